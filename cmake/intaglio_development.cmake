@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# What our own programs and tests are built with; a consumer never sees it.
+option(INTAGLIO_WERROR "Warnings are errors in our own programs and tests" OFF)
+set(INTAGLIO_SANITIZE "" CACHE STRING "Sanitizers of our own programs and tests, as in -fsanitize=")
+set(INTAGLIO_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "Shared test material: models/, conformance/, vectors/")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+add_library(intaglio_development INTERFACE)
+target_compile_options(intaglio_development INTERFACE -Wall -Wextra -Wpedantic -Wconversion $<$<BOOL:${INTAGLIO_WERROR}>:-Werror>)
+# g++ 13 takes any reference got through a call with a temporary argument for dangling; g++ 14 looks closer.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^13\\.")
+  target_compile_options(intaglio_development INTERFACE -Wno-dangling-reference)
+endif()
+target_link_libraries(intaglio_development INTERFACE intaglio::intaglio)
+if(INTAGLIO_SANITIZE)
+  target_compile_options(intaglio_development INTERFACE -fsanitize=${INTAGLIO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  target_link_options(intaglio_development INTERFACE -fsanitize=${INTAGLIO_SANITIZE})
+endif()

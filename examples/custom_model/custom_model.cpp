@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// An architecture of one's own: two half-size SwiGLU steps around the attention, in ternary weights. `swiglu` is a layer that the
+// library does not have; everything else does not know that, and the compiler plans and proves the whole.
+#include <intaglio/graph/layers/embedding.hpp>
+#include <intaglio/graph/layers/linear.hpp>
+#include <intaglio/graph/layers/rms_norm.hpp>
+#include <intaglio/graph/layers/self_attention.hpp>
+#include <intaglio/plan/engrave.hpp>
+#include <intaglio/plan/explain.hpp>
+
+#include <cstdio>
+
+using namespace intaglio;
+using namespace intaglio::graph;
+
+/// down(norm(silu(gate x) * up x)); a layer is its equations, one a line.
+/// @shape  x, out: [tokens, width] f32
+struct swiglu {
+  std::string_view gate, up, norm, down;
+  std::uint32_t width, inner;
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    const ir::value_id h = t.quantize(x, gate);
+    const ir::value_id g = t.matmul(h, gate, inner, width, dtype::i2_s);
+    const ir::value_id u = t.matmul(h, up, inner, width, dtype::i2_s);
+    const ir::value_id y = t.rms_norm(t.gated(g, u, activation::silu), norm, 1e-5f);
+    return t.matmul(t.quantize(y, down), down, width, inner, dtype::i2_s);
+  }
+};
+
+inline constexpr decoder_config macaron_config{
+    .hidden_size = 512, .intermediate_size = 768, .num_hidden_layers = 12, .num_attention_heads = 8, .num_key_value_heads = 2,
+    .head_dim = 64, .vocab_size = 8192, .max_position_embeddings = 1024, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f};
+
+struct macaron {
+  static constexpr const decoder_config& config = macaron_config;
+
+  static constexpr auto graph() {
+    constexpr const decoder_config& c = config;
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size}
+         | repeat(c.num_hidden_layers,
+               residual(rms_norm{"first_norm.weight", c.rms_norm_eps}
+                      | swiglu{"first_gate.weight", "first_up.weight", "first_sub_norm.weight", "first_down.weight", c.hidden_size, c.intermediate_size})
+             | residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<dtype::i2_s>{c}
+                      | rms_norm{"attn_sub_norm.weight", c.rms_norm_eps} | linear<dtype::i2_s>{"attn_output.weight", c.q_size(), c.hidden_size})
+             | residual(rms_norm{"last_norm.weight", c.rms_norm_eps}
+                      | swiglu{"last_gate.weight", "last_up.weight", "last_sub_norm.weight", "last_down.weight", c.hidden_size, c.intermediate_size}))
+         | rms_norm{"output_norm.weight", c.rms_norm_eps} | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size};
+  }
+};
+
+int main() {
+  const plan::table& table = plan::engraved<macaron, plan::profiles::portable>::table;
+  std::fputs(plan::explain(table, "macaron").c_str(), stdout);
+  std::puts(plan::verify(table).empty() ? "\nthe plan is proven" : "\nthe plan is wrong");
+}

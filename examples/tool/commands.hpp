@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// The commands and what each takes from the command line. Plain structs, so that only main.cpp pays for the parser.
+#pragma once
+
+#include "model_file.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace intaglio::tool {
+
+/// Options that every command takes.
+struct common_options {
+  std::string device;  ///< index, UUID or part of the name; empty: by rule
+  bool validate = false;
+  bool quiet = false;
+};
+
+struct inspect_options {
+  std::string file;
+  bool json = false, tensors = false;
+};
+struct check_options {
+  std::string file;
+  std::string i2s_layout = "block128";
+};
+struct tokenize_options {
+  model_options model;
+  std::optional<std::string> text, file;
+  bool special = false, bos = false, json = false;
+};
+struct detokenize_options {
+  model_options model;
+  std::string ids;
+  bool json = false;
+};
+struct logits_options {
+  model_options model;
+  std::string ids, out;
+  bool hidden = false;
+  std::uint32_t chunk = 0;
+};
+/// As on the command line; the library judges them.
+struct sampling_flags {
+  std::optional<float> temperature, top_p, min_p, repeat_penalty;
+  std::optional<std::uint32_t> top_k;
+  std::optional<std::uint64_t> seed;
+};
+struct run_options {
+  model_options model;
+  std::optional<std::string> prompt, file, ids, system;
+  bool chat = false, json = false;
+  std::optional<std::uint32_t> tokens;
+  std::uint32_t chunk = 0, tokens_per_submit = 0;
+  sampling_flags sampling;
+  std::vector<std::string> stop;
+};
+struct chat_options {
+  model_options model;
+  std::optional<std::string> system;
+  std::optional<std::uint32_t> tokens;
+  sampling_flags sampling;
+};
+struct plan_options {
+  std::string name, profile = "cpu", html, bench;
+  bool json = false;
+};
+struct bench_options {
+  model_options model;
+  std::string synthetic;
+  std::uint32_t prompt = 512, tokens = 128, context = 0, runs = 3;
+  bool json = false;
+};
+struct convert_options {
+  std::string in, out, codec;
+  std::string i2s_layout = "block128";
+};
+struct engrave_options {
+  std::string file, directory, name;
+};
+struct devices_options {
+  bool json = false;
+};
+struct doctor_options {
+  bool json = false;
+};
+
+/// Each returns when its work is done, or throws: input_error and intaglio's exceptions.
+void inspect(const inspect_options& options);
+void check(const check_options& options);
+void tokenize(const tokenize_options& options);
+void detokenize(const detokenize_options& options);
+void logits(const logits_options& options, const common_options& common);
+void run(const run_options& options, const common_options& common);
+void chat(const chat_options& options, const common_options& common);
+void plan(const plan_options& options);
+void bench(const bench_options& options, const common_options& common);
+void convert(const convert_options& options);
+void engrave(const engrave_options& options);
+void devices(const devices_options& options);
+void doctor(const doctor_options& options, const common_options& common);
+
+}  // namespace intaglio::tool

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "console.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace intaglio::tool {
+namespace {
+
+std::string pending_output;
+std::vector<std::string> pending_notes;
+bool quiet = false;
+volatile std::sig_atomic_t received_signal = 0, graceful_depth = 0;
+
+/// @return 0, or errno
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+void say(std::string_view sentence) { write_all(STDERR_FILENO, std::string(sentence) + "\n"); }  // no stderr, nobody to tell
+
+extern "C" void on_signal(int number) {
+  if (graceful_depth == 0 || received_signal != 0) ::_exit(128 + number);
+  received_signal = number;
+}
+
+}  // namespace
+
+void print(std::string_view text) {
+  pending_output.append(text);
+  if (pending_output.size() >= 1 << 16) flush_output();
+}
+void print_line(std::string_view text) {
+  print(text);
+  print("\n");
+}
+void flush_output() {
+  const std::string text = std::exchange(pending_output, {});
+  if (const int error = write_all(STDOUT_FILENO, text); error != 0)
+    throw input_error("standard output: cannot write: " + std::generic_category().message(error));
+}
+
+bool is_terminal(int descriptor) { return ::isatty(descriptor) == 1; }
+
+void set_quiet() { quiet = true; }
+void note(std::string_view sentence) {
+  if (quiet) return;
+  if (is_terminal(STDERR_FILENO)) say(sentence);
+  else pending_notes.emplace_back(sentence);
+}
+void warn(std::string_view sentence) { note("warning: " + std::string(sentence)); }
+void show_notes() {
+  for (const auto& each : std::exchange(pending_notes, {})) say(each);
+}
+void show_error(std::string_view sentence) { say("intaglio: " + std::string(sentence)); }
+
+void watch_signals() {
+  struct sigaction ignore {
+  }, stop{};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &ignore, nullptr);
+  stop.sa_handler = on_signal;
+  for (const int number : {SIGINT, SIGTERM}) {
+    struct sigaction before {};
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(number, &stop, nullptr);  // nohup and background jobs ignore on purpose
+  }
+}
+
+graceful_stop::graceful_stop() { graceful_depth = graceful_depth + 1; }
+graceful_stop::~graceful_stop() { graceful_depth = graceful_depth - 1; }
+int graceful_stop::received() { return received_signal; }
+void graceful_stop::forget() { received_signal = 0; }
+
+std::string fixed(double value, int digits) {
+  if (!std::isfinite(value)) return "-";
+  char text[64];
+  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, digits);
+  return std::string(text, end.ec == std::errc{} ? end.ptr : text);
+}
+
+std::string bytes_text(double bytes) {
+  constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1000 && unit < 4; ++unit) bytes /= 1000;
+  return fixed(bytes, unit == 0 ? 0 : 1) + " " + units[unit];
+}
+
+progress_bar::~progress_bar() { clear(); }
+
+void progress_bar::show(double share, std::string_view detail) {
+  const auto now = std::chrono::steady_clock::now();
+  if (quiet || !is_terminal(STDERR_FILENO) || now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  share = share < 0 ? 0 : share > 1 ? 1 : share;
+  constexpr int width = 24;
+  const int full = static_cast<int>(share * width);
+  std::string line = "\r" + label_ + " [";
+  for (int i = 0; i < width; ++i) line += i < full ? '#' : ' ';
+  line += "] " + fixed(share * 100, 0) + " %";
+  if (!detail.empty()) line += "  " + std::string(detail);
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  if (share > 0.02 && seconds > 1) line += "  " + fixed(seconds / share * (1 - share), 0) + " s left";
+  write_all(STDERR_FILENO, line + "\x1b[K");
+  drawn_ = true;
+}
+
+void progress_bar::clear() {
+  if (drawn_) write_all(STDERR_FILENO, "\r\x1b[K");
+  drawn_ = false;
+}
+
+}  // namespace intaglio::tool

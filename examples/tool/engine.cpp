@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "engine.hpp"
+
+#include "console.hpp"
+#include "device_choice.hpp"
+#include "engraved_models.hpp"
+
+#include <intaglio/io/chat_template.hpp>
+#include <intaglio/runtime/basic_session.hpp>
+
+#include <array>
+#include <chrono>
+
+namespace intaglio::tool {
+namespace {
+
+using clock = std::chrono::steady_clock;
+double milliseconds_since(clock::time_point start) { return std::chrono::duration<double, std::milli>(clock::now() - start).count(); }
+
+}  // namespace
+
+struct engine::parts {
+  std::string file;
+  gpu::device device;
+  basic_session session;
+  std::optional<io::vocabulary> vocabulary;
+  double load_ms = 0;
+};
+
+engine::engine(const model_options& model, const common_options& common) {
+  const auto start = clock::now();
+  const io::checkpoint checkpoint = open_model(model);
+  const engraved_model& plans = engraved_model_of(checkpoint);
+  gpu::device device = open_device(common);
+  progress_bar bar("loading");
+  session_options options;
+  options.progress = [&](const load_progress& at) {
+    bar.show(at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total),
+             bytes_text(static_cast<double>(at.bytes_done)) + " of " + bytes_text(static_cast<double>(at.bytes_total)) + ", " +
+                 std::to_string(at.tensors_done) + " of " + std::to_string(at.tensors_total) + " tensors");
+  };
+  const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};
+  basic_session session(device, tables, checkpoint, options);
+  bar.clear();
+  for (std::size_t i = checkpoint.warnings().size(); i < session.warnings().size(); ++i)
+    warn(session.warnings()[i]);  // the first ones were said
+  parts_ = std::make_unique<parts>(
+      parts{checkpoint.path(), std::move(device), std::move(session), checkpoint.vocabulary(), milliseconds_since(start)});
+}
+engine::~engine() = default;
+
+const std::string& engine::file() const { return parts_->file; }
+const std::string& engine::device() const { return parts_->device.label(); }
+double engine::load_ms() const { return parts_->load_ms; }
+std::uint32_t engine::context() const { return parts_->session.context(); }
+
+std::vector<std::int32_t> engine::encode(std::string_view text) const { return parts_->session.encode(text); }
+
+std::vector<std::int32_t> engine::encode(std::span<const turn> conversation) const {
+  const io::tokenizer& tokens = parts_->session.tokenizer();
+  std::vector<io::chat_message> messages;
+  for (const auto& each : conversation) messages.push_back({each.role, each.text});
+  return io::chat_template::of(*parts_->vocabulary).encode(tokens, messages, true);
+}
+
+answer engine::generate(std::span<const std::int32_t> ids, const generate_options& options,
+                        const std::function<void(std::string_view)>& each) {
+  const auto start = clock::now();
+  answer out;
+  text_stream stream = parts_->session.begin(ids, options);
+  // Until there is something to keep, a signal ends the process at once.
+  std::optional<graceful_stop> guard;
+  while (stream.next()) {
+    if (out.first_token_ms == 0) out.first_token_ms = milliseconds_since(start);
+    guard ? void() : void(guard.emplace());
+    if (each) each(stream.piece());
+    out.signal = graceful_stop::received();
+    if (out.signal != 0) {
+      stream.cancel();
+      if (each && !stream.piece().empty()) each(stream.piece());
+      break;
+    }
+  }
+  out.result = stream.result();
+  if (out.first_token_ms == 0) out.first_token_ms = out.result.timings.prompt_ms;
+  return out;
+}
+
+logits_values engine::logits(std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden) {
+  logits_result found = parts_->session.logits(ids, chunk, hidden);
+  const decoder_config& config = *parts_->session.table().config;
+  return {std::move(found.logits), std::move(found.hidden), config.vocab_size, config.hidden_size, config.num_hidden_layers};
+}
+
+void engine::require_silence() const { require_no_messages(parts_->device); }
+
+}  // namespace intaglio::tool

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// A model on a device behind plain calls, so that only engine.cpp includes the run time and Vulkan.
+#pragma once
+
+#include "commands.hpp"
+
+#include <intaglio/runtime/generation.hpp>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace intaglio::tool {
+
+/// One turn of a conversation; roles are system, user and assistant.
+struct turn {
+  std::string role, text;
+};
+
+/// What a generation gave, and the signal that ended it early.
+struct answer {
+  generation result;
+  int signal = 0;             ///< 0: none
+  double first_token_ms = 0;  ///< from the call to the first token
+};
+
+/// float32 [tokens, vocabulary] and, where asked for, [layers + 1, tokens, width].
+struct logits_values {
+  std::vector<float> logits, hidden;
+  std::uint32_t vocab_size = 0, hidden_size = 0, layers = 0;
+};
+
+/// Opens the model, finds its plan, opens the device, loads with a progress bar.
+class engine {
+ public:
+  /// @throws file_error, mismatch_error, device_error and their kin
+  engine(const model_options& model, const common_options& common);
+  ~engine();
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+
+  const std::string& file() const;
+  const std::string& device() const;
+  double load_ms() const;
+  std::uint32_t context() const;
+
+  /// Tokens of a text behind the model's BOS.
+  std::vector<std::int32_t> encode(std::string_view text) const;
+  /// Tokens of a conversation up to where the model's answer begins.
+  /// @throws file_error: the model has no chat template that is known
+  std::vector<std::int32_t> encode(std::span<const turn> conversation) const;
+
+  /// Generates from the tokens; what they share with the last call's is not computed again. A signal ends it after the current token.
+  /// @throws argument_error and device errors; what `each` throws
+  answer generate(std::span<const std::int32_t> ids, const generate_options& options, const std::function<void(std::string_view)>& each);
+
+  logits_values logits(std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden);
+
+  /// To be called when the work is done.
+  /// @throws device_error: the validation layer had something to say
+  void require_silence() const;
+
+ private:
+  struct parts;
+  std::unique_ptr<parts> parts_;
+};
+
+}  // namespace intaglio::tool

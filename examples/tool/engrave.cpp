@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// engrave: writes a model's config as a header and builds a tool around it.
+#include "child_process.hpp"
+#include "commands.hpp"
+#include "console.hpp"
+
+#include <intaglio/core/version.hpp>
+#include <intaglio/io/atomic_file.hpp>
+#include <intaglio/io/model_config.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#if !defined(INTAGLIO_SOURCE) || !defined(INTAGLIO_CXX_COMPILER)
+#error "expected INTAGLIO_SOURCE and INTAGLIO_CXX_COMPILER from CMake"
+#endif
+
+namespace intaglio::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "BitNet-b1.58 (2B).gguf" becomes bitnet_b1_58_2b.
+std::string identifier_of(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), digit = c >= '0' && c <= '9';
+    if (letter) out += static_cast<char>(c | 0x20);
+    else if (digit) out += c;
+    else if (!out.empty() && out.back() != '_') out += '_';
+  }
+  while (!out.empty() && out.back() == '_') out.pop_back();
+  if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out = "model_" + out;
+  constexpr std::array<std::string_view, 16> taken{"fable", "auto", "bool", "char",  "class", "double", "export", "float",
+                                                   "int",   "long", "new",  "short", "this",  "union",  "void",   "intaglio"};
+  if (std::find(taken.begin(), taken.end(), out) != taken.end()) out += "_model";
+  while (!out.empty() && out.back() == '_') out.pop_back();
+  return out;
+}
+
+std::string number(float value) {
+  std::string out = io::number_text(value);
+  if (out.find_first_of(".e") == std::string::npos) out += ".0";
+  return out + "f";
+}
+
+std::string_view enumerator(architecture value) { return name(value); }
+std::string_view enumerator(activation value) {
+  return value == activation::relu_squared ? "relu_squared" : value == activation::silu ? "silu" : "gelu_tanh";
+}
+
+/// What this release has kernels for. The config itself was read and is sound.
+void require_supported(const io::checkpoint& model) {
+  const decoder_config& c = model.config();
+  const auto refuse = [&](std::string what, std::string expected, std::string found) {
+    throw file_error(model.path(), std::nullopt, "this model cannot be engraved: " + std::move(what), std::move(expected),
+                     std::move(found));
+  };
+  if (c.model_type != architecture::bitnet) refuse("model_type", "bitnet", std::string(name(c.model_type)));
+  if (!c.tie_word_embeddings) refuse("tie_word_embeddings", "true", "false");
+  if (c.activation_type != dtype::i8)
+    refuse("inputs of the ternary products (architecture '" + printable(model.stated_architecture()) + "')",
+           "int8, as BitNet b1.58 was trained", std::string(name(c.activation_type)));
+}
+
+std::string header_text(const decoder_config& c, const std::string& name, const std::string& file) {
+  std::string out = "// Config of " + printable(file, 200) +
+                    ", written by `intaglio engrave`.\n#pragma once\n\n#include <intaglio/models/bitnet_b158.hpp>\n\n";
+  out += "inline constexpr intaglio::decoder_config " + name + "_config{\n";
+  const auto field = [&](std::string_view key, const std::string& value) { out += "    ." + std::string(key) + " = " + value + ",\n"; };
+  field("model_type", "intaglio::architecture::" + std::string(enumerator(c.model_type)));
+  field("hidden_size", std::to_string(c.hidden_size));
+  field("intermediate_size", std::to_string(c.intermediate_size));
+  field("num_hidden_layers", std::to_string(c.num_hidden_layers));
+  field("num_attention_heads", std::to_string(c.num_attention_heads));
+  field("num_key_value_heads", std::to_string(c.num_key_value_heads));
+  field("head_dim", std::to_string(c.head_dim));
+  field("vocab_size", std::to_string(c.vocab_size));
+  field("max_position_embeddings", std::to_string(c.max_position_embeddings));
+  field("rope_theta", number(c.rope_theta));
+  field("rms_norm_eps", number(c.rms_norm_eps));
+  field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));
+  field("tie_word_embeddings", c.tie_word_embeddings ? "true" : "false");
+  field("activation_type", "intaglio::dtype::" + std::string(intaglio::name(c.activation_type)));
+  out += "};\nusing " + name + " = intaglio::models::bitnet_b158<" + name + "_config>;\n";
+  return out;
+}
+
+std::string list_text(const std::string& name) {
+  return "// The models of the tool in bin/, written by `intaglio engrave`.\n#pragma once\n\n#include \"" + name +
+         ".hpp\"\n#include <named_model.hpp>\n\n#include <tuple>\n\ninline constexpr std::tuple engraved_models{\n    "
+         "intaglio::tool::named_model<" +
+         name + ">{\"" + name + "\"},\n    intaglio::tool::named_model<intaglio::models::fable>{\"fable\"},\n};\n";
+}
+
+void write_file(const fs::path& path, std::string_view text) {
+  io::atomic_file file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+fs::path source_tree() {
+  const char* const chosen = std::getenv("INTAGLIO_SOURCE");
+  const fs::path out = chosen != nullptr && *chosen != '\0' ? chosen : INTAGLIO_SOURCE;
+  std::error_code ignored;
+  if (!fs::exists(out / "examples" / "tool" / "CMakeLists.txt", ignored))
+    throw input_error(printable(out.string(), 240) +
+                      ": expected the sources of intaglio, found no examples/tool/CMakeLists.txt; set INTAGLIO_SOURCE to where they are");
+  return out;
+}
+
+/// Runs one step of the build; the log keeps every line, the bar follows ninja's "[3/12]".
+void run_step(const std::vector<std::string>& command, const fs::path& log_path, const char* label) {
+  std::ofstream log(log_path, std::ios::app);
+  std::vector<std::string> last;
+  progress_bar bar(label);
+  bar.show(0, "");
+  const int status = run_program(command, [&](const std::string& line) {
+    log << line << '\n';
+    last.push_back(line);
+    if (last.size() > 400) last.erase(last.begin(), last.begin() + 200);
+    unsigned done = 0, all = 0;
+    if (line.size() < 4 || line[0] != '[') return;
+    const auto [slash, first] = std::from_chars(line.data() + 1, line.data() + line.size(), done);
+    if (first != std::errc{} || slash == line.data() + line.size() || *slash != '/') return;
+    const auto [end, second] = std::from_chars(slash + 1, line.data() + line.size(), all);
+    if (second == std::errc{} && all != 0)
+      bar.show(static_cast<double>(done) / all, std::to_string(done) + " of " + std::to_string(all) + " steps");
+  });
+  bar.clear();
+  if (status == 0) return;
+  std::string text = printable(log_path.string(), 240) + ": " + command.front() + " ended with status " + std::to_string(status);
+  const auto wrong =
+      std::find_if(last.begin(), last.end(), [](const std::string& line) { return line.find("error") != std::string::npos; });
+  std::size_t shown = 0;
+  for (auto line = wrong == last.end() && last.size() > 12 ? last.end() - 12
+                   : wrong == last.end()                   ? last.begin()
+                                                           : wrong;
+       line != last.end() && shown < 12; ++line, ++shown)
+    text += "\n  " + printable(*line, 300);
+  throw input_error(text);
+}
+
+}  // namespace
+
+void engrave(const engrave_options& options) {
+  const io::checkpoint model = open_model({options.file, "block128"});
+  require_supported(model);
+  fs::path base(options.file);
+  if (!base.has_filename()) base = base.parent_path();
+  const std::string name = identifier_of(!options.name.empty()         ? options.name
+                                         : base.extension() == ".gguf" ? base.stem().string()
+                                                                       : base.filename().string());
+  const fs::path source = fs::absolute(source_tree());
+  const fs::path directory = fs::absolute(options.directory.empty() ? fs::path("engraved") / name : fs::path(options.directory));
+  std::error_code failure;
+  fs::create_directories(directory / "bin", failure);
+  if (failure) throw file_error(directory.string(), std::nullopt, "cannot make the folder: " + failure.message());
+  write_file(directory / (name + ".hpp"), header_text(model.config(), name, base.filename().string()));
+  write_file(directory / "engraved_models.hpp", list_text(name));
+  note("wrote " + printable((directory / (name + ".hpp")).string(), 240));
+
+  const fs::path build = directory / "build", log = directory / "build.log";
+  fs::remove(log, failure);
+  std::vector<std::string> configure{"cmake",
+                                     "-S",
+                                     source.string(),
+                                     "-B",
+                                     build.string(),
+                                     "-DCMAKE_BUILD_TYPE=Release",
+                                     "-DINTAGLIO_BUILD_TESTS=OFF",
+                                     "-DINTAGLIO_BUILD_EXAMPLES=ON",
+                                     "-DINTAGLIO_INSTALL=OFF",
+                                     "-DINTAGLIO_ENGRAVED_HEADER=" + (directory / "engraved_models.hpp").string()};
+  if (std::getenv("CXX") == nullptr && fs::exists(INTAGLIO_CXX_COMPILER, failure))
+    configure.push_back(std::string("-DCMAKE_CXX_COMPILER=") + INTAGLIO_CXX_COMPILER);
+  if (program_exists("ninja")) configure.insert(configure.end(), {"-G", "Ninja"});
+  if (program_exists("ccache")) configure.emplace_back("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache");
+  if (!program_exists("cmake"))
+    throw input_error("cmake: expected it on the PATH to build the tool, found none (Debian, Ubuntu: apt install cmake ninja-build g++)");
+  run_step(configure, log, "configuring");
+  run_step({"cmake", "--build", build.string(), "--target", "intaglio", "--parallel"}, log, "engraving");
+
+  const fs::path result = directory / "bin" / "intaglio", made = build / "bin" / "intaglio";
+  const fs::path partial = directory / "bin" / ".intaglio.partial";
+  fs::copy_file(made, partial, fs::copy_options::overwrite_existing, failure);
+  if (!failure) fs::rename(partial, result, failure);
+  if (failure) throw file_error(result.string(), std::nullopt, "cannot write: " + failure.message());
+  print_line(result.string());
+  note("try: " + result.string() + " run --model " + printable(options.file, 240) + " --prompt \"Once upon a time\"");
+}
+
+}  // namespace intaglio::tool

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// inspect, check and convert: what needs files alone.
+#include "commands.hpp"
+#include "console.hpp"
+
+#include <intaglio/io/check.hpp>
+#include <intaglio/io/convert.hpp>
+#include <intaglio/io/inspect.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace intaglio::tool {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string one_line(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+io::i2s_layout layout_of(const std::string& wanted) {
+  return wanted == "block64" ? io::i2s_layout::block64 : wanted == "rows4" ? io::i2s_layout::rows4 : io::i2s_layout::block128;
+}
+
+/// With the keys of config.json.
+json config_json(const decoder_config& c) {
+  return {{"model_type", name(c.model_type)},
+          {"hidden_size", c.hidden_size},
+          {"intermediate_size", c.intermediate_size},
+          {"num_hidden_layers", c.num_hidden_layers},
+          {"num_attention_heads", c.num_attention_heads},
+          {"num_key_value_heads", c.num_key_value_heads},
+          {"head_dim", c.head_dim},
+          {"vocab_size", c.vocab_size},
+          {"max_position_embeddings", c.max_position_embeddings},
+          {"rope_theta", c.rope_theta},
+          {"rms_norm_eps", c.rms_norm_eps},
+          {"hidden_act", name(c.hidden_act)},
+          {"tie_word_embeddings", c.tie_word_embeddings},
+          {"activation_type", name(c.activation_type)}};
+}
+
+json inspection_json(const io::inspection& of) {
+  json out{{"form", of.form}, {"architecture", of.architecture}};
+  if (of.form == "gguf") out["version"] = of.version;
+  for (const auto& each : of.files) out["files"].push_back({{"path", each.path}, {"bytes", each.bytes}});
+  out["config"] = of.config ? config_json(*of.config) : json(nullptr);
+  out["parameters"] = of.parameters;
+  out["tokens"] = of.tokens ? json(*of.tokens) : json(nullptr);
+  out["types"] = json::object();
+  for (const auto& [type, sum] : of.types) out["types"][type] = {{"tensors", sum.first}, {"bytes", sum.second}};
+  out["metadata"] = json::array();
+  for (const auto& each : of.metadata) {
+    json entry{{"key", each.key}, {"type", each.type}, {"value", each.text}};
+    if (each.count != 1) entry["count"] = each.count;
+    out["metadata"].push_back(std::move(entry));
+  }
+  out["tensors"] = json::array();
+  for (const auto& each : of.tensors)
+    out["tensors"].push_back({{"name", each.name},
+                              {"type", each.type},
+                              {"shape", each.shape},
+                              {"file", each.file},
+                              {"offset", each.offset},
+                              {"bytes", each.bytes}});
+  out["warnings"] = of.warnings;
+  out["problem"] = of.problem ? json(*of.problem) : json(nullptr);
+  return out;
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) out += (i != 0 ? ", " : "") + std::to_string(shape[i]);
+  return out + "]";
+}
+
+void print_inspection(const io::inspection& of, bool all_tensors) {
+  const auto row = [](const std::string& key, const std::string& value) { print_line("  " + padded(key, 26) + value); };
+  std::uint64_t bytes = 0;
+  for (const auto& each : of.files) bytes += each.bytes;
+  print_line(printable(of.files.empty() ? "" : of.files.front().path, 240) +
+             (of.files.size() > 1 ? " and " + std::to_string(of.files.size() - 1) + " more" : ""));
+  row("form", of.form + (of.form == "gguf" ? " version " + std::to_string(of.version) : ""));
+  row("size", bytes_text(static_cast<double>(bytes)));
+  row("architecture", of.architecture.empty() ? "not stated" : printable(of.architecture));
+  if (of.config) {
+    row("parameters", std::to_string(of.parameters));
+    const json config = config_json(*of.config);
+    for (const auto& [key, value] : config.items()) row(key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  row("tokens", of.tokens ? std::to_string(*of.tokens) : "no tokenizer");
+  for (const auto& [type, sum] : of.types)
+    row("tensors of " + printable(type), std::to_string(sum.first) + ", " + bytes_text(static_cast<double>(sum.second)));
+  print_line("metadata");
+  for (const auto& each : of.metadata)
+    row(printable(each.key), printable(each.text, 100) + (each.count != 1 ? "  (" + std::to_string(each.count) + " values)" : ""));
+  if (all_tensors) {
+    print_line("tensors");
+    for (const auto& each : of.tensors)
+      print_line("  " + padded(printable(each.name), 40) + padded(printable(each.type), 8) + padded(shape_text(each.shape), 18) +
+                 hexadecimal(each.offset) + "  " + bytes_text(static_cast<double>(each.bytes)));
+  }
+}
+
+std::function<void(const io::file_progress&)> drawn_by(progress_bar& bar) {
+  return [&bar](const io::file_progress& at) {
+    bar.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
+             bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)) + ", " +
+                 std::to_string(at.tensors) + " of " + std::to_string(at.total_tensors) + " tensors");
+  };
+}
+
+}  // namespace
+
+void inspect(const inspect_options& options) {
+  const io::inspection found = io::inspect(options.file);
+  for (const auto& line : found.warnings) warn(line);
+  if (options.json) print_line(one_line(inspection_json(found)));
+  else print_inspection(found, options.tensors);
+  if (found.problem) note("note: this model cannot be run: " + *found.problem);
+}
+
+void check(const check_options& options) {
+  progress_bar bar("checking");
+  const io::check_report report = io::check(options.file, {.layout = layout_of(options.i2s_layout), .progress = drawn_by(bar)});
+  bar.clear();
+  std::string errors;
+  for (const auto& each : report.errors) errors += (errors.empty() ? "" : "\n") + each.text;
+  for (const auto& each : report.warnings) warn(each.text);
+  if (!report.ok()) throw input_error(errors);
+  print_line(printable(options.file, 240) + ": sound: " + std::to_string(report.tensors) + " tensors, " + std::to_string(report.values) +
+             " values, " + std::to_string(report.warnings.size()) + (report.warnings.size() == 1 ? " warning" : " warnings"));
+}
+
+void convert(const convert_options& options) {
+  const auto codec = dtype_from_name(options.codec);
+  if (!codec)
+    throw argument_error("--codec", "f32, f16, bf16, q8_0, q4_0, q4_1, tq1_0, tq2_0 or i2_s", "'" + printable(options.codec, 40) + "'");
+  progress_bar bar("converting");
+  naming_file(options.in, [&] {
+    const io::convert_report report = io::convert(
+        options.in, options.out, {.codec = *codec, .embedding = {}, .layout = layout_of(options.i2s_layout), .progress = drawn_by(bar)});
+    bar.clear();
+    for (const auto& line : report.warnings) warn(line);
+    note("wrote " + printable(options.out, 240) + ", " + bytes_text(static_cast<double>(report.bytes)) + " of tensors");
+  });
+}
+
+}  // namespace intaglio::tool

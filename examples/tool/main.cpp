@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT
+// The tool's command line: what each command takes, and which exit code its end has.
+#include "commands.hpp"
+#include "console.hpp"
+
+#include <intaglio/core/error.hpp>
+#include <intaglio/core/version.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <new>
+
+namespace {
+
+using namespace intaglio;
+using namespace intaglio::tool;
+
+constexpr const char* footer = R"(Examples:
+  intaglio run                                            a story by the model that the tool carries
+  intaglio run --model MODEL.gguf --chat --prompt "Why is the sky blue?"
+  intaglio check MODEL.gguf                               is the file sound, to the last tensor?
+  intaglio engrave MODEL.gguf -o mine                     build mine/bin/intaglio for another model
+  intaglio plan fable --html plan.html                    the command sequence as a picture
+
+MODEL is a GGUF file or a Hugging Face folder (config.json, safetensors). Without --model the tool uses fable, the story teller
+inside it. Exit codes: 0 done, 1 bad input, 2 usage, 3 device, 128 + n ended by signal n. Data goes to stdout, everything else to stderr.)";
+
+void add_model(CLI::App& to, model_options& model) {
+  to.add_option("-m,--model", model.path, "GGUF file or Hugging Face folder; without it: the embedded fable")->type_name("MODEL");
+  to.add_option("--i2s-layout", model.i2s_layout, "order of the codes in I2_S tensors, which no file states")
+      ->type_name("LAYOUT")
+      ->check(CLI::IsMember({"block128", "block64", "rows4"}))
+      ->default_str("block128");
+}
+
+void add_sampling(CLI::App& to, sampling_flags& flags) {
+  to.add_option("--temperature", flags.temperature, "0 takes the most probable token (the default)")->type_name("T");
+  to.add_option("--top-k", flags.top_k, "draw from the K most probable tokens")->type_name("K");
+  to.add_option("--top-p", flags.top_p, "draw from the most probable tokens that hold P of the probability together")->type_name("P");
+  to.add_option("--min-p", flags.min_p, "leave out tokens under P times the most probable one's probability")->type_name("P");
+  to.add_option("--repeat-penalty", flags.repeat_penalty, "make tokens of the last 64 positions less probable; 1 is off")->type_name("R");
+  to.add_option("--seed", flags.seed, "the same seed gives the same text; by default a random one, which is printed")->type_name("N");
+}
+
+/// A subcommand's parser and what to do when it was chosen.
+class command_line {
+ public:
+  command_line() {
+    app_.require_subcommand(0, 1);
+    app_.set_version_flag("--version", "intaglio " + std::to_string(version_major) + "." + std::to_string(version_minor) + "." +
+                                           std::to_string(version_patch));
+    app_.footer(footer);
+    add_common(app_);
+    app_.get_formatter()->column_width(34);
+    add_story_commands();
+    add_file_commands();
+    add_device_commands();
+  }
+
+  exit_code run(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      const auto chosen = app_.get_subcommands();
+      print(chosen.empty() ? app_.help() : chosen.front()->help());
+      return flush_output(), exit_code::done;
+    } catch (const CLI::CallForVersion&) {
+      print_line(app_.version());
+      return flush_output(), exit_code::done;
+    } catch (const CLI::ParseError& error) {
+      const auto chosen = app_.get_subcommands();
+      const std::string command = chosen.empty() ? "intaglio" : "intaglio " + chosen.front()->get_name();
+      show_error((chosen.empty() ? "" : chosen.front()->get_name() + ": ") + printable(error.what(), 400) + "\nsee: " + command +
+                 " --help");
+      return exit_code::usage;
+    }
+    if (common_.quiet) set_quiet();
+    const auto chosen = app_.get_subcommands();
+    if (chosen.empty()) {
+      show_error("expected a command, found none\nsee: intaglio --help");
+      return exit_code::usage;
+    }
+    for (auto& [parser, work] : commands_)
+      if (parser == chosen.front()) work();
+    flush_output();
+    return exit_code::done;
+  }
+
+ private:
+  void add_common(CLI::App& to) {
+    to.add_option("--device", common_.device, "which device: its number, UUID or a part of its name, as `intaglio devices` shows them")
+        ->type_name("DEVICE")
+        ->group("Everywhere");
+    to.add_flag("--validate", common_.validate, "run with Vulkan's validation layer; any message of it is an error")->group("Everywhere");
+    to.add_flag("--quiet", common_.quiet, "no notes, warnings and progress")->group("Everywhere");
+  }
+
+  CLI::App* add(const char* name, const char* description, std::function<void()> work, const char* examples) {
+    CLI::App* out = app_.add_subcommand(name, description);
+    add_common(*out);
+    out->footer(std::string("Examples:\n") + examples);
+    commands_.emplace_back(out, std::move(work));
+    return out;
+  }
+
+  void add_story_commands() {
+    auto* c = add(
+        "run", "Continue a text; without a prompt the embedded model tells a story", [this] { tool::run(run_, common_); },
+        "  intaglio run\n  intaglio run --prompt \"Once upon a time\" -n 100\n  intaglio run -m MODEL.gguf --chat --system \"Be brief.\" "
+        "--prompt \"Why is the sky "
+        "blue?\" --temperature 0.7\n  intaglio run -m MODEL.gguf --ids 1,2,3 --json\n  cat notes.txt | intaglio run -m MODEL.gguf --file - "
+        "--stop END");
+    add_model(*c, run_.model);
+    auto* prompt = c->add_option("-p,--prompt", run_.prompt, "text to continue, as it is, behind the model's BOS token")->type_name("TEXT");
+    auto* file = c->add_option("-f,--file", run_.file, "the same from a file; - is stdin")->type_name("FILE")->excludes(prompt);
+    auto* ids = c->add_option("--ids", run_.ids, "the prompt as token ids, taken as they are: 1,2,3")
+                    ->type_name("LIST")
+                    ->excludes(prompt)
+                    ->excludes(file);
+    c->add_flag("--chat", run_.chat, "the prompt is a user's message: wrap it in the model's chat template")->excludes(ids);
+    c->add_option("--system", run_.system, "system message; implies --chat")->type_name("TEXT")->excludes(ids);
+    c->add_option("-n,--tokens", run_.tokens, "at most so many new tokens; by default until the model ends or the context is full")
+        ->type_name("N");
+    add_sampling(*c, run_.sampling);
+    c->add_option("--stop", run_.stop, "end before this text; may be given up to 16 times")
+        ->type_name("TEXT")
+        ->take_all()
+        ->allow_extra_args(false);
+    c->add_option("--chunk", run_.chunk, "tokens of the prompt fed at once; changes nothing but speed")->type_name("N");
+    c->add_option("--tokens-per-submit", run_.tokens_per_submit, "passes in one submission; changes nothing but speed")->type_name("N");
+    c->add_flag("--json", run_.json, "no stream, one line at the end: {\"text\", \"ids\", \"finish_reason\", \"timings\"}");
+
+    c = add(
+        "chat", "Talk with the model; /reset forgets, /quit leaves, Ctrl-C stops a reply", [this] { tool::chat(chat_, common_); },
+        "  intaglio chat\n  intaglio chat -m MODEL.gguf --system \"You are a pirate.\" --temperature 0.7");
+    add_model(*c, chat_.model);
+    c->add_option("--system", chat_.system, "system message")->type_name("TEXT");
+    c->add_option("-n,--tokens", chat_.tokens, "at most so many tokens a reply")->type_name("N");
+    add_sampling(*c, chat_.sampling);
+
+    c = add(
+        "bench", "Measure prompt and decode speed against a streaming read", [this] { tool::bench(bench_, common_); },
+        "  intaglio bench\n  intaglio bench -m MODEL.gguf -p 512 -n 128 --json\n  intaglio bench --synthetic bitnet_2b_4t --context 4000");
+    add_model(*c, bench_.model);
+    c->add_option("--synthetic", bench_.synthetic, "random weights of an engraved model instead of a file")
+        ->type_name("NAME")
+        ->excludes("--model");
+    c->add_option("-p,--prompt", bench_.prompt, "tokens of the prompt; cut to what the context takes")
+        ->type_name("N")
+        ->capture_default_str();
+    c->add_option("-n,--tokens", bench_.tokens, "tokens to decode")->type_name("N")->capture_default_str();
+    c->add_option("--context", bench_.context, "tokens in the KV cache before decode is measured")->type_name("N")->capture_default_str();
+    c->add_option("-r,--runs", bench_.runs, "runs, of which the median counts")
+        ->type_name("N")
+        ->check(CLI::Range(1u, 1000u))
+        ->capture_default_str();
+    c->add_flag("--json", bench_.json, "one JSON object");
+  }
+
+  void add_file_commands() {
+    auto* c = add(
+        "inspect", "Show what a model file says of itself: config, tokenizer, tensors", [this] { tool::inspect(inspect_); },
+        "  intaglio inspect MODEL.gguf\n  intaglio inspect MODEL.gguf --tensors\n  intaglio inspect FOLDER --json");
+    c->add_option("FILE", inspect_.file, "GGUF file or Hugging Face folder")->required();
+    c->add_flag("--tensors", inspect_.tensors, "list every tensor");
+    c->add_flag("--json", inspect_.json, "one JSON object, tensors and metadata in it");
+
+    c = add(
+        "check", "Validate structure, model, tokenizer and every value of a model file", [this] { tool::check(check_); },
+        "  intaglio check MODEL.gguf\n  intaglio check FOLDER && echo sound");
+    c->add_option("FILE", check_.file, "GGUF file or Hugging Face folder")->required();
+    c->add_option("--i2s-layout", check_.i2s_layout, "order of the codes in I2_S tensors")
+        ->type_name("LAYOUT")
+        ->check(CLI::IsMember({"block128", "block64", "rows4"}))
+        ->default_str("block128");
+
+    c = add(
+        "tokenize", "Turn text into token ids", [this] { tool::tokenize(tokenize_); },
+        "  intaglio tokenize --text \"Once upon a time\"\n  intaglio tokenize -m MODEL.gguf --file notes.txt --json\n\n"
+        "With --json: {\"ids\":[...],\"pieces\":[...]}. A piece that is no UTF-8 by itself shows U+FFFD for its bytes; the ids are exact.");
+    add_model(*c, tokenize_.model);
+    auto* text = c->add_option("--text", tokenize_.text, "the text")->type_name("TEXT");
+    auto* file = c->add_option("--file", tokenize_.file, "the text from a file; - is stdin")->type_name("FILE")->excludes(text);
+    c->callback([text, file] {
+      if (text->empty() && file->empty()) throw CLI::RequiredError("--text or --file");
+    });
+    c->add_flag("--special", tokenize_.special, "texts of special tokens become those tokens; else they are plain text");
+    c->add_flag("--bos", tokenize_.bos, "put the model's BOS token in front");
+    c->add_flag("--json", tokenize_.json, "one JSON object instead of ids with commas");
+
+    c = add(
+        "detokenize", "Turn token ids into text, byte for byte", [this] { tool::detokenize(detokenize_); },
+        "  intaglio detokenize --ids 453,466,258,418\n  intaglio detokenize --ids \"$(intaglio tokenize --file notes.txt)\" | cmp - "
+        "notes.txt");
+    add_model(*c, detokenize_.model);
+    c->add_option("--ids", detokenize_.ids, "token ids: 1,2,3")->type_name("LIST")->required();
+    c->add_flag("--json", detokenize_.json, "{\"text\": ...} instead of the bytes");
+
+    c = add(
+        "logits", "Write the logits of every position, and hidden states, as NumPy arrays", [this] { tool::logits(logits_, common_); },
+        "  intaglio logits -m MODEL.gguf --ids 1,2,3 --out out --hidden\n\n"
+        "Writes OUT/logits.npy, float32 [tokens, vocabulary], and OUT/hidden.npy, float32 [layers + 1, tokens, width]: the embedding's "
+        "output, then\n"
+        "the output of each layer, before the final norm.");
+    add_model(*c, logits_.model);
+    c->add_option("--ids", logits_.ids, "token ids, taken as they are: 1,2,3")->type_name("LIST")->required();
+    c->add_option("-o,--out", logits_.out, "folder for the arrays; made where it is missing")->type_name("DIR")->required();
+    c->add_flag("--hidden", logits_.hidden, "hidden states too");
+    c->add_option("--chunk", logits_.chunk, "tokens fed at once; changes nothing but speed")->type_name("N");
+
+    c = add(
+        "convert", "Write a model as GGUF with its matrices in another codec", [this] { tool::convert(convert_); },
+        "  intaglio convert FOLDER MODEL.gguf --codec tq2_0\n  intaglio convert MODEL.gguf SMALLER.gguf --codec tq1_0");
+    c->add_option("IN", convert_.in, "GGUF file or Hugging Face folder")->required();
+    c->add_option("OUT", convert_.out, "GGUF file; written whole or not at all")->required();
+    c->add_option("--codec", convert_.codec, "f32, f16, bf16, q8_0, q4_0, q4_1, tq1_0, tq2_0 or i2_s")->type_name("C")->required();
+    c->add_option("--i2s-layout", convert_.i2s_layout, "order of the codes in the input's I2_S tensors")
+        ->type_name("LAYOUT")
+        ->check(CLI::IsMember({"block128", "block64", "rows4"}))
+        ->default_str("block128");
+
+    c = add(
+        "engrave", "Build a tool for another model: writes its config and DIR/bin/intaglio", [this] { tool::engrave(engrave_); },
+        "  intaglio engrave MODEL.gguf -o mine && mine/bin/intaglio run -m MODEL.gguf --prompt Hello\n\n"
+        "Needs the sources of intaglio (environment INTAGLIO_SOURCE, by default those that this tool was built from), CMake and a C++20 "
+        "compiler.");
+    c->add_option("FILE", engrave_.file, "GGUF file or Hugging Face folder")->required();
+    c->add_option("-o,--out", engrave_.directory, "folder to build in; default: engraved/NAME")->type_name("DIR");
+    c->add_option("--name", engrave_.name, "name of the model in C++; default: from the file's name")->type_name("NAME");
+  }
+
+  void add_device_commands() {
+    auto* c = add(
+        "plan", "Print an engraved command sequence", [this] { tool::plan(plan_); },
+        "  intaglio plan fable\n  intaglio plan bitnet_2b_4t --profile portable --json\n  intaglio bench --json >bench.json && intaglio "
+        "plan fable --html plan.html --bench bench.json");
+    c->add_option("NAME", plan_.name, "name of an engraved model, e.g. fable")->required();
+    c->add_option("--profile", plan_.profile, "which kind of device the plan is for")
+        ->check(CLI::IsMember({"cpu", "portable"}))
+        ->capture_default_str();
+    auto* json = c->add_flag("--json", plan_.json, "one JSON object");
+    c->add_option("--html", plan_.html, "write a page with timeline, memory map and fusions")->type_name("FILE")->excludes(json);
+    c->add_option("--bench", plan_.bench, "output of bench --json, whose times the page then shows")->type_name("FILE")->needs("--html");
+
+    c = add(
+        "devices", "List the Vulkan devices", [this] { tool::devices(devices_); }, "  intaglio devices\n  intaglio devices --json");
+    c->add_flag("--json", devices_.json, "one JSON array");
+
+    c = add(
+        "doctor", "Report on device, driver and kernels, fit for a bug report", [this] { tool::doctor(doctor_, common_); },
+        "  intaglio doctor\n  intaglio doctor --device 1");
+    c->add_flag("--json", doctor_.json, "one JSON object");
+  }
+
+  CLI::App app_{"Language models engraved by the C++ compiler, run by Vulkan", "intaglio"};
+  common_options common_;
+  std::vector<std::pair<CLI::App*, std::function<void()>>> commands_;
+  inspect_options inspect_;
+  check_options check_;
+  tokenize_options tokenize_;
+  detokenize_options detokenize_;
+  logits_options logits_;
+  run_options run_;
+  chat_options chat_;
+  plan_options plan_;
+  bench_options bench_;
+  convert_options convert_;
+  engrave_options engrave_;
+  devices_options devices_;
+  doctor_options doctor_;
+};
+
+int guarded(int argc, char** argv) {
+  const auto end = [](exit_code code, const char* what) {
+    try {
+      flush_output();                  // what came before the error
+    } catch (const std::exception&) {  // the first error counts
+    }
+    show_error(what);
+    return static_cast<int>(code);
+  };
+  try {
+    return static_cast<int>(command_line().run(argc, argv));
+  } catch (const interrupted& stop) {
+    try {
+      flush_output();
+    } catch (const std::exception&) {}
+    return 128 + stop.signal;
+  } catch (const device_error& error) { return end(exit_code::device, error.what()); } catch (const argument_error& error) {
+    return end(exit_code::usage, error.what());
+  } catch (const std::bad_alloc&) { return end(exit_code::bad_input, "out of host memory"); } catch (const std::exception& error) {
+    return end(exit_code::bad_input, error.what());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  intaglio::tool::watch_signals();
+  const int code = guarded(argc, argv);
+  intaglio::tool::show_notes();
+  return code;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include "model_file.hpp"
+
+#include "console.hpp"
+
+#include <intaglio/io/checkpoint.hpp>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace intaglio::tool {
+namespace {
+
+io::checkpoint_options options_of(const model_options& from) {
+  io::checkpoint_options out;
+  for (const auto layout : {io::i2s_layout::block128, io::i2s_layout::block64, io::i2s_layout::rows4})
+    if (name(layout) == from.i2s_layout) out.layout = layout;
+  return out;
+}
+
+}  // namespace
+
+io::checkpoint open_model(const model_options& options) {
+  io::checkpoint out = options.embedded() ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
+                                          : io::checkpoint::open(options.path, options_of(options));
+  for (const auto& line : out.warnings()) warn(options.shown() + ": " + line);
+  return out;
+}
+
+io::tokenizer open_tokenizer(const io::checkpoint& model) {
+  if (!model.vocabulary())
+    throw file_error(model.path(), std::nullopt, "the model has no tokenizer", "tokenizer.json beside the weights", "none");
+  io::tokenizer out(*model.vocabulary(), model.config().vocab_size);
+  for (const auto& line : out.warnings()) warn(printable(model.path(), 240) + ": " + line);
+  return out;
+}
+
+std::vector<std::int32_t> parse_ids(const std::string& list) {
+  std::vector<std::int32_t> out;
+  const char *at = list.data(), *const end = at + list.size();
+  const auto skip_blanks = [&] {
+    while (at != end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) ++at;
+  };
+  skip_blanks();
+  while (at != end) {
+    std::int32_t id = 0;
+    const auto [behind, error] = std::from_chars(at, end, id);
+    if (error != std::errc{} || id < 0)
+      throw argument_error("--ids", "token ids of 0 or more separated by commas",
+                           "'" + printable(std::string_view(at, end), 40) + "' at entry " + std::to_string(out.size()));
+    out.push_back(id);
+    at = behind;
+    skip_blanks();
+    if (at == end) break;
+    if (*at != ',')
+      throw argument_error("--ids", "a comma behind entry " + std::to_string(out.size() - 1),
+                           "'" + printable(std::string_view(at, end), 40) + "'");
+    ++at;
+    skip_blanks();
+    if (at == end) throw argument_error("--ids", "a token id behind the last comma", "nothing");
+  }
+  return out;
+}
+
+std::string read_text(const std::string& path) {
+  constexpr std::size_t most = std::size_t{1} << 30;
+  const bool from_stdin = path == "-";
+  const int descriptor = from_stdin ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw file_error(path, std::nullopt, "cannot open: " + std::generic_category().message(errno));
+  std::string out;
+  std::array<char, 1 << 16> piece;
+  int failure = 0;
+  for (;;) {
+    const ssize_t count = ::read(descriptor, piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) failure = errno;
+    if (count <= 0 || out.size() > most) break;
+    out.append(piece.data(), static_cast<std::size_t>(count));
+  }
+  if (!from_stdin) ::close(descriptor);
+  if (failure != 0) throw file_error(path, out.size(), "cannot read: " + std::generic_category().message(failure));
+  if (out.size() > most) throw file_error(path, std::nullopt, "text", "at most 1 GiB", "more");
+  return out;
+}
+
+void naming_file(const std::string& file, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const argument_error& error) {
+    for (const std::string_view input : {"prompt", "token", "ids", "text", "model"})  // "token id 3" too
+      if (error.argument() == input || error.argument().starts_with(std::string(input) + " "))
+        throw input_error(printable(file, 240) + ": " + error.what());
+    throw;
+  }
+}
+
+}  // namespace intaglio::tool

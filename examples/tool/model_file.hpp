@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Opens what --model names: a GGUF file, a Hugging Face folder, or the story teller that the tool carries.
+#pragma once
+
+#include <intaglio/io/checkpoint_data.hpp>
+#include <intaglio/io/tokenizer.hpp>
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace intaglio::tool {
+
+/// --model and what belongs to it.
+struct model_options {
+  std::string path;                     ///< empty: the embedded model
+  std::string i2s_layout = "block128";  ///< block128, block64 or rows4
+  bool embedded() const { return path.empty(); }
+  /// As errors name it.
+  std::string shown() const { return embedded() ? "fable.gguf (embedded)" : path; }
+};
+
+/// The bytes of fable.gguf.
+std::span<const std::byte> embedded_model();
+
+/// Opens the model, and says its warnings.
+/// @throws file_error
+io::checkpoint open_model(const model_options& options);
+
+/// @throws file_error: the model has no tokenizer, or a broken one
+io::tokenizer open_tokenizer(const io::checkpoint& model);
+
+/// Comma-separated token ids: "1,2,3", blanks allowed.
+/// @throws argument_error
+std::vector<std::int32_t> parse_ids(const std::string& list);
+
+/// A whole file, or stdin where the path is "-".
+/// @throws file_error
+std::string read_text(const std::string& path);
+
+/// Runs `work`; an argument_error about the input rather than an option becomes an input_error that names the file.
+void naming_file(const std::string& file, const std::function<void()>& work);
+
+}  // namespace intaglio::tool

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// plan: the engraved sequence as text, JSON or a page.
+#include "commands.hpp"
+#include "console.hpp"
+#include "engraved_models.hpp"
+#include "plan_page.hpp"
+
+#include <intaglio/io/atomic_file.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace intaglio::tool {
+namespace {
+
+/// What bench --json wrote about this very plan.
+std::vector<measured_times> read_times(const std::string& path, const plan::table& of) {
+  using json = nlohmann::json;
+  const json bench = json::parse(read_text(path), nullptr, false);
+  const auto refuse = [&](const std::string& what, const std::string& expected, const std::string& found) {
+    throw file_error(path, std::nullopt, what, expected, found);
+  };
+  if (!bench.is_object() || !bench.contains("plan") || !bench.contains("sequences"))
+    refuse("output of bench --json", "an object with plan and sequences", "something else");
+  try {
+    const std::string hash = bench.at("plan").at("hash").get<std::string>();
+    if (hash != std::to_string(of.hash))
+      refuse("plan that was measured",
+             std::string(of.model) + " for profile " + std::string(of.profile) + ", hash " + std::to_string(of.hash),
+             printable(bench.at("plan").at("model").get<std::string>(), 60) + " for profile " +
+                 printable(bench.at("plan").at("profile").get<std::string>(), 60) + ", hash " + printable(hash, 30));
+    std::vector<measured_times> out;
+    for (const auto& sequence : bench.at("sequences")) {
+      measured_times times{sequence.at("name").get<std::string>(),
+                           {},
+                           bench.at("stream_bytes_per_second").get<double>(),
+                           bench.at("device").get<std::string>()};
+      for (const auto& each : sequence.at("dispatches")) times.microseconds.push_back(each.at("microseconds").get<double>());
+      out.push_back(std::move(times));
+    }
+    return out;
+  } catch (const json::exception& problem) {
+    throw file_error(path, std::nullopt, "output of bench --json: " + printable(problem.what(), 200));
+  }
+}
+
+}  // namespace
+
+void plan(const plan_options& options) {
+  const engraved_model& model = engraved_model_by_name(options.name);
+  const plan::table& table = model.table(options.profile == "cpu");
+  if (!options.html.empty()) {
+    const std::string page =
+        plan_page(table, model.name, options.bench.empty() ? std::vector<measured_times>{} : read_times(options.bench, table)).text();
+    io::atomic_file file(options.html);
+    file.write(std::as_bytes(std::span(page)));
+    file.commit();
+    return note("wrote " + printable(options.html, 240));
+  }
+  if (options.json) print_line(plan::explain_json(table, model.name));
+  else print(plan::explain(table, model.name));
+}
+
+}  // namespace intaglio::tool

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// From the command line's sampling flags to the library's options.
+#pragma once
+
+#include "commands.hpp"
+#include "console.hpp"
+
+#include <intaglio/runtime/generation.hpp>
+
+#include <random>
+
+namespace intaglio::tool {
+
+/// @param temperature where none was given
+/// @param say_seed tells the user which seed was drawn
+inline generate_options generation_of(const sampling_flags& flags, float temperature, bool say_seed) {
+  generate_options out;
+  out.temperature = flags.temperature.value_or(temperature);
+  out.top_k = flags.top_k;
+  out.top_p = flags.top_p.value_or(1.0f);
+  out.min_p = flags.min_p.value_or(0.0f);
+  out.repeat_penalty = flags.repeat_penalty.value_or(1.0f);
+  if (flags.seed) {
+    out.seed = *flags.seed;
+  } else if (out.temperature > 0) {
+    out.seed = std::random_device{}() % 100'000u;  // short enough to type again
+    if (say_seed) note("seed " + std::to_string(out.seed));
+  }
+  return out;
+}
+
+}  // namespace intaglio::tool

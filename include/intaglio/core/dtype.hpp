@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Element types and codecs: name, block length and block bytes of each. Ids and layouts as in ggml (ggml.h, ggml-common.h)
+// and, for I2_S, microsoft/BitNet's fork.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace intaglio {
+
+enum class dtype : std::uint8_t { f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, tq1_0, tq2_0, i2_s, i8, u8, i16, i32, u32, i64, f64 };
+
+/// A block of `elements` neighbours of one row takes `bytes`; I2_S keeps one scale of 32 bytes after the whole tensor.
+struct dtype_info {
+  dtype type;
+  std::string_view name;          ///< as the tools print and accept it
+  std::uint32_t block_elements;
+  std::uint32_t block_bytes;
+  std::int32_t ggml_type;         ///< id in GGUF tensor infos, -1 where GGUF has none
+};
+
+inline constexpr dtype_info dtype_table[] = {
+    {dtype::f32, "f32", 1, 4, 0},        {dtype::f16, "f16", 1, 2, 1},         {dtype::bf16, "bf16", 1, 2, 30},
+    {dtype::q8_0, "q8_0", 32, 34, 8},    {dtype::q4_0, "q4_0", 32, 18, 2},     {dtype::q4_1, "q4_1", 32, 20, 3},
+    {dtype::q4_k, "q4_k", 256, 144, 12}, {dtype::q6_k, "q6_k", 256, 210, 14},  {dtype::tq1_0, "tq1_0", 256, 54, 34},
+    {dtype::tq2_0, "tq2_0", 256, 66, 35}, {dtype::i2_s, "i2_s", 128, 32, 36},  {dtype::i8, "i8", 1, 1, 24},
+    {dtype::u8, "u8", 1, 1, -1},         {dtype::i16, "i16", 1, 2, 25},        {dtype::i32, "i32", 1, 4, 26},
+    {dtype::u32, "u32", 1, 4, -1},       {dtype::i64, "i64", 1, 8, 27},        {dtype::f64, "f64", 1, 8, 28},
+};
+
+constexpr const dtype_info& info(dtype type) { return dtype_table[static_cast<std::size_t>(type)]; }
+constexpr std::string_view name(dtype type) { return info(type).name; }
+
+constexpr std::optional<dtype> dtype_from_name(std::string_view name) {
+  for (const auto& row : dtype_table)
+    if (row.name == name) return row.type;
+  return std::nullopt;
+}
+
+constexpr std::optional<dtype> dtype_from_ggml(std::uint32_t id) {
+  for (const auto& row : dtype_table)
+    if (row.ggml_type >= 0 && static_cast<std::uint32_t>(row.ggml_type) == id) return row.type;
+  return std::nullopt;
+}
+
+}  // namespace intaglio

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// Sentences that are put together in constant expressions and shown by the compiler: libstdc++ 12 has no <format>.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace intaglio {
+
+/// Something with a printed name, such as a dtype: `name(value)` by argument-dependent lookup.
+template <class T>
+concept named = requires(const T& value) { { name(value) } -> std::convertible_to<std::string_view>; };
+
+/// A sentence of at most N - 1 characters, usable as a template argument. What does not fit is cut and ends in "...".
+/// Structural on purpose: unused characters stay zero, so equal sentences are equal arguments.
+template <std::size_t N = 256>
+struct text {
+  static_assert(N > 4, "a text needs room for more than an ellipsis");
+  char data[N] = {};
+  std::size_t size = 0;
+
+  constexpr text() = default;
+  constexpr text(std::string_view words) { append(words); }
+  constexpr text(const char* words) { append(std::string_view(words)); }
+
+  constexpr std::string_view view() const { return {data, size}; }
+  constexpr bool empty() const { return size == 0; }
+  friend constexpr bool operator==(const text& a, std::string_view b) { return a.view() == b; }
+
+  constexpr text& append(char letter) {
+    if (size + 1 < N) data[size++] = letter;
+    else data[N - 2] = data[N - 3] = data[N - 4] = '.';
+    return *this;
+  }
+  constexpr text& append(std::string_view words) {
+    for (const char letter : words) append(letter);
+    return *this;
+  }
+  constexpr text& append(const char* words) { return append(std::string_view(words)); }
+  template <std::size_t M>
+  constexpr text& append(const text<M>& words) { return append(words.view()); }
+  constexpr text& append(bool value) { return append(std::string_view(value ? "true" : "false")); }
+
+  template <std::integral T>
+  constexpr text& append(T number) {
+    if (number < T{}) append('-');
+    std::uint64_t rest = number < T{} ? std::uint64_t{0} - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
+    char digits[20] = {};
+    std::size_t count = 0;
+    do digits[count++] = static_cast<char>('0' + rest % 10); while ((rest /= 10) != 0);
+    while (count != 0) append(digits[--count]);
+    return *this;
+  }
+
+  /// The shortest decimal that reads back as the same number: 0.07, 500000, 1e-5.
+  template <std::floating_point T>
+  constexpr text& append(T number) {
+    if (number != number) return append(std::string_view("nan"));
+    if (number < 0) append('-');
+    double value = static_cast<double>(number < 0 ? -number : number);
+    if (value > static_cast<double>(std::numeric_limits<T>::max())) return append(std::string_view("inf"));
+    if (value == 0) return append('0');
+    int exponent = 0;  // of the first digit
+    for (double scaled = value; scaled >= 10; scaled /= 10) ++exponent;
+    for (double scaled = value; scaled < 1; scaled *= 10) --exponent;
+    std::uint64_t digits = 0;
+    int count = 0;
+    do {
+      ++count;
+      digits = static_cast<std::uint64_t>(scaled_by_power_of_ten(value, count - 1 - exponent) + 0.5);
+    } while (count < (std::is_same_v<T, float> ? 9 : 16) &&
+             static_cast<T>(scaled_by_power_of_ten(static_cast<double>(digits), exponent - count + 1)) != static_cast<T>(value));
+    while (digits % 10 == 0) digits /= 10, --count;
+    std::uint64_t limit = 1;
+    for (int i = 0; i < count; ++i) limit *= 10;
+    if (digits >= limit) ++exponent, ++count;  // 9.99 rounded up
+    return append_decimal(digits, count, exponent);
+  }
+
+  template <named T>
+    requires(!std::integral<T> && !std::floating_point<T>)
+  constexpr text& append(const T& value) { return append(std::string_view(name(value))); }
+
+  /// Several parts, one after the other.
+  template <class First, class Second, class... Rest>
+  constexpr text& append(const First& first, const Second& second, const Rest&... rest) {
+    append(first);
+    append(second);
+    (append(rest), ...);
+    return *this;
+  }
+
+ private:
+  static constexpr double scaled_by_power_of_ten(double value, int power) {
+    double factor = 1;
+    for (int i = 0; i < (power < 0 ? -power : power); ++i) factor *= 10;  // exact up to 10^22
+    return power < 0 ? value / factor : value * factor;
+  }
+  constexpr text& append_decimal(std::uint64_t digits, int count, int exponent) {
+    if (exponent < -4 || exponent > 14) {
+      std::uint64_t unit = 1;
+      for (int i = 1; i < count; ++i) unit *= 10;
+      append(digits / unit);
+      if (count > 1) append('.').append_padded(digits % unit, count - 1);
+      return append('e').append(exponent);
+    }
+    std::uint64_t unit = 1;
+    const int decimals = count - 1 - exponent;
+    for (int i = 0; i < decimals && i < 19; ++i) unit *= 10;
+    for (int i = decimals; i < 0; ++i) digits *= 10;
+    append(digits / unit);
+    return decimals > 0 ? append('.').append_padded(digits % unit, decimals) : *this;
+  }
+  constexpr text& append_padded(std::uint64_t number, int width) {
+    std::uint64_t unit = 1;
+    for (int i = 1; i < width; ++i) unit *= 10;
+    for (; unit != 0; unit /= 10) append(static_cast<char>('0' + number / unit % 10));
+    return *this;
+  }
+};
+
+/// A sentence from its parts: strings, characters, numbers, anything named.
+template <class... Parts>
+constexpr text<> message(const Parts&... parts) {
+  text<> out;
+  (out.append(parts), ...);
+  return out;
+}
+
+/// Why something does not fit, as compilers print it: g++ shows a text as a string, clang shows only its first numbers,
+/// but every character of a pack. Both `reason`s have one member, model_fits, true where the sentence is empty.
+/// Use it inside a template, because g++ 12 tells the sentence only there:
+///   static_assert(reason<Model::problem>::model_fits, "intaglio: the model does not fit together");
+template <char... Sentence>
+struct sentence {
+  static constexpr bool model_fits = sizeof...(Sentence) == 0;
+};
+
+#if defined(__clang__)
+template <auto Text>
+struct spelled {
+  template <std::size_t... I>
+  static sentence<Text.data[I]...> letters(std::index_sequence<I...>);
+  using type = decltype(letters(std::make_index_sequence<Text.size>{}));
+};
+template <auto Text>
+using reason = typename spelled<Text>::type;
+#else
+template <auto Text>
+struct reason {
+  static constexpr bool model_fits = Text.size == 0;
+};
+#endif
+
+}  // namespace intaglio

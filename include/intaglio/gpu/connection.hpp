@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// What every object made on a device holds on to: the VkDevice, its queue, its functions and its counters.
+#pragma once
+
+#include <intaglio/gpu/description.hpp>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+namespace intaglio::gpu {
+
+/// How often the host did what costs: tests compare two readings to show that nothing is made or recorded between tokens.
+struct device_counters {
+  std::atomic<std::uint64_t> allocations{0};        ///< of device memory
+  std::atomic<std::uint64_t> allocated_bytes{0};    ///< alive now
+  std::atomic<std::uint64_t> pipelines{0};          ///< made, from the cache or not
+  std::atomic<std::uint64_t> recorded_commands{0};  ///< vkCmd* calls
+  std::atomic<std::uint64_t> submits{0};
+  std::atomic<std::uint64_t> waits{0};
+};
+
+/// An open device. Shared by all that is made on it, so that it closes last; destroys what it owns and nothing that a host program lent.
+struct connection {
+  std::shared_ptr<instance> from;
+  dispatch_table call{};
+  VkPhysicalDevice physical = VK_NULL_HANDLE;
+  VkDevice handle = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  std::uint32_t queue_family = 0;
+  bool owned = true;
+  std::mutex* host_mutex = nullptr;  ///< the host program's own guard of the queue
+  std::mutex queue_mutex;
+  device_description description;
+  std::string label;
+  feature_set enabled;
+  VkPhysicalDeviceMemoryProperties memory{};
+  device_counters counters;
+  std::atomic<bool> lost{false};
+  ::pid_t process = ::getpid();
+
+  connection() = default;
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+  ~connection() {
+    if (owned && handle != VK_NULL_HANDLE && usable()) call.vkDestroyDevice(handle, nullptr);
+  }
+
+  /// False in a forked child: the driver's threads did not come along, so not even a destructor may call it.
+  bool usable() const noexcept { return process == ::getpid(); }
+
+  /// Throws where a call did not succeed; a lost device is remembered.
+  void check(VkResult result, const char* operation, std::string_view subject = {}) {
+    if (result != VK_SUCCESS) [[unlikely]] refuse(result, operation, subject);
+  }
+
+  [[noreturn]] void refuse(VkResult result, const char* operation, std::string_view subject = {}, const std::string& detail = {}) {
+    if (result == VK_ERROR_DEVICE_LOST) lost = true;
+    std::string what(operation);
+    if (!subject.empty()) what.append(" ").append(subject);
+    fail(result, label, what, detail.empty() && result == VK_ERROR_DEVICE_LOST ? fault_text() : detail);
+  }
+
+  /// @error device_error in a forked child; device_lost after the device was lost
+  void require_alive(const char* operation) const {
+    if (!usable()) throw device_error(label, operation, "this process was forked after the device was opened; open a device of its own");
+    if (lost) throw device_lost(label, operation, "the device was lost before; open it anew", static_cast<int>(VK_ERROR_DEVICE_LOST));
+  }
+
+  /// What the driver knows about the loss, where VK_EXT_device_fault is on; else empty.
+  std::string fault_text() const {
+#ifdef VK_EXT_device_fault
+    if (!contains(enabled, feature::device_fault) || call.vkGetDeviceFaultInfoEXT == nullptr) return {};
+    vk::DeviceFaultCountsEXT counts;
+    if (call.vkGetDeviceFaultInfoEXT(handle, native(counts), nullptr) != VK_SUCCESS) return {};
+    std::vector<VkDeviceFaultAddressInfoEXT> addresses(counts.addressInfoCount);
+    std::vector<VkDeviceFaultVendorInfoEXT> vendor(counts.vendorInfoCount);
+    VkDeviceFaultInfoEXT info{};
+    info.sType = VK_STRUCTURE_TYPE_DEVICE_FAULT_INFO_EXT;
+    info.pAddressInfos = addresses.data();
+    info.pVendorInfos = vendor.data();
+    counts.vendorBinarySize = 0;
+    if (call.vkGetDeviceFaultInfoEXT(handle, native(counts), &info) < 0) return {};
+    std::string out = detail::fixed_text(info.description);
+    for (std::size_t i = 0; i < addresses.size() && i < counts.addressInfoCount; ++i)
+      out += ", address " + hexadecimal(addresses[i].reportedAddress);
+    return out;
+#else
+    return {};
+#endif
+  }
+};
+
+/// A Vulkan object that hangs on a device: destroyed with its owner, moved, never copied.
+template <class Handle, auto Destroy>
+class owned_handle {
+ public:
+  owned_handle() = default;
+  owned_handle(std::shared_ptr<connection> on, Handle handle) noexcept : on_(std::move(on)), handle_(handle) {}
+  owned_handle(owned_handle&& other) noexcept : on_(std::move(other.on_)), handle_(std::exchange(other.handle_, Handle{})) {}
+  owned_handle& operator=(owned_handle&& other) noexcept {
+    if (this != &other) {
+      reset();
+      on_ = std::move(other.on_);
+      handle_ = std::exchange(other.handle_, Handle{});
+    }
+    return *this;
+  }
+  ~owned_handle() { reset(); }
+
+  Handle get() const noexcept { return handle_; }
+  explicit operator bool() const noexcept { return handle_ != Handle{}; }
+  const std::shared_ptr<connection>& on() const noexcept { return on_; }
+
+  void reset() noexcept {
+    if (handle_ != Handle{} && on_->usable()) (on_->call.*Destroy)(on_->handle, handle_, nullptr);
+    handle_ = Handle{};
+    on_.reset();
+  }
+
+ private:
+  std::shared_ptr<connection> on_;
+  Handle handle_{};
+};
+
+}  // namespace intaglio::gpu

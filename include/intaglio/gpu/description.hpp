@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+// What a device says of itself, as plain values: identity, driver, limits, memory, features, and what intaglio misses in it.
+#pragma once
+
+#include <intaglio/gpu/features.hpp>
+#include <intaglio/gpu/instance.hpp>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+
+namespace intaglio::gpu {
+
+enum class device_type : std::uint8_t { discrete, integrated, virtual_gpu, cpu, other };
+
+constexpr std::string_view name(device_type type) {
+  constexpr std::array<std::string_view, 5> names{"discrete GPU", "integrated GPU", "virtual GPU", "CPU", "other"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+/// One heap of memory.
+struct memory_heap {
+  std::uint64_t size_bytes = 0;
+  bool device_local = false;
+};
+
+/// The limits that plans and kernels depend on.
+struct device_limits {
+  std::uint32_t max_push_constant_bytes = 0;
+  std::uint32_t max_shared_memory_bytes = 0;
+  std::uint32_t max_workgroup_invocations = 0;
+  std::array<std::uint32_t, 3> max_workgroup_size{};
+  std::array<std::uint32_t, 3> max_workgroup_count{};
+  std::uint32_t subgroup_size = 0, min_subgroup_size = 0, max_subgroup_size = 0;
+  std::uint32_t max_subgroups_per_workgroup = 0;
+  bool subgroup_size_selectable = false;  ///< for compute
+  std::uint32_t subgroup_operations = 0;  ///< VkSubgroupFeatureFlags
+  bool int8_dot_product_accelerated = false;
+  std::uint64_t max_allocation_bytes = 0;
+  std::uint64_t max_buffer_bytes = 0;
+  std::uint64_t max_storage_range_bytes = 0;
+  std::uint64_t host_pointer_alignment = 0;  ///< of VK_EXT_external_memory_host, 0 without it
+  float timestamp_period_ns = 0;
+  std::uint32_t timestamp_bits = 0;  ///< of the chosen queue family, 0: no timestamps
+};
+
+/// All that is known of a device before it is opened.
+struct device_description {
+  std::uint32_t index = 0;  ///< in the loader's order
+  std::string name;
+  device_type type = device_type::other;
+  std::uint32_t vendor_id = 0, device_id = 0;
+  std::array<std::uint8_t, VK_UUID_SIZE> uuid{}, driver_uuid{};
+  std::string driver_name, driver_info;
+  std::uint32_t driver_version = 0;  ///< packed as the vendor pleases
+  std::uint32_t api_version = 0;
+  device_limits limits;
+  std::vector<memory_heap> heaps;
+  feature_set features;                        ///< supported, not necessarily enabled
+  std::optional<std::uint32_t> queue_family;   ///< compute, preferably without graphics
+  std::vector<std::string> missing;            ///< what intaglio requires and the device lacks; empty: usable
+
+  /// "llvmpipe (LLVM 15.0.6, 256 bits) [llvmpipe Mesa 22.3.6]": how errors name a device.
+  std::string label() const { return name + (driver_name.empty() ? "" : " [" + driver_name + " " + driver_info + "]"); }
+};
+
+/// "6c6c766d-7069-7065-5555-494400000000"
+inline std::string uuid_text(std::span<const std::uint8_t> uuid) {
+  std::string out;
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    out += "0123456789abcdef"[uuid[i] >> 4];
+    out += "0123456789abcdef"[uuid[i] & 15];
+  }
+  return out;
+}
+
+namespace detail {
+
+inline device_type type_of(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return device_type::discrete;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return device_type::integrated;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return device_type::virtual_gpu;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU: return device_type::cpu;
+    default: return device_type::other;
+  }
+}
+
+template <std::size_t Size>
+std::string fixed_text(const char (&text)[Size]) {
+  return printable(std::string_view(text, static_cast<std::size_t>(std::find(text, text + Size, '\0') - text)));
+}
+
+/// A family for compute alone runs beside a desktop's drawing; any with compute will do.
+inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physical, device_description& out) {
+  std::uint32_t count = 0;
+  call.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  call.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families.data());
+  for (const bool alone : {true, false}) {
+    for (std::uint32_t family = 0; family < count && !out.queue_family; ++family) {
+      const auto flags = families[family].queueFlags;
+      if ((flags & VK_QUEUE_COMPUTE_BIT) == 0 || (alone && (flags & VK_QUEUE_GRAPHICS_BIT) != 0)) continue;
+      out.queue_family = family;
+      out.limits.timestamp_bits = families[family].timestampValidBits;
+    }
+  }
+}
+
+inline void read_properties(const dispatch_table& call, VkPhysicalDevice physical, bool host_pointers, device_description& out) {
+  vk::PhysicalDeviceProperties2 properties;
+  vk::PhysicalDeviceVulkan11Properties core11;
+  vk::PhysicalDeviceVulkan12Properties core12;
+  vk::PhysicalDeviceVulkan13Properties core13;
+  vk::PhysicalDeviceExternalMemoryHostPropertiesEXT host;
+  properties.pNext = &core11;
+  core11.pNext = &core12;
+  core12.pNext = &core13;
+  if (host_pointers) core13.pNext = &host;
+  call.vkGetPhysicalDeviceProperties2(physical, native(properties));
+
+  const VkPhysicalDeviceLimits& limits = native(properties)->properties.limits;
+  const VkPhysicalDeviceVulkan11Properties& p11 = *native(core11);
+  const VkPhysicalDeviceVulkan12Properties& p12 = *native(core12);
+  const VkPhysicalDeviceVulkan13Properties& p13 = *native(core13);
+  std::copy_n(p11.deviceUUID, VK_UUID_SIZE, out.uuid.begin());
+  std::copy_n(p11.driverUUID, VK_UUID_SIZE, out.driver_uuid.begin());
+  out.driver_name = fixed_text(p12.driverName);
+  out.driver_info = fixed_text(p12.driverInfo);
+
+  device_limits& to = out.limits;
+  to.max_push_constant_bytes = limits.maxPushConstantsSize;
+  to.max_shared_memory_bytes = limits.maxComputeSharedMemorySize;
+  to.max_workgroup_invocations = limits.maxComputeWorkGroupInvocations;
+  std::copy_n(limits.maxComputeWorkGroupSize, 3, to.max_workgroup_size.begin());
+  std::copy_n(limits.maxComputeWorkGroupCount, 3, to.max_workgroup_count.begin());
+  to.subgroup_size = p11.subgroupSize;
+  to.min_subgroup_size = p13.minSubgroupSize;
+  to.max_subgroup_size = p13.maxSubgroupSize;
+  to.max_subgroups_per_workgroup = p13.maxComputeWorkgroupSubgroups;
+  to.subgroup_size_selectable = (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  to.subgroup_operations = (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 ? p11.subgroupSupportedOperations : 0;
+  to.int8_dot_product_accelerated = p13.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
+  to.max_allocation_bytes = p11.maxMemoryAllocationSize;
+  to.max_buffer_bytes = p13.maxBufferSize;
+  to.max_storage_range_bytes = limits.maxStorageBufferRange;
+  to.host_pointer_alignment = host_pointers ? static_cast<std::uint64_t>(host.minImportedHostPointerAlignment) : 0;
+  to.timestamp_period_ns = limits.timestampPeriod;
+}
+
+}  // namespace detail
+
+/// Asks one physical device for everything; what intaglio requires and does not find is listed in `missing`, never thrown.
+/// @error device_error, out_of_memory: the driver's own calls failed
+inline device_description describe(const instance& from, VkPhysicalDevice physical, std::uint32_t index) {
+  const dispatch_table& call = from.call();
+  device_description out;
+  out.index = index;
+  VkPhysicalDeviceProperties first{};
+  call.vkGetPhysicalDeviceProperties(physical, &first);
+  out.name = detail::fixed_text(first.deviceName);
+  out.type = detail::type_of(first.deviceType);
+  out.vendor_id = first.vendorID;
+  out.device_id = first.deviceID;
+  out.driver_version = first.driverVersion;
+  out.api_version = first.apiVersion;
+  VkPhysicalDeviceMemoryProperties memory{};
+  call.vkGetPhysicalDeviceMemoryProperties(physical, &memory);
+  for (std::uint32_t heap = 0; heap < memory.memoryHeapCount; ++heap)
+    out.heaps.push_back({memory.memoryHeaps[heap].size, (memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
+  detail::find_queue_family(call, physical, out);
+  if (!out.queue_family) out.missing.emplace_back("a queue family with compute");
+  if (out.api_version < VK_API_VERSION_1_3) {  // the structs of 1.3 may not be asked for
+    out.missing.push_back("Vulkan 1.3 (found " + version_text(out.api_version) + ")");
+    return out;
+  }
+
+  const auto extensions = enumerate<VkExtensionProperties>(out.name, "list the device's extensions", [&](std::uint32_t* count, VkExtensionProperties* items) {
+    return call.vkEnumerateDeviceExtensionProperties(physical, nullptr, count, items);
+  });
+  const auto present = [&](std::string_view wanted) {
+    return std::any_of(extensions.begin(), extensions.end(), [&](const auto& extension) { return wanted == extension.extensionName; });
+  };
+  feature_chain supported;
+  supported.link_extensions(present);
+  call.vkGetPhysicalDeviceFeatures2(physical, native(supported.base));
+  for (const auto& entry : feature_table) {
+    const bool known = entry.extension != nullptr || entry.member != nullptr;
+    const bool offered = known && (entry.extension == nullptr || present(entry.extension)) && (entry.member == nullptr || *entry.member(supported) == VK_TRUE);
+    out.features.set(static_cast<std::size_t>(entry.id), offered);
+    if (entry.required && !offered) out.missing.push_back("feature " + std::string(entry.name));
+  }
+  detail::read_properties(call, physical, contains(out.features, feature::external_memory_host), out);
+  return out;
+}
+
+/// Every device that the loader knows, usable or not, in its order.
+/// @error device_error: no device
+inline std::vector<device_description> list_devices(const instance& from) {
+  return translated([&] {
+    std::vector<device_description> out;
+    for (const VkPhysicalDevice physical : from.physical_devices()) out.push_back(describe(from, physical, static_cast<std::uint32_t>(out.size())));
+    return out;
+  });
+}
+
+}  // namespace intaglio::gpu

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// A Vulkan instance with the functions that hang on it, and the validation layer where it was asked for.
+#pragma once
+
+#include <intaglio/gpu/loader.hpp>
+#include <intaglio/gpu/validation.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+namespace intaglio::gpu {
+
+/// Reads one of Vulkan's lists: asks for the count, then for the items, until both agree.
+/// @param ask called as ask(&count, items_or_null); its VkResult is checked
+template <class Item, class Ask>
+std::vector<Item> enumerate(const std::string& device, const char* operation, Ask&& ask) {
+  std::vector<Item> items;
+  VkResult result = VK_INCOMPLETE;
+  for (int attempt = 0; result == VK_INCOMPLETE && attempt < 8; ++attempt) {
+    std::uint32_t count = 0;
+    result = ask(&count, static_cast<Item*>(nullptr));
+    if (result == VK_SUCCESS && count > 0) {
+      items.assign(count, Item{});
+      result = ask(&count, items.data());
+    }
+    items.resize(result == VK_SUCCESS ? count : 0);
+  }
+  if (result != VK_SUCCESS) fail(result, device, operation);
+  return items;
+}
+
+/// Owns (or borrows from the host program) a VkInstance. Shared by the devices made from it.
+class instance {
+ public:
+  /// Makes an instance of Vulkan 1.3.
+  /// @error device_error: loader older than Vulkan 1.1, no driver, or validation asked for and its layer not installed
+  explicit instance(const loader& from, validation validate = validation::off) : loader_(from) {
+    if (loader_.api_version() < VK_API_VERSION_1_1)
+      throw device_error("", "make a Vulkan instance", "the Vulkan loader is too old: expected 1.1 or newer, found " + version_text(loader_.api_version()));
+    create(validate);
+  }
+
+  /// Borrows the instance of a host program, which keeps it alive; messages go to the host's own messenger.
+  instance(const loader& from, VkInstance borrowed) : loader_(from), handle_(borrowed), owned_(false) { look_up(); }
+
+  instance(const instance&) = delete;
+  instance& operator=(const instance&) = delete;
+  ~instance() {
+    if (process_ == ::getpid()) destroy();  // a forked child has none of the driver's threads
+  }
+
+  VkInstance handle() const noexcept { return handle_; }
+  const dispatch_table& call() const noexcept { return call_; }
+  const loader& source() const noexcept { return loader_; }
+  const message_log& messages() const noexcept { return log_; }
+  bool validated() const noexcept { return messenger_ != VK_NULL_HANDLE; }
+
+  /// @error device_error: no device
+  std::vector<VkPhysicalDevice> physical_devices() const {
+    auto found = enumerate<VkPhysicalDevice>("", "list the Vulkan devices", [&](std::uint32_t* count, VkPhysicalDevice* items) {
+      return call_.vkEnumeratePhysicalDevices(handle_, count, items);
+    });
+    if (found.empty())
+      throw device_error("", "list the Vulkan devices", "no device: a Vulkan driver is installed, but it found no hardware that it serves");
+    return found;
+  }
+
+ private:
+  static constexpr const char* layer = "VK_LAYER_KHRONOS_validation";
+
+  void create(validation validate) {
+    std::vector<const char*> layers, extensions;
+    std::vector<vk::ValidationFeatureEnableEXT> enables;
+    if (validate != validation::off) {
+      require_layer();
+      layers.push_back(layer);
+      extensions = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
+    }
+    if (validate == validation::synchronization) enables = {vk::ValidationFeatureEnableEXT::eSynchronizationValidation};
+    if (validate == validation::best_practices) enables = {vk::ValidationFeatureEnableEXT::eBestPractices};
+    if (validate == validation::gpu_assisted)
+      enables = {vk::ValidationFeatureEnableEXT::eGpuAssisted, vk::ValidationFeatureEnableEXT::eGpuAssistedReserveBindingSlot};
+
+    vk::ApplicationInfo application;
+    application.pApplicationName = "intaglio";
+    application.pEngineName = "intaglio";
+    application.apiVersion = VK_API_VERSION_1_3;
+    vk::DebugUtilsMessengerCreateInfoEXT messenger;
+    using severity = vk::DebugUtilsMessageSeverityFlagBitsEXT;
+    using kind = vk::DebugUtilsMessageTypeFlagBitsEXT;
+    messenger.messageSeverity = severity::eWarning | severity::eError;
+    messenger.messageType = kind::eValidation | kind::ePerformance;
+    // by C type: newer Vulkan-Hpp spells the type of this member anew
+    native(messenger)->pfnUserCallback = &message_log::receive;
+    messenger.pUserData = &log_;
+    vk::ValidationFeaturesEXT checks;
+    checks.pNext = &messenger;
+    checks.enabledValidationFeatureCount = static_cast<std::uint32_t>(enables.size());
+    checks.pEnabledValidationFeatures = enables.data();
+
+    vk::InstanceCreateInfo info;
+    info.pApplicationInfo = &application;
+    info.enabledLayerCount = static_cast<std::uint32_t>(layers.size());
+    info.ppEnabledLayerNames = layers.data();
+    info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
+    info.ppEnabledExtensionNames = extensions.data();
+    if (validate != validation::off) info.pNext = &checks;
+
+    const auto make = loader_.global<PFN_vkCreateInstance>("vkCreateInstance");
+    const VkResult result = make(native(info), nullptr, &handle_);
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
+      fail(result, "", "make a Vulkan instance", "no driver: none is installed, or none of the installed ones could be opened; VK_LOADER_DEBUG=all tells why");
+    if (result != VK_SUCCESS) fail(result, "", "make a Vulkan instance");
+    try {
+      look_up();
+      if (validate == validation::off) return;
+      const VkResult made = call_.vkCreateDebugUtilsMessengerEXT(handle_, native(messenger), nullptr, &messenger_);
+      if (made != VK_SUCCESS) fail(made, "", "register for validation messages");
+    } catch (...) {
+      destroy();
+      throw;
+    }
+  }
+
+  void require_layer() const {
+    const auto ask = loader_.global<PFN_vkEnumerateInstanceLayerProperties>("vkEnumerateInstanceLayerProperties");
+    const auto layers = enumerate<VkLayerProperties>("", "list the Vulkan layers", ask);
+    for (const auto& properties : layers)
+      if (std::strcmp(properties.layerName, layer) == 0) return;
+    throw device_error("", "turn on validation", std::string(layer) + " is not installed (Debian and Ubuntu: apt install vulkan-validationlayers)");
+  }
+
+  void look_up() {
+    call_.init(static_cast<VkInstance>(handle_), loader_.entry());
+  }
+
+  void destroy() noexcept {
+    if (messenger_ != VK_NULL_HANDLE) call_.vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
+    if (owned_ && handle_ != VK_NULL_HANDLE) {
+      const auto end = reinterpret_cast<PFN_vkDestroyInstance>(loader_.entry()(handle_, "vkDestroyInstance"));
+      if (end != nullptr) end(handle_, nullptr);
+    }
+    messenger_ = VK_NULL_HANDLE;
+    handle_ = VK_NULL_HANDLE;
+  }
+
+  loader loader_;
+  VkInstance handle_ = VK_NULL_HANDLE;
+  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+  dispatch_table call_{};
+  message_log log_;
+  bool owned_ = true;
+  ::pid_t process_ = ::getpid();
+};
+
+}  // namespace intaglio::gpu

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Where Vulkan's functions come from: the system's loader, opened at run time, or an entry point that the program passes.
+#pragma once
+
+#include <intaglio/gpu/result.hpp>
+
+#include <dlfcn.h>
+
+#include <string>
+
+namespace intaglio::gpu {
+
+/// The Vulkan loader: one function from which all others are looked up.
+class loader {
+ public:
+  /// Opens the loader's shared library. It stays open until the process ends: drivers leave threads and thread-local data behind
+  /// that must not outlive their code.
+  /// @error device_error: no Vulkan loader
+  explicit loader(const char* library = "libvulkan.so.1") {
+    void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (opened == nullptr) {
+      const char* const reason = ::dlerror();
+      throw device_error("", "open the Vulkan loader", std::string("no Vulkan loader: ") + (reason != nullptr ? reason : library) +
+                         " (Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers)");
+    }
+    entry_ = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(opened, "vkGetInstanceProcAddr"));
+    ::dlclose(opened);
+    check(library);
+  }
+
+  /// Uses the entry point of a program that has opened Vulkan itself, or of a layer under test.
+  /// @error device_error: the entry point is null or knows no vkCreateInstance
+  explicit loader(PFN_vkGetInstanceProcAddr entry) : entry_(entry) { check("the entry point passed by the program"); }
+
+  PFN_vkGetInstanceProcAddr entry() const noexcept { return entry_; }
+
+  /// A function that needs no instance, null where the loader lacks it.
+  template <class Function>
+  Function global(const char* name) const noexcept {
+    return reinterpret_cast<Function>(entry_(VK_NULL_HANDLE, name));
+  }
+
+  /// Highest Vulkan version for which this loader makes instances.
+  std::uint32_t api_version() const {
+    const auto enumerate = global<PFN_vkEnumerateInstanceVersion>("vkEnumerateInstanceVersion");
+    if (enumerate == nullptr) return VK_API_VERSION_1_0;
+    std::uint32_t version = VK_API_VERSION_1_0;
+    if (const VkResult result = enumerate(&version); result != VK_SUCCESS) fail(result, "", "ask the Vulkan loader's version");
+    return version;
+  }
+
+ private:
+  void check(const char* origin) const {
+    if (entry_ == nullptr || entry_(VK_NULL_HANDLE, "vkCreateInstance") == nullptr)
+      throw device_error("", "open the Vulkan loader", std::string("no Vulkan loader: ") + origin + " offers no vkCreateInstance");
+  }
+
+  PFN_vkGetInstanceProcAddr entry_ = nullptr;
+};
+
+/// "1.3.230" from Vulkan's packed version.
+inline std::string version_text(std::uint32_t version) {
+  return std::to_string(VK_API_VERSION_MAJOR(version)) + "." + std::to_string(VK_API_VERSION_MINOR(version)) + "." +
+         std::to_string(VK_API_VERSION_PATCH(version));
+}
+
+}  // namespace intaglio::gpu

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// Buffers with device addresses, each with memory of its own: few and large, as a model wants them.
+#pragma once
+
+#include <intaglio/gpu/device.hpp>
+
+#include <span>
+
+namespace intaglio::gpu {
+
+/// Where a buffer's memory lies.
+enum class placement : std::uint8_t {
+  device_local,  ///< fastest for the device; also mapped where device and host share memory
+  shared,        ///< mapped, in device memory if there is such: small things that the host writes and the device reads
+  readback,      ///< mapped and cached by the host: what the host reads
+};
+
+/// How much of a heap is taken.
+struct heap_status {
+  memory_heap heap;
+  std::uint64_t available_bytes = 0;  ///< what the driver lets this program still take, or without VK_EXT_memory_budget the whole heap
+};
+
+inline std::vector<heap_status> memory_status(const device& of) {
+  return translated([&] {
+    vk::PhysicalDeviceMemoryProperties2 properties;
+    vk::PhysicalDeviceMemoryBudgetPropertiesEXT budget;
+    const bool known = of.has(feature::memory_budget);
+    if (known) properties.pNext = &budget;
+    of.on()->from->call().vkGetPhysicalDeviceMemoryProperties2(of.on()->physical, native(properties));
+    const VkPhysicalDeviceMemoryProperties& memory = native(properties)->memoryProperties;
+    std::vector<heap_status> out;
+    for (std::uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
+      const std::uint64_t limit = native(budget)->heapBudget[i], used = native(budget)->heapUsage[i];
+      const bool local = (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
+      out.push_back({{memory.memoryHeaps[i].size, local}, known ? limit - std::min(limit, used) : memory.memoryHeaps[i].size});
+    }
+    return out;
+  });
+}
+
+/// A buffer for storage, copies and access by device address, with its memory. Movable; frees both when it goes.
+class buffer {
+ public:
+  buffer() = default;
+
+  /// @param purpose what it is for, as errors say it: "the weights"
+  /// @error argument_error: no bytes; device_error: larger than the device's limit (see allocate_split); out_of_memory
+  buffer(const device& on, std::uint64_t size_bytes, placement where, std::string_view purpose) {
+    translated([&] { create(on.on(), size_bytes, where, purpose); });
+  }
+
+  buffer(buffer&& other) noexcept
+      : memory_(std::move(other.memory_)), buffer_(std::move(other.buffer_)), size_(std::exchange(other.size_, 0)), taken_(std::exchange(other.taken_, 0)),
+        address_(std::exchange(other.address_, 0)), mapped_(std::exchange(other.mapped_, nullptr)) {}
+  buffer& operator=(buffer&& other) noexcept {
+    if (this == &other) return *this;
+    release();
+    memory_ = std::move(other.memory_);
+    buffer_ = std::move(other.buffer_);
+    size_ = std::exchange(other.size_, 0);
+    taken_ = std::exchange(other.taken_, 0);
+    address_ = std::exchange(other.address_, 0);
+    mapped_ = std::exchange(other.mapped_, nullptr);
+    return *this;
+  }
+  ~buffer() { release(); }
+
+  std::uint64_t size_bytes() const noexcept { return size_; }
+  VkDeviceAddress address() const noexcept { return address_; }
+  VkBuffer handle() const noexcept { return buffer_.get(); }
+  /// The host's view, coherent; empty where the host cannot see the memory.
+  std::span<std::byte> mapped() const noexcept { return {mapped_, mapped_ != nullptr ? static_cast<std::size_t>(size_) : 0}; }
+  explicit operator bool() const noexcept { return static_cast<bool>(buffer_); }
+
+ private:
+  static constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+
+  void create(const std::shared_ptr<connection>& on, std::uint64_t size, placement where, std::string_view purpose) {
+    const device_limits& limits = on->description.limits;
+    if (size == 0) throw argument_error("size of the buffer for " + std::string(purpose), "at least one byte", "0");
+    on->require_alive("allocate memory");
+    if (size > limits.max_buffer_bytes || size > limits.max_allocation_bytes)
+      throw device_error(on->label, "allocate memory for " + std::string(purpose),
+                         bytes_text(size) + " in one piece, the device allows " + bytes_text(std::min(limits.max_buffer_bytes, limits.max_allocation_bytes)));
+    vk::BufferCreateInfo info;
+    info.size = size;
+    info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eTransferSrc | vk::BufferUsageFlagBits::eTransferDst |
+                 vk::BufferUsageFlagBits::eShaderDeviceAddress;
+    VkBuffer made = VK_NULL_HANDLE;
+    on->check(on->call.vkCreateBuffer(on->handle, native(info), nullptr, &made), "make a buffer for", purpose);
+    buffer_ = {on, made};
+
+    VkMemoryRequirements needs{};
+    on->call.vkGetBufferMemoryRequirements(on->handle, made, &needs);
+    const std::uint32_t type = allocate(*on, needs, where, purpose);
+    on->check(on->call.vkBindBufferMemory(on->handle, made, memory_.get(), 0), "bind the memory for", purpose);
+    if ((on->memory.memoryTypes[type].propertyFlags & coherent) == coherent) {
+      void* place = nullptr;
+      on->check(on->call.vkMapMemory(on->handle, memory_.get(), 0, VK_WHOLE_SIZE, 0, &place), "map the memory for", purpose);
+      mapped_ = static_cast<std::byte*>(place);
+    }
+    vk::BufferDeviceAddressInfo which;
+    which.buffer = vk::Buffer(made);
+    address_ = on->call.vkGetBufferDeviceAddress(on->handle, native(which));
+    if (address_ == 0) throw device_error(on->label, "ask the address of " + std::string(purpose), "the driver gives none");
+    size_ = size;
+  }
+
+  /// Tries the memory types from the best down and returns the one that gave.
+  std::uint32_t allocate(connection& on, const VkMemoryRequirements& needs, placement where, std::string_view purpose) {
+    vk::MemoryAllocateFlagsInfo flags;
+    flags.flags = vk::MemoryAllocateFlagBits::eDeviceAddress;
+    vk::MemoryAllocateInfo info;
+    info.pNext = &flags;
+    info.allocationSize = needs.size;
+    VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    std::uint32_t tried = 0;  // one bit a type
+    for (;;) {
+      const auto type = best_type(on, needs.memoryTypeBits & ~tried, where);
+      if (!type) break;
+      tried |= 1U << *type;
+      info.memoryTypeIndex = *type;
+      VkDeviceMemory memory = VK_NULL_HANDLE;
+      result = on.call.vkAllocateMemory(on.handle, native(info), nullptr, &memory);
+      if (result == VK_SUCCESS) {
+        memory_ = {buffer_.on(), memory};
+        taken_ = needs.size;
+        on.counters.allocations += 1;
+        on.counters.allocated_bytes += taken_;
+        return *type;
+      }
+      if (result != VK_ERROR_OUT_OF_DEVICE_MEMORY) break;
+    }
+    std::uint64_t local = 0;
+    for (const auto& heap : on.description.heaps) local += heap.device_local ? heap.size_bytes : 0;
+    on.refuse(result, "allocate memory for", purpose,
+              bytes_text(needs.size) + " wanted, " + bytes_text(on.counters.allocated_bytes) + " already taken of " + bytes_text(local) + " on the device");
+  }
+
+  /// The type with the most wanted properties among `candidates`; device-local memory falls back to none else than device-local.
+  static std::optional<std::uint32_t> best_type(const connection& on, std::uint32_t candidates, placement where) {
+    const bool unified = on.description.type == device_type::integrated || on.description.type == device_type::cpu;
+    std::optional<std::uint32_t> best;
+    std::uint64_t best_score = 0;
+    for (std::uint32_t type = 0; type < on.memory.memoryTypeCount; ++type) {
+      if ((candidates >> type & 1U) == 0) continue;
+      const VkMemoryType& each = on.memory.memoryTypes[type];
+      constexpr VkMemoryPropertyFlags never = VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |
+                                              VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
+      if ((each.propertyFlags & never) != 0) continue;
+      const bool local = (each.propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+      const bool host = (each.propertyFlags & coherent) == coherent;
+      const bool cached = (each.propertyFlags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
+      if (where == placement::device_local ? !local : !host) continue;
+      const std::uint64_t score = where == placement::device_local ? 1U + (host == unified ? 2U : 0U) + (host && unified && cached ? 1U : 0U)
+                                  : where == placement::shared     ? 1U + (local ? 2U : 0U)
+                                                                   : 1U + (cached ? 2U : 0U);
+      // of equal types the one in the larger heap: a small window onto device memory is for small things
+      if (!best || score > best_score ||
+          (score == best_score && on.memory.memoryHeaps[each.heapIndex].size > on.memory.memoryHeaps[on.memory.memoryTypes[*best].heapIndex].size)) {
+        best = type;
+        best_score = score;
+      }
+    }
+    return best;
+  }
+
+  void release() noexcept {
+    if (memory_) memory_.on()->counters.allocated_bytes -= taken_;
+    buffer_.reset();
+    memory_.reset();  // unmaps
+    size_ = taken_ = address_ = 0;
+    mapped_ = nullptr;
+  }
+
+  owned_handle<VkDeviceMemory, &dispatch_table::vkFreeMemory> memory_;
+  owned_handle<VkBuffer, &dispatch_table::vkDestroyBuffer> buffer_;
+  std::uint64_t size_ = 0;
+  std::uint64_t taken_ = 0;  ///< bytes of memory behind it, at least size_
+  VkDeviceAddress address_ = 0;
+  std::byte* mapped_ = nullptr;
+};
+
+/// A region in as few buffers as the device's limits and its free memory allow.
+/// @param unit no piece but the last ends inside a unit of so many bytes (a row of a matrix)
+/// @param largest a smaller limit than the device's for one piece, 0: none
+/// @error argument_error: unit is 0 or larger than a piece may be; out_of_memory: not even pieces of 16 MiB are to be had
+inline std::vector<buffer> allocate_split(const device& on, std::uint64_t size_bytes, std::uint64_t unit, placement where, std::string_view purpose,
+                                          std::uint64_t largest = 0) {
+  return translated([&] {
+    std::uint64_t piece = std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
+    if (largest != 0) piece = std::min(piece, largest);
+    if (unit == 0 || unit > piece)
+      throw argument_error("unit of the region for " + std::string(purpose), "1 to " + std::to_string(piece) + " bytes", std::to_string(unit));
+    std::vector<buffer> out;
+    for (std::uint64_t left = size_bytes; left > 0;) {
+      const std::uint64_t size = std::min(left, piece / unit * unit);
+      try {
+        out.emplace_back(on, size, where, purpose);
+        left -= size;
+      } catch (const out_of_memory& refused) {
+        if (refused.result() != static_cast<int>(VK_ERROR_OUT_OF_DEVICE_MEMORY) || size / 2 < std::max<std::uint64_t>(unit, 16U << 20U)) throw;
+        piece = size / 2;
+      }
+    }
+    return out;
+  });
+}
+
+}  // namespace intaglio::gpu

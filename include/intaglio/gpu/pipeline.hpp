@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// Compute pipelines from SPIR-V: no descriptor sets, all data comes through push constants and device addresses.
+// Many are made at once, on threads, since the drivers' compilers are slow.
+#pragma once
+
+#include <intaglio/gpu/pipeline_cache.hpp>
+
+#include <cstring>
+#include <span>
+#include <thread>
+
+namespace intaglio::gpu {
+
+/// The value of one specialization constant: 32 bits, whatever its type in the shader.
+struct specialization {
+  std::uint32_t id = 0;
+  std::uint32_t value = 0;
+};
+
+/// What a pipeline is made of. The spans and texts must live until build_pipelines returns.
+struct pipeline_description {
+  std::string_view name;                          ///< of the kernel, for errors and tools
+  std::span<const std::byte> spirv;               ///< one module, its entry point is main
+  std::span<const specialization> constants;
+  std::uint32_t push_constant_bytes = 0;
+  std::uint32_t required_subgroup_size = 0;       ///< 0: the driver's choice
+  bool full_subgroups = true;                     ///< no subgroup of a workgroup has idle lanes at the end
+};
+
+/// A compute pipeline and its layout.
+class pipeline {
+ public:
+  pipeline() = default;
+  VkPipeline handle() const noexcept { return pipeline_.get(); }
+  VkPipelineLayout layout() const noexcept { return layout_.get(); }
+  const std::string& name() const noexcept { return name_; }
+  std::uint32_t push_constant_bytes() const noexcept { return push_constant_bytes_; }
+  /// True where the driver said that the cache held it.
+  bool cached() const noexcept { return cached_; }
+
+  /// Makes one pipeline.
+  /// @error device_error: the SPIR-V is none, or a limit is exceeded (named); out_of_memory
+  pipeline(const device& on, const pipeline_description& of, VkPipelineCache cache = VK_NULL_HANDLE) {
+    translated([&] { create(on.on(), of, cache); });
+  }
+
+ private:
+  static void check_limits(const connection& on, const pipeline_description& of) {
+    const device_limits& limits = on.description.limits;
+    const auto refuse = [&](const std::string& what) { throw device_error(on.label, "make the pipeline " + std::string(of.name), what); };
+    constexpr std::uint32_t magic = 0x07230203;
+    std::uint32_t first = 0;
+    if (of.spirv.size() >= sizeof first) std::memcpy(&first, of.spirv.data(), sizeof first);
+    if (of.spirv.size() < 20 || of.spirv.size() % 4 != 0 || first != magic)
+      refuse("not SPIR-V: expected whole words that begin with 0x7230203, found " + std::to_string(of.spirv.size()) + " bytes that begin with " + hexadecimal(first));
+    if (of.push_constant_bytes > limits.max_push_constant_bytes || of.push_constant_bytes % 4 != 0)
+      refuse("push constants: expected a multiple of 4 up to " + std::to_string(limits.max_push_constant_bytes) + " bytes, found " +
+             std::to_string(of.push_constant_bytes));
+    const std::uint32_t size = of.required_subgroup_size;
+    if (size == 0) return;
+    if (!limits.subgroup_size_selectable || size < limits.min_subgroup_size || size > limits.max_subgroup_size || (size & (size - 1)) != 0)
+      refuse("subgroup size: expected a power of two from " + std::to_string(limits.min_subgroup_size) + " to " + std::to_string(limits.max_subgroup_size) +
+             (limits.subgroup_size_selectable ? "" : " that this device does not let a shader choose") + ", found " + std::to_string(size));
+  }
+
+  void create(const std::shared_ptr<connection>& on, const pipeline_description& of, VkPipelineCache cache) {
+    on->require_alive("make a pipeline");
+    check_limits(*on, of);
+    name_ = of.name;
+    push_constant_bytes_ = of.push_constant_bytes;
+
+    std::vector<std::uint32_t> words(of.spirv.size() / 4);  // an aligned copy: the module may come from a string literal
+    std::memcpy(words.data(), of.spirv.data(), of.spirv.size());
+    vk::ShaderModuleCreateInfo code;
+    code.codeSize = of.spirv.size();
+    code.pCode = words.data();
+    VkShaderModule made_module = VK_NULL_HANDLE;
+    on->check(on->call.vkCreateShaderModule(on->handle, native(code), nullptr, &made_module), "make the shader module", of.name);
+    const owned_handle<VkShaderModule, &dispatch_table::vkDestroyShaderModule> shader(on, made_module);
+
+    vk::PushConstantRange range;
+    range.stageFlags = vk::ShaderStageFlagBits::eCompute;
+    range.size = of.push_constant_bytes;
+    vk::PipelineLayoutCreateInfo layout;
+    layout.pushConstantRangeCount = of.push_constant_bytes != 0 ? 1 : 0;
+    layout.pPushConstantRanges = &range;
+    VkPipelineLayout made_layout = VK_NULL_HANDLE;
+    on->check(on->call.vkCreatePipelineLayout(on->handle, native(layout), nullptr, &made_layout), "make the pipeline layout", of.name);
+    layout_ = {on, made_layout};
+
+    std::vector<vk::SpecializationMapEntry> entries(of.constants.size());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      entries[i].constantID = of.constants[i].id;
+      entries[i].offset = static_cast<std::uint32_t>(i * sizeof(specialization) + offsetof(specialization, value));
+      entries[i].size = sizeof(std::uint32_t);
+    }
+    vk::SpecializationInfo constants;
+    constants.mapEntryCount = static_cast<std::uint32_t>(entries.size());
+    constants.pMapEntries = entries.data();
+    constants.dataSize = of.constants.size_bytes();
+    constants.pData = of.constants.data();
+
+    vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup;
+    subgroup.requiredSubgroupSize = of.required_subgroup_size;
+    vk::PipelineCreationFeedback whole, stage;
+    vk::PipelineCreationFeedbackCreateInfo feedback;
+    feedback.pPipelineCreationFeedback = &whole;
+    feedback.pipelineStageCreationFeedbackCount = 1;
+    feedback.pPipelineStageCreationFeedbacks = &stage;
+    vk::ComputePipelineCreateInfo info;
+    info.pNext = &feedback;
+    info.stage.stage = vk::ShaderStageFlagBits::eCompute;
+    info.stage.module = vk::ShaderModule(shader.get());
+    info.stage.pName = "main";
+    info.stage.pSpecializationInfo = &constants;
+    if (of.required_subgroup_size != 0) info.stage.pNext = &subgroup;
+    if (of.full_subgroups) info.stage.flags = vk::PipelineShaderStageCreateFlagBits::eRequireFullSubgroups;
+    info.layout = vk::PipelineLayout(layout_.get());
+    VkPipeline made = VK_NULL_HANDLE;
+    on->check(on->call.vkCreateComputePipelines(on->handle, cache, 1, native(info), nullptr, &made), "make the pipeline", of.name);
+    pipeline_ = {on, made};
+    on->counters.pipelines += 1;
+    constexpr VkPipelineCreationFeedbackFlags hit = VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT | VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT;
+    cached_ = (native(whole)->flags & hit) == hit;
+  }
+
+  owned_handle<VkPipelineLayout, &dispatch_table::vkDestroyPipelineLayout> layout_;
+  owned_handle<VkPipeline, &dispatch_table::vkDestroyPipeline> pipeline_;
+  std::string name_;
+  std::uint32_t push_constant_bytes_ = 0;
+  bool cached_ = false;
+};
+
+/// Makes all pipelines, in the order of their descriptions, on up to `threads` threads (0: as many as the machine has, 16 at most).
+/// `cache` may be null; it counts what it held and what had to be compiled.
+/// @error as of `pipeline`; the first failure in order of the descriptions, after all threads have ended
+inline std::vector<pipeline> build_pipelines(const device& on, std::span<const pipeline_description> descriptions, pipeline_cache* cache = nullptr,
+                                             unsigned threads = 0) {
+  return translated([&] {
+    std::vector<pipeline> out(descriptions.size());
+    std::vector<std::exception_ptr> failures(descriptions.size());
+    const VkPipelineCache handle = cache != nullptr ? cache->handle() : VK_NULL_HANDLE;
+    std::atomic<std::size_t> next{0};
+    std::atomic<bool> failed{false};
+    const auto work = [&]() noexcept {
+      for (std::size_t i = next++; i < descriptions.size() && !failed; i = next++) {
+        try {
+          out[i] = pipeline(on, descriptions[i], handle);
+        } catch (...) {
+          failures[i] = std::current_exception();
+          failed = true;
+        }
+      }
+    };
+    if (threads == 0) threads = std::min(16U, std::max(1U, std::thread::hardware_concurrency()));
+    {
+      std::vector<std::jthread> workers;
+      try {
+        for (std::size_t i = 1; i < std::min<std::size_t>(threads, descriptions.size()); ++i) workers.emplace_back(work);
+      } catch (...) {  // no more threads to be had: those that run and this one do it all
+      }
+      work();
+    }
+    for (const auto& failure : failures)
+      if (failure) std::rethrow_exception(failure);
+    if (cache != nullptr)
+      for (const auto& each : out) cache->count(each.cached());
+    return out;
+  });
+}
+
+}  // namespace intaglio::gpu

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// Work handed to the device and waited for: one vkQueueSubmit a submission, a timeline semaphore counts those that are done.
+// Not vkQueueSubmit2, which would do no more here: the GPU-assisted checks of validation layer 1.3.239 (Debian 12) never see the
+// semaphores that it signals, and every wait takes ten seconds.
+#pragma once
+
+#include <intaglio/gpu/device.hpp>
+
+#include <chrono>
+#include <span>
+
+namespace intaglio::gpu {
+
+/// A line of submissions on the device's one queue, executed in order. Several lines may share the device, each used by one thread.
+/// Submitting and waiting allocate nothing.
+class queue {
+ public:
+  static constexpr std::chrono::nanoseconds patience = std::chrono::seconds(10);
+
+  explicit queue(const device& on) {
+    translated([&] { create(on.on()); });
+  }
+  queue(queue&& other) noexcept
+      : semaphore_(std::move(other.semaphore_)), submitted_(std::exchange(other.submitted_, 0)), finished_(std::exchange(other.finished_, 0)),
+        labels_(other.labels_) {}
+  queue& operator=(queue&& other) noexcept {
+    if (this == &other) return *this;
+    drain();
+    semaphore_ = std::move(other.semaphore_);
+    submitted_ = std::exchange(other.submitted_, 0);
+    finished_ = std::exchange(other.finished_, 0);
+    labels_ = other.labels_;
+    return *this;
+  }
+  /// Waits for what is in flight, so that what it uses may be freed after.
+  ~queue() { drain(); }
+
+  /// Hands over command buffers, to be executed in this order.
+  /// @param label what they compute; errors name those that were in flight. Cut after 47 characters.
+  /// @return the number of this submission, for wait() and finished()
+  /// @error device_lost, out_of_memory; then nothing of it will be executed
+  std::uint64_t submit(std::span<const VkCommandBuffer> commands, std::string_view label) {
+    return translated([&] {
+      const auto& on = semaphore_.on();
+      on->require_alive("submit");
+      const std::uint64_t value = submitted_ + 1;
+      const vk::Semaphore semaphore(semaphore_.get());
+      vk::TimelineSemaphoreSubmitInfo timeline;
+      timeline.signalSemaphoreValueCount = 1;
+      timeline.pSignalSemaphoreValues = &value;
+      vk::SubmitInfo info;
+      info.pNext = &timeline;
+      info.commandBufferCount = static_cast<std::uint32_t>(commands.size());
+      info.pCommandBuffers = reinterpret_cast<const vk::CommandBuffer*>(commands.data());
+      info.signalSemaphoreCount = 1;
+      info.pSignalSemaphores = &semaphore;
+      VkResult result = VK_SUCCESS;
+      {
+        const std::lock_guard own(on->queue_mutex);
+        std::unique_lock<std::mutex> host;
+        if (on->host_mutex != nullptr) host = std::unique_lock(*on->host_mutex);
+        result = on->call.vkQueueSubmit(on->queue, 1, native(info), VK_NULL_HANDLE);
+      }
+      auto& kept = labels_[value % labels_.size()];
+      kept.fill('\0');
+      std::copy_n(label.begin(), std::min(label.size(), kept.size() - 1), kept.begin());
+      if (result != VK_SUCCESS) on->refuse(result, "submit", label, result == VK_ERROR_DEVICE_LOST ? in_flight(value) : std::string{});
+      on->counters.submits += 1;
+      return ++submitted_;
+    });
+  }
+
+  /// Waits until the submission and all before it are done.
+  /// @error device_lost: the device was lost, or did not finish within `limit`; both name what was in flight
+  void wait(std::uint64_t submission, std::chrono::nanoseconds limit = patience) {
+    if (submission <= finished_) return;
+    translated([&] {
+      const auto& on = semaphore_.on();
+      on->require_alive("wait for the device");
+      if (submission > submitted_)
+        throw argument_error("submission to wait for", "at most " + std::to_string(submitted_), std::to_string(submission));
+      on->counters.waits += 1;
+      const VkResult result = ask(submission, limit);
+      if (result == VK_TIMEOUT) {
+        on->lost = true;
+        throw device_lost(on->label, "wait for the device",
+                          "no end after " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms" + in_flight(submitted_),
+                          static_cast<int>(result));
+      }
+      if (result != VK_SUCCESS) on->refuse(result, "wait for the device", {}, result == VK_ERROR_DEVICE_LOST ? in_flight(submitted_) : std::string{});
+      finished_ = submission;
+    });
+  }
+
+  /// True when the submission is done; asks the device without waiting.
+  /// @error device_lost
+  bool finished(std::uint64_t submission) {
+    if (submission <= finished_) return true;
+    return translated([&] {
+      const auto& on = semaphore_.on();
+      on->require_alive("ask for progress");
+      std::uint64_t value = 0;
+      on->check(on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value), "ask for progress");
+      if (value > submitted_) on->refuse(VK_ERROR_DEVICE_LOST, "ask for progress", {}, in_flight(submitted_));  // some drivers jump to the end
+      finished_ = std::max(finished_, value);
+      return submission <= finished_;
+    });
+  }
+
+  std::uint64_t submitted() const noexcept { return submitted_; }
+
+ private:
+  void create(const std::shared_ptr<connection>& on) {
+    on->require_alive("make a queue");
+    vk::SemaphoreTypeCreateInfo type;
+    type.semaphoreType = vk::SemaphoreType::eTimeline;
+    vk::SemaphoreCreateInfo info;
+    info.pNext = &type;
+    VkSemaphore made = VK_NULL_HANDLE;
+    on->check(on->call.vkCreateSemaphore(on->handle, native(info), nullptr, &made), "make a timeline semaphore");
+    semaphore_ = {on, made};
+  }
+
+  VkResult ask(std::uint64_t submission, std::chrono::nanoseconds limit) const noexcept {
+    const auto& on = semaphore_.on();
+    const vk::Semaphore semaphore(semaphore_.get());
+    vk::SemaphoreWaitInfo info;
+    info.semaphoreCount = 1;
+    info.pSemaphores = &semaphore;
+    info.pValues = &submission;
+    return on->call.vkWaitSemaphores(on->handle, native(info), limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count()));
+  }
+
+  std::string in_flight(std::uint64_t newest) const {
+    std::uint64_t value = 0;
+    const auto& on = semaphore_.on();
+    if (on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value) != VK_SUCCESS || value > newest) value = finished_;
+    std::string out = ", in flight:";
+    for (std::uint64_t each = value + 1; each <= newest; ++each) {
+      if (newest - each >= labels_.size()) continue;
+      out.append(each == value + 1 ? " " : ", ").append(labels_[each % labels_.size()].data());
+    }
+    const std::string fault = on->fault_text();
+    return out + (fault.empty() ? "" : "; driver: " + fault);
+  }
+
+  void drain() noexcept {
+    if (!semaphore_ || finished_ >= submitted_) return;
+    const auto& on = semaphore_.on();
+    if (on->usable() && !on->lost && ask(submitted_, patience) < VK_SUCCESS) {  // the wait itself failed: wait without its help
+      const std::lock_guard own(on->queue_mutex);
+      (void)on->call.vkQueueWaitIdle(on->queue);
+    }
+    finished_ = submitted_;
+  }
+
+  owned_handle<VkSemaphore, &dispatch_table::vkDestroySemaphore> semaphore_;
+  std::uint64_t submitted_ = 0;
+  std::uint64_t finished_ = 0;
+  std::array<std::array<char, 48>, 32> labels_{};
+};
+
+}  // namespace intaglio::gpu

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+// Commands recorded once and submitted as often as wanted.
+#pragma once
+
+#include <intaglio/gpu/memory.hpp>
+#include <intaglio/gpu/pipeline.hpp>
+
+namespace intaglio::gpu {
+
+/// Points in time measured on the device while a recording runs.
+class timestamps {
+ public:
+  timestamps() = default;
+
+  /// @param capacity how many points
+  /// @error device_error: the device's queue has no timestamps; out_of_memory
+  timestamps(const device& on, std::uint32_t capacity) : capacity_(capacity) {
+    translated([&] {
+      on.on()->require_alive("measure time");
+      if (on.limits().timestamp_bits == 0) throw device_error(on.label(), "measure time", "its compute queue has no timestamps");
+      vk::QueryPoolCreateInfo info;
+      info.queryType = vk::QueryType::eTimestamp;
+      info.queryCount = capacity;
+      VkQueryPool made = VK_NULL_HANDLE;
+      on.on()->check(on.call().vkCreateQueryPool(on.handle(), native(info), nullptr, &made), "make a pool of timestamps");
+      pool_ = {on.on(), made};
+    });
+  }
+
+  VkQueryPool handle() const noexcept { return pool_.get(); }
+  std::uint32_t capacity() const noexcept { return capacity_; }
+
+  /// The first `count` points of the last run, in nanoseconds since the first of them. The run must be done.
+  /// @error device_error: VK_NOT_READY when it was never run
+  std::vector<double> read(std::uint32_t count) const {
+    return translated([&] {
+      const auto& on = pool_.on();
+      std::vector<std::uint64_t> ticks(count);
+      if (count == 0) return std::vector<double>{};
+      on->check(on->call.vkGetQueryPoolResults(on->handle, pool_.get(), 0, count, count * sizeof(std::uint64_t), ticks.data(), sizeof(std::uint64_t),
+                                               VK_QUERY_RESULT_64_BIT),
+                "read the timestamps");
+      const std::uint32_t bits = on->description.limits.timestamp_bits;
+      const std::uint64_t mask = bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+      std::vector<double> out(count);
+      for (std::uint32_t i = 0; i < count; ++i)
+        out[i] = static_cast<double>((ticks[i] - ticks[0]) & mask) * static_cast<double>(on->description.limits.timestamp_period_ns);
+      return out;
+    });
+  }
+
+ private:
+  owned_handle<VkQueryPool, &dispatch_table::vkDestroyQueryPool> pool_;
+  std::uint32_t capacity_ = 0;
+};
+
+/// A finished command buffer. It may be in flight several times at once; whatever it names must outlive its last run.
+class recording {
+ public:
+  recording() = default;
+  recording(recording&& other) noexcept
+      : pool_(std::move(other.pool_)), commands_(std::exchange(other.commands_, nullptr)), name_(std::move(other.name_)),
+        dispatches_(other.dispatches_), points_(other.points_) {}
+  recording& operator=(recording&&) noexcept = default;
+
+  VkCommandBuffer handle() const noexcept { return commands_; }
+  const std::string& name() const noexcept { return name_; }
+  std::uint32_t dispatches() const noexcept { return dispatches_; }
+  /// Timestamps that a run writes: one before the first dispatch and one after each, none without `timestamps`.
+  std::uint32_t points() const noexcept { return points_; }
+
+ private:
+  friend class recorder;
+  owned_handle<VkCommandPool, &dispatch_table::vkDestroyCommandPool> pool_;
+  VkCommandBuffer commands_ = nullptr;
+  std::string name_;
+  std::uint32_t dispatches_ = 0;
+  std::uint32_t points_ = 0;
+};
+
+/// Records one command buffer. It begins with a barrier after all earlier dispatches and copies on the queue and ends with one that
+/// shows its results to the host, so that recordings can be chained freely; between its dispatches only the barriers asked for stand.
+class recorder {
+ public:
+  /// @param name for errors and for the submission's label
+  /// @param measure null, or room for dispatches + 1 points
+  /// @error out_of_memory, device_lost
+  recorder(const device& on, std::string name, const timestamps* measure = nullptr) : on_(on.on()), measure_(measure) {
+    translated([&] { begin(std::move(name)); });
+  }
+
+  /// Runs a kernel.
+  /// @param push the push constants, exactly as many bytes as the pipeline declares
+  /// @param groups workgroups in x, y, z
+  /// @error argument_error: size of `push`, or groups zero or beyond the device's limit
+  recorder& dispatch(const pipeline& kernel, std::span<const std::byte> push, std::array<std::uint32_t, 3> groups) {
+    if (push.size() != kernel.push_constant_bytes())
+      throw argument_error("push constants of " + kernel.name(), std::to_string(kernel.push_constant_bytes()) + " bytes", std::to_string(push.size()));
+    const auto& limit = on_->description.limits.max_workgroup_count;
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      if (groups[axis] == 0 || groups[axis] > limit[axis])
+        throw argument_error("workgroups of " + kernel.name() + " in " + "xyz"[axis], "1 to " + std::to_string(limit[axis]), std::to_string(groups[axis]));
+    const VkCommandBuffer to = out_.commands_;
+    if (bound_ != kernel.handle()) {
+      on_->call.vkCmdBindPipeline(to, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.handle());
+      bound_ = kernel.handle();
+      on_->counters.recorded_commands += 1;
+    }
+    if (!push.empty())
+      on_->call.vkCmdPushConstants(to, kernel.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, static_cast<std::uint32_t>(push.size()), push.data());
+    if (out_.dispatches_ == 0) point();
+    on_->call.vkCmdDispatch(to, groups[0], groups[1], groups[2]);
+    on_->counters.recorded_commands += 2;
+    out_.dispatches_ += 1;
+    point();
+    return *this;
+  }
+
+  /// What was written by dispatches before is read and overwritten safely by dispatches after.
+  recorder& barrier() {
+    using stage = vk::PipelineStageFlagBits2;
+    using access = vk::AccessFlagBits2;
+    return barrier(stage::eComputeShader, access::eShaderStorageWrite, stage::eComputeShader, access::eShaderStorageRead | access::eShaderStorageWrite);
+  }
+
+  /// A memory barrier between any stages: transfers before or after dispatches.
+  recorder& barrier(vk::PipelineStageFlags2 from, vk::AccessFlags2 written, vk::PipelineStageFlags2 to, vk::AccessFlags2 used) {
+    vk::MemoryBarrier2 memory;
+    memory.srcStageMask = from;
+    memory.srcAccessMask = written;
+    memory.dstStageMask = to;
+    memory.dstAccessMask = used;
+    vk::DependencyInfo info;
+    info.memoryBarrierCount = 1;
+    info.pMemoryBarriers = &memory;
+    on_->call.vkCmdPipelineBarrier2(out_.commands_, native(info));
+    on_->counters.recorded_commands += 1;
+    return *this;
+  }
+
+  /// All dispatches and copies before are done and visible to all after.
+  recorder& full_barrier() {
+    using access = vk::AccessFlagBits2;
+    constexpr auto writes = access::eShaderStorageWrite | access::eTransferWrite;
+    return barrier(work, writes, work, writes | access::eShaderStorageRead | access::eTransferRead);
+  }
+
+  /// Copies bytes between buffers.
+  /// @error argument_error: a range ends outside its buffer
+  recorder& copy(const buffer& from, std::uint64_t from_offset, const buffer& to, std::uint64_t to_offset, std::uint64_t size_bytes) {
+    check_range("source of the copy", from, from_offset, size_bytes);
+    check_range("target of the copy", to, to_offset, size_bytes);
+    vk::BufferCopy region;
+    region.srcOffset = from_offset;
+    region.dstOffset = to_offset;
+    region.size = size_bytes;
+    on_->call.vkCmdCopyBuffer(out_.commands_, from.handle(), to.handle(), 1, native(region));
+    on_->counters.recorded_commands += 1;
+    return *this;
+  }
+
+  /// Fills bytes with a repeated word; offset and size are multiples of 4.
+  /// @error argument_error: the range is not such, or ends outside the buffer
+  recorder& fill(const buffer& to, std::uint64_t offset, std::uint64_t size_bytes, std::uint32_t word) {
+    check_range("range to fill", to, offset, size_bytes);
+    if (offset % 4 != 0 || size_bytes % 4 != 0)
+      throw argument_error("range to fill", "multiples of 4", std::to_string(offset) + " and " + std::to_string(size_bytes));
+    on_->call.vkCmdFillBuffer(out_.commands_, to.handle(), offset, size_bytes, word);
+    on_->counters.recorded_commands += 1;
+    return *this;
+  }
+
+  /// Ends the recording; the recorder is empty after.
+  /// @error out_of_memory
+  recording finish() {
+    return translated([&] {
+      using stage = vk::PipelineStageFlagBits2;
+      using access = vk::AccessFlagBits2;
+      barrier(work, access::eShaderStorageWrite | access::eTransferWrite, stage::eHost, access::eHostRead);
+      on_->check(on_->call.vkEndCommandBuffer(out_.commands_), "record", out_.name_);
+      return std::move(out_);
+    });
+  }
+
+ private:
+  static constexpr vk::PipelineStageFlags2 work = vk::PipelineStageFlagBits2::eComputeShader | vk::PipelineStageFlagBits2::eAllTransfer;
+
+  void begin(std::string name) {
+    on_->require_alive("record commands");
+    out_.name_ = std::move(name);
+    vk::CommandPoolCreateInfo pool;
+    pool.queueFamilyIndex = on_->queue_family;
+    VkCommandPool made = VK_NULL_HANDLE;
+    on_->check(on_->call.vkCreateCommandPool(on_->handle, native(pool), nullptr, &made), "make a command pool for", out_.name_);
+    out_.pool_ = {on_, made};
+    vk::CommandBufferAllocateInfo allocate;
+    allocate.commandPool = vk::CommandPool(made);
+    allocate.commandBufferCount = 1;
+    on_->check(on_->call.vkAllocateCommandBuffers(on_->handle, native(allocate), &out_.commands_), "allocate a command buffer for", out_.name_);
+    vk::CommandBufferBeginInfo info;
+    info.flags = vk::CommandBufferUsageFlagBits::eSimultaneousUse;
+    on_->check(on_->call.vkBeginCommandBuffer(out_.commands_, native(info)), "record", out_.name_);
+    if (measure_ != nullptr) {
+      on_->call.vkCmdResetQueryPool(out_.commands_, measure_->handle(), 0, measure_->capacity());
+      on_->counters.recorded_commands += 1;
+    }
+    full_barrier();
+  }
+
+  void point() {
+    if (measure_ == nullptr) return;
+    if (out_.points_ >= measure_->capacity())
+      throw argument_error("timestamps of " + out_.name_, "room for more than " + std::to_string(out_.points_), std::to_string(measure_->capacity()));
+    on_->call.vkCmdWriteTimestamp2(out_.commands_, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, measure_->handle(), out_.points_);
+    on_->counters.recorded_commands += 1;
+    out_.points_ += 1;
+  }
+
+  static void check_range(const char* what, const buffer& of, std::uint64_t offset, std::uint64_t size) {
+    if (size == 0 || offset > of.size_bytes() || size > of.size_bytes() - offset)
+      throw argument_error(what, "a range inside " + std::to_string(of.size_bytes()) + " bytes", std::to_string(size) + " bytes at " + std::to_string(offset));
+  }
+
+  std::shared_ptr<connection> on_;
+  const timestamps* measure_ = nullptr;
+  recording out_;
+  VkPipeline bound_ = VK_NULL_HANDLE;
+};
+
+}  // namespace intaglio::gpu

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// Bytes between host and device: straight into memory that both see, else through two staging buffers in turn, one being filled
+// while the other is copied. Host memory beyond the two is never taken, whatever the size.
+#pragma once
+
+#include <intaglio/gpu/queue.hpp>
+#include <intaglio/gpu/recorder.hpp>
+
+#include <functional>
+
+namespace intaglio::gpu {
+
+/// Uploads and downloads on one device. Used by one thread. It waits for its copies when it goes, so it should go before its buffers.
+class transfer {
+ public:
+  /// Fills `into` with the bytes that start `at` bytes into the upload; may throw, which ends the upload.
+  using producer = std::function<void(std::span<std::byte> into, std::uint64_t at)>;
+
+  /// @param staging_bytes size of each of the staging buffers, made when first needed
+  /// @param direct false: through staging buffers even where host and device share memory
+  explicit transfer(const device& on, std::uint64_t staging_bytes = std::uint64_t{16} << 20U, bool direct = true)
+      : device_(on), line_(on), staging_bytes_(std::max<std::uint64_t>(staging_bytes, 4096)), direct_(direct) {}
+
+  /// Writes [offset, offset + size) of a buffer with what `produce` gives, piece after piece. The copies may still run when it
+  /// returns: later submissions on this device see them, finish() waits for them. The device must not be using the range.
+  /// @error argument_error: the range ends outside the buffer; out_of_memory, device_lost; what `produce` throws
+  void upload(const buffer& to, std::uint64_t offset, std::uint64_t size_bytes, const producer& produce) {
+    check_range(to, offset, size_bytes);
+    if (size_bytes == 0) return;
+    if (const auto direct = to.mapped(); direct_ && !direct.empty()) {
+      for (std::uint64_t at = 0; at < size_bytes; at += staging_bytes_)
+        produce(direct.subspan(static_cast<std::size_t>(offset + at), static_cast<std::size_t>(std::min(staging_bytes_, size_bytes - at))), at);
+      return;
+    }
+    translated([&] {
+      for (std::uint64_t at = 0; at < size_bytes; at += staging_bytes_) {
+        const std::uint64_t piece = std::min(staging_bytes_, size_bytes - at);
+        stage& slot = next(placement::shared);
+        produce(slot.memory.mapped().first(static_cast<std::size_t>(piece)), at);
+        recorder commands(device_, "upload");
+        commands.copy(slot.memory, 0, to, offset + at, piece).full_barrier();
+        slot.commands = commands.finish();
+        slot.submission = submit(slot);
+      }
+    });
+  }
+
+  void upload(const buffer& to, std::uint64_t offset, std::span<const std::byte> bytes) {
+    upload(to, offset, bytes.size(), [&](std::span<std::byte> into, std::uint64_t at) {
+      std::memcpy(into.data(), bytes.data() + at, into.size());
+    });
+  }
+
+  /// Waits until every upload is done.
+  /// @error device_lost
+  void finish() { line_.wait(line_.submitted()); }
+
+  /// Reads [offset, offset + into.size()) of a buffer after all work submitted so far.
+  /// @error argument_error: the range ends outside the buffer; out_of_memory, device_lost
+  void download(const buffer& from, std::uint64_t offset, std::span<std::byte> into) {
+    check_range(from, offset, into.size());
+    if (into.empty()) return;
+    translated([&] {
+      if (const auto direct = from.mapped(); direct_ && !direct.empty()) {
+        line_.wait(reading_.submission);
+        reading_.commands = recorder(device_, "download").finish();  // nothing but its barriers: device writes become visible here
+        reading_.submission = submit(reading_);
+        line_.wait(reading_.submission);
+        std::memcpy(into.data(), direct.data() + offset, into.size());
+        return;
+      }
+      for (std::uint64_t at = 0; at < into.size(); at += staging_bytes_) {
+        const std::uint64_t piece = std::min<std::uint64_t>(staging_bytes_, into.size() - at);
+        stage& slot = next(placement::readback);
+        recorder commands(device_, "download");
+        commands.copy(from, offset + at, slot.memory, 0, piece);
+        slot.commands = commands.finish();
+        slot.submission = submit(slot);
+        line_.wait(slot.submission);
+        std::memcpy(into.data() + at, slot.memory.mapped().data(), static_cast<std::size_t>(piece));
+      }
+    });
+  }
+
+ private:
+  struct stage {
+    buffer memory;
+    recording commands;
+    std::uint64_t submission = 0;
+  };
+
+  static void check_range(const buffer& of, std::uint64_t offset, std::uint64_t size) {
+    if (offset > of.size_bytes() || size > of.size_bytes() - offset)
+      throw argument_error("range to transfer", "a range inside " + std::to_string(of.size_bytes()) + " bytes",
+                           std::to_string(size) + " bytes at " + std::to_string(offset));
+  }
+
+  /// The staging buffer whose copy was submitted longest ago, when that copy is done.
+  stage& next(placement where) {
+    stage& slot = where == placement::readback ? reading_ : writing_[turn_++ % writing_.size()];
+    line_.wait(slot.submission);
+    if (!slot.memory) slot.memory = buffer(device_, staging_bytes_, where, "staging");
+    return slot;
+  }
+
+  std::uint64_t submit(const stage& slot) {
+    const VkCommandBuffer handle = slot.commands.handle();
+    return line_.submit({&handle, 1}, slot.commands.name());
+  }
+
+  device device_;
+  std::array<stage, 2> writing_;
+  stage reading_;
+  std::size_t turn_ = 0;
+  queue line_;  // goes first, and waits: what is above may be in flight
+  std::uint64_t staging_bytes_;
+  bool direct_;
+};
+
+}  // namespace intaglio::gpu

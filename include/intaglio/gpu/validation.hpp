@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Vulkan's validation layer: which checks are asked for, and where its messages go.
+#pragma once
+
+#include <intaglio/core/error.hpp>
+#include <intaglio/gpu/dispatch.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace intaglio::gpu {
+
+/// What VK_LAYER_KHRONOS_validation checks beside the valid use of each call.
+enum class validation : std::uint8_t {
+  off,              ///< no layer
+  synchronization,  ///< missing barriers
+  gpu_assisted,     ///< instrumented shaders: device addresses out of bounds
+  best_practices,   ///< warnings about legal but unwise use
+};
+
+/// The environment's wish: INTAGLIO_VALIDATE=1 (or sync), gpu, best; unset, empty or 0: off.
+/// @error argument_error: any other value
+inline validation validation_from_environment() {
+  const char* const text = std::getenv("INTAGLIO_VALIDATE");
+  const std::string_view wish = text == nullptr ? "" : text;
+  if (wish.empty() || wish == "0") return validation::off;
+  if (wish == "1" || wish == "sync") return validation::synchronization;
+  if (wish == "gpu") return validation::gpu_assisted;
+  if (wish == "best") return validation::best_practices;
+  throw argument_error("INTAGLIO_VALIDATE", "0, 1, sync, gpu or best", "'" + printable(wish) + "'");
+}
+
+/// Keeps what the layer says, and prints it to stderr as it comes. Safe to use from any thread.
+class message_log {
+ public:
+  void add(const char* text) noexcept {
+    std::fprintf(stderr, "intaglio: validation: %s\n", text);
+    const std::lock_guard lock(mutex_);
+    ++count_;
+    try {
+      if (messages_.size() < 256) messages_.emplace_back(text);
+    } catch (...) {  // the count still says that there was one
+    }
+  }
+  /// Messages since the start, also those beyond the 256 kept.
+  std::size_t count() const {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+  std::vector<std::string> messages() const {
+    const std::lock_guard lock(mutex_);
+    return messages_;
+  }
+
+  /// What the messenger of VK_EXT_debug_utils calls; its user data is the log.
+  static VKAPI_ATTR VkBool32 VKAPI_CALL receive(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
+                                                const VkDebugUtilsMessengerCallbackDataEXT* data, void* log) {
+    const std::string_view id = data->pMessageIdName != nullptr ? data->pMessageIdName : "";
+    for (const std::string_view advice : declined)
+      if (id.find(advice) != std::string_view::npos) return VK_FALSE;
+    static_cast<message_log*>(log)->add(data->pMessage != nullptr ? data->pMessage : "(no text)");
+    return VK_FALSE;
+  }
+
+ private:
+  /// Advice of best_practices that intaglio declines on purpose; no message of another check has such an id.
+  static constexpr std::string_view declined[] = {
+      "BestPractices-vkCreateInstance-specialuse-extension",      // the extensions by which the layer itself speaks
+      "BestPractices-vkBeginCommandBuffer-simultaneous-use",      // a recording runs several times at once by design
+      "BestPractices-vkAllocateMemory-small-allocation",          // few buffers a model, each with memory of its own
+      "BestPractices-vkBindMemory-small-dedicated-allocation",
+  };
+
+  mutable std::mutex mutex_;
+  std::vector<std::string> messages_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace intaglio::gpu

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Composition: what a layer is, `|` that pipes layers, `residual` and `repeat`. Braces make a layer, parentheses combine layers.
+// Types exist for one block only; Hana holds them and stops at `forward`.
+#pragma once
+
+#include "intaglio/core/fits_together.hpp"
+
+#include <boost/hana/concat.hpp>
+#include <boost/hana/for_each.hpp>
+#include <boost/hana/tuple.hpp>
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "intaglio/ir/trace.hpp"
+
+namespace intaglio::graph {
+
+/// A layer takes one activation and gives one: `constexpr ir::value_id forward(ir::trace&, ir::value_id) const`.
+template <class T>
+concept layer = requires(const T& l, ir::trace& t, ir::value_id x) { { l.forward(t, x) } -> std::same_as<ir::value_id>; };
+
+/// The first layer of a model takes none: `forward(ir::trace&)`.
+template <class T>
+concept source_layer = ir::source<T>;
+
+/// Layers one after another.
+template <class... Layers>
+struct pipe {
+  boost::hana::tuple<Layers...> layers;
+
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const
+    requires(layer<Layers> && ...)
+  {
+    boost::hana::for_each(layers, [&](const auto& l) { x = l.forward(t, x); });
+    return x;
+  }
+};
+
+/// A source and the layers behind it.
+template <source_layer Source, class Rest>
+struct piped_source {
+  Source source;
+  Rest rest;
+
+  constexpr ir::value_id forward(ir::trace& t) const { return rest.forward(t, source.forward(t)); }
+};
+
+template <class T>
+inline constexpr bool is_pipe = false;
+template <class... Layers>
+inline constexpr bool is_pipe<pipe<Layers...>> = true;
+
+template <class T>
+constexpr auto as_tuple(T l) {
+  if constexpr (is_pipe<T>) return l.layers;
+  else return boost::hana::make_tuple(l);
+}
+
+template <class... Layers>
+constexpr auto as_pipe(boost::hana::tuple<Layers...> layers) { return pipe<Layers...>{layers}; }
+
+template <layer A, layer B>
+constexpr auto operator|(A a, B b) { return as_pipe(boost::hana::concat(as_tuple(a), as_tuple(b))); }
+
+template <source_layer A, layer B>
+constexpr auto operator|(A a, B b) { return piped_source<A, B>{a, b}; }
+
+template <class B>
+inline constexpr text<> piping_problem = message(layer<B> ? "" : "pipe: expected a layer behind |, with forward(ir::trace&, ir::value_id) const, found another type");
+
+/// What is no layer is refused here, by name, rather than by a list of every operator|.
+template <class A, class B>
+  requires((layer<A> || source_layer<A>) && !layer<B>)
+constexpr auto operator|(A, B) {
+  static_assert(fits_together<piping_problem<B>>::model_fits, "intaglio: the model does not fit together");
+}
+
+/// x + body(x)
+template <layer Body>
+struct residual_layer {
+  Body body;
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const { return t.add(x, body.forward(t, x)); }
+};
+template <layer Body>
+constexpr auto residual(Body body) { return residual_layer<Body>{body}; }
+
+/// The model's blocks: `body` planned once, run `layers` times; its tensors are "blk.N.<name>".
+template <layer Body>
+struct repeated {
+  std::uint32_t layers;
+  Body body;
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    return t.repeat(x, layers, [&](ir::value_id in) { return body.forward(t, in); });
+  }
+};
+template <layer Body>
+constexpr auto repeat(std::uint32_t layers, Body body) { return repeated<Body>{layers, body}; }
+
+}  // namespace intaglio::graph

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Token embedding: the start of a model.
+#pragma once
+
+#include "intaglio/graph/layer.hpp"
+
+namespace intaglio::graph {
+
+/// Row of the table for each token.
+/// @shape  weight: [vocab_size, hidden_size]; out: [tokens, hidden_size] f32
+struct embedding {
+  std::string_view weight;
+  std::uint32_t vocab_size, hidden_size;
+  constexpr ir::value_id forward(ir::trace& t) const { return t.embedding(weight, vocab_size, hidden_size); }
+};
+
+}  // namespace intaglio::graph

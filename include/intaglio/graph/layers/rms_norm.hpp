@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Root-mean-square norm.
+#pragma once
+
+#include "intaglio/graph/layer.hpp"
+
+namespace intaglio::graph {
+
+/// Root-mean-square norm over the last axis: y = x / sqrt(mean(x^2) + eps) * w.
+/// @shape  x, y: [tokens, width] f32; w: [width] f32
+/// @source Zhang & Sennrich 2019; transformers, LlamaRMSNorm
+struct rms_norm {
+  std::string_view weight;
+  float eps;
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const { return t.rms_norm(x, weight, eps); }
+};
+
+}  // namespace intaglio::graph

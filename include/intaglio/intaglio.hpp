@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// Everything but Vulkan: layers, models, plans and their proofs. <intaglio/vulkan.hpp> runs them.
+#pragma once
+
+#include "intaglio/core/fits_together.hpp"
+#include "intaglio/core/version.hpp"
+#include "intaglio/graph/layers/embedding.hpp"
+#include "intaglio/graph/layers/gated_ffn.hpp"
+#include "intaglio/graph/layers/linear.hpp"
+#include "intaglio/graph/layers/rms_norm.hpp"
+#include "intaglio/graph/layers/self_attention.hpp"
+#include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/explain.hpp"
+#include "intaglio/plan/profile.hpp"

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// Validates a model file to its last value: structure, config, tensor list, tokenizer, every number. Needs no device.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/io/checkpoint.hpp"
+#include "intaglio/io/convert.hpp"
+#include "intaglio/io/tokenizer.hpp"
+
+namespace intaglio::io {
+
+/// One thing that is wrong (or odd); `text` names the file, the place, what was expected and what was found.
+struct check_finding {
+  std::string text;
+  std::optional<std::uint64_t> offset;
+};
+
+struct check_report {
+  std::vector<check_finding> errors, warnings;
+  std::size_t tensors = 0;     ///< read to the end
+  std::uint64_t values = 0;    ///< in them
+  bool ok() const { return errors.empty(); }
+};
+
+struct check_options {
+  i2s_layout layout = i2s_layout::block128;
+  std::size_t most_errors = 100;  ///< checking stops there
+  std::function<void(const file_progress&)> progress;
+};
+
+/// Reads every value of a tensor once. @throws file_error at the first that is not sound
+inline void check_values(const checkpoint& model, const checkpoint_tensor& tensor) {
+  const stored_tensor& stored = tensor.stored;
+  const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / stored.columns);
+  std::vector<std::int8_t> codes;
+  std::vector<float> values;
+  std::optional<ternary_tensor> source;
+  if (model.config().model_type == architecture::bitnet && tensor.role == tensor_role::matrix) source = model.ternary(tensor);
+  for (std::uint64_t row = 0; row < stored.rows; row += step) {
+    const std::uint64_t some = std::min(step, stored.rows - row);
+    if (source) {
+      codes.resize(static_cast<std::size_t>(some * stored.columns));
+      source->rows(row, some, codes);
+    } else {
+      values.resize(static_cast<std::size_t>(some * stored.columns));
+      model.read_f32(tensor, row, some, values);
+    }
+  }
+}
+
+/// Checks a GGUF file or a Hugging Face folder. Never throws for what is wrong with it: that is the report.
+inline check_report check(const std::filesystem::path& path, const check_options& options = {}) {
+  check_report report;
+  const auto note = [&](const file_error& problem) { report.errors.push_back({problem.what(), problem.offset()}); };
+  std::optional<checkpoint> opened;
+  try {
+    opened = checkpoint::open(path, {options.layout});
+  } catch (const file_error& problem) {
+    note(problem);
+    return report;
+  }
+  const checkpoint& model = *opened;
+  for (const std::string& line : model.warnings()) report.warnings.push_back({line, std::nullopt});
+  if (model.vocabulary()) {
+    try {
+      const tokenizer text(*model.vocabulary(), model.config().vocab_size);
+      for (const std::string& line : text.warnings()) report.warnings.push_back({line, std::nullopt});
+    } catch (const file_error& problem) {
+      note(problem);
+    }
+  }
+  file_progress progress;
+  progress.total_tensors = model.tensors().size();
+  for (const auto& tensor : model.tensors()) progress.total_bytes += tensor.stored.bytes;
+  for (const checkpoint_tensor& tensor : model.tensors()) {
+    if (report.errors.size() >= options.most_errors) break;
+    progress.tensor = tensor.stored.name;
+    if (options.progress) options.progress(progress);
+    try {
+      check_values(model, tensor);
+      ++report.tensors;
+      report.values += tensor.stored.rows * tensor.stored.columns;
+    } catch (const file_error& problem) {
+      note(problem);
+    }
+    ++progress.tensors;
+    progress.bytes += tensor.stored.bytes;
+  }
+  try {
+    model.expect_unchanged();
+  } catch (const file_error& problem) {
+    note(problem);
+  }
+  return report;
+}
+
+}  // namespace intaglio::io

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// An opened model, whatever form its files have: config, tensors under GGUF's names, vocabulary, and reading of values.
+// checkpoint.hpp opens both forms; checkpoint_gguf.hpp and checkpoint_hf.hpp one each (the former without JSON).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/io/codec_ternary.hpp"
+#include "intaglio/io/model_config.hpp"
+#include "intaglio/io/tensor_rules.hpp"
+#include "intaglio/io/vocabulary.hpp"
+
+namespace intaglio::io {
+
+struct checkpoint_options {
+  i2s_layout layout = i2s_layout::block128;  ///< how the I2_S tensors of a GGUF are laid out; no file says it
+};
+
+/// A tensor of the model. `stored.name` is GGUF's name, `stored_name` the file's; stored.type is u8 for Hugging Face's packed matrices.
+struct checkpoint_tensor {
+  stored_tensor stored;
+  std::string stored_name;
+  std::uint32_t dimensions = 2;      ///< 1 for a vector
+  tensor_role role = tensor_role::matrix;
+  std::optional<float> packed_scale;  ///< multiplier of a packed matrix
+  float factor = 1.f;                ///< further multiplier of a ternary matrix
+  float addend = 0.f;                ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
+};
+
+/// Movable. Reading may happen from several threads at once.
+class checkpoint {
+ public:
+  /// A GGUF file or a Hugging Face folder; include intaglio/io/checkpoint.hpp. @throws file_error
+  static checkpoint open(const std::filesystem::path& path, const checkpoint_options& options = {});
+  /// A GGUF file, or the first part of a split one; include intaglio/io/checkpoint_gguf.hpp. @throws file_error
+  static checkpoint open_gguf(const std::filesystem::path& path, const checkpoint_options& options = {});
+  /// A GGUF file in memory, which must outlive the result; errors call it `name`.
+  static checkpoint open_gguf(std::span<const std::byte> bytes, const std::string& name, const checkpoint_options& options = {});
+  /// A folder with config.json and safetensors; include intaglio/io/checkpoint_hf.hpp. @throws file_error
+  static checkpoint open_hf(const std::filesystem::path& folder, const checkpoint_options& options = {});
+
+  /// The file or folder that was opened.
+  const std::string& path() const { return path_; }
+  const decoder_config& config() const { return config_; }
+  /// general.architecture of a GGUF, model_type of a config.json.
+  const std::string& stated_architecture() const { return stated_architecture_; }
+  /// Tensors of the model in the order of tensor_rules: embedding, layers, final norm, head.
+  const std::vector<checkpoint_tensor>& tensors() const { return tensors_; }
+  /// Absent where a folder has no tokenizer.json.
+  const std::optional<io::vocabulary>& vocabulary() const { return vocabulary_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+  const checkpoint_tensor* find(std::string_view name) const {
+    const auto at = by_name_.find(name);
+    return at == by_name_.end() ? nullptr : &tensors_[at->second];
+  }
+  /// @throws argument_error where the model has no such tensor
+  const checkpoint_tensor& at(std::string_view name) const {
+    const auto* found = find(name);
+    if (found == nullptr) throw argument_error("tensor", "a tensor of " + path_, printable(name, 70));
+    return *found;
+  }
+
+  /// Values of rows [row0, row0 + count) as f32 [count, columns]; ternary matrices as scale * code.
+  /// @throws file_error for a value that is NaN or infinite
+  void read_f32(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
+    const stored_tensor& stored = tensor.stored;
+    if (!range_inside(row0, count, stored.rows) || out.size() != count * stored.columns)
+      throw argument_error("rows", "rows inside 0.." + std::to_string(stored.rows) + " and room for their values",
+                           std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(out.size()));
+    if (is_stored_ternary(tensor)) return read_codes_as_f32(tensor, row0, count, out);
+    const std::uint64_t row = row_bytes(stored.type, stored.columns), step = std::max<std::uint64_t>(1, chunk_bytes / row);
+    std::vector<std::byte> bytes;
+    for (std::uint64_t done = 0; done < count;) {
+      const std::uint64_t some = std::min(step, count - done), at = (row0 + done) * row;
+      bytes.resize(static_cast<std::size_t>(some * row));
+      stored.file->read(stored.offset + at, bytes);
+      const auto values = out.subspan(static_cast<std::size_t>(done * stored.columns), static_cast<std::size_t>(some * stored.columns));
+      decode_row(stored.type, bytes, values);
+      expect_finite(tensor, at, values);
+      if (tensor.addend != 0.f)
+        for (float& value : values) value += tensor.addend;
+      done += some;
+    }
+  }
+
+  /// Codes and scale of a matrix of a ternary model. @throws file_error where they cannot be had
+  ternary_tensor ternary(const checkpoint_tensor& tensor) const {
+    return ternary_tensor(tensor.stored, {options_.layout, tensor.packed_scale.value_or(0.f), tensor.factor});
+  }
+
+  /// How the file's config differs from an engraved one; empty where they agree.
+  std::vector<std::string> differences(const decoder_config& engraved) const { return config_differences(engraved, config_); }
+
+  /// @throws file_error where one of the files changed since it was opened
+  void expect_unchanged() const {
+    for (const auto& file : files_) file->expect_unchanged();
+  }
+
+ private:
+  friend class checkpoint_builder;
+  static constexpr std::uint64_t chunk_bytes = 1 << 20;
+
+  checkpoint() = default;
+
+  static bool is_stored_ternary(const checkpoint_tensor& tensor) { return tensor.stored.type == dtype::i2_s || tensor.stored.type == dtype::u8; }
+
+  void read_codes_as_f32(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
+    const ternary_tensor source = ternary(tensor);
+    std::vector<std::int8_t> codes(static_cast<std::size_t>(tensor.stored.columns));
+    for (std::uint64_t row = 0; row < count; ++row) {
+      source.rows(row0 + row, 1, codes);
+      for (std::size_t i = 0; i < codes.size(); ++i) out[static_cast<std::size_t>(row) * codes.size() + i] = static_cast<float>(codes[i]) * source.scale();
+    }
+  }
+
+  /// @param at of the first value's block, from the start of the tensor
+  static void expect_finite(const checkpoint_tensor& tensor, std::uint64_t at, std::span<const float> values) {
+    bool finite = true;
+    for (const float value : values) finite &= std::isfinite(value);
+    if (finite) return;
+    const auto bad = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+    const auto& layout = info(tensor.stored.type);
+    const auto block = static_cast<std::uint64_t>(bad - values.begin()) / layout.block_elements;
+    throw file_error(tensor.stored.file->path(), tensor.stored.offset + at + block * layout.block_bytes,
+                     "tensor '" + printable(tensor.stored_name, 70) + "': value", "a finite number", std::isnan(*bad) ? "NaN" : "infinity");
+  }
+
+  std::string path_, stated_architecture_;
+  decoder_config config_;
+  checkpoint_options options_;
+  std::vector<std::unique_ptr<mapped_file>> files_;
+  std::vector<checkpoint_tensor> tensors_;
+  std::map<std::string, std::size_t, std::less<>> by_name_;
+  std::optional<io::vocabulary> vocabulary_;
+  std::vector<std::string> warnings_;
+};
+
+/// Puts a checkpoint together and judges its tensor list; used by the readers of each form.
+class checkpoint_builder {
+ public:
+  checkpoint_builder(std::string path, const checkpoint_options& options) {
+    out_.path_ = std::move(path);
+    out_.options_ = options;
+  }
+
+  const std::string& path() const { return out_.path_; }
+  decoder_config& config() { return out_.config_; }
+  std::string& stated_architecture() { return out_.stated_architecture_; }
+  std::optional<io::vocabulary>& vocabulary() { return out_.vocabulary_; }
+  void warn(std::string line) { out_.warnings_.push_back(std::move(line)); }
+  void fault(std::string line) { faults_.push_back(std::move(line)); }
+
+  const mapped_file* adopt(mapped_file file) { return out_.files_.emplace_back(std::make_unique<mapped_file>(std::move(file))).get(); }
+  /// A tensor of the file under its GGUF name.
+  void add(checkpoint_tensor tensor) {
+    const std::string name = tensor.stored.name;
+    if (const auto [at, added] = found_.try_emplace(name, std::move(tensor)); !added)
+      fault("'" + printable(name, 70) + "' is there twice, as '" + printable(at->second.stored_name, 100) + "' too");
+  }
+  checkpoint_tensor* find(const std::string& name) {
+    const auto at = found_.find(name);
+    return at == found_.end() ? nullptr : &at->second;
+  }
+
+  /// Compares the tensors with what the config asks for. @throws file_error with all differences at once
+  checkpoint finish() && {
+    check_config(out_.config_, out_.path_);
+    for (const tensor_rule& rule : tensor_rules(out_.config_)) {
+      const auto at = found_.find(rule.name);
+      if (at == found_.end()) {
+        if (!rule.optional) fault("missing: " + rule.name + " " + shape(rule.rows, rule.columns, rule.role));
+        continue;
+      }
+      checkpoint_tensor tensor = std::move(at->second);
+      found_.erase(at);
+      tensor.role = rule.role;
+      if (!judge(tensor, rule)) continue;
+      if (rule.unused) warn(rule.name + " is ignored: the model's head is its embedding");
+      else if (rule.role == tensor_role::factor) apply_factor(tensor);
+      else out_.tensors_.push_back(std::move(tensor));
+    }
+    for (const auto& [name, tensor] : found_) fault("not part of the model: " + printable(tensor.stored_name, 100));
+    if (!faults_.empty()) refuse();
+    for (std::size_t i = 0; i < out_.tensors_.size(); ++i) out_.by_name_.emplace(out_.tensors_[i].stored.name, i);
+    return std::move(out_);
+  }
+
+ private:
+  static std::string shape(std::uint64_t rows, std::uint64_t columns, tensor_role role) {
+    const bool vector = role == tensor_role::norm || role == tensor_role::factor;
+    return "[" + (vector ? "" : std::to_string(rows) + ", ") + std::to_string(columns) + "]";
+  }
+  bool judge(const checkpoint_tensor& tensor, const tensor_rule& rule) {
+    const stored_tensor& stored = tensor.stored;
+    const bool vector = rule.role == tensor_role::norm || rule.role == tensor_role::factor;
+    const bool same = stored.rows == rule.rows && stored.columns == rule.columns && (vector ? tensor.dimensions == 1 : tensor.dimensions == 2);
+    const std::string name = printable(tensor.stored_name, 100);
+    if (!same) {
+      std::string found = tensor.dimensions == 1 ? "[" + std::to_string(stored.columns) + "]" : shape(stored.rows, stored.columns, tensor_role::matrix);
+      if (tensor.dimensions > 2) found += " of " + std::to_string(tensor.dimensions) + " dimensions";
+      fault("shape of " + name + ": expected " + shape(rule.rows, rule.columns, rule.role) + ", found " + found);
+    }
+    const bool typed = is_accepted(out_.config_, rule.role, stored.type);
+    if (!typed) fault("type of " + name + ": expected " + accepted_types(out_.config_, rule.role) + ", found " + std::string(intaglio::name(stored.type)));
+    return same && typed;
+  }
+
+  /// blk.N.*.scale belongs to the blk.N.*.weight just before it.
+  void apply_factor(const checkpoint_tensor& tensor) {
+    float factor = 0.f;
+    tensor.stored.file->read(tensor.stored.offset, std::as_writable_bytes(std::span(&factor, 1)));
+    if (!(factor > 0.f) || !std::isfinite(factor))
+      throw file_error(tensor.stored.file->path(), tensor.stored.offset, "tensor '" + printable(tensor.stored_name, 70) + "'", "a finite number above 0",
+                       number_text(factor));
+    const std::string owner = tensor.stored.name.substr(0, tensor.stored.name.size() - std::string_view("scale").size()) + "weight";
+    if (!out_.tensors_.empty() && out_.tensors_.back().stored.name == owner) out_.tensors_.back().factor = factor;
+    else fault("a factor without its matrix: " + printable(tensor.stored_name, 100));
+  }
+
+  [[noreturn]] void refuse() {
+    constexpr std::size_t shown = 100;
+    std::string text = "the tensors do not fit the model's config (" + std::to_string(faults_.size()) + (faults_.size() == 1 ? " difference)" : " differences)");
+    for (std::size_t i = 0; i < std::min(shown, faults_.size()); ++i) text += "\n  " + faults_[i];
+    if (faults_.size() > shown) text += "\n  and " + std::to_string(faults_.size() - shown) + " more";
+    throw file_error(out_.path_, std::nullopt, text);
+  }
+
+  checkpoint out_;
+  std::map<std::string, checkpoint_tensor> found_;
+  std::vector<std::string> faults_;
+};
+
+}  // namespace intaglio::io

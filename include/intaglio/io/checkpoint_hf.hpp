@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Opens a Hugging Face folder as a checkpoint: config.json, safetensors (single or sharded), tokenizer.json.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/hf_config.hpp"
+#include "intaglio/io/hf_names.hpp"
+#include "intaglio/io/hf_tokenizer.hpp"
+#include "intaglio/io/safetensors_model.hpp"
+
+namespace intaglio::io {
+
+/// Adds the tensors of a folder to a builder, under GGUF's names.
+class hf_tensor_collector {
+ public:
+  hf_tensor_collector(checkpoint_builder& builder, const hf_config& config) : builder_(builder), config_(config) {}
+
+  void add(const safetensors_tensor& tensor, const mapped_file* file) {
+    if (is_vision_name(tensor.name)) {
+      ++vision_;
+      return;
+    }
+    const std::string shown = printable(tensor.name, 100);
+    const auto name = gguf_name(tensor.name, config_.config.model_type);
+    if (!name) return builder_.fault("not part of the model: " + shown);
+    if (!tensor.type) return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
+    if (name->ends_with(".weight_scale")) return add_scale(tensor, file, *name);
+    if (tensor.shape.empty() || tensor.shape.size() > 2 || tensor.bytes == 0)
+      return builder_.fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " + shape(tensor));
+    checkpoint_tensor out;
+    out.stored_name = tensor.name;
+    out.dimensions = static_cast<std::uint32_t>(tensor.shape.size());
+    const bool packed = *tensor.type == dtype::u8 && config_.config.model_type == architecture::bitnet && out.dimensions == 2;
+    // Four rows share a row of bytes.
+    out.stored = {*name, *tensor.type, out.dimensions == 2 ? tensor.shape[0] * (packed ? 4 : 1) : 1, tensor.shape.back(), file, tensor.offset, tensor.bytes};
+    if (config_.config.model_type == architecture::gemma3 && name->ends_with("norm.weight")) out.addend = 1.f;
+    builder_.add(std::move(out));
+  }
+
+  void finish() {
+    if (vision_ != 0) builder_.warn(std::to_string(vision_) + " tensors of the vision model are not read");
+    for (const auto& [owner, scale] : scales_) {
+      checkpoint_tensor* matrix = builder_.find(owner);
+      if (matrix == nullptr || matrix->stored.type != dtype::u8) builder_.fault("a scale without its packed matrix: " + printable(scale.name, 100));
+      else matrix->packed_scale = scale.value;
+    }
+    for (const tensor_rule& rule : tensor_rules(config_.config))
+      if (const checkpoint_tensor* tensor = builder_.find(rule.name); tensor != nullptr && tensor->stored.type == dtype::u8 && !tensor->packed_scale)
+        builder_.fault("missing: " + printable(tensor->stored_name, 100) + "_scale");
+  }
+
+ private:
+  struct scale {
+    std::string name;
+    float value;
+  };
+
+  static std::string shape(const safetensors_tensor& tensor) {
+    std::string out = "[";
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) out += (i ? ", " : "") + std::to_string(tensor.shape[i]);
+    return out + "]";
+  }
+  void add_scale(const safetensors_tensor& tensor, const mapped_file* file, const std::string& name) {
+    const bool one = tensor.shape.empty() || (tensor.shape.size() == 1 && tensor.shape[0] == 1);
+    const bool plain = *tensor.type == dtype::f32 || *tensor.type == dtype::f16 || *tensor.type == dtype::bf16;
+    if (!one || !plain) return builder_.fault("scale " + printable(tensor.name, 100) + ": expected one f32, f16 or bf16, found " + std::string(tensor.stored_type) + " " + shape(tensor));
+    std::array<std::byte, 4> bytes{};
+    const auto stored = std::span(bytes).first(info(*tensor.type).block_bytes);
+    file->read(tensor.offset, stored);
+    float value = 0.f;
+    decode_row(*tensor.type, stored, {&value, 1});
+    const float multiplier = config_.scale_divides ? 1.f / value : value;
+    if (!(value > 0.f) || !std::isfinite(value) || !std::isfinite(multiplier) || !(multiplier > 0.f))
+      throw file_error(file->path(), tensor.offset, "tensor '" + printable(tensor.name, 70) + "'", "a finite number above 0", number_text(value));
+    scales_.emplace_back(name.substr(0, name.size() - std::string_view("_scale").size()), scale{tensor.name, multiplier});
+  }
+
+  checkpoint_builder& builder_;
+  const hf_config& config_;
+  std::vector<std::pair<std::string, scale>> scales_;
+  std::size_t vision_ = 0;
+};
+
+inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const checkpoint_options& options) {
+  checkpoint_builder builder(folder.string(), options);
+  hf_config config = read_hf_config(folder / "config.json");
+  safetensors_model model = safetensors_model::open(folder);
+  const auto has_head = [&] {
+    return std::any_of(model.tensors().begin(), model.tensors().end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
+  };
+  config.config.tie_word_embeddings = config.tie_word_embeddings ? *config.tie_word_embeddings : !has_head();
+  builder.config() = config.config;
+  builder.stated_architecture() = config.model_type;
+  for (const std::string& line : config.warnings) builder.warn(line);
+  for (const std::string& line : model.warnings()) builder.warn(line);
+
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder / "tokenizer.json", ignored)) builder.warn("no tokenizer.json in this folder");
+  else builder.vocabulary() = vocabulary_from_hf_directory(folder);
+  if (const auto& vocabulary = builder.vocabulary(); vocabulary && vocabulary->tokens.size() > config.config.vocab_size)
+    throw file_error(vocabulary->source, std::nullopt, "more tokens than the embedding has rows", "at most " + std::to_string(config.config.vocab_size),
+                     std::to_string(vocabulary->tokens.size()));
+
+  const std::vector<safetensors_tensor> tensors = model.tensors();
+  std::vector<const mapped_file*> files;
+  for (safetensors_file& file : std::move(model).release_files()) files.push_back(builder.adopt(std::move(file).release_file()));
+  hf_tensor_collector collector(builder, config);
+  for (const safetensors_tensor& tensor : tensors) collector.add(tensor, files[tensor.file]);
+  collector.finish();
+  return std::move(builder).finish();
+}
+
+}  // namespace intaglio::io

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// Encoding rows of f32 into file codecs, with the rounding of ggml's reference quantisers (quantize_row_*_ref in ggml-quants.c)
+// and, for I2_S, of quantize_i2_s in microsoft/BitNet.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "intaglio/core/dtype.hpp"
+#include "intaglio/core/error.hpp"
+#include "intaglio/core/float16.hpp"
+#include "intaglio/io/codec.hpp"
+
+namespace intaglio::io {
+
+/// True where encode_row writes the type.
+constexpr bool is_encodable(dtype type) {
+  return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 || type == dtype::q4_0 || type == dtype::q4_1 ||
+         type == dtype::tq1_0 || type == dtype::tq2_0;
+}
+
+namespace codec_blocks {
+
+inline void put_u16(std::uint8_t* to, std::uint16_t value) { std::memcpy(to, &value, 2); }
+inline void put_f16(std::uint8_t* to, float value) { put_u16(to, f16_from_f32(value)); }
+/// 1 / d, or 0 where that is not finite: a block of values that small is a block of zeros.
+inline float inverse(float d) { return std::isfinite(1.f / d) ? 1.f / d : 0.f; }
+/// Truncates towards zero after an offset was added, as the reference's cast to int8 does.
+inline std::uint8_t nibble(float value) { return static_cast<std::uint8_t>(std::min(15, static_cast<int>(static_cast<std::int8_t>(value)))); }
+
+inline void encode_q8_0(const float* x, std::uint8_t* block) {
+  float largest = 0.f;
+  for (std::size_t j = 0; j < 32; ++j) largest = std::max(largest, std::fabs(x[j]));
+  const float d = largest / 127.f, id = inverse(d);
+  put_f16(block, d);
+  for (std::size_t j = 0; j < 32; ++j) block[2 + j] = static_cast<std::uint8_t>(static_cast<std::int8_t>(std::round(x[j] * id)));
+}
+inline void encode_q4_0(const float* x, std::uint8_t* block) {
+  float largest = 0.f, signed_largest = 0.f;  // of equal magnitudes the first one decides the sign
+  for (std::size_t j = 0; j < 32; ++j)
+    if (std::fabs(x[j]) > largest) {
+      largest = std::fabs(x[j]);
+      signed_largest = x[j];
+    }
+  const float d = signed_largest / -8.f, id = inverse(d);
+  put_f16(block, d);
+  for (std::size_t j = 0; j < 16; ++j)
+    block[2 + j] = static_cast<std::uint8_t>(nibble(x[j] * id + 8.5f) | (nibble(x[j + 16] * id + 8.5f) << 4));
+}
+inline void encode_q4_1(const float* x, std::uint8_t* block) {
+  const auto [least, most] = std::minmax_element(x, x + 32);
+  const float d = (*most - *least) / 15.f, id = inverse(d);
+  put_f16(block, d);
+  put_f16(block + 2, *least);
+  for (std::size_t j = 0; j < 16; ++j)
+    block[4 + j] = static_cast<std::uint8_t>(nibble((x[j] - *least) * id + 0.5f) | (nibble((x[j + 16] - *least) * id + 0.5f) << 4));
+}
+
+/// Digits 0, 1, 2 of a block by its largest magnitude, which is returned.
+inline float ternary_digits(const float* x, std::uint8_t* digits) {
+  float largest = 0.f;
+  for (std::size_t j = 0; j < 256; ++j) largest = std::max(largest, std::fabs(x[j]));
+  const float id = inverse(largest);
+  for (std::size_t j = 0; j < 256; ++j) digits[j] = static_cast<std::uint8_t>(static_cast<int>(std::lround(x[j] * id)) + 1);
+  return largest;
+}
+/// Five digits, the first the most significant, as the upper byte of a fraction of 3^5.
+inline std::uint8_t pack_243(unsigned q) { return static_cast<std::uint8_t>((q * 256u + 242u) / 243u); }
+
+inline void pack_tq1_0(const std::uint8_t* digits, float d, std::uint8_t* block) {
+  const auto pack = [&](std::size_t first, std::size_t stride, std::size_t count) {
+    unsigned q = 0;
+    for (std::size_t n = 0; n < 5; ++n) q = q * 3u + (n < count ? digits[first + n * stride] : 0u);
+    return pack_243(q);
+  };
+  for (std::size_t m = 0; m < 32; ++m) block[m] = pack(m, 32, 5);
+  for (std::size_t m = 0; m < 16; ++m) block[32 + m] = pack(160 + m, 16, 5);
+  for (std::size_t m = 0; m < 4; ++m) block[48 + m] = pack(240 + m, 4, 4);
+  put_f16(block + 52, d);
+}
+inline void pack_tq2_0(const std::uint8_t* digits, float d, std::uint8_t* block) {
+  for (std::size_t half = 0; half < 2; ++half)
+    for (std::size_t m = 0; m < 32; ++m) {
+      const std::uint8_t* of = digits + 128 * half + m;
+      block[32 * half + m] = static_cast<std::uint8_t>(of[0] | (of[32] << 2) | (of[64] << 4) | (of[96] << 6));
+    }
+  put_f16(block + 64, d);
+}
+inline void encode_tq1_0(const float* x, std::uint8_t* block) {
+  std::array<std::uint8_t, 256> digits;
+  const float d = ternary_digits(x, digits.data());
+  pack_tq1_0(digits.data(), d, block);
+}
+inline void encode_tq2_0(const float* x, std::uint8_t* block) {
+  std::array<std::uint8_t, 256> digits;
+  const float d = ternary_digits(x, digits.data());
+  pack_tq2_0(digits.data(), d, block);
+}
+template <void (*encode)(const float*, std::uint8_t*)>
+void each_encoded(const float* x, std::size_t blocks, std::size_t block_bytes, std::size_t block_elements, std::uint8_t* out) {
+  for (std::size_t b = 0; b < blocks; ++b) encode(x + b * block_elements, out + b * block_bytes);
+}
+
+}  // namespace codec_blocks
+
+/// Encodes finite values, whole blocks, into `out` (row_bytes(type, x.size()) bytes).
+/// @throws argument_error for sizes that do not fit together and types without an encoder (ternary codes: encode_ternary_rows)
+inline void encode_row(dtype type, std::span<const float> x, std::span<std::byte> out) {
+  const auto& layout = info(type);
+  if (!is_encodable(type)) throw argument_error("type", "f32 f16 bf16 q8_0 q4_0 q4_1 tq1_0 tq2_0", std::string(layout.name));
+  if (x.size() % layout.block_elements != 0 || out.size() != row_bytes(type, x.size()))
+    throw argument_error("out", std::to_string(row_bytes(type, x.size())) + " bytes for whole blocks of " + std::string(layout.name),
+                         std::to_string(out.size()) + " for " + std::to_string(x.size()) + " elements");
+  if (x.empty()) return;
+  auto* to = reinterpret_cast<std::uint8_t*>(out.data());
+  const std::size_t blocks = x.size() / layout.block_elements, size = layout.block_bytes, length = layout.block_elements;
+  switch (type) {
+    case dtype::f32: std::memcpy(to, x.data(), out.size()); break;
+    case dtype::f16:
+      for (std::size_t i = 0; i < x.size(); ++i) codec_blocks::put_f16(to + 2 * i, x[i]);
+      break;
+    case dtype::bf16:
+      for (std::size_t i = 0; i < x.size(); ++i) codec_blocks::put_u16(to + 2 * i, bf16_from_f32(x[i]));
+      break;
+    case dtype::q8_0: codec_blocks::each_encoded<codec_blocks::encode_q8_0>(x.data(), blocks, size, length, to); break;
+    case dtype::q4_0: codec_blocks::each_encoded<codec_blocks::encode_q4_0>(x.data(), blocks, size, length, to); break;
+    case dtype::q4_1: codec_blocks::each_encoded<codec_blocks::encode_q4_1>(x.data(), blocks, size, length, to); break;
+    case dtype::tq1_0: codec_blocks::each_encoded<codec_blocks::encode_tq1_0>(x.data(), blocks, size, length, to); break;
+    case dtype::tq2_0: codec_blocks::each_encoded<codec_blocks::encode_tq2_0>(x.data(), blocks, size, length, to); break;
+    default: break;
+  }
+}
+
+/// Encodes rows of codes -1, 0, +1 (whole blocks each) for a tensor whose one scale is `scale`: I2_S in layout 128/32 (its scale follows
+/// the last row of the tensor, see i2_s_tail), TQ1_0, TQ2_0, or f32, f16, bf16 as code * scale.
+inline void encode_ternary_rows(dtype type, std::span<const std::int8_t> codes, float scale, std::span<std::byte> out) {
+  const auto& layout = info(type);
+  if (codes.size() % layout.block_elements != 0 || out.size() != row_bytes(type, codes.size()))
+    throw argument_error("out", std::to_string(row_bytes(type, codes.size())) + " bytes for whole blocks of " + std::string(layout.name),
+                         std::to_string(out.size()) + " for " + std::to_string(codes.size()) + " codes");
+  auto* to = reinterpret_cast<std::uint8_t*>(out.data());
+  if (type == dtype::i2_s) {
+    for (std::size_t b = 0; b < codes.size() / 128; ++b)
+      for (std::size_t j = 0; j < 32; ++j) {
+        const std::int8_t* of = codes.data() + 128 * b + j;
+        to[32 * b + j] = static_cast<std::uint8_t>(((of[0] + 1) << 6) | ((of[32] + 1) << 4) | ((of[64] + 1) << 2) | (of[96] + 1));
+      }
+  } else if (type == dtype::tq1_0 || type == dtype::tq2_0) {
+    std::array<std::uint8_t, 256> digits;
+    for (std::size_t b = 0; b < codes.size() / 256; ++b) {
+      for (std::size_t j = 0; j < 256; ++j) digits[j] = static_cast<std::uint8_t>(codes[256 * b + j] + 1);
+      // Blocks of zeros get the tensor's scale too, so that readers that want all scales alike find them so.
+      (type == dtype::tq1_0 ? codec_blocks::pack_tq1_0 : codec_blocks::pack_tq2_0)(digits.data(), scale, to + b * layout.block_bytes);
+    }
+  } else if (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) {
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+      const float value = codes[i] == 0 ? 0.f : codes[i] < 0 ? -scale : scale;
+      encode_row(type, {&value, 1}, out.subspan(i * layout.block_bytes, layout.block_bytes));
+    }
+  } else {
+    throw argument_error("type", "i2_s tq1_0 tq2_0 f32 f16 bf16", std::string(layout.name));
+  }
+}
+
+/// The 32 bytes after the codes of an I2_S tensor: the scale and zeros.
+inline std::array<std::byte, 32> i2_s_tail(float scale) {
+  std::array<std::byte, 32> out{};
+  std::memcpy(out.data(), &scale, 4);
+  return out;
+}
+
+}  // namespace intaglio::io

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Hugging Face tensor names as GGUF's (llama.cpp's gguf-py/gguf/tensor_mapping.py).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "intaglio/core/decoder_config.hpp"
+
+namespace intaglio::io {
+
+/// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing for other names.
+inline std::optional<std::string> gguf_name(std::string_view name, architecture family) {
+  const bool gemma = family == architecture::gemma3;
+  if (name == "lm_head.weight") return "output.weight";
+  // Multimodal repositories put the text model under one of these.
+  for (const std::string_view prefix : {"language_model.model.", "model.language_model.", "model."})
+    if (name.starts_with(prefix)) {
+      name.remove_prefix(prefix.size());
+      if (name == "embed_tokens.weight") return "token_embd.weight";
+      if (name == "norm.weight") return "output_norm.weight";
+      constexpr std::string_view layers = "layers.";
+      if (!name.starts_with(layers)) return std::nullopt;
+      name.remove_prefix(layers.size());
+      const auto digits = name.find('.');
+      if (digits == 0 || digits == std::string_view::npos || digits > 6 || name.find_first_not_of("0123456789") != digits || (digits > 1 && name[0] == '0'))
+        return std::nullopt;
+      const std::string_view layer = name.substr(0, digits);
+      const auto tail = name.rfind('.');
+      if (tail <= digits) return std::nullopt;
+      const std::string_view part = name.substr(digits + 1, tail - digits - 1), what = name.substr(tail + 1);
+      if (what != "weight" && what != "weight_scale") return std::nullopt;
+      struct pair { std::string_view hf, gguf; };
+      // The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
+      const pair pairs[] = {{"input_layernorm", "attn_norm"},
+                            {"self_attn.q_proj", "attn_q"},
+                            {"self_attn.k_proj", "attn_k"},
+                            {"self_attn.v_proj", "attn_v"},
+                            {"self_attn.o_proj", "attn_output"},
+                            {"self_attn.q_norm", "attn_q_norm"},
+                            {"self_attn.k_norm", "attn_k_norm"},
+                            {"self_attn.attn_sub_norm", "attn_sub_norm"},
+                            {"post_attention_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
+                            {"pre_feedforward_layernorm", "ffn_norm"},
+                            {"post_feedforward_layernorm", "post_ffw_norm"},
+                            {"mlp.gate_proj", "ffn_gate"},
+                            {"mlp.up_proj", "ffn_up"},
+                            {"mlp.down_proj", "ffn_down"},
+                            {"mlp.ffn_sub_norm", "ffn_sub_norm"}};
+      for (const auto& [hf, gguf] : pairs)
+        if (hf == part) return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);
+      return std::nullopt;
+    }
+  return std::nullopt;
+}
+
+/// True for tensors of a multimodal repository that a text model does not use.
+inline bool is_vision_name(std::string_view name) {
+  for (const std::string_view prefix : {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."})
+    if (name.starts_with(prefix)) return true;
+  return false;
+}
+
+}  // namespace intaglio::io

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// What a model file or folder holds, as data for a tool to print. Reads no weights.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/io/checkpoint.hpp"
+
+namespace intaglio::io {
+
+/// A key of the metadata. `text` is the value, strings as they are in the file, arrays as their first elements.
+struct inspected_key {
+  std::string key, type, text;
+  std::uint64_t count = 1;  ///< elements of an array
+};
+
+struct inspected_tensor {
+  std::string name, type;
+  std::vector<std::uint64_t> shape;  ///< row-major: [rows, columns]
+  std::size_t file = 0;              ///< index into files
+  std::uint64_t offset = 0, bytes = 0;
+};
+
+struct inspected_file {
+  std::string path;
+  std::uint64_t bytes = 0;
+};
+
+struct inspection {
+  std::string form;                         ///< "gguf" or "safetensors"
+  std::uint32_t version = 0;                ///< of GGUF
+  std::string architecture;                 ///< as the file spells it; empty where it does not say
+  std::vector<inspected_file> files;
+  std::vector<inspected_key> metadata;
+  std::vector<inspected_tensor> tensors;
+  std::map<std::string, std::pair<std::size_t, std::uint64_t>> types;  ///< tensors and bytes of each type
+  std::uint64_t parameters = 0;             ///< values in all tensors (of packed bytes, four each)
+  std::optional<decoder_config> config;     ///< absent where the library does not run the model
+  std::optional<std::size_t> tokens;
+  std::vector<std::string> warnings;
+  std::optional<std::string> problem;       ///< why it does not run
+};
+
+/// Collects an inspection. GGUF values are shown up to a length, so that a vocabulary does not fill the page.
+class model_inspector {
+ public:
+  explicit model_inspector(const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) inspect_folder(path);
+    else inspect_gguf(path);
+    for (const inspected_tensor& tensor : out_.tensors) {
+      auto& [count, bytes] = out_.types[tensor.type];
+      ++count;
+      bytes += tensor.bytes;
+    }
+    try {
+      const checkpoint model = checkpoint::open(path);
+      out_.config = model.config();
+      out_.warnings = model.warnings();
+      if (model.vocabulary()) out_.tokens = model.vocabulary()->tokens.size();
+      for (const checkpoint_tensor& tensor : model.tensors()) out_.parameters += tensor.stored.rows * tensor.stored.columns;
+    } catch (const error& problem) {
+      out_.problem = problem.what();
+    }
+  }
+  inspection result() && { return std::move(out_); }
+
+ private:
+  static constexpr std::uint64_t shown_elements = 8;
+
+  void inspect_gguf(const std::filesystem::path& path) {
+    const gguf file = gguf::open(path);
+    out_.form = "gguf";
+    out_.version = file.first().version();
+    if (const gguf_value* stated = file.first().find("general.architecture"); stated != nullptr && stated->type == gguf_type::string)
+      out_.architecture = *file.value<std::string>("general.architecture");
+    for (const gguf_part& part : file.parts()) out_.files.push_back({part.file().path(), part.file().size()});
+    for (const gguf_value& value : file.first().values()) {
+      std::string type(name(value.type));
+      if (value.type == gguf_type::array) type += " of " + std::string(name(value.element));
+      out_.metadata.push_back({value.key, std::move(type), text_of(file.first(), value), value.count});
+    }
+    for (const gguf_tensor& tensor : file.tensors()) {
+      std::vector<std::uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.dimensions);
+      std::reverse(shape.begin(), shape.end());
+      out_.tensors.push_back({tensor.name, std::string(name(tensor.type)), std::move(shape), tensor.part, tensor.offset, tensor.bytes});
+    }
+    out_.warnings = file.warnings();
+  }
+
+  static std::string text_of(const gguf_part& part, const gguf_value& value) {
+    file_cursor cursor(part.file());
+    cursor.skip(value.offset, value.key);
+    std::string out;
+    const std::uint64_t shown = std::min(value.count, shown_elements);
+    for (std::uint64_t i = 0; i < shown; ++i) out += (i ? ", " : "") + element_text(cursor, value);
+    if (value.type != gguf_type::array) return out;
+    return "[" + out + (shown < value.count ? ", ..." : "") + "]";
+  }
+  static std::string element_text(file_cursor& cursor, const gguf_value& value) {
+    switch (value.element) {
+      case gguf_type::u8: return std::to_string(cursor.number<std::uint8_t>(value.key));
+      case gguf_type::i8: return std::to_string(cursor.number<std::int8_t>(value.key));
+      case gguf_type::u16: return std::to_string(cursor.number<std::uint16_t>(value.key));
+      case gguf_type::i16: return std::to_string(cursor.number<std::int16_t>(value.key));
+      case gguf_type::u32: return std::to_string(cursor.number<std::uint32_t>(value.key));
+      case gguf_type::i32: return std::to_string(cursor.number<std::int32_t>(value.key));
+      case gguf_type::u64: return std::to_string(cursor.number<std::uint64_t>(value.key));
+      case gguf_type::i64: return std::to_string(cursor.number<std::int64_t>(value.key));
+      case gguf_type::f32: return number_text(cursor.number<float>(value.key));
+      case gguf_type::f64: return number_text(static_cast<float>(cursor.number<double>(value.key)));
+      case gguf_type::boolean: return cursor.number<std::uint8_t>(value.key) != 0 ? "true" : "false";
+      case gguf_type::string: case gguf_type::array: break;
+    }
+    return cursor.text(value.key, gguf_limits::string_bytes);
+  }
+
+  void inspect_folder(const std::filesystem::path& path) {
+    out_.form = "safetensors";
+    const safetensors_model model = safetensors_model::open(path);
+    for (const safetensors_file& file : model.files()) out_.files.push_back({file.file().path(), file.file().size()});
+    for (const safetensors_tensor& tensor : model.tensors())
+      out_.tensors.push_back({tensor.name, tensor.type ? std::string(name(*tensor.type)) : std::string(tensor.stored_type), tensor.shape, tensor.file, tensor.offset, tensor.bytes});
+    strict_json document((path / "config.json").string());
+    document.read_file(path / "config.json");
+    if (!document.root().is_object()) document.refuse("config.json", "a JSON object", document.root().type_name());
+    for (const auto& [key, value] : document.root().items()) {
+      if (key == "model_type" && value.is_string()) out_.architecture = value.get<std::string>();
+      out_.metadata.push_back({key, value.type_name(), value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                               value.is_array() ? value.size() : 1});
+    }
+  }
+
+  inspection out_;
+};
+
+/// @throws file_error where the structure of a file does not hold; a sound file of a model that the library does not run has `problem`
+inline inspection inspect(const std::filesystem::path& path) { return model_inspector(path).result(); }
+
+}  // namespace intaglio::io

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// A model file opened for reading. Readers copy with read(), which reports a file that was cut meanwhile as an error; a mapping
+// would answer that with SIGBUS, so it is made only for whoever asks for it.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "intaglio/core/checked.hpp"
+#include "intaglio/core/error.hpp"
+
+namespace intaglio::io {
+
+/// Immutable bytes of a regular file, or of memory that the caller keeps alive. Movable; reads may come from several threads.
+class mapped_file {
+ public:
+  /// @throws file_error for what is missing, unreadable, empty or no regular file; never waits on a pipe.
+  explicit mapped_file(const std::filesystem::path& path) : path_(path.string()) {
+    do descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (descriptor_ < 0 && errno == EINTR);
+    if (descriptor_ < 0) refuse(errno == ENOENT ? "no such file" : "cannot open: " + system_text(errno));
+    struct ::stat status {};
+    if (::fstat(descriptor_, &status) != 0) refuse("cannot read its status: " + system_text(errno));
+    if (!S_ISREG(status.st_mode)) refuse("not a regular file", "a file", kind(status.st_mode));
+    if (status.st_size <= 0) refuse("the file is empty");
+    size_ = static_cast<std::uint64_t>(status.st_size);
+    modified_ = status.st_mtim;
+  }
+
+  /// Bytes in memory read as if they were a file called `name`; `bytes` must outlive this object.
+  static mapped_file from_memory(std::span<const std::byte> bytes, std::string name) {
+    mapped_file out;
+    out.path_ = std::move(name);
+    out.memory_ = bytes.data();
+    out.size_ = bytes.size();
+    if (bytes.empty()) throw file_error(out.path_, std::nullopt, "the file is empty");
+    return out;
+  }
+
+  mapped_file(mapped_file&& other) noexcept { swap(other); }
+  mapped_file& operator=(mapped_file&& other) noexcept {
+    mapped_file(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~mapped_file() { close(); }
+
+  const std::string& path() const noexcept { return path_; }
+  /// Bytes in the file when it was opened.
+  std::uint64_t size() const noexcept { return size_; }
+
+  /// Copies out.size() bytes from `offset`. @throws file_error where they are not all there (any more).
+  void read(std::uint64_t offset, std::span<std::byte> out) const {
+    if (!range_inside(offset, out.size(), size_))
+      throw file_error(path_, offset, "read past the end of the file", std::to_string(out.size()) + " bytes",
+                       std::to_string(offset < size_ ? size_ - offset : 0));
+    if (memory_ != nullptr) {
+      if (!out.empty()) std::memcpy(out.data(), memory_ + offset, out.size());
+      return;
+    }
+    for (std::size_t done = 0; done < out.size();) {
+      const ::ssize_t count = ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<::off_t>(offset + done));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw file_error(path_, offset + done, "cannot read: " + system_text(errno));
+      if (count == 0)
+        throw file_error(path_, offset + done, "the file was cut while it was being read", std::to_string(size_) + " bytes",
+                         std::to_string(offset + done));
+      done += static_cast<std::size_t>(count);
+    }
+  }
+
+  /// True where the open file has another size or modification time than when it was opened. A file that was replaced or deleted has
+  /// not changed: the open one lives on.
+  bool changed() const {
+    if (memory_ != nullptr) return false;
+    struct ::stat status {};
+    return ::fstat(descriptor_, &status) != 0 || static_cast<std::uint64_t>(status.st_size) != size_ ||
+           status.st_mtim.tv_sec != modified_.tv_sec || status.st_mtim.tv_nsec != modified_.tv_nsec;
+  }
+  /// @throws file_error where changed().
+  void expect_unchanged() const {
+    if (changed()) throw file_error(path_, std::nullopt, "the file changed while it was in use", "the bytes that were checked", "others");
+  }
+
+  /// The whole file as memory, mapped at the first call (not by several threads at once). Touching a page behind the end of a file that
+  /// was cut since raises SIGBUS; nothing in this library reads through it.
+  std::span<const std::byte> mapping() {
+    if (memory_ != nullptr) return {memory_, static_cast<std::size_t>(size_)};
+    if (mapping_ == nullptr) {
+      if (size_ > std::numeric_limits<std::size_t>::max()) refuse("too large to map");
+      void* address = ::mmap(nullptr, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE, descriptor_, 0);
+      if (address == MAP_FAILED) refuse("cannot map: " + system_text(errno));
+      mapping_ = address;
+    }
+    return {static_cast<const std::byte*>(mapping_), static_cast<std::size_t>(size_)};
+  }
+
+ private:
+  mapped_file() = default;
+
+  static std::string system_text(int number) { return std::generic_category().message(number); }
+  static std::string kind(::mode_t mode) {
+    if (S_ISDIR(mode)) return "a folder";
+    if (S_ISFIFO(mode)) return "a pipe";
+    if (S_ISSOCK(mode)) return "a socket";
+    return "a device";
+  }
+  // The destructor does not run for an object whose constructor throws.
+  [[noreturn]] void refuse(std::string what, std::string expected = {}, std::string found = {}) {
+    close();
+    throw file_error(path_, std::nullopt, std::move(what), std::move(expected), std::move(found));
+  }
+  void close() noexcept {
+    if (mapping_ != nullptr) ::munmap(mapping_, static_cast<std::size_t>(size_));
+    if (descriptor_ >= 0) ::close(descriptor_);
+    mapping_ = nullptr;
+    descriptor_ = -1;
+  }
+  void swap(mapped_file& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(memory_, other.memory_);
+    std::swap(mapping_, other.mapping_);
+    std::swap(size_, other.size_);
+    std::swap(modified_, other.modified_);
+    std::swap(descriptor_, other.descriptor_);
+  }
+
+  std::string path_;
+  const std::byte* memory_ = nullptr;
+  void* mapping_ = nullptr;
+  std::uint64_t size_ = 0;
+  ::timespec modified_{};
+  int descriptor_ = -1;
+};
+
+}  // namespace intaglio::io

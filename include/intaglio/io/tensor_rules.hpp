@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Which tensors a model of a given config has, under GGUF's names (llama.cpp's llama-arch.cpp), with shape and accepted types.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/io/codec_ternary.hpp"
+
+namespace intaglio::io {
+
+/// What a tensor is for; it decides the types that it may have.
+enum class tensor_role : std::uint8_t { embedding, norm, matrix, factor };
+
+/// A tensor that the config asks for (or permits): a matrix is [rows, columns], a vector [columns] with one row.
+struct tensor_rule {
+  std::string name;
+  tensor_role role = tensor_role::matrix;
+  std::uint64_t rows = 1, columns = 1;
+  bool optional = false;  ///< may be absent
+  bool unused = false;    ///< may be present and is ignored
+};
+
+/// True where a tensor of this role may be stored as `type` in a model of this family.
+constexpr bool is_accepted(const decoder_config& config, tensor_role role, dtype type) {
+  const bool plain = type == dtype::f32 || type == dtype::f16 || type == dtype::bf16;
+  switch (role) {
+    case tensor_role::norm: return plain;
+    case tensor_role::factor: return type == dtype::f32;
+    case tensor_role::embedding: return is_decodable(type);
+    case tensor_role::matrix: break;
+  }
+  return config.model_type == architecture::bitnet ? is_ternary_source(type) : is_decodable(type);
+}
+
+/// The types that is_accepted accepts, for messages.
+inline std::string accepted_types(const decoder_config& config, tensor_role role) {
+  std::string out;
+  for (const auto& row : dtype_table)
+    if (is_accepted(config, role, row.type)) out += (out.empty() ? "" : " ") + std::string(row.name);
+  return out;
+}
+
+/// All tensors of a model, layer by layer.
+inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
+  using enum tensor_role;
+  const std::uint64_t hidden = c.hidden_size, inner = c.intermediate_size, q = c.q_size(), kv = c.kv_size();
+  const bool bitnet = c.model_type == architecture::bitnet, gemma = c.model_type == architecture::gemma3;
+  std::vector<tensor_rule> out;
+  out.push_back({"token_embd.weight", embedding, c.vocab_size, hidden});
+  for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    const auto add = [&](std::string_view name, tensor_role role, std::uint64_t rows, std::uint64_t columns) {
+      out.push_back({prefix + std::string(name) + ".weight", role, rows, columns});
+      if (bitnet && role == matrix) out.push_back({prefix + std::string(name) + ".scale", factor, 1, 1, true});
+    };
+    add("attn_norm", norm, 1, hidden);
+    add("attn_q", matrix, q, hidden);
+    add("attn_k", matrix, kv, hidden);
+    add("attn_v", matrix, kv, hidden);
+    if (gemma) {
+      add("attn_q_norm", norm, 1, c.head_dim);
+      add("attn_k_norm", norm, 1, c.head_dim);
+    }
+    if (bitnet) add("attn_sub_norm", norm, 1, q);
+    add("attn_output", matrix, hidden, q);
+    if (gemma) add("post_attention_norm", norm, 1, hidden);
+    add("ffn_norm", norm, 1, hidden);
+    add("ffn_gate", matrix, inner, hidden);
+    add("ffn_up", matrix, inner, hidden);
+    if (bitnet) add("ffn_sub_norm", norm, 1, inner);
+    add("ffn_down", matrix, hidden, inner);
+    if (gemma) add("post_ffw_norm", norm, 1, hidden);
+  }
+  out.push_back({"output_norm.weight", norm, 1, hidden});
+  // A tied model may carry its head again (bitnet-25 does); the embedding is used all the same.
+  out.push_back({"output.weight", embedding, c.vocab_size, hidden, c.tie_word_embeddings, c.tie_word_embeddings});
+  if (c.model_type == architecture::llama) out.push_back({"rope_freqs.weight", norm, 1, c.head_dim / 2, true});
+  return out;
+}
+
+}  // namespace intaglio::io

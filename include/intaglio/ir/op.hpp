@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// The vocabulary between layers and passes: values (one activation each), weights, ops. Layers emit ops through ir::trace,
+// passes read them; neither knows the other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/core/message.hpp"
+
+namespace intaglio::ir {
+
+/// Index into graph::values; `none` stands for an absent operand.
+using value_id = std::int32_t;
+using weight_id = std::int32_t;
+inline constexpr std::int32_t none = -1;
+
+enum class op_kind : std::uint8_t {
+  embedding,    ///< row of the table for each token; weight [rows, width]
+  rms_norm,     ///< x / rms(x) * weight
+  quantize,     ///< absmax int8 per token
+  matmul,       ///< weight [rows, columns] times x
+  rope,         ///< NeoX rotation by position
+  cache_write,  ///< append k and v to the KV cache
+  attention,    ///< grouped-query, causal, over the cache
+  gated,        ///< act(gate) * up
+  add,          ///< sum of two values of one shape
+};
+inline constexpr std::string_view op_names[] = {"embedding", "rms_norm", "quantize", "matmul", "rope", "cache_write", "attention", "gated", "add"};
+constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
+
+/// Where an op runs: once before the layers, once a layer, once after them.
+enum class section : std::uint8_t { prologue, period, epilogue };
+
+/// One activation: `width` elements a token.
+struct value {
+  dtype type = dtype::f32;
+  std::uint32_t width = 0;
+  section where = section::prologue;
+  text<32> name{};
+};
+
+/// One tensor of the checkpoint. In the period the name has no "blk.N." prefix.
+struct weight {
+  text<48> name{};
+  std::uint32_t rows = 1, columns = 0;
+  dtype type = dtype::f32;   ///< i2_s stands for ternary of any codec
+  section where = section::prologue;
+};
+
+struct op {
+  op_kind kind = op_kind::embedding;
+  section where = section::prologue;
+  std::array<value_id, 3> in{none, none, none};
+  value_id out = none;
+  weight_id weight = none;
+  float eps = 0, theta = 0;
+  std::uint32_t heads = 0, kv_heads = 0, head_dim = 0;
+  activation act = activation::relu_squared;
+  text<48> layer{};          ///< for messages: "blk.*.ffn_down.weight: linear"
+};
+
+/// What tracing a model gives. `failure` is empty where everything fits together.
+struct graph {
+  std::vector<op> ops;
+  std::vector<value> values;
+  std::vector<weight> weights;
+  std::uint32_t layers = 0;          ///< how often the period repeats
+  value_id stream_in = none, stream_out = none;  ///< what the period reads and what the next one reads in its place
+  value_id output = none;            ///< logits
+  text<256> failure;
+};
+
+}  // namespace intaglio::ir

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// The tracer that layers write to. It never throws: the first thing that does not fit is kept as one sentence, later ops pass through,
+// and the model is refused by one static_assert (plan/engrave.hpp).
+#pragma once
+
+#include <concepts>
+
+#include "intaglio/ir/op.hpp"
+
+namespace intaglio::ir {
+
+class trace {
+ public:
+  constexpr const ir::graph& graph() const { return graph_; }
+  constexpr bool failed() const { return !graph_.failure.empty(); }
+
+  /// Keeps the first failure: "blk.*.ffn_down.weight: linear expects input width 6900, found 6912".
+  constexpr void fail(std::string_view layer, std::string_view expects, std::uint64_t expected, std::string_view unit, std::uint64_t found) {
+    if (failed()) return;
+    graph_.failure.append(layer).append(": expected ").append(expects).append(expected).append(unit).append(", found ").append(found);
+  }
+  constexpr void fail(std::string_view layer, std::string_view sentence) {
+    if (!failed()) graph_.failure.append(layer).append(": ").append(sentence);
+  }
+
+  constexpr std::uint32_t width(value_id id) const { return id == none ? 0 : graph_.values[static_cast<std::size_t>(id)].width; }
+  constexpr dtype type(value_id id) const { return id == none ? dtype::f32 : graph_.values[static_cast<std::size_t>(id)].type; }
+
+  /// Name as messages print it: "blk.*." in front of a tensor of the period.
+  constexpr text<64> where(std::string_view name) const {
+    text<64> out;
+    if (section_ == section::period) out.append("blk.*.");
+    out.append(name);
+    return out;
+  }
+
+  /// [vocab, width] table -> f32 [tokens, width]
+  constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns) {
+    if (rows == 0 || columns == 0) fail(where(name).view(), "embedding needs a vocabulary and a width, found 0");
+    op o{.kind = op_kind::embedding, .weight = weight(name, rows, columns, dtype::f16)};
+    return emit(o, "embedding", name, dtype::f32, columns);
+  }
+
+  constexpr value_id rms_norm(value_id x, std::string_view name, float eps) {
+    op o{.kind = op_kind::rms_norm, .in = {x, none, none}, .weight = weight(name, 1, width(x), dtype::f32), .eps = eps};
+    if (!(eps > 0)) fail(where(name).view(), "rms_norm expects an epsilon above 0, found 0 or less");
+    return emit(o, "rms_norm", name, dtype::f32, width(x));
+  }
+
+  /// f32 -> int8 with one scale a token
+  constexpr value_id quantize(value_id x, std::string_view name) {
+    op o{.kind = op_kind::quantize, .in = {x, none, none}};
+    return emit(o, "quantize", name, dtype::i8, width(x));
+  }
+
+  /// weight [rows, columns] of type; x [tokens, columns] -> f32 [tokens, rows]
+  constexpr value_id matmul(value_id x, std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type) {
+    if (width(x) != columns) fail(where(name).view(), "linear input width ", columns, "", width(x));
+    if (rows == 0) fail(where(name).view(), "linear expects at least one output, found 0");
+    const auto block = intaglio::info(type).block_elements;
+    if (block > 1 && columns % block != 0) {
+      text<64> unit{" ("};
+      unit.append(intaglio::name(type)).append(" blocks)");
+      fail(where(name).view(), "columns in multiples of ", block, unit.view(), columns);
+    }
+    op o{.kind = op_kind::matmul, .in = {x, none, none}, .weight = weight(name, rows, columns, type)};
+    return emit(o, "matmul", name, dtype::f32, rows);
+  }
+
+  constexpr value_id rope(value_id x, std::string_view name, std::uint32_t head_dim, float theta) {
+    if (head_dim == 0 || head_dim % 4 != 0) fail(where(name).view(), "rope head_dim in multiples of ", 4, "", head_dim);
+    if (!(theta > 1)) fail(where(name).view(), "rope expects a theta above 1, found 1 or less");
+    op o{.kind = op_kind::rope, .in = {x, none, none}, .theta = theta, .head_dim = head_dim};
+    return emit(o, "rope", name, type(x), width(x));
+  }
+
+  constexpr void cache_write(value_id keys, value_id values, std::uint32_t kv_heads, std::uint32_t head_dim) {
+    op o{.kind = op_kind::cache_write, .in = {keys, values, none}, .kv_heads = kv_heads, .head_dim = head_dim};
+    if (width(keys) != width(values)) fail(where("self_attention").view(), "values as wide as keys, ", width(keys), "", width(values));
+    o.where = section_;
+    o.layer = where("kv_cache").view();
+    graph_.ops.push_back(o);
+  }
+
+  constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
+    if (kv_heads == 0 || heads % kv_heads != 0) fail(where("self_attention").view(), "num_attention_heads in multiples of num_key_value_heads ", kv_heads, "", heads);
+    if (width(query) != heads * head_dim) fail(where("self_attention").view(), "queries of width num_attention_heads * head_dim = ", heads * head_dim, "", width(query));
+    op o{.kind = op_kind::attention, .in = {query, none, none}, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim};
+    return emit(o, "attention", "self_attention", dtype::f32, width(query));
+  }
+
+  constexpr value_id gated(value_id gate, value_id up, activation act) {
+    if (width(gate) != width(up)) fail(where("ffn_up.weight").view(), "glu needs gate and up of one width, gate is ", width(gate), "", width(up));
+    op o{.kind = op_kind::gated, .in = {gate, up, none}, .act = act};
+    return emit(o, "gated", "ffn_act", dtype::f32, width(gate));
+  }
+
+  constexpr value_id add(value_id a, value_id b) {
+    if (width(a) != width(b)) fail(where("residual").view(), "a branch as wide as its input, ", width(a), "", width(b));
+    op o{.kind = op_kind::add, .in = {a, b, none}};
+    return emit(o, "add", "residual", dtype::f32, width(a));
+  }
+
+  /// Traces `body` once and notes that it repeats `layers` times; its output takes its input's place.
+  template <class Body>
+  constexpr value_id repeat(value_id x, std::uint32_t layers, Body&& body) {
+    if (section_ != section::prologue) fail("repeat", "expected one repeat in a model, found a second");
+    if (layers == 0) fail("repeat", "expected num_hidden_layers of at least 1, found 0");
+    section_ = section::period;
+    graph_.layers = layers;
+    graph_.stream_in = x;
+    const value_id out = body(x);
+    if (width(out) != width(x)) fail("repeat", "a block as wide as its input, ", width(x), "", width(out));
+    graph_.stream_out = out;
+    section_ = section::epilogue;
+    return out;
+  }
+
+  constexpr void output(value_id logits) { graph_.output = logits; }
+
+ private:
+  constexpr weight_id weight(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type) {
+    if (name.size() >= 48) fail("weight", "expected a tensor name under 48 characters");
+    for (std::size_t i = 0; i < graph_.weights.size(); ++i) {
+      const auto& known = graph_.weights[i];
+      if (known.name.view() != name || (known.where == section::period) != (section_ == section::period)) continue;
+      if (known.rows != rows || known.columns != columns) fail(where(name).view(), "the shape of its first use, rows ", known.rows, "", rows);
+      return static_cast<weight_id>(i);
+    }
+    graph_.weights.push_back({text<48>{name}, rows, columns, type, section_});
+    return static_cast<weight_id>(graph_.weights.size()) - 1;
+  }
+
+  constexpr value_id emit(op o, std::string_view layer, std::string_view name, dtype type, std::uint32_t width) {
+    o.where = section_;
+    o.layer.append(layer).append(" ").append(name.substr(0, 38));
+    o.out = static_cast<value_id>(graph_.values.size());
+    graph_.values.push_back({type, width, section_, text<32>{layer}});
+    graph_.ops.push_back(o);
+    return o.out;
+  }
+
+  ir::graph graph_;
+  section section_ = section::prologue;
+};
+
+/// Anything that a plan can be made of: a type with `static constexpr graph()` giving a layer that produces logits from tokens.
+template <class T>
+concept source = requires(const T& layer, trace& t) { { layer.forward(t) } -> std::same_as<value_id>; };
+
+template <class Model>
+concept traceable = requires { { Model::graph() } -> source; };
+
+}  // namespace intaglio::ir

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Every kernel of the library: its interface and, in its comment, what it computes. Rows are tokens of the pass; a kernel
+// leaves tokens at or past state.count untouched. Floating-point orders are fixed (docs/kernels.md), so that decode and
+// prefill give the same bits. subgroup_width is the subgroup size where the pipeline asks for one or the device has but one (drivers then
+// drop what other sizes need), 0 where it is open. Weight addresses, arena offsets and sizes come from the plan.
+#pragma once
+
+#include "intaglio/kernels/interface.hpp"
+
+namespace intaglio::kernels {
+
+enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, attention, dense_matmul, sample };
+inline constexpr std::size_t kernel_count = 6;
+
+/// ternary_matmul's way of getting int8 inputs.
+enum class prologue : std::uint32_t {
+  quantized = 0,      ///< input is int8 [tokens, columns] with `factors`, written by norm_quantize
+  norm_quantize = 1,  ///< input is f32; every workgroup normalises and quantises for itself
+};
+
+/// What a matrix product does with its sums.
+enum class epilogue : std::uint32_t {
+  store = 0,          ///< output[token, row] = y, f32
+  add = 1,            ///< output[token, row] += y (the residual stream)
+  rope_cache = 2,     ///< rows are q, k, v: rotate q and k, q to output f32 [tokens, q_size], k and v to the cache
+  gated = 3,          ///< rows come as gate, up pairs: output[token, row / 2] = act(gate) * up, f32 [tokens, rows / 2]
+};
+
+/// Numbers of the activations in `gated`.
+enum class gate : std::uint32_t { relu_squared = 0, silu = 1, gelu_tanh = 2 };
+
+/// Element type of the KV cache and of dense weights as specialization constants see it.
+enum class element : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2 };
+
+/// x[token, :] = table[state.tokens[token], :], widened to f32. Token ids at or past vocab_size read row 0.
+/// Writes state.history[position + token] as well. One workgroup a token (y).
+inline constexpr interface embed_interface{
+    "embed",
+    {{{"table"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"vocab_size"}, {"table_element"}, {"max_tokens"}, {"context"}}}};
+
+/// BitNet's activations: y = rms_norm(x) * w, s = 127 / max(max|y|, 1e-5), q = round_half_even(y * s).
+/// input f32 [tokens, width]; norm_weight f32 [width]; output int8 [tokens, width];
+/// factors [tokens] of {f32 1 / s, i32 sum of q}. One workgroup a token (y).
+inline constexpr interface norm_quantize_interface{
+    "norm_quantize",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+
+/// y[token, row] = scale(row) / s(token) * sum over columns of code[row, column] * q[token, column].
+/// weight: 2-bit codes 0, 1, 2 for -1, 0, +1 in tiles of 4 rows x 16 columns, one uvec4 a tile at [row_group * tiles + tile],
+/// tiles = columns / 16; word r of the uvec4 is row r of the group; bits 2f+1..2f of byte b (f, b in 0..3) hold column 4f + b of the tile.
+/// Row order is the plan's (weight_layout): for rope_cache a group holds rows p, p + head_dim/2, p+1, p+1 + head_dim/2 of one head,
+/// heads of q first, then of k, then of v; for gated a group holds gate 2g, up 2g, gate 2g+1, up 2g+1.
+/// scales f32: one (store, add), {q, k, v} (rope_cache), {gate, up} (gated).
+/// x: grid x strides over row groups, grid y over tiles of tile_tokens tokens. keys, values: this layer's cache,
+/// [kv_heads, context, head_dim] of cache_element, written at state.position + token. rope: NeoX pairs (i, i + head_dim/2).
+inline constexpr interface ternary_matmul_interface{
+    "ternary_matmul",
+    {{{"input"}, {"norm_weight"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"head_dim"},
+      {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
+
+/// Causal grouped-query attention of each token over positions 0 .. state.position + token:
+/// output[token, head, :] = softmax(q k^T / sqrt(head_dim)) v. query, output f32 [tokens, heads, head_dim].
+/// Keys are taken in blocks of 32 positions, blocks merged in order. One workgroup a head (x) and token (y).
+inline constexpr interface attention_interface{
+    "attention",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"subgroup_width"}}}};
+
+/// logits[token, row] = sum over columns of weight[row, column] * rms_norm(x)[token, column] * norm_weight[column]; the language model head.
+/// input f32 [tokens, columns]; weight [rows, columns] row-major of weight_element; output f32 [tokens, rows].
+/// Grid x strides over rows, grid y is the token.
+inline constexpr interface dense_matmul_interface{
+    "dense_matmul",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+
+/// Picks the next token from logits [vocab_size] by state's sampling parameters (kernels/state.hpp), in this order: repetition
+/// penalty over the last repeat_last_n of state.history, top-k, top-p, min-p, temperature, draw; temperature 0 is greedy,
+/// ties go to the lowest id. The draw is a function of seed and position alone. Writes the token to state.tokens[0],
+/// state.history[position] and ring[generated % ring_size], then adds 1 to position and to generated. One workgroup.
+inline constexpr interface sample_interface{
+    "sample",
+    {{{"logits"}, {"state"}, {"ring"}, {"scratch"}}},
+    {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}}}};
+
+/// Reads input once, 8 x `rounds` blocks of 16 bytes for each invocation of the grid: the device's streaming rate, the yardstick of benchmarks.
+/// In no plan.
+inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
+
+/// Bytes that `scratch` of sample takes.
+constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) { return std::uint64_t{8} * vocab_size + 65536; }
+
+inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface,
+                                                             &attention_interface, &dense_matmul_interface,  &sample_interface};
+
+constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
+
+}  // namespace intaglio::kernels

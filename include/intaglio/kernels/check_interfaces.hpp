@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Holds every embedded shader against the catalogue while compiling. Including this file is the check.
+#pragma once
+
+#include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/reflection.hpp"
+#include "intaglio/kernels/spirv/attention.hpp"
+#include "intaglio/kernels/spirv/attention_cpu.hpp"
+#include "intaglio/kernels/spirv/dense_matmul.hpp"
+#include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
+#include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/norm_quantize.hpp"
+#include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
+#include "intaglio/kernels/spirv/sample.hpp"
+#include "intaglio/kernels/spirv/stream_read.hpp"
+#include "intaglio/kernels/spirv/ternary_matmul.hpp"
+#include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
+#include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
+
+namespace intaglio::kernels {
+
+static_assert(shader_interface<matches(embed_interface, spirv::embed_spirv)>::agrees);
+static_assert(shader_interface<matches(norm_quantize_interface, spirv::norm_quantize_spirv)>::agrees);
+static_assert(shader_interface<matches(norm_quantize_interface, spirv::norm_quantize_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_portable_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(attention_interface, spirv::attention_spirv)>::agrees);
+static_assert(shader_interface<matches(attention_interface, spirv::attention_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);
+static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(sample_interface, spirv::sample_spirv)>::agrees);
+static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
+
+}  // namespace intaglio::kernels

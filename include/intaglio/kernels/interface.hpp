@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// What a kernel's shader and its C++ side agree on: push constants in order, specialization constants by id, workgroup width.
+// kernels/reflection.hpp holds every SPIR-V module against its interface at compile time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace intaglio::kernels {
+
+enum class field_type : std::uint8_t { address, u32, f32, boolean };
+
+constexpr std::uint32_t size_bytes(field_type type) { return type == field_type::address ? 8u : 4u; }
+
+/// One push constant: addresses are 64-bit device addresses, everything else takes 4 bytes.
+struct push_constant {
+  std::string_view name;
+  field_type type = field_type::address;
+};
+
+/// One specialization constant; its constant_id is its place in the list.
+struct specialization_constant {
+  std::string_view name;
+  field_type type = field_type::u32;
+};
+
+inline constexpr std::size_t max_push_constants = 14;
+inline constexpr std::size_t max_specialization_constants = 18;
+/// What every Vulkan device offers; a kernel may not need more.
+inline constexpr std::uint32_t max_push_constant_bytes = 128;
+
+/// The interface of one kernel. Specialization constant 0 is always the workgroup's width in x.
+struct interface {
+  std::string_view name;
+  std::array<push_constant, max_push_constants> push{};
+  std::array<specialization_constant, max_specialization_constants> specialization{};
+
+  constexpr std::size_t push_count() const {
+    std::size_t n = 0;
+    while (n < push.size() && !push[n].name.empty()) ++n;
+    return n;
+  }
+  constexpr std::size_t specialization_count() const {
+    std::size_t n = 0;
+    while (n < specialization.size() && !specialization[n].name.empty()) ++n;
+    return n;
+  }
+  /// Byte offset of push constant `index`: addresses first in every interface, so no padding arises.
+  constexpr std::uint32_t push_offset(std::size_t index) const {
+    std::uint32_t bytes = 0;
+    for (std::size_t i = 0; i < index; ++i) bytes += size_bytes(push[i].type);
+    return bytes;
+  }
+  constexpr std::uint32_t push_bytes() const { return push_offset(push_count()); }
+
+  /// Place of a push constant by name, or push.size() where there is none.
+  constexpr std::size_t push_index(std::string_view wanted) const {
+    for (std::size_t i = 0; i < push_count(); ++i)
+      if (push[i].name == wanted) return i;
+    return push.size();
+  }
+  constexpr std::size_t specialization_index(std::string_view wanted) const {
+    for (std::size_t i = 0; i < specialization_count(); ++i)
+      if (specialization[i].name == wanted) return i;
+    return specialization.size();
+  }
+};
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// BitNet b1.58: ternary weights, int8 activations, squared ReLU, a norm before each output projection, tied head.
+// Source: microsoft/bitnet-b1.58-2B-4T (config.json), Ma et al. 2025; transformers, models/bitnet.
+#pragma once
+
+#include "intaglio/core/fits_together.hpp"
+
+#include "intaglio/graph/layers/embedding.hpp"
+#include "intaglio/graph/layers/gated_ffn.hpp"
+#include "intaglio/graph/layers/linear.hpp"
+#include "intaglio/graph/layers/rms_norm.hpp"
+#include "intaglio/graph/layers/self_attention.hpp"
+
+namespace intaglio::models {
+
+template <const decoder_config& c, dtype W = dtype::i2_s>
+struct bitnet_b158 {
+  static constexpr const decoder_config& config = c;
+
+  static constexpr auto graph() {
+    using namespace intaglio::graph;
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size}
+         | repeat(c.num_hidden_layers,
+               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+                      | self_attention<W>{c}
+                      | rms_norm{"attn_sub_norm.weight", c.rms_norm_eps}
+                      | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
+             | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+                      | gated_ffn<W>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                      | rms_norm{"ffn_sub_norm.weight", c.rms_norm_eps}
+                      | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
+         | rms_norm{"output_norm.weight", c.rms_norm_eps}
+         | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size};
+  }
+};
+
+/// microsoft/bitnet-b1.58-2B-4T
+inline constexpr decoder_config bitnet_2b_4t_config{
+    .model_type = architecture::bitnet, .hidden_size = 2560, .intermediate_size = 6912, .num_hidden_layers = 30,
+    .num_attention_heads = 20, .num_key_value_heads = 5, .head_dim = 128, .vocab_size = 128'256,
+    .max_position_embeddings = 4096, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f};
+using bitnet_2b_4t = bitnet_b158<bitnet_2b_4t_config>;
+
+/// The story teller that ships with the library (examples/tool/fable.gguf).
+inline constexpr decoder_config fable_config{
+    .model_type = architecture::bitnet, .hidden_size = 256, .intermediate_size = 1024, .num_hidden_layers = 8,
+    .num_attention_heads = 4, .num_key_value_heads = 2, .head_dim = 64, .vocab_size = 4096,
+    .max_position_embeddings = 512, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f};
+using fable = bitnet_b158<fable_config>;
+
+}  // namespace intaglio::models

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// From a model type to its table: trace, fuse, place, lower, order, verify, all in constant expressions, once for each model and profile.
+// A model that does not fit together, or a plan that cannot be proven, is one static_assert with one sentence.
+#pragma once
+
+#include "intaglio/core/fits_together.hpp"
+
+#include <array>
+#include <vector>
+
+#include "intaglio/ir/trace.hpp"
+#include "intaglio/plan/lower.hpp"
+#include "intaglio/plan/order.hpp"
+#include "intaglio/plan/verify.hpp"
+
+namespace intaglio::plan {
+
+/// What a model has besides its graph: a config constant, by reference, whose name errors show.
+template <class Model>
+concept engravable = ir::traceable<Model> && requires { { Model::config } -> std::convertible_to<const decoder_config&>; };
+
+inline constexpr std::size_t max_section_dispatches = 64, max_values = 48, max_weights = 64;
+
+/// A list with a fixed capacity, for the way out of a constant evaluation.
+template <class T, std::size_t Capacity>
+struct bounded_list {
+  std::array<T, Capacity> items{};
+  std::size_t size = 0;
+  constexpr void assign(const std::vector<T>& from, std::string_view what, text<256>& failure) {
+    if (from.size() > Capacity) {
+      if (failure.empty()) failure.append("plan: expected at most ", Capacity, " ", what, ", found ", from.size());
+      return;
+    }
+    for (const auto& item : from) items[size++] = item;
+  }
+};
+
+struct drafted_sequence {
+  bounded_list<dispatch, 8> prologue;
+  bounded_list<dispatch, max_section_dispatches> period;
+  bounded_list<dispatch, 8> epilogue;
+  bounded_list<placed_value, max_values> values;
+  std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0;
+  bool has_head = false, has_sampler = false;
+};
+
+struct draft {
+  text<256> failure;
+  drafted_sequence decode, prefill, logits;
+  bounded_list<weight, max_weights> weights;
+  std::uint64_t global_weight_bytes = 0, layer_weight_bytes = 0, cache_layer_bytes = 0;
+};
+
+struct sequence_kind {
+  std::uint32_t tokens;
+  bool head, sampler;
+};
+
+constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
+                              weight_list& weights, drafted_sequence& out, text<256>& failure) {
+  fuser fusion{g, {.norm_prologue = target.norm_prologue && kind.tokens == 1}};
+  std::vector<node> nodes = fusion.run(failure);
+  if (!failure.empty()) return;
+  if (!kind.head)
+    while (!nodes.empty() && nodes.back().where == ir::section::epilogue) nodes.pop_back();
+  placement p = place(g, nodes, kind.tokens, failure);
+  if (!failure.empty()) return;
+
+  const lowering_context c{config, target, kind.tokens, target.prefill_tokens, context};
+  lowering lower{g, p, c, weights};
+  std::vector<dispatch> prologue, period, epilogue;
+  for (const auto& n : nodes)
+    (n.where == ir::section::prologue ? prologue : n.where == ir::section::period ? period : epilogue).push_back(lower.lower(n));
+  out.residual_offset = p.offset(g.stream_out);
+  if (kind.head) out.logits_offset = p.offset(g.output);
+  if (kind.sampler) {
+    const std::uint64_t bytes = kernels::sample_scratch_bytes(config.vocab_size);
+    const auto last = static_cast<std::uint32_t>(nodes.size());
+    placed_value scratch{text<32>{"sample scratch"}, dtype::u32, config.vocab_size, 0, bytes, last, last};
+    scratch.offset = first_fit(p.values, scratch);
+    p.arena_bytes = std::max(p.arena_bytes, scratch.offset + aligned(bytes));
+    p.values.push_back(scratch);
+    epilogue.push_back(lower.sampler(out.logits_offset, scratch.offset, bytes));
+  }
+  order(prologue, period, epilogue, g.layers);
+  out.prologue.assign(prologue, "dispatches before the layers", failure);
+  out.period.assign(period, "dispatches in a period", failure);
+  out.epilogue.assign(epilogue, "dispatches after the layers", failure);
+  out.values.assign(p.values, "values", failure);
+  out.arena_bytes = p.arena_bytes;
+  out.has_head = kind.head;
+  out.has_sampler = kind.sampler;
+}
+
+/// The config's own sense, before any graph is made of it.
+constexpr void check_config(const decoder_config& c, std::uint32_t context, const profile& target, text<256>& failure) {
+  auto refuse = [&](auto... parts) { if (failure.empty()) (failure.append(parts), ...); };
+  if (context == 0 || context > c.max_position_embeddings)
+    refuse("context: expected 1 to max_position_embeddings ", c.max_position_embeddings, ", found ", context);
+  if (target.prefill_tokens == 0 || target.prefill_tokens > context)
+    refuse("profile ", target.name, ": prefill_tokens: expected 1 to the context of ", context, ", found ", target.prefill_tokens);
+  if (target.tile_tokens == 0 || target.prefill_tokens % (target.tile_tokens == 0 ? 1 : target.tile_tokens) != 0)
+    refuse("profile ", target.name, ": prefill_tokens: expected a multiple of tile_tokens ", target.tile_tokens, ", found ", target.prefill_tokens);
+}
+
+template <engravable Model>
+constexpr draft make_draft(const profile& target, std::uint32_t context) {
+  draft out;
+  const decoder_config& config = Model::config;
+  check_config(config, context, target, out.failure);
+  ir::trace t;
+  Model::graph().forward(t);
+  const ir::graph& g = t.graph();
+  if (out.failure.empty()) out.failure = g.failure;
+  if (out.failure.empty() && g.output == ir::none) out.failure.append("graph: expected an lm_head at its end, found none");
+  if (out.failure.empty() && g.layers == 0) out.failure.append("graph: expected a repeat around the blocks of a model, found none");
+  if (!out.failure.empty()) return out;
+
+  weight_list weights;
+  draft_sequence(g, config, target, context, {1, true, true}, weights, out.decode, out.failure);
+  if (out.failure.empty()) draft_sequence(g, config, target, context, {target.prefill_tokens, false, false}, weights, out.prefill, out.failure);
+  if (out.failure.empty()) draft_sequence(g, config, target, context, {target.prefill_tokens, true, false}, weights, out.logits, out.failure);
+  if (!out.failure.empty()) return out;
+  out.weights.assign(weights.weights, "weights", out.failure);
+  out.global_weight_bytes = weights.global_bytes;
+  out.layer_weight_bytes = weights.layer_bytes;
+  for (const auto& o : g.ops)
+    if (o.kind == ir::op_kind::cache_write)
+      out.cache_layer_bytes = std::uint64_t{o.kv_heads} * o.head_dim * context * (target.cache_element == kernels::element::f32 ? 4 : 2);
+  return out;
+}
+
+/// Arrays of exactly the size that a drafted sequence needs: what the program carries.
+template <std::size_t Prologue, std::size_t Period, std::size_t Epilogue, std::size_t Values>
+struct frozen_sequence {
+  std::array<dispatch, Prologue> prologue{};
+  std::array<dispatch, Period> period{};
+  std::array<dispatch, Epilogue> epilogue{};
+  std::array<placed_value, Values> values{};
+
+  constexpr explicit frozen_sequence(const drafted_sequence& from) {
+    for (std::size_t i = 0; i < Prologue; ++i) prologue[i] = from.prologue.items[i];
+    for (std::size_t i = 0; i < Period; ++i) period[i] = from.period.items[i];
+    for (std::size_t i = 0; i < Epilogue; ++i) epilogue[i] = from.epilogue.items[i];
+    for (std::size_t i = 0; i < Values; ++i) values[i] = from.values.items[i];
+  }
+};
+
+constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+  return hash ^ (hash >> 29);
+}
+
+/// Changes with anything that changes a pipeline or the order of the commands.
+constexpr std::uint64_t hash_of(const table& t) {
+  std::uint64_t hash = mixed(t.context, t.max_tokens);
+  for (const sequence* s : {&t.decode, &t.prefill, &t.logits})
+    for (const auto part : {s->prologue, s->period, s->epilogue})
+      for (const auto& d : part) {
+        hash = mixed(hash, static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40);
+        for (const auto word : d.specialization) hash = mixed(hash, word);
+      }
+  return hash;
+}
+
+/// A model's plan for one profile. `table` is all that run time needs.
+/// @error does not fit: one sentence that names the layer, what was expected and what was found
+template <engravable Model, const profile& Profile, std::uint32_t Context = Model::config.max_position_embeddings>
+struct engraved {
+ private:
+  static constexpr draft drafted = make_draft<Model>(Profile, Context);
+
+  template <drafted_sequence draft::*Part>  // a reference to a subobject is no template argument for clang 16
+  static constexpr frozen_sequence<(drafted.*Part).prologue.size, (drafted.*Part).period.size, (drafted.*Part).epilogue.size,
+                                   (drafted.*Part).values.size> frozen{drafted.*Part};
+
+  static constexpr auto weights = [] {
+    std::array<weight, drafted.weights.size> out{};
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = drafted.weights.items[i];
+    return out;
+  }();
+
+  template <drafted_sequence draft::*Part>
+  static constexpr sequence view(std::string_view name, std::uint32_t tokens) {
+    const auto& f = frozen<Part>;
+    const auto& from = drafted.*Part;
+    return {name, tokens, Model::config.num_hidden_layers, f.prologue, f.period, f.epilogue, f.values, from.arena_bytes,
+            from.residual_offset, from.logits_offset, from.has_head, from.has_sampler};
+  }
+
+  static constexpr plan::table make_table() {
+    plan::table t;
+    t.profile = Profile.name;
+    t.config = &Model::config;
+    t.weights = weights;
+    t.global_weight_bytes = drafted.global_weight_bytes;
+    t.layer_weight_bytes = drafted.layer_weight_bytes;
+    t.context = Context;
+    t.max_tokens = Profile.prefill_tokens;
+    t.ring_size = Profile.ring_size;
+    t.cache_element = Profile.cache_element;
+    t.cache_layer_bytes = drafted.cache_layer_bytes;
+    t.decode = view<&draft::decode>("decode", 1);
+    t.prefill = view<&draft::prefill>("prefill", Profile.prefill_tokens);
+    t.logits = view<&draft::logits>("logits", Profile.prefill_tokens);
+    t.hash = hash_of(t);
+    return t;
+  }
+
+  static_assert(fits_together<drafted.failure>::model_fits, "intaglio: the model does not fit together");
+
+ public:
+  static constexpr plan::table table = make_table();
+  static_assert(proven<verify(table)>::model_fits, "intaglio: the plan cannot be proven");
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// A plan in words: a table for the terminal, and the same as JSON. Reads nothing but the plan's table.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "intaglio/plan/fuse.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+namespace explanation {
+
+inline std::string number(std::uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
+  return digits;
+}
+
+inline std::string padded(std::string text, std::size_t width, bool right = false) {
+  const std::string gap(text.size() < width ? width - text.size() : 0, ' ');
+  return right ? gap + text : text + gap;
+}
+
+inline std::string_view name(kernels::kernel which) { return kernels::interface_of(which).name; }
+
+inline void row(std::string& out, std::string_view section, const dispatch& d) {
+  const std::string groups = std::to_string(d.groups[0]) + " x " + std::to_string(d.groups[1]);
+  out += "  " + padded(std::string(section), 9) + (d.barrier ? "| " : "  ") + padded(std::string(name(d.kernel)), 16) +
+         padded(std::string(d.label.view()), 32) + padded(groups, 12, true) + padded(number(d.weight_bytes), 15, true) + "  " +
+         std::string(rules[d.rule].name);
+  while (out.back() == ' ') out.pop_back();
+  out += '\n';
+}
+
+inline void describe(std::string& out, const sequence& s) {
+  out += std::string(s.name) + ": up to " + std::to_string(s.max_tokens) + (s.max_tokens == 1 ? " token" : " tokens") + " a pass, " +
+         number(s.dispatch_count()) + " dispatches, " + number(s.barrier_count()) + " barriers, reads " + number(s.weight_bytes()) +
+         " bytes of weights, arena of " + number(s.arena_bytes) + " bytes\n";
+  out += "  section    kernel          tensors                               groups   weight bytes  rule\n";
+  for (const auto& d : s.prologue) row(out, "once", d);
+  for (std::size_t i = 0; i < s.period.size(); ++i) row(out, i == 0 ? "x " + std::to_string(s.layers) : "", s.period[i]);
+  for (const auto& d : s.epilogue) row(out, "once", d);
+  out += "  arena\n";
+  for (const auto& v : s.values)
+    out += "    " + padded(std::string(v.name.view()), 18) + padded(std::string(intaglio::name(v.type)), 6) + padded(number(v.offset), 12, true) + " .. " +
+           padded(number(v.offset + v.bytes), 12) + "dispatches " + std::to_string(v.first) + " to " + std::to_string(v.last) + '\n';
+}
+
+inline std::string quoted(std::string_view words) {
+  std::string out = "\"";
+  for (const char c : words) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+template <class List, class Each>
+std::string array(const List& list, Each&& each) {
+  std::string out = "[";
+  for (const auto& item : list) out.append(out.size() > 1 ? "," : "").append(each(item));
+  return out + "]";
+}
+
+inline std::string json(const dispatch& d) {
+  const auto& face = kernels::interface_of(d.kernel);
+  std::string constants;
+  for (std::size_t i = 1; i < face.specialization_count(); ++i)
+    constants.append(i > 1 ? "," : "").append(quoted(face.specialization[i].name)).append(":").append(std::to_string(d.specialization[i]));
+  return "{\"kernel\":" + quoted(face.name) + ",\"tensors\":" + quoted(d.label.view()) + ",\"barrier\":" + (d.barrier ? "true" : "false") +
+         ",\"groups\":[" + std::to_string(d.groups[0]) + "," + std::to_string(d.groups[1]) + "," + std::to_string(d.groups[2]) +
+         "],\"subgroups\":" + std::to_string(d.subgroups) + ",\"weight_bytes\":" + std::to_string(d.weight_bytes) + ",\"rule\":" + quoted(rules[d.rule].name) +
+         ",\"merged_ops\":" + std::to_string(d.op_count) + ",\"specialization\":{" + constants + "}}";
+}
+
+inline std::string json(const sequence& s) {
+  auto calls = [](std::span<const dispatch> part) { return array(part, [](const dispatch& d) { return json(d); }); };
+  return "{\"name\":" + quoted(s.name) + ",\"max_tokens\":" + std::to_string(s.max_tokens) + ",\"layers\":" + std::to_string(s.layers) +
+         ",\"dispatches\":" + std::to_string(s.dispatch_count()) + ",\"barriers\":" + std::to_string(s.barrier_count()) +
+         ",\"weight_bytes\":" + std::to_string(s.weight_bytes()) + ",\"arena_bytes\":" + std::to_string(s.arena_bytes) + ",\"prologue\":" + calls(s.prologue) +
+         ",\"period\":" + calls(s.period) + ",\"epilogue\":" + calls(s.epilogue) + ",\"values\":" + array(s.values, [](const placed_value& v) {
+           return "{\"name\":" + quoted(v.name.view()) + ",\"type\":" + quoted(intaglio::name(v.type)) + ",\"width\":" + std::to_string(v.width) +
+                  ",\"offset\":" + std::to_string(v.offset) + ",\"bytes\":" + std::to_string(v.bytes) + ",\"first\":" + std::to_string(v.first) +
+                  ",\"last\":" + std::to_string(v.last) + "}";
+         }) + "}";
+}
+
+}  // namespace explanation
+
+/// The plan as a page of text: every dispatch with its barrier (|), groups, bytes and rule; the arena; the device memory.
+inline std::string explain(const table& t, std::string_view model) {
+  using explanation::number;
+  const std::uint64_t cache = 2 * t.cache_layer_bytes * t.config->num_hidden_layers;
+  std::string out = std::string(model) + " for profile " + std::string(t.profile) + "\n";
+  out += "device memory: weights " + number(t.weight_bytes()) + ", cache " + number(cache) + " (" + number(t.context) + " positions, " +
+         (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " + number(std::max(t.decode.arena_bytes, t.prefill.arena_bytes)) +
+         ", state " + number(t.state_bytes()) + " bytes\n\n";
+  for (const sequence* s : {&t.decode, &t.prefill}) {
+    explanation::describe(out, *s);
+    out += '\n';
+  }
+  out += "rules\n";
+  for (std::size_t i = 1; i < rules.size(); ++i)
+    out += "  " + explanation::padded(std::string(rules[i].name), 15) + std::string(rules[i].merges) + ": " + std::string(rules[i].reason) + '\n';
+  return out;
+}
+
+/// The same and the specialization constants, for scripts.
+inline std::string explain_json(const table& t, std::string_view model) {
+  using explanation::quoted;
+  return "{\"model\":" + quoted(model) + ",\"profile\":" + quoted(t.profile) + ",\"context\":" + std::to_string(t.context) +
+         ",\"weight_bytes\":" + std::to_string(t.weight_bytes()) + ",\"cache_bytes\":" + std::to_string(2 * t.cache_layer_bytes * t.config->num_hidden_layers) +
+         ",\"state_bytes\":" + std::to_string(t.state_bytes()) + ",\"hash\":" + explanation::quoted(std::to_string(t.hash)) + ",\"rules\":" +
+         explanation::array(std::span(rules).subspan(1), [](const rule& r) {
+           return "{\"name\":" + quoted(r.name) + ",\"merges\":" + quoted(r.merges) + ",\"reason\":" + quoted(r.reason) + "}";
+         }) + ",\"sequences\":[" + explanation::json(t.decode) + "," + explanation::json(t.prefill) + "," + explanation::json(t.logits) + "]}";
+}
+
+}  // namespace intaglio::plan

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+// Lowering: each fused node becomes one dispatch with its push constants, specialization constants, groups and accesses;
+// each tensor becomes a weight with its layout and place.
+#pragma once
+
+#include <bit>
+#include <vector>
+
+#include "intaglio/kernels/state.hpp"
+#include "intaglio/plan/place.hpp"
+#include "intaglio/plan/profile.hpp"
+
+namespace intaglio::plan {
+
+/// The weights that nodes ask for, each once, placed behind each other; global ones and those of a layer apart.
+class weight_list {
+ public:
+  std::vector<weight> weights;
+  std::uint64_t global_bytes = 0, layer_bytes = 0;
+
+  constexpr std::uint32_t slot(weight w) {
+    for (std::uint32_t i = 0; i < weights.size(); ++i)
+      if (weights[i].layout == w.layout && weights[i].per_layer == w.per_layer && weights[i].source_count == w.source_count &&
+          weights[i].sources[0] == w.sources[0].view() && weights[i].order == w.order)
+        return i;
+    auto& end = w.per_layer ? layer_bytes : global_bytes;
+    w.offset = end;
+    end += aligned(w.bytes);
+    weights.push_back(w);
+    return static_cast<std::uint32_t>(weights.size()) - 1;
+  }
+};
+
+/// What lowering needs to know of the whole: sizes that are not in the node.
+struct lowering_context {
+  const decoder_config& config;
+  const profile& target;
+  std::uint32_t tokens;       ///< of this sequence's widest pass
+  std::uint32_t max_tokens;   ///< of the widest sequence
+  std::uint32_t context;      ///< positions of the cache
+};
+
+class lowering {
+ public:
+  constexpr lowering(const ir::graph& g, const placement& p, const lowering_context& c, weight_list& weights)
+      : graph_(g), placement_(p), c_(c), weights_(weights) {}
+
+  constexpr dispatch lower(const node& n) {
+    dispatch d{.kernel = n.kernel, .rule = n.rule, .op_count = n.op_count, .ops = n.ops};
+    d_ = &d;
+    face_ = &kernels::interface_of(n.kernel);
+    switch (n.kernel) {
+      case kernels::kernel::embed: embed(n); break;
+      case kernels::kernel::norm_quantize: norm_quantize(n); break;
+      case kernels::kernel::ternary_matmul: ternary_matmul(n); break;
+      case kernels::kernel::attention: attention(n); break;
+      case kernels::kernel::dense_matmul: dense_matmul(n); break;
+      case kernels::kernel::sample: break;
+    }
+    return d;
+  }
+
+  /// The sampler that ends a decode pass; it reads the logits at `logits`.
+  constexpr dispatch sampler(std::uint64_t logits, std::uint64_t scratch, std::uint64_t scratch_bytes) {
+    dispatch d{.kernel = kernels::kernel::sample};
+    d_ = &d;
+    face_ = &kernels::sample_interface;
+    d.subgroups = c_.target.sample_subgroups;
+    d.label.append("sample");
+    bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size, false);
+    bind("scratch", {region::arena, 0, scratch}, scratch_bytes, true);
+    bind("state", {region::state, 0, 0}, state_bytes(), true);
+    bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size, true);
+    set("vocab_size", c_.config.vocab_size);
+    set("ring_size", c_.target.ring_size);
+    set("context", c_.context);
+    set("max_tokens", c_.max_tokens);
+    return d;
+  }
+
+ private:
+  constexpr std::uint64_t state_bytes() const { return std::uint64_t{4} * kernels::state::words(c_.max_tokens, c_.context); }
+  constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
+  constexpr std::uint32_t width(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].width; }
+
+  constexpr void set(std::string_view name, std::uint32_t value) { d_->specialization[face_->specialization_index(name)] = value; }
+  constexpr void set(std::string_view name, float value) { set(name, std::bit_cast<std::uint32_t>(value)); }
+  template <class Enum>
+    requires std::is_enum_v<Enum>
+  constexpr void set(std::string_view name, Enum value) { set(name, static_cast<std::uint32_t>(value)); }
+
+  constexpr void note(operand where, std::uint64_t bytes, bool write) {
+    d_->accesses[d_->access_count++] = {where.where, write, where.slot, where.offset, bytes};
+  }
+  constexpr void bind(std::string_view name, operand where, std::uint64_t bytes, bool write) {
+    d_->push[face_->push_index(name)] = where;
+    note(where, bytes, write);
+  }
+  constexpr void bind_value(std::string_view name, ir::value_id id, bool write) {
+    const auto& v = graph_.values[static_cast<std::size_t>(id)];
+    const std::uint64_t bytes = v.type == dtype::i8 ? std::uint64_t{c_.tokens} * v.width : value_bytes(v, c_.tokens);
+    bind(name, {region::arena, 0, placement_.offset(id)}, bytes, write);
+  }
+  constexpr void bind_factors(ir::value_id id, bool write) {
+    bind("factors", {region::arena, 0, placement_.offset(id) + factors_offset(c_.tokens, width(id))}, std::uint64_t{8} * c_.tokens, write);
+  }
+  constexpr void bind_state() { bind("state", {region::state, 0, 0}, 16 * 4, false); }
+  constexpr void bind_weight(std::string_view name, const weight& w) {
+    bind(name, {region::weight, weights_.slot(w), 0}, w.bytes, false);
+    d_->weight_bytes += w.bytes;
+  }
+
+  constexpr void bind_norm(ir::weight_id id) {
+    const ir::weight& t = tensor(id);
+    weight w{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = weight_layout::vector_f32, .columns = t.columns,
+             .bytes = std::uint64_t{4} * t.columns};
+    w.sources[0] = t.name;
+    w.rows = 1;
+    w.source_rows[0] = 1;
+    bind_weight("norm_weight", w);
+  }
+
+  constexpr void label(const node& n) {
+    for (std::size_t i = 0; i < n.weight_count; ++i) {
+      std::string_view name = tensor(n.weights[i]).name.view();
+      if (name.ends_with(".weight")) name.remove_suffix(7);
+      d_->label.append(i ? "+" : "").append(name);
+    }
+  }
+
+  constexpr weight matrix(ir::weight_id id) const {
+    const ir::weight& t = tensor(id);
+    weight w{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = weight_layout::matrix,
+             .element = t.type == dtype::f32 ? kernels::element::f32 : kernels::element::f16, .rows = t.rows, .columns = t.columns};
+    w.sources[0] = t.name;
+    w.source_rows[0] = t.rows;
+    w.bytes = std::uint64_t{t.rows} * t.columns * (w.element == kernels::element::f32 ? 4 : 2);
+    return w;
+  }
+
+  constexpr void embed(const node& n) {
+    label(n);
+    const weight w = matrix(n.weights[0]);
+    bind_weight("table", w);
+    d_->weight_bytes = std::uint64_t{c_.tokens} * w.bytes / w.rows;
+    bind_value("output", n.out, true);
+    bind("state", {region::state, 0, 0}, std::uint64_t{4} * kernels::state::history(c_.max_tokens), false);
+    note({region::state, 0, std::uint64_t{4} * kernels::state::history(c_.max_tokens)}, std::uint64_t{4} * c_.context, true);
+    set("width", w.columns);
+    set("vocab_size", w.rows);
+    set("table_element", w.element);
+    set("max_tokens", c_.max_tokens);
+    set("context", c_.context);
+    d_->subgroups = c_.target.embed_subgroups;
+    d_->groups = {1, c_.tokens, 1};
+  }
+
+  constexpr void norm_quantize(const node& n) {
+    d_->label.append(tensor(n.norm).name.view());
+    bind_value("input", n.in, false);
+    bind_norm(n.norm);
+    bind_value("output", n.out, true);
+    bind_factors(n.out, true);
+    bind_state();
+    set("width", width(n.in));
+    set("eps", n.eps);
+    d_->subgroups = c_.target.norm_subgroups;
+    d_->groups = {1, c_.tokens, 1};
+  }
+
+  constexpr void ternary_matmul(const node& n) {
+    label(n);
+    weight w{.source_count = n.weight_count, .per_layer = tensor(n.weights[0]).where == ir::section::period,
+             .layout = weight_layout::ternary_tiles, .columns = tensor(n.weights[0]).columns};
+    w.order = n.epilogue == kernels::epilogue::rope_cache ? row_order::rope_pairs
+              : n.epilogue == kernels::epilogue::gated    ? row_order::gate_up
+                                                          : row_order::plain;
+    w.head_dim = n.head_dim;
+    for (std::size_t i = 0; i < n.weight_count; ++i) {
+      w.sources[i] = tensor(n.weights[i]).name;
+      w.source_rows[i] = tensor(n.weights[i]).rows;
+      w.rows += w.source_rows[i];
+    }
+    const std::uint32_t row_groups = (w.rows + 3) / 4;
+    w.bytes = std::uint64_t{row_groups} * (w.columns / 16) * 16;
+    weight scales = w;
+    scales.layout = weight_layout::ternary_scales;
+    scales.bytes = std::uint64_t{4} * n.weight_count;
+
+    bind_value("input", n.in, false);
+    if (n.prologue == kernels::prologue::norm_quantize) bind_norm(n.norm);
+    else bind_factors(n.in, false);
+    bind_weight("weight", w);
+    bind_weight("scales", scales);
+    if (n.out != ir::none) bind_value("output", n.out, true);
+    if (n.stream != ir::none) note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    bind_state();
+    if (n.epilogue == kernels::epilogue::rope_cache) {
+      const std::uint64_t bytes = cache_bytes(n.kv_heads, n.head_dim);
+      bind("keys", {region::keys, 0, 0}, bytes, true);
+      bind("values", {region::values, 0, 0}, bytes, true);
+      set("head_dim", n.head_dim);
+      set("q_size", w.source_rows[0]);
+      set("kv_size", w.source_rows[1]);
+      set("context", c_.context);
+      set("rope_theta", n.theta);
+    }
+    set("cache_element", c_.target.cache_element);
+    set("columns", w.columns);
+    set("rows", w.rows);
+    set("prologue", n.prologue);
+    set("epilogue", n.epilogue);
+    set("eps", n.eps);
+    set("gate", n.act == activation::silu ? kernels::gate::silu : n.act == activation::gelu_tanh ? kernels::gate::gelu_tanh : kernels::gate::relu_squared);
+    const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.target.tile_tokens;
+    set("tile_tokens", tile);
+    d_->subgroups = c_.target.matmul_subgroups;
+    const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
+    d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
+  }
+
+  /// As many groups as have enough to do: every group normalises the input for itself.
+  constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const {
+    if (c_.target.group_weights == 0) return most;
+    const std::uint64_t busy = std::uint64_t{w.rows} * w.columns / c_.target.group_weights;
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, std::max<std::uint64_t>(2, busy)));
+  }
+
+  constexpr std::uint64_t cache_bytes(std::uint32_t kv_heads, std::uint32_t head_dim) const {
+    return std::uint64_t{kv_heads} * head_dim * c_.context * (c_.target.cache_element == kernels::element::f32 ? 4 : 2);
+  }
+
+  constexpr void attention(const node& n) {
+    d_->label.append("attention");
+    bind_value("query", n.in, false);
+    const std::uint64_t bytes = cache_bytes(n.kv_heads, n.head_dim);
+    bind("keys", {region::keys, 0, 0}, bytes, false);
+    bind("values", {region::values, 0, 0}, bytes, false);
+    bind_value("output", n.out, true);
+    bind_state();
+    set("heads", n.heads);
+    set("kv_heads", n.kv_heads);
+    set("head_dim", n.head_dim);
+    set("context", c_.context);
+    set("cache_element", c_.target.cache_element);
+    d_->subgroups = c_.target.attention_subgroups;
+    d_->groups = {n.heads, c_.tokens, 1};
+  }
+
+  constexpr void dense_matmul(const node& n) {
+    label(n);
+    const weight w = matrix(n.weights[0]);
+    bind_value("input", n.in, false);
+    bind_norm(n.norm);
+    bind_weight("weight", w);
+    bind_value("output", n.out, true);
+    bind_state();
+    set("columns", w.columns);
+    set("rows", w.rows);
+    set("weight_element", w.element);
+    set("eps", n.eps);
+    d_->subgroups = c_.target.head_subgroups;
+    d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups), c_.tokens, 1};
+  }
+
+  const ir::graph& graph_;
+  const placement& placement_;
+  const lowering_context& c_;
+  weight_list& weights_;
+  dispatch* d_ = nullptr;
+  const kernels::interface* face_ = nullptr;
+};
+
+}  // namespace intaglio::plan

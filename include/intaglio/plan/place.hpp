@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// Placement: when each value lives and at which offset of the arena, so that no two live values overlap and the arena is small.
+// An updated stream keeps its place; what crosses into the period lives through all of it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "intaglio/core/checked.hpp"
+#include "intaglio/plan/fuse.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+/// Offsets inside the arena are multiples of this: the widest load of a kernel, and a cache line.
+inline constexpr std::uint64_t arena_alignment = 256;
+
+constexpr std::uint64_t aligned(std::uint64_t bytes, std::uint64_t alignment = arena_alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// Where the factors of an int8 value begin: behind its tokens x width bytes (norm_quantize writes both).
+constexpr std::uint64_t factors_offset(std::uint64_t tokens, std::uint64_t width) { return aligned(tokens * width, 16); }
+
+constexpr std::uint64_t value_bytes(const ir::value& v, std::uint64_t tokens) {
+  if (v.type == dtype::i8) return factors_offset(tokens, v.width) + tokens * 8;
+  return tokens * v.width * info(v.type).block_bytes;
+}
+
+struct placement {
+  std::vector<placed_value> values;          ///< one a storage: a stream that is updated in place is one
+  std::vector<std::uint32_t> storage;        ///< by value id: index into values, or no_storage
+  std::uint64_t arena_bytes = 0;
+  static constexpr std::uint32_t no_storage = 0xFFFFFFFFu;
+  constexpr std::uint64_t offset(ir::value_id id) const { return values[storage[static_cast<std::size_t>(id)]].offset; }
+};
+
+/// The smallest offset at which `bytes` fit between the placed values that live at the same time (first fit by offset).
+constexpr std::uint64_t first_fit(const std::vector<placed_value>& placed, const placed_value& wanted) {
+  std::uint64_t offset = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const auto& other : placed) {
+      const bool together = other.first <= wanted.last && wanted.first <= other.last;
+      const bool overlap = offset < other.offset + other.bytes && other.offset < offset + wanted.bytes;
+      if (together && overlap) {
+        offset = aligned(other.offset + other.bytes);
+        moved = true;
+      }
+    }
+  }
+  return offset;
+}
+
+/// Colours the lifetimes of all values of `nodes`; widest first, so that small ones fill the gaps.
+constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, std::uint32_t tokens, text<256>& failure) {
+  placement p;
+  for (std::size_t i = 0; i < g.values.size(); ++i) p.storage.push_back(placement::no_storage);
+
+  std::uint32_t period_first = 0, period_last = 0;
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].where == ir::section::prologue) period_first = i + 1;
+    if (nodes[i].where != ir::section::epilogue) period_last = i;
+  }
+  auto touch = [&](ir::value_id id, std::uint32_t at) {
+    if (id == ir::none || p.storage[static_cast<std::size_t>(id)] == placement::no_storage) return;
+    auto& v = p.values[p.storage[static_cast<std::size_t>(id)]];
+    const bool from_before = v.first < period_first, in_period = at >= period_first && at <= period_last;
+    v.last = std::max(v.last, from_before && in_period ? period_last : at);
+  };
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    const node& n = nodes[i];
+    touch(n.in, i);
+    touch(n.stream, i);
+    if (n.out == ir::none) continue;
+    if (n.stream != ir::none) {
+      p.storage[static_cast<std::size_t>(n.out)] = p.storage[static_cast<std::size_t>(n.stream)];
+      touch(n.out, i);
+      continue;
+    }
+    const ir::value& v = g.values[static_cast<std::size_t>(n.out)];
+    p.storage[static_cast<std::size_t>(n.out)] = static_cast<std::uint32_t>(p.values.size());
+    p.values.push_back({v.name, v.type, v.width, 0, value_bytes(v, tokens), i, i});
+  }
+  if (g.output != ir::none) touch(g.output, static_cast<std::uint32_t>(nodes.size()));
+  if (g.stream_in != ir::none && p.storage[static_cast<std::size_t>(g.stream_in)] != p.storage[static_cast<std::size_t>(g.stream_out)])
+    if (failure.empty()) failure.append("repeat: expected a block that ends by adding to its input (residual), found one that returns another value");
+
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < p.values.size(); ++i) order.push_back(i);
+  for (std::size_t i = 1; i < order.size(); ++i)  // insertion sort: stable and cheap in a constant evaluation
+    for (std::size_t k = i; k > 0 && p.values[order[k]].bytes > p.values[order[k - 1]].bytes; --k) std::swap(order[k], order[k - 1]);
+  std::vector<placed_value> placed;
+  for (const auto i : order) {
+    p.values[i].offset = first_fit(placed, p.values[i]);
+    p.arena_bytes = std::max(p.arena_bytes, p.values[i].offset + aligned(p.values[i].bytes));
+    placed.push_back(p.values[i]);
+  }
+  return p;
+}
+
+}  // namespace intaglio::plan

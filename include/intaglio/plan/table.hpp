@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// The plan as plain data: what the executor, the explainer and the reference read. A model's plan is a few constexpr arrays of these;
+// nothing here is a template over the model. Offsets are bytes; a period is planned once and stamped for every layer.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/core/message.hpp"
+#include "intaglio/kernels/catalogue.hpp"
+
+namespace intaglio::plan {
+
+/// The memory that an address points into.
+enum class region : std::uint8_t {
+  none,     ///< the push constant is 0: the kernel does not read it
+  arena,    ///< activations; offset from the arena's start
+  weight,   ///< weights[slot], of this layer where the weight is per layer
+  keys,     ///< the key cache of this layer
+  values,   ///< the value cache of this layer
+  state,    ///< kernels/state.hpp
+  ring,     ///< drawn tokens, read by the host
+};
+
+std::string_view constexpr name(region where) {
+  constexpr std::string_view names[] = {"none", "arena", "weight", "keys", "values", "state", "ring"};
+  return names[static_cast<std::size_t>(where)];
+}
+
+/// Where one address push constant points.
+struct operand {
+  region where = region::none;
+  std::uint32_t slot = 0;
+  std::uint64_t offset = 0;
+};
+
+/// Bytes that a dispatch touches, for hazards and bounds; `bytes` covers every token of the widest pass.
+struct access {
+  region where = region::none;
+  bool write = false;
+  std::uint32_t slot = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+inline constexpr std::size_t max_accesses = 10;
+inline constexpr std::size_t max_merged_ops = 12;
+
+/// One kernel call of a sequence.
+struct dispatch {
+  kernels::kernel kernel = kernels::kernel::embed;
+  bool barrier = false;                     ///< wait for all earlier dispatches before this one
+  std::uint8_t rule = 0;                    ///< last fusion rule that shaped it, index into plan::rules; 0 is none
+  std::uint8_t access_count = 0;
+  std::uint8_t op_count = 0;
+  std::uint32_t subgroups = 1;              ///< workgroup size in subgroups; specialization constant 0 is this times the device's size
+  std::array<std::uint32_t, 3> groups{1, 1, 1};
+  std::array<operand, kernels::max_push_constants> push{};
+  std::array<std::uint32_t, kernels::max_specialization_constants> specialization{};  ///< by id; floats as their bits
+  std::array<access, max_accesses> accesses{};
+  std::array<std::uint16_t, max_merged_ops> ops{};  ///< the graph's ops that this call does
+  std::uint64_t weight_bytes = 0;           ///< weights read in one pass
+  text<64> label{};                         ///< "attn_q+attn_k+attn_v"
+};
+
+/// How a checkpoint's tensors lie in device memory.
+enum class weight_layout : std::uint8_t {
+  vector_f32,     ///< f32 [columns]
+  matrix,         ///< row-major [rows, columns] of `element`
+  ternary_tiles,  ///< kernels/ternary_layout.hpp, rows of all sources in `order`
+  ternary_scales, ///< f32, one per source
+};
+
+/// Row order of stacked matrices (kernels/ternary_layout.hpp).
+enum class row_order : std::uint8_t { plain, rope_pairs, gate_up };
+
+/// One weight of the plan: where it comes from, how it is laid out, where it goes.
+struct weight {
+  std::array<text<48>, 3> sources{};        ///< tensor names; with per_layer each is prefixed by "blk.N."
+  std::uint8_t source_count = 0;
+  bool per_layer = false;
+  weight_layout layout = weight_layout::vector_f32;
+  row_order order = row_order::plain;
+  kernels::element element = kernels::element::f32;
+  std::uint32_t head_dim = 0;               ///< for rope_pairs
+  std::array<std::uint32_t, 3> source_rows{};
+  std::uint32_t rows = 0, columns = 0;
+  std::uint64_t offset = 0;                 ///< inside the block of global weights, or of one layer's weights
+  std::uint64_t bytes = 0;
+};
+
+/// A value of the arena and the dispatches between which it lives (indices into prologue, period, epilogue in this order).
+struct placed_value {
+  text<32> name{};
+  dtype type = dtype::f32;
+  std::uint32_t width = 0;                  ///< elements a token
+  std::uint64_t offset = 0, bytes = 0;
+  std::uint32_t first = 0, last = 0;
+};
+
+/// One recorded command sequence: prologue once, period once a layer, epilogue once.
+struct sequence {
+  std::string_view name;
+  std::uint32_t max_tokens = 1;             ///< tokens of the widest pass
+  std::uint32_t layers = 0;                 ///< times the period is stamped
+  std::span<const dispatch> prologue, period, epilogue;
+  std::span<const placed_value> values;
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t residual_offset = 0;        ///< f32 [max_tokens, hidden_size], the stream between layers
+  std::uint64_t logits_offset = 0;          ///< f32 [max_tokens, vocab_size] where the sequence has a head
+  bool has_head = false;
+  bool has_sampler = false;
+
+  constexpr std::uint64_t dispatch_count() const { return prologue.size() + layers * period.size() + epilogue.size(); }
+  constexpr std::uint64_t barrier_count() const {
+    auto count = [](std::span<const dispatch> part) { std::uint64_t n = 0; for (const auto& d : part) n += d.barrier; return n; };
+    return count(prologue) + layers * count(period) + count(epilogue);
+  }
+  constexpr std::uint64_t weight_bytes() const {
+    auto sum = [](std::span<const dispatch> part) { std::uint64_t n = 0; for (const auto& d : part) n += d.weight_bytes; return n; };
+    return sum(prologue) + layers * sum(period) + sum(epilogue);
+  }
+};
+
+/// Everything that one engraved model needs at run time.
+struct table {
+  std::string_view model;                   ///< "bitnet_2b_4t"
+  std::string_view profile;
+  const decoder_config* config = nullptr;
+  std::span<const weight> weights;
+  std::uint64_t global_weight_bytes = 0;    ///< weights outside the layers
+  std::uint64_t layer_weight_bytes = 0;     ///< of one layer; layers lie behind each other
+  std::uint32_t context = 0;                ///< positions of the KV cache
+  std::uint32_t max_tokens = 1;             ///< of the widest sequence; state.tokens has that many words
+  std::uint32_t ring_size = 0;              ///< drawn tokens that the ring holds
+  kernels::element cache_element = kernels::element::f16;
+  std::uint64_t cache_layer_bytes = 0;      ///< keys of one layer; values take the same
+  sequence decode, prefill, logits;
+  std::uint64_t hash = 0;                   ///< of everything above; keys the pipeline cache
+
+  constexpr std::uint64_t weight_bytes() const { return global_weight_bytes + config->num_hidden_layers * layer_weight_bytes; }
+  constexpr std::uint64_t state_bytes() const { return 4ull * (16 + max_tokens + context); }
+};
+
+}  // namespace intaglio::plan

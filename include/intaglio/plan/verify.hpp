@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// Proof of a finished plan, from nothing but its table: values that live together do not overlap, every hazard has its barrier, every
+// address range lies inside its allocation, every kernel keeps its limits. Returns the first violation as a sentence, or nothing.
+#pragma once
+
+#include "intaglio/kernels/state.hpp"
+#include "intaglio/plan/order.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+/// What every device of the baseline offers (Vulkan 1.3 with the limits of lavapipe 22.3).
+struct limits {
+  std::uint32_t push_constant_bytes = kernels::max_push_constant_bytes;
+  std::uint32_t shared_memory_bytes = 32768;
+  std::uint32_t workgroup_count = 65535;
+  std::uint32_t workgroup_invocations = 1024;
+  std::uint32_t widest_subgroup = 64;
+};
+
+/// Shared memory of a dispatch, as its shader declares it: int8 inputs of a product, the head's normalised input, a block's sums for
+/// each subgroup of an attention; and 4 bytes a subgroup where subgroups combine what they found.
+constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
+  const auto& face = kernels::interface_of(d.kernel);
+  const auto constant = [&](std::string_view name) { return std::uint64_t{d.specialization[face.specialization_index(name)]}; };
+  const std::uint64_t combining = std::uint64_t{d.subgroups} * 16 * 4;  // the narrowest subgroup has 4 invocations, the widest 64
+  switch (d.kernel) {
+    case kernels::kernel::ternary_matmul: {
+      const bool quantises = constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize);
+      return constant("columns") * (quantises ? 1 : 0) + 16 + combining;
+    }
+    case kernels::kernel::dense_matmul: return constant("columns") * 4 + combining;
+    case kernels::kernel::attention: return d.subgroups * (constant("head_dim") * 4 + 8);
+    case kernels::kernel::sample: return 2 * 256 * 4 + 2 * combining;
+    default: return combining;
+  }
+}
+
+namespace verification {
+
+constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
+  out.append(s.name, ": ", d.label.view(), " (", kernels::interface_of(d.kernel).name, "): ");
+}
+
+constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const access& a) {
+  switch (a.where) {
+    case region::arena: return s.arena_bytes;
+    case region::weight: return a.slot < t.weights.size() ? t.weights[a.slot].bytes : 0;
+    case region::keys: case region::values: return t.cache_layer_bytes;
+    case region::state: return t.state_bytes();
+    case region::ring: return std::uint64_t{4} * t.ring_size;
+    case region::none: break;
+  }
+  return 0;
+}
+
+constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text<256>& out) {
+  for (std::size_t i = 0; i < d.access_count; ++i) {
+    const access& a = d.accesses[i];
+    const std::uint64_t whole = region_bytes(t, s, a);
+    if (a.offset > whole || a.bytes > whole - a.offset) {
+      begin(out, s, d);
+      out.append("expected accesses inside the ", whole, " bytes of ", a.where, ", found one that ends at ", a.offset + a.bytes);
+      return false;
+    }
+  }
+  for (std::size_t i = 0; i < kernels::interface_of(d.kernel).push_count(); ++i) {
+    const operand& o = d.push[i];
+    bool covered = o.where == region::none;
+    for (std::size_t k = 0; k < d.access_count; ++k)
+      covered = covered || (d.accesses[k].where == o.where && d.accesses[k].slot == o.slot && d.accesses[k].offset == o.offset);
+    if (!covered) {
+      begin(out, s, d);
+      out.append("expected the bytes behind every address to be stated, found none for ", kernels::interface_of(d.kernel).push[i].name);
+      return false;
+    }
+  }
+  return true;
+}
+
+constexpr bool keeps_limits(const sequence& s, const dispatch& d, const limits& limit, text<256>& out) {
+  auto over = [&](std::string_view what, std::uint64_t most, std::uint64_t found) {
+    if (found <= most && found != 0) return false;
+    begin(out, s, d);
+    out.append("expected 1 to ", most, " ", what, ", found ", found);
+    return true;
+  };
+  for (const auto count : d.groups)
+    if (over("workgroups", limit.workgroup_count, count)) return false;
+  if (over("push constant bytes", limit.push_constant_bytes, kernels::interface_of(d.kernel).push_bytes())) return false;
+  if (over("invocations a workgroup", limit.workgroup_invocations, std::uint64_t{d.subgroups} * limit.widest_subgroup)) return false;
+  return !over("bytes of shared memory", limit.shared_memory_bytes, shared_memory_bytes(d));
+}
+
+constexpr bool no_overlap(const sequence& s, text<256>& out) {
+  for (std::size_t i = 0; i < s.values.size(); ++i) {
+    const auto& a = s.values[i];
+    if (a.offset > s.arena_bytes || a.bytes > s.arena_bytes - a.offset) {
+      out.append(s.name, ": value ", a.name.view(), ": expected to end inside the arena of ", s.arena_bytes, " bytes, found ", a.offset + a.bytes);
+      return false;
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      const auto& b = s.values[k];
+      if (a.first <= b.last && b.first <= a.last && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes) {
+        out.append(s.name, ": values ", b.name.view(), " and ", a.name.view(), ": expected different bytes while both live, found both at offset ",
+                   a.offset > b.offset ? a.offset : b.offset);
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// Every access to the arena lies in a value that lives at that dispatch.
+constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, text<256>& out) {
+  for (std::size_t i = 0; i < d.access_count; ++i) {
+    const access& a = d.accesses[i];
+    if (a.where != region::arena) continue;
+    bool found = false;
+    for (const auto& v : s.values)
+      found = found || (v.first <= index && index <= v.last && a.offset >= v.offset && a.offset + a.bytes <= v.offset + v.bytes);
+    if (!found) {
+      begin(out, s, d);
+      out.append("expected a live value behind its ", a.write ? "write" : "read", " at offset ", a.offset, ", found none");
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Walks the recorded order (prologue, two layers, epilogue) and asks for a barrier in every hazard.
+constexpr bool hazards(const sequence& s, text<256>& out) {
+  pending_accesses pending;
+  auto walk = [&](std::span<const dispatch> part, std::uint32_t layer) {
+    for (const auto& d : part) {
+      if (d.barrier) pending.barrier();
+      if (pending.hazard(d, layer)) {
+        begin(out, s, d);
+        out.append("expected a barrier before it, found none between it and what it depends on");
+        return false;
+      }
+      pending.add(d, layer);
+    }
+    return true;
+  };
+  return walk(s.prologue, 0) && walk(s.period, 0) && (s.layers < 2 || walk(s.period, 1)) && walk(s.epilogue, s.layers);
+}
+
+}  // namespace verification
+
+constexpr void verify(const table& t, const sequence& s, const limits& limit, text<256>& out) {
+  using namespace verification;
+  std::uint32_t index = 0;
+  for (const auto part : {s.prologue, s.period, s.epilogue})
+    for (const auto& d : part)
+      if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out) || !lives(s, d, index++, out)) return;
+  if (no_overlap(s, out)) hazards(s, out);
+}
+
+/// Empty where the plan is proven; else the first violation.
+constexpr text<256> verify(const table& t, const limits& limit = {}) {
+  text<256> out;
+  for (std::size_t i = 0; i < t.weights.size(); ++i) {
+    const weight& w = t.weights[i];
+    const std::uint64_t whole = w.per_layer ? t.layer_weight_bytes : t.global_weight_bytes;
+    if (w.offset > whole || w.bytes > whole - w.offset) {
+      out.append(w.sources[0].view(), ": expected to end inside the ", whole, " bytes of its weights, found ", w.offset + w.bytes);
+      return out;
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      const weight& other = t.weights[k];
+      if (w.per_layer == other.per_layer && w.offset < other.offset + other.bytes && other.offset < w.offset + w.bytes) {
+        out.append(w.sources[0].view(), ": expected bytes of its own, found them shared with ", other.sources[0].view());
+        return out;
+      }
+    }
+  }
+  for (const sequence* s : {&t.decode, &t.prefill, &t.logits})
+    if (out.empty()) verify(t, *s, limit, out);
+  return out;
+}
+
+}  // namespace intaglio::plan

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// The order of floating-point operations that every kernel keeps (docs/kernels.md), in plain C++: 32 virtual lanes and a butterfly.
+// Every product that meets a sum goes through `product`, so that no compiler joins the two into one rounding, whatever its flags.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "intaglio/core/float16.hpp"
+#include "intaglio/kernels/arithmetic.hpp"
+#include "intaglio/kernels/catalogue.hpp"
+
+namespace intaglio::reference {
+
+inline constexpr std::size_t virtual_lanes = 32;
+
+using kernels::arithmetic::product;
+
+/// Sum over the lanes: lane v with v ^ 16, then 8, 4, 2, 1, always lower + higher.
+inline float butterfly(std::array<float, virtual_lanes> lanes) {
+  for (std::size_t step = virtual_lanes / 2; step != 0; step /= 2)
+    for (std::size_t v = 0; v < step; ++v) lanes[v] += lanes[v + step];
+  return lanes[0];
+}
+
+/// Sum of a[i] * b[i]: virtual lane v takes `PerLane` neighbours of every 32 * PerLane into as many accumulators, each product rounded
+/// before it is added; the accumulators are then summed pairwise. PerLane is 4 for norms and attention, 8 for the head.
+template <std::size_t PerLane>
+float dot(std::span<const float> a, std::span<const float> b) {
+  static_assert(PerLane == 4 || PerLane == 8);
+  std::array<std::array<float, PerLane>, virtual_lanes> sums{};
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    float& sum = sums[i / PerLane % virtual_lanes][i % PerLane];
+    sum += product(a[i], b[i]);
+  }
+  std::array<float, virtual_lanes> lanes{};
+  for (std::size_t v = 0; v < virtual_lanes; ++v) {
+    auto& s = sums[v];
+    for (std::size_t width = PerLane; width > 1; width /= 2)
+      for (std::size_t j = 0; j < width / 2; ++j) s[j] = s[2 * j] + s[2 * j + 1];
+    lanes[v] = s[0];
+  }
+  return butterfly(lanes);
+}
+
+/// 1 / root mean square of x, [width].
+inline float inverse_rms(std::span<const float> x, float eps) {
+  const float sum = dot<4>(x, x);
+  return 1.0f / std::sqrt(sum / static_cast<float>(x.size()) + eps);
+}
+
+/// y = rms_norm(x) * w, all [width].
+inline void rms_norm(std::span<const float> x, std::span<const float> weight, float eps, std::span<float> y) {
+  const float r = inverse_rms(x, eps);
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = product(product(x[i], r), weight[i]);
+}
+
+/// Elements of caches and dense weights, read and written as the kernels do; `bytes` holds them little-endian and tightly.
+class elements {
+ public:
+  elements(std::span<std::byte> bytes, kernels::element type) : bytes_(bytes), type_(type) {}
+
+  static constexpr std::size_t size_bytes(kernels::element type) { return type == kernels::element::f32 ? 4 : 2; }
+  std::size_t size() const { return bytes_.size() / size_bytes(type_); }
+
+  float operator[](std::size_t index) const { return read(bytes_, type_, index); }
+  static float read(std::span<const std::byte> bytes, kernels::element type, std::size_t index) {
+    if (type == kernels::element::f32) return std::bit_cast<float>(word(bytes, index * 4, 4));
+    const auto half = static_cast<std::uint16_t>(word(bytes, index * 2, 2));
+    return type == kernels::element::f16 ? f32_from_f16(half) : f32_from_bf16(half);
+  }
+  void store(std::size_t index, float value) {
+    const std::size_t count = size_bytes(type_);
+    const std::uint32_t bits = type_ == kernels::element::f32   ? std::bit_cast<std::uint32_t>(value)
+                               : type_ == kernels::element::f16 ? f16_from_f32(value)
+                                                                : bf16_from_f32(value);
+    for (std::size_t b = 0; b < count; ++b) bytes_[index * count + b] = static_cast<std::byte>(bits >> (8 * b));
+  }
+
+ private:
+  static std::uint32_t word(std::span<const std::byte> bytes, std::size_t at, std::size_t count) {
+    std::uint32_t out = 0;
+    for (std::size_t b = 0; b < count; ++b) out |= static_cast<std::uint32_t>(bytes[at + b]) << (8 * b);
+    return out;
+  }
+  std::span<std::byte> bytes_;
+  kernels::element type_;
+};
+
+}  // namespace intaglio::reference

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Kernel dense_matmul, the language model head, on the CPU.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "intaglio/reference/canonical.hpp"
+
+namespace intaglio::reference {
+
+/// logits[token, row] = sum over columns of weight[row, column] * (rms_norm(x)[token, column] * norm_weight[column]).
+/// @shape input: [tokens, columns]; norm_weight: [columns]; weight: [rows, columns] of `type`; output: [tokens, rows]
+inline void dense_matmul(std::span<const float> input, std::span<const float> norm_weight, std::span<const std::byte> weight,
+                         kernels::element type, std::size_t columns, std::size_t rows, float eps, std::span<float> output) {
+  const std::size_t tokens = output.size() / rows;
+  std::vector<float> y(tokens * columns), w(columns);
+  for (std::size_t token = 0; token < tokens; ++token)
+    rms_norm(input.subspan(token * columns, columns), norm_weight, eps, std::span(y).subspan(token * columns, columns));
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t c = 0; c < columns; ++c) w[c] = elements::read(weight, type, row * columns + c);
+    for (std::size_t token = 0; token < tokens; ++token)
+      output[token * rows + row] = dot<8>(w, std::span<const float>(y).subspan(token * columns, columns));
+  }
+}
+
+}  // namespace intaglio::reference

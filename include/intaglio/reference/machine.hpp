@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+// Runs a plan's table on the CPU, dispatch by dispatch, with every buffer open to the caller: the oracle of kernels, fusions and plans.
+// Nothing here is fast. Buffers are as on the device, byte for byte (plan/table.hpp).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "intaglio/kernels/state.hpp"
+#include "intaglio/plan/table.hpp"
+#include "intaglio/reference/attention.hpp"
+#include "intaglio/reference/dense_matmul.hpp"
+#include "intaglio/reference/embed.hpp"
+#include "intaglio/reference/norm_quantize.hpp"
+#include "intaglio/reference/sample.hpp"
+#include "intaglio/reference/ternary_matmul.hpp"
+
+namespace intaglio::reference {
+
+/// Bytes of weights[slot] of a layer in device layout; layer is 0 for global weights. They must outlive the machine.
+using weight_bytes = std::function<std::span<const std::byte>(std::uint32_t slot, std::uint32_t layer)>;
+
+class machine {
+ public:
+  /// Memory for any sequence of the table, filled with `poison`, so that a read of what nobody wrote shows.
+  machine(const plan::table& table, weight_bytes weights, std::byte poison = std::byte{0xCD})
+      : table_(&table), weights_(std::move(weights)) {
+    const std::uint64_t arena_bytes = std::max({table.decode.arena_bytes, table.prefill.arena_bytes, table.logits.arena_bytes});
+    arena.assign(arena_bytes, poison);
+    keys.assign(table.config->num_hidden_layers, std::vector<std::byte>(table.cache_layer_bytes, poison));
+    values = keys;
+    state.assign(table.state_bytes() / 4, 0);
+    ring.assign(table.ring_size, 0xFFFFFFFFu);
+  }
+
+  std::vector<std::byte> arena;
+  std::vector<std::vector<std::byte>> keys, values;  ///< by layer
+  std::vector<std::uint32_t> state, ring;            ///< words
+
+  /// What the host's feed does: position, the tokens of a pass, and the parameters of sampling as they are.
+  void feed(std::uint32_t position, std::span<const std::uint32_t> tokens) {
+    state[kernels::state::position] = position;
+    state[kernels::state::count] = static_cast<std::uint32_t>(tokens.size());
+    std::copy(tokens.begin(), tokens.end(), state.begin() + kernels::state::tokens);
+  }
+
+  /// All dispatches of a sequence in their order; `after(dispatch, layer)` sees the buffers behind each.
+  void run(const plan::sequence& s, const std::function<void(const plan::dispatch&, std::uint32_t)>& after = {}) {
+    auto part = [&](std::span<const plan::dispatch> dispatches, std::uint32_t layer) {
+      for (const auto& d : dispatches) {
+        step(d, layer);
+        if (after) after(d, layer);
+      }
+    };
+    part(s.prologue, 0);
+    for (std::uint32_t layer = 0; layer < s.layers; ++layer) part(s.period, layer);
+    part(s.epilogue, 0);
+  }
+
+  void step(const plan::dispatch& d, std::uint32_t layer) {
+    call c{*this, d, layer};
+    switch (d.kernel) {
+      case kernels::kernel::embed: c.embed(); break;
+      case kernels::kernel::norm_quantize: c.norm_quantize(); break;
+      case kernels::kernel::ternary_matmul: c.ternary_matmul(); break;
+      case kernels::kernel::attention: c.attention(); break;
+      case kernels::kernel::dense_matmul: c.dense_matmul(); break;
+      case kernels::kernel::sample: c.sample(); break;
+    }
+  }
+
+  /// f32 values of the arena.
+  std::span<const float> floats(std::uint64_t offset, std::size_t count) const {
+    return {reinterpret_cast<const float*>(arena.data() + offset), count};
+  }
+
+ private:
+  /// One dispatch with its operands looked up by name.
+  struct call {
+    machine& m;
+    const plan::dispatch& d;
+    std::uint32_t layer;
+
+    const kernels::interface& face() const { return kernels::interface_of(d.kernel); }
+    std::uint32_t constant(std::string_view name) const { return d.specialization[face().specialization_index(name)]; }
+    float real(std::string_view name) const { return std::bit_cast<float>(constant(name)); }
+    kernels::element element(std::string_view name) const { return static_cast<kernels::element>(constant(name)); }
+
+    /// The memory behind an address, typed, from the address to the end of its allocation.
+    template <class T>
+    std::span<T> memory(std::string_view name) const {
+      const plan::operand& o = d.push[face().push_index(name)];
+      switch (o.where) {
+        case plan::region::arena: return typed<T>(m.arena, o.offset);
+        case plan::region::keys: return typed<T>(m.keys[layer], o.offset);
+        case plan::region::values: return typed<T>(m.values[layer], o.offset);
+        default: return {};
+      }
+    }
+    template <class T>
+    std::span<const T> weight(std::string_view name) const {
+      const plan::operand& o = d.push[face().push_index(name)];
+      if (o.where != plan::region::weight) return {};
+      const auto bytes = m.weights_(o.slot, m.table_->weights[o.slot].per_layer ? layer : 0);
+      return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+    }
+    template <class T>
+    static std::span<T> typed(std::vector<std::byte>& bytes, std::uint64_t offset) {
+      return {reinterpret_cast<T*>(bytes.data() + offset), (bytes.size() - offset) / sizeof(T)};
+    }
+
+    std::uint32_t position() const { return m.state[kernels::state::position]; }
+    std::uint32_t tokens() const { return std::min(m.state[kernels::state::count], d.groups[1] * std::max(1u, tile())); }
+    std::uint32_t tile() const { return d.kernel == kernels::kernel::ternary_matmul ? constant("tile_tokens") : 1; }
+
+    void embed() {
+      const std::uint32_t width = constant("width");
+      reference::embed(weight<std::byte>("table"), element("table_element"), constant("vocab_size"), width, constant("max_tokens"), constant("context"),
+                       m.state, memory<float>("output").first(std::size_t{constant("max_tokens") < d.groups[1] ? constant("max_tokens") : d.groups[1]} * width));
+    }
+
+    void norm_quantize() {
+      const std::size_t width = constant("width"), n = tokens();
+      reference::norm_quantize(memory<float>("input").first(n * width), weight<float>("norm_weight"), width, real("eps"),
+                               memory<std::int8_t>("output").first(n * width), memory<factors>("factors").first(n));
+    }
+
+    void ternary_matmul() {
+      ternary_matmul_shape shape{.columns = constant("columns"), .rows = constant("rows"), .epilogue = static_cast<kernels::epilogue>(constant("epilogue")),
+                                 .head_dim = constant("head_dim"), .q_size = constant("q_size"), .kv_size = constant("kv_size"), .context = constant("context"),
+                                 .rope_theta = real("rope_theta"), .cache_element = element("cache_element"), .gate = static_cast<kernels::gate>(constant("gate"))};
+      const std::size_t n = tokens(), columns = shape.columns;
+      std::vector<std::int8_t> quantized(n * columns);
+      std::vector<factors> token_factors(n);
+      if (static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm_quantize) {
+        reference::norm_quantize(memory<float>("input").first(n * columns), weight<float>("norm_weight"), columns, real("eps"), quantized, token_factors);
+      } else {
+        std::ranges::copy(memory<std::int8_t>("input").first(n * columns), quantized.begin());
+        std::ranges::copy(memory<factors>("factors").first(n), token_factors.begin());
+      }
+      const std::size_t out = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size
+                              : shape.epilogue == kernels::epilogue::gated    ? shape.rows / 2
+                                                                              : shape.rows;
+      reference::ternary_matmul(shape, quantized, token_factors, weight<std::uint32_t>("weight"), weight<float>("scales"), memory<float>("output").first(n * out),
+                                position(), memory<std::byte>("keys"), memory<std::byte>("values"));
+    }
+
+    void attention() {
+      const attention_shape shape{constant("heads"), constant("kv_heads"), constant("head_dim"), constant("context"), element("cache_element")};
+      const std::size_t width = std::size_t{tokens()} * shape.heads * shape.head_dim;
+      reference::attention(shape, memory<float>("query").first(width), memory<std::byte>("keys"), memory<std::byte>("values"), position(), tokens(),
+                           memory<float>("output").first(width));
+    }
+
+    void dense_matmul() {
+      const std::size_t columns = constant("columns"), rows = constant("rows"), n = tokens();
+      reference::dense_matmul(memory<float>("input").first(n * columns), weight<float>("norm_weight"), weight<std::byte>("weight"), element("weight_element"),
+                              columns, rows, real("eps"), memory<float>("output").first(n * rows));
+    }
+
+    void sample() {
+      reference::sample(memory<float>("logits").first(constant("vocab_size")), constant("max_tokens"), constant("context"), m.state, m.ring);
+    }
+  };
+
+  const plan::table* table_;
+  weight_bytes weights_;
+};
+
+}  // namespace intaglio::reference

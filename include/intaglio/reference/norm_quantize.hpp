@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Kernel norm_quantize on the CPU.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "intaglio/reference/canonical.hpp"
+
+namespace intaglio::reference {
+
+/// What a quantised token carries beside its int8 values, as the kernels lay it out: 8 bytes a token.
+struct factors {
+  float inverse_scale = 0;      ///< max|y| / 127, the step of the int8 grid
+  std::int32_t sum = 0;         ///< sum of the int8 values
+  friend bool operator==(const factors&, const factors&) = default;
+};
+
+/// y quantised to int8 by its absolute maximum; y, output: [width].
+inline factors quantize(std::span<const float> y, std::span<std::int8_t> output) {
+  float largest = 1e-5f;
+  for (const float value : y) largest = std::fmax(largest, std::fabs(value));
+  const float scale = 127.0f / largest;
+  factors out{largest / 127.0f, 0};
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const float grid = std::nearbyint(product(y[i], scale));
+    // Written so that a value that is not a number becomes -128 rather than undefined.
+    output[i] = static_cast<std::int8_t>(grid >= 127.0f ? 127.0f : grid > -128.0f ? grid : -128.0f);
+    out.sum += output[i];
+  }
+  return out;
+}
+
+/// @shape input: [tokens, width]; norm_weight: [width]; output: [tokens, width]; token_factors: [tokens]
+inline void norm_quantize(std::span<const float> input, std::span<const float> norm_weight, std::size_t width, float eps,
+                          std::span<std::int8_t> output, std::span<factors> token_factors) {
+  std::vector<float> y(width);
+  for (std::size_t token = 0; token < token_factors.size(); ++token) {
+    rms_norm(input.subspan(token * width, width), norm_weight, eps, y);
+    token_factors[token] = quantize(y, output.subspan(token * width, width));
+  }
+}
+
+}  // namespace intaglio::reference

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// Kernel sample on the CPU. Probabilities are integers (docs/kernels.md, "Sample"), so no sum depends on its order and the kernel
+// must agree to the bit; this is a plain reading, with sorting where the shader counts digits.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "intaglio/kernels/state.hpp"
+#include "intaglio/reference/canonical.hpp"
+
+namespace intaglio::reference {
+
+/// Philox 4x32 with 10 rounds.
+/// @source Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (2011)
+constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0], b = std::uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
+    key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+  }
+  return counter;
+}
+
+inline constexpr float log2_e = 1.44269504f;
+inline constexpr float least_temperature = 1e-6f;       ///< below it the choice is greedy
+inline constexpr std::uint32_t full_weight = 1u << 24;  ///< of the most likely token
+
+/// About 2^24 * 2^(-fraction / 2^20) for fraction < 2^20, to within 5; falls monotonically. Polynomial of degree 5 through Chebyshev nodes.
+constexpr std::uint32_t power(std::uint32_t fraction) {
+  const auto high = [x = fraction << 12](std::uint32_t h) { return static_cast<std::uint32_t>((std::uint64_t{h} * x) >> 32); };
+  std::uint32_t h = 4310560u;
+  h = 40133167u - high(h);
+  h = 237977951u - high(h);
+  h = 1031714237u - high(h);
+  h = 2977043459u - high(h);
+  return full_weight - (high(h) >> 8);
+}
+
+/// Weight of a logit: 2^24 * exp2((logit - maximum) * scale), rounded as docs/kernels.md has it.
+inline std::uint32_t weight(float logit, float maximum, float scale) {
+  const float distance = logit == maximum ? 0.0f : maximum - logit;
+  const float octaves = std::fmin(product(distance, scale), 31.0f);
+  const auto fixed = static_cast<std::uint32_t>(octaves * 1048576.0f);
+  return power(fixed & 0xFFFFFu) >> (fixed >> 20);
+}
+
+/// The parameters of kernels/state.hpp in words. The defaults are greedy.
+struct sampling {
+  float temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
+  std::uint32_t top_k = 0, repeat_last_n = 0;
+  std::uint64_t seed = 0;
+};
+
+/// Logits after the penalty on every token of `recent`, once however often it occurs.
+inline std::vector<float> penalised(std::span<const float> logits, std::span<const std::uint32_t> recent, float penalty) {
+  std::vector<float> out(logits.begin(), logits.end());
+  std::vector<bool> seen(out.size());
+  for (const std::uint32_t id : recent) {
+    if (id >= out.size() || seen[id]) continue;
+    seen[id] = true;
+    out[id] = out[id] > 0 ? out[id] / penalty : product(out[id], penalty);
+  }
+  return out;
+}
+
+/// Integer probabilities of every id after top-k, top-p, min-p and temperature, 0 for what they leave out. No logit is NaN, the largest is finite.
+inline std::vector<std::uint32_t> sampling_weights(std::span<const float> logits, const sampling& s) {
+  std::vector<std::uint32_t> order(logits.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return logits[a] > logits[b]; });
+  const float maximum = logits[order[0]];
+  const auto likely = [&](std::uint32_t id) { return weight(logits[id], maximum, log2_e); };
+  if (s.top_k != 0 && s.top_k < order.size()) order.resize(s.top_k);
+  if (s.top_p < 1.0f) {
+    std::uint64_t total = 0, sum = 0;
+    for (const std::uint32_t id : order) total += likely(id);
+    const auto share = static_cast<std::uint64_t>(product(s.top_p > 0 ? s.top_p : 0.0f, 65536.0f) + 0.5f);
+    const std::uint64_t need = std::max<std::uint64_t>(1, (total * share + 65535) >> 16);
+    std::size_t count = 0;
+    while (count < order.size() && sum < need) sum += likely(order[count++]);
+    order.resize(count);
+  }
+  const std::uint32_t least = s.min_p > 0.0f ? static_cast<std::uint32_t>(std::ceil(std::fmin(s.min_p, 1.0f) * 16777216.0f)) : 0;
+  const float scale = log2_e / s.temperature;
+  std::vector<std::uint32_t> out(logits.size());
+  for (const std::uint32_t id : order)
+    if (likely(id) >= least) out[id] = weight(logits[id], maximum, scale);
+  return out;
+}
+
+/// The token at `random` / 2^32 of the way through the weights, in rising order of ids.
+inline std::uint32_t draw(std::span<const std::uint32_t> weights, std::uint32_t random) {
+  std::uint64_t total = 0, sum = 0;
+  for (const std::uint32_t w : weights) total += w;
+  const std::uint64_t target = random * (total >> 32) + ((random * (total & 0xFFFFFFFFu)) >> 32);
+  std::uint32_t id = 0;
+  while (id + 1 < weights.size() && (sum += weights[id]) <= target) ++id;
+  return id;
+}
+
+/// The token after the one at `position`; logits.size(), which is no token, where a logit is NaN or the largest is not finite.
+inline std::uint32_t choose(std::span<const float> logits, std::span<const std::uint32_t> recent, const sampling& s, std::uint32_t position) {
+  const std::vector<float> l = penalised(logits, recent, s.repeat_penalty);
+  for (const float value : l)
+    if (std::isnan(value)) return static_cast<std::uint32_t>(l.size());
+  const auto best = std::max_element(l.begin(), l.end());
+  if (!std::isfinite(*best)) return static_cast<std::uint32_t>(l.size());
+  if (!(s.temperature >= least_temperature)) return static_cast<std::uint32_t>(best - l.begin());
+  const auto random = philox({position, 0, 0, 0}, {static_cast<std::uint32_t>(s.seed), static_cast<std::uint32_t>(s.seed >> 32)});
+  return draw(sampling_weights(l, s), random[0]);
+}
+
+/// The whole kernel: reads the parameters from `state`, writes token, history and ring, and moves on. Does nothing where count is 0.
+/// @shape logits: [vocab_size] of the pass's last token; state: state::words(max_tokens, context) words; ring: [ring_size]
+inline void sample(std::span<const float> logits, std::uint32_t max_tokens, std::uint32_t context, std::span<std::uint32_t> state,
+                   std::span<std::uint32_t> ring) {
+  namespace at = kernels::state;
+  if (state[at::count] == 0) return;
+  const auto real = [&](std::uint32_t word) { return std::bit_cast<float>(state[word]); };
+  const sampling s{real(at::temperature), real(at::top_p), real(at::min_p), real(at::repeat_penalty), state[at::top_k], state[at::repeat_last_n],
+                   std::uint64_t{state[at::seed_high]} << 32 | state[at::seed_low]};
+  const std::uint32_t next = state[at::position] + state[at::count];
+  const std::uint32_t begin = next - std::min(s.repeat_last_n, next), end = std::min(next, context);
+  std::span<const std::uint32_t> recent;
+  if (begin < end) recent = std::span<const std::uint32_t>(state).subspan(at::history(max_tokens) + begin, end - begin);
+  const std::uint32_t token = choose(logits, recent, s, next - 1);
+  ring[state[at::generated] % ring.size()] = token;
+  if (next < context) state[at::history(max_tokens) + next] = token;
+  state[at::tokens] = token;
+  state[at::position] = next;
+  state[at::count] = 1;
+  ++state[at::generated];
+}
+
+}  // namespace intaglio::reference

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Kernel ternary_matmul on the CPU: integer products of repacked codes with quantised tokens, and the four epilogues.
+// The prologue norm_quantize is reference::norm_quantize called before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "intaglio/kernels/ternary_layout.hpp"
+#include "intaglio/reference/canonical.hpp"
+#include "intaglio/reference/norm_quantize.hpp"
+
+namespace intaglio::reference {
+
+/// The specialization constants that change results.
+struct ternary_matmul_shape {
+  std::uint32_t columns = 0, rows = 0;  ///< rows of the merged matrix
+  kernels::epilogue epilogue = kernels::epilogue::store;
+  std::uint32_t head_dim = 0, q_size = 0, kv_size = 0, context = 0;  ///< rope_cache
+  float rope_theta = 10'000.f;                                       ///< rope_cache
+  kernels::element cache_element = kernels::element::f16;            ///< rope_cache
+  kernels::gate gate = kernels::gate::relu_squared;                  ///< gated
+};
+
+/// The activation of a gated product times `up`.
+inline float gated(kernels::gate which, float gate, float up) {
+  using kernels::arithmetic::exp;
+  if (which == kernels::gate::relu_squared) {
+    const float g = gate > 0 ? gate : 0;
+    return product(product(g, g), up);
+  }
+  if (which == kernels::gate::silu) return product(gate / (1.0f + exp(-gate)), up);
+  const float inner = product(0.797884561f, gate + product(0.044715f, product(product(gate, gate), gate)));
+  const float t = 1.0f - 2.0f / (exp(product(2.0f, inner)) + 1.0f);  // tanh(inner)
+  return product(product(product(0.5f, gate), 1.0f + t), up);
+}
+
+/// sum of code * q over the columns at one row position, codes being -1, 0, +1. Exact.
+inline std::int32_t ternary_dot(std::span<const std::uint32_t> weight, std::uint32_t columns, std::uint32_t row, std::span<const std::int8_t> q) {
+  std::int32_t sum = 0;
+  for (std::uint32_t tile = 0; tile < columns / kernels::tile_columns; ++tile) {
+    const std::uint32_t word = weight[kernels::tile_word(row, std::uint64_t{tile} * kernels::tile_columns, columns)];
+    for (std::uint32_t c = 0; c < kernels::tile_columns; ++c)
+      sum += (static_cast<std::int32_t>((word >> kernels::tile_shift(c)) & 3u) - 1) * q[tile * kernels::tile_columns + c];
+  }
+  return sum;
+}
+
+/// Tokens are those of token_factors, the first at `position`.
+/// @shape  input: [tokens, columns]; weight: tiles of [rows, columns] in the epilogue's row order; scales: 1, {q, k, v} or {gate, up}
+/// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows / 2] for gated
+/// @shape  keys, values: [kv_size / head_dim, context, head_dim] of cache_element, rope_cache only; positions at or past context are dropped
+inline void ternary_matmul(const ternary_matmul_shape& shape, std::span<const std::int8_t> input, std::span<const factors> token_factors,
+                           std::span<const std::uint32_t> weight, std::span<const float> scales, std::span<float> output,
+                           std::uint32_t position = 0, std::span<std::byte> keys = {}, std::span<std::byte> values = {}) {
+  using kernels::epilogue;
+  std::vector<float> y(shape.rows);
+  const std::uint32_t half = shape.head_dim / 2;
+  for (std::size_t token = 0; token < token_factors.size(); ++token) {
+    for (std::uint32_t row = 0; row < shape.rows; ++row) {
+      std::size_t scale = 0;
+      if (shape.epilogue == epilogue::gated) scale = row % 2;
+      if (shape.epilogue == epilogue::rope_cache) scale = row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
+      const std::int32_t sum = ternary_dot(weight, shape.columns, row, input.subspan(token * shape.columns, shape.columns));
+      y[row] = product(static_cast<float>(sum), product(token_factors[token].inverse_scale, scales[scale]));
+    }
+    if (shape.epilogue == epilogue::store)
+      for (std::size_t row = 0; row < shape.rows; ++row) output[token * shape.rows + row] = y[row];
+    if (shape.epilogue == epilogue::add)
+      for (std::size_t row = 0; row < shape.rows; ++row) output[token * shape.rows + row] += y[row];
+    if (shape.epilogue == epilogue::gated)
+      for (std::size_t row = 0; row < shape.rows; row += 2) output[(token * shape.rows + row) / 2] = gated(shape.gate, y[row], y[row + 1]);
+    if (shape.epilogue != epilogue::rope_cache) continue;
+
+    const std::uint32_t place = position + static_cast<std::uint32_t>(token);
+    for (std::uint32_t row = 0; row < shape.rows; row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
+      const std::uint32_t tensor = row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
+      const std::uint32_t row_of_tensor = row - (tensor > 0 ? shape.q_size : 0) - (tensor > 1 ? shape.kv_size : 0);
+      const std::uint32_t head = row_of_tensor / shape.head_dim, pair = row_of_tensor % shape.head_dim / 2;
+      float first = y[row], second = y[row + 1];
+      if (tensor < 2) {
+        const auto [sine, cosine] = kernels::arithmetic::rope(place, pair, shape.head_dim, shape.rope_theta);
+        first = product(y[row], cosine) - product(y[row + 1], sine);
+        second = product(y[row + 1], cosine) + product(y[row], sine);
+      }
+      if (tensor == 0) {
+        const std::size_t at = token * shape.q_size + std::size_t{head} * shape.head_dim + pair;
+        output[at] = first;
+        output[at + half] = second;
+      } else if (place < shape.context) {
+        elements cache(tensor == 1 ? keys : values, shape.cache_element);
+        const std::size_t at = (std::size_t{head} * shape.context + place) * shape.head_dim + pair;
+        cache.store(at, first);
+        cache.store(at + half, second);
+      }
+    }
+  }
+}
+
+}  // namespace intaglio::reference

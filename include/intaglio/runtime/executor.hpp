@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+// Runs a plan's table: pipelines, arena, caches and state are made and every sequence is recorded once; after that only the mailbox is
+// written and command buffers are submitted. Plain code over the table, the same for every model.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/queue.hpp"
+#include "intaglio/gpu/transfer.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
+#include "intaglio/runtime/recorded_sequence.hpp"
+#include "intaglio/runtime/sampling.hpp"
+#include "intaglio/runtime/weight_memory.hpp"
+
+namespace intaglio::runtime {
+
+/// Which of the plan's sequences a job runs.
+enum class pass_kind : std::uint8_t { decode, prefill, logits, probe };
+
+/// How often the host did what costs, since the executor was made.
+struct executor_counters {
+  std::uint64_t submits = 0;      ///< vkQueueSubmit2
+  std::uint64_t jobs = 0;         ///< writes of the mailbox
+  std::uint64_t passes = 0;       ///< whole passes submitted
+  std::uint64_t recordings = 0;   ///< command buffers recorded
+};
+
+/// One job at a time: a mailbox (position, tokens, sampling) and some passes of one sequence. Submissions of it may be in flight while
+/// the host reads what earlier ones drew. Used by one thread.
+class executor {
+ public:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::size_t max_in_flight = 2, mailboxes = 4;
+  static constexpr std::uint32_t max_buffers = 1024;  ///< command buffers of one submission
+
+  /// @param weights loaded, or still being loaded by the caller's transfers on this device
+  /// @error device_error, out_of_memory, device_lost
+  executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
+      : device_(on), table_(&table), weights_(std::move(weights)), kernels_(on, modules), queue_(on) {
+    gpu::translated([&] { create(cache); });
+  }
+  executor(const executor&) = delete;
+  executor& operator=(const executor&) = delete;
+
+  const plan::table& table() const noexcept { return *table_; }
+  const gpu::device& device() const noexcept { return device_; }
+  const executor_counters& counters() const noexcept { return counters_; }
+  std::size_t pipelines() const noexcept { return kernels_.size(); }
+  std::uint32_t subgroup_size() const noexcept { return kernels_.subgroup_size(); }
+  const pace& speed(pass_kind kind) const { return sequence(kind).speed; }
+  std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
+
+  /// Holds every pipeline of decode and prefill against the CPU reference.
+  /// @return the first that differs, or an empty kernel
+  kernel_fault prove() {
+    return gpu::translated([&] {
+      kernel_proof proof(device_, *table_, kernels_, weights_);
+      kernel_fault fault = proof.check(table_->decode);
+      return fault.kernel.empty() ? proof.check(table_->prefill) : fault;
+    });
+  }
+  /// Gives up the weights, for another executor; this one may then only be destroyed.
+  weight_memory release_weights() { return std::move(weights_); }
+
+  /// Records the sequence that gives logits of every token, and with `hidden` all states between layers. Does nothing where it is there.
+  void prepare_logits(bool hidden, gpu::pipeline_cache* cache) {
+    gpu::translated([&] {
+      const pass_kind kind = hidden ? pass_kind::probe : pass_kind::logits;
+      if (sequence(kind).plan != nullptr) return;
+      const plan::sequence& plan = table_->logits;
+      const plan::sequence* const list[] = {&plan};
+      kernels_.add(list, cache);
+      if (plan.arena_bytes > arena_.size_bytes() && !wide_arena_) wide_arena_ = gpu::buffer(device_, plan.arena_bytes, gpu::placement::device_local, "the arena of logits");
+      const gpu::buffer& arena = wide_arena_ ? wide_arena_ : arena_;
+      address_table addresses = addresses_;
+      addresses.arena = arena.address();
+      probe copy;
+      copy.arena = &arena;
+      copy.logits_bytes = std::uint64_t{4} * plan.max_tokens * table_->config->vocab_size;
+      if (hidden) copy.state_bytes = std::uint64_t{4} * plan.max_tokens * table_->config->hidden_size;
+      copy.logits_at = (table_->config->num_hidden_layers + 1) * copy.state_bytes;
+      gpu::buffer output(device_, copy.logits_at + copy.logits_bytes, gpu::placement::readback, "logits on their way to the host");
+      copy.to = &output;
+      recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses, &copy);
+      counters_.recordings += made.size();
+      (hidden ? probe_output_ : logits_output_) = std::move(output);
+      sequence(kind) = std::move(made);
+    });
+  }
+
+  /// Begins a job; what an earlier one had not submitted is dropped. Allocates and records nothing.
+  /// @param position tokens in the KV cache before it
+  /// @param tokens of the first pass; decode passes go on with what they draw
+  /// @param passes as many as submit() may submit in all; 1 but for decode
+  void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens, const sampling_options& sampling, std::uint32_t passes) {
+    const std::size_t box = static_cast<std::size_t>(counters_.jobs % mailboxes);
+    if (box_used_[box] != 0) finish_until(box_used_[box]);
+    const std::span<std::uint32_t> words = mailbox(box);
+    std::fill(words.begin(), words.end(), 0u);
+    words[kernels::state::position] = position;
+    words[kernels::state::count] = static_cast<std::uint32_t>(tokens.size());
+    write_sampling(sampling, words);
+    std::copy(tokens.begin(), tokens.end(), words.begin() + kernels::state::tokens);
+    job_ = {kind, box, passes, 0, 0, true};
+    counters_.jobs += 1;
+    completed_ = 0;
+  }
+
+  /// True while the job has passes that are not submitted.
+  bool pending() const noexcept { return job_.pass < job_.passes; }
+  std::size_t in_flight() const noexcept { return flying_; }
+  bool may_submit() const noexcept { return pending() && flying_ < max_in_flight; }
+  /// Passes of the job that are done; a decode pass has put its token into the ring.
+  std::uint32_t completed() const noexcept { return completed_; }
+  std::uint32_t submitted_passes() const noexcept { return job_.pass; }
+
+  /// One submission: as many segments of the job as fit into the budget, and at most `max_passes` whole passes. It may end inside a
+  /// pass; the next one goes on there.
+  /// @error device_lost, out_of_memory; the job is then dropped
+  void submit(double budget_ms, std::uint32_t max_passes) {
+    recorded_sequence& of = sequence(job_.kind);
+    std::uint32_t left = std::min(of.speed.allowed(budget_ms), max_buffers - 1), count = 0, passes = 0;
+    std::size_t used = 0;
+    if (job_.feed) buffers_[used++] = feeds_[job_.box].handle();
+    job at = job_;
+    while (left != 0 && at.pass < at.passes && passes < max_passes) {
+      buffers_[used++] = of.handles[at.segment];
+      ++count;
+      --left;
+      if (++at.segment == of.size()) {
+        at.segment = 0;
+        ++at.pass;
+        ++passes;
+      }
+    }
+    at.feed = false;
+    std::uint64_t number = 0;
+    try {
+      number = queue_.submit({buffers_.data(), used}, of.segments[job_.segment].name());
+    } catch (...) {
+      drop();
+      throw;
+    }
+    flights_[(first_ + flying_++) % max_in_flight] = {number, count, at.pass, counters_.jobs, job_.kind, clock::now()};
+    box_used_[job_.box] = number;
+    job_ = at;
+    counters_.submits += 1;
+    counters_.passes += passes;
+  }
+
+  /// Takes note of submissions that are done, without waiting.
+  /// @error device_lost
+  void poll() {
+    while (flying_ != 0 && queue_.finished(flights_[first_].number)) retire(false);
+  }
+  /// Waits for the oldest submission in flight, if any.
+  /// @error device_lost: also where it does not end within the queue's patience
+  void wait() {
+    poll();
+    if (flying_ == 0) return;
+    queue_.wait(flights_[first_].number, patience(flights_[first_].kind));
+    retire(true);
+  }
+  /// Waits for all that is in flight and drops what is not submitted.
+  void drain() {
+    drop();
+    while (flying_ != 0) wait();
+  }
+  /// Forgets the job; what is in flight goes on.
+  void drop() noexcept { job_.pass = job_.passes = 0; }
+
+  /// Token drawn by pass `index` of the job, index < completed().
+  std::uint32_t drawn(std::uint32_t index) const {
+    std::uint32_t out = 0;
+    std::memcpy(&out, ring_.mapped().data() + std::size_t{4} * (index % table_->ring_size), sizeof out);
+    return out;
+  }
+  /// f32 [max_tokens, vocab_size] of the last logits or probe job; the job must be done.
+  std::span<const float> logits(bool hidden) const {
+    const auto all = floats(hidden ? probe_output_ : logits_output_);
+    return all.last(std::size_t{table_->logits.max_tokens} * table_->config->vocab_size);
+  }
+  /// f32 [layers + 1, max_tokens, hidden_size] of the last probe job.
+  std::span<const float> hidden() const {
+    return floats(probe_output_).first(std::size_t{table_->config->num_hidden_layers + 1} * table_->logits.max_tokens * table_->config->hidden_size);
+  }
+
+  /// Runs one pass of a sequence with a timestamp after every dispatch, recorded for the purpose.
+  /// @error argument_error: neither decode nor prefill; device_error: the device has no timestamps
+  std::vector<dispatch_time> measure(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) {
+    if (kind != pass_kind::decode && kind != pass_kind::prefill) throw argument_error("kind of the timed pass", "decode or prefill", "one with a copy to the host");
+    return gpu::translated([&] {
+      drain();
+      auto& timed = timed_[static_cast<std::size_t>(kind)];
+      if (timed.plan == nullptr) {
+        timed = record_sequence(device_, *table_, *sequence(kind).plan, kernels_, addresses_, nullptr, true);
+        counters_.recordings += timed.size();
+      }
+      begin(kind, position, tokens, {}, 1);
+      std::vector<VkCommandBuffer> all{feeds_[job_.box].handle()};
+      all.insert(all.end(), timed.handles.begin(), timed.handles.end());
+      box_used_[job_.box] = queue_.submit(all, "timed pass");
+      drop();
+      queue_.wait(box_used_[job_.box], gpu::queue::patience * 12);
+      read_times(timed);
+      return timed.dispatches;
+    });
+  }
+
+ private:
+  struct job {
+    pass_kind kind = pass_kind::decode;
+    std::size_t box = 0;
+    std::uint32_t passes = 0, pass = 0, segment = 0;
+    bool feed = false;
+  };
+  struct flight {
+    std::uint64_t number = 0;
+    std::uint32_t segments = 0, passes = 0;
+    std::uint64_t job = 0;
+    pass_kind kind = pass_kind::decode;
+    clock::time_point at;
+  };
+
+  recorded_sequence& sequence(pass_kind kind) { return sequences_[static_cast<std::size_t>(kind)]; }
+  const recorded_sequence& sequence(pass_kind kind) const { return sequences_[static_cast<std::size_t>(kind)]; }
+
+  std::span<std::uint32_t> mailbox(std::size_t box) const {
+    auto* const words = reinterpret_cast<std::uint32_t*>(mailbox_.mapped().data() + box * box_bytes_);
+    return {words, kernels::state::tokens + table_->max_tokens};
+  }
+  static std::span<const float> floats(const gpu::buffer& of) {
+    const auto bytes = of.mapped();
+    return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4};
+  }
+
+  void create(gpu::pipeline_cache* cache) {
+    const plan::sequence* const list[] = {&table_->decode, &table_->prefill};
+    kernels_.add(list, cache);
+    const decoder_config& config = *table_->config;
+    arena_ = gpu::buffer(device_, std::max({table_->decode.arena_bytes, table_->prefill.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
+    state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");
+    ring_ = gpu::buffer(device_, std::uint64_t{4} * table_->ring_size, gpu::placement::readback, "the ring of tokens");
+    box_bytes_ = (std::uint64_t{4} * (kernels::state::tokens + table_->max_tokens) + 255) / 256 * 256;
+    mailbox_ = gpu::buffer(device_, mailboxes * box_bytes_, gpu::placement::shared, "the mailbox");
+    const std::vector<std::uint64_t> sizes(2 * std::size_t{config.num_hidden_layers}, table_->cache_layer_bytes);
+    caches_ = place_items(device_, sizes, gpu::placement::device_local, "the KV cache");
+
+    addresses_.arena = arena_.address();
+    addresses_.state = state_.address();
+    addresses_.ring = ring_.address();
+    for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+      addresses_.keys.push_back(caches_.items[2 * layer].address);
+      addresses_.values.push_back(caches_.items[2 * layer + 1].address);
+    }
+    addresses_.first_weight = weights_.first;
+    for (const auto& item : weights_.placed.items) addresses_.weights.push_back(item.address);
+
+    for (std::size_t box = 0; box < mailboxes; ++box) {
+      gpu::recorder to(device_, "mailbox of " + model_name(*table_));
+      to.copy(mailbox_, box * box_bytes_, state_, 0, mailbox(box).size_bytes());
+      feeds_[box] = to.finish();
+    }
+    sequence(pass_kind::decode) = record_sequence(device_, *table_, table_->decode, kernels_, addresses_);
+    sequence(pass_kind::prefill) = record_sequence(device_, *table_, table_->prefill, kernels_, addresses_);
+    counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size();
+    buffers_.resize(max_buffers);
+    clear();
+  }
+
+  /// Masked positions are read and multiplied by zero, so they must hold numbers.
+  void clear() {
+    gpu::recorder to(device_, "clear the memory of " + model_name(*table_));
+    to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0).fill(state_, 0, state_.size_bytes(), 0).fill(ring_, 0, ring_.size_bytes(), 0);
+    for (const auto& each : caches_.buffers) to.fill(each, 0, each.size_bytes(), 0);
+    const gpu::recording commands = to.finish();
+    const VkCommandBuffer handle = commands.handle();
+    queue_.wait(queue_.submit({&handle, 1}, commands.name()));
+  }
+
+  /// Some drivers compile a pipeline when it first runs, which may take long without anything being wrong.
+  std::chrono::nanoseconds patience(pass_kind kind) const {
+    return sequence(kind).speed.segment_ms() > 0 ? gpu::queue::patience : gpu::queue::patience * 12;
+  }
+
+  void retire(bool waited) {
+    const flight& done = flights_[first_];
+    const auto now = clock::now();
+    const auto from = std::max(done.at, last_end_);
+    // One that was found done may have ended long before: its time, and the start of the next one, are not known.
+    if (waited && (end_is_sharp_ || from == done.at)) sequence(done.kind).speed.observe(done.segments, std::chrono::duration<double, std::milli>(now - from).count());
+    last_end_ = now;
+    end_is_sharp_ = waited;
+    if (done.job == counters_.jobs) completed_ = done.passes;
+    first_ = (first_ + 1) % max_in_flight;
+    --flying_;
+  }
+  void finish_until(std::uint64_t number) {
+    while (flying_ != 0 && flights_[first_].number <= number) wait();
+  }
+
+  gpu::device device_;
+  const plan::table* table_;
+  weight_memory weights_;
+  kernel_set kernels_;
+  gpu::buffer arena_, wide_arena_, state_, ring_, mailbox_, logits_output_, probe_output_;
+  placed_items caches_;
+  address_table addresses_;
+  std::uint64_t box_bytes_ = 0;
+  std::array<gpu::recording, mailboxes> feeds_;
+  std::array<recorded_sequence, 4> sequences_;
+  std::array<recorded_sequence, 4> timed_;
+  std::vector<VkCommandBuffer> buffers_;
+  executor_counters counters_;
+  job job_;
+  std::array<std::uint64_t, mailboxes> box_used_{};
+  std::array<flight, max_in_flight> flights_;
+  std::size_t first_ = 0, flying_ = 0;
+  std::uint32_t completed_ = 0;
+  clock::time_point last_end_{};
+  bool end_is_sharp_ = false;  ///< last_end_ was waited for
+  gpu::queue queue_;  // goes first, and waits: what is above may be in flight
+};
+
+}  // namespace intaglio::runtime

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Which SPIR-V module runs each kernel on a device.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/device.hpp"
+#include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/spirv/attention.hpp"
+#include "intaglio/kernels/spirv/attention_cpu.hpp"
+#include "intaglio/kernels/spirv/dense_matmul.hpp"
+#include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
+#include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/norm_quantize.hpp"
+#include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
+#include "intaglio/kernels/spirv/sample.hpp"
+#include "intaglio/kernels/spirv/ternary_matmul.hpp"
+#include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
+#include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
+
+namespace intaglio::runtime {
+
+/// The modules in use; variants of one kernel differ in how they compute, not in what.
+struct kernel_modules {
+  bool wide_loads = false;  ///< modules for CPU drivers: 64-bit loads (needs shaderInt64) and no packed dot products
+  bool integer_dot = true;  ///< ternary products by packed dot products, else by shifts and masks
+
+  /// Changes with any module's source and with the choice of variants.
+  std::string identity() const {
+    namespace spirv = kernels::spirv;
+    std::uint64_t mixed = wide_loads ? 3 : integer_dot ? 1 : 2;
+    for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash,
+                                     spirv::attention_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash})
+      mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
+    return std::to_string(mixed);
+  }
+
+  std::span<const std::byte> of(kernels::kernel which) const {
+    namespace spirv = kernels::spirv;
+    const auto bytes = [](const auto& literal) { return std::as_bytes(std::span(literal).first(sizeof literal - 1)); };
+    switch (which) {
+      case kernels::kernel::embed: return bytes(spirv::embed_spirv);
+      case kernels::kernel::norm_quantize: return wide_loads ? bytes(spirv::norm_quantize_cpu_spirv) : bytes(spirv::norm_quantize_spirv);
+      case kernels::kernel::ternary_matmul:
+        if (wide_loads) return bytes(spirv::ternary_matmul_cpu_spirv);
+        return integer_dot ? bytes(spirv::ternary_matmul_spirv) : bytes(spirv::ternary_matmul_portable_spirv);
+      case kernels::kernel::attention: return wide_loads ? bytes(spirv::attention_cpu_spirv) : bytes(spirv::attention_spirv);
+      case kernels::kernel::dense_matmul: return wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
+      case kernels::kernel::sample: return bytes(spirv::sample_spirv);
+    }
+    return {};
+  }
+};
+
+/// What may run on a device, the fastest first.
+inline std::vector<kernel_modules> usable_modules(const gpu::device& on) {
+  std::vector<kernel_modules> out;
+  if (on.description().type == gpu::device_type::cpu && on.has(gpu::feature::shader_int64)) out.push_back({.wide_loads = true});
+  if (on.has(gpu::feature::shader_integer_dot_product)) out.push_back({.integer_dot = true});
+  out.push_back({.integer_dot = false});
+  return out;
+}
+
+}  // namespace intaglio::runtime

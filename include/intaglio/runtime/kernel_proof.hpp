@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+// Every pipeline of a plan shows on the device, before it is used, that it computes what its kernel says: made-up activations, the
+// model's own weights of layer 0, and the CPU reference for a few rows of each product. Takes some milliseconds beside compiling.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/queue.hpp"
+#include "intaglio/gpu/transfer.hpp"
+#include "intaglio/reference/attention.hpp"
+#include "intaglio/reference/dense_matmul.hpp"
+#include "intaglio/reference/embed.hpp"
+#include "intaglio/reference/norm_quantize.hpp"
+#include "intaglio/reference/sample.hpp"
+#include "intaglio/reference/ternary_matmul.hpp"
+#include "intaglio/runtime/kernel_set.hpp"
+#include "intaglio/runtime/sampling.hpp"
+#include "intaglio/runtime/weight_memory.hpp"
+
+namespace intaglio::runtime {
+
+/// What a pipeline did wrong; empty kernel: nothing.
+struct kernel_fault {
+  std::string kernel, label;
+  double apart = 0;  ///< largest difference, in units of the largest expected value
+};
+
+class kernel_proof {
+ public:
+  kernel_proof(const gpu::device& on, const plan::table& of, const kernel_set& kernels, const weight_memory& weights)
+      : device_(on), table_(&of), kernels_(&kernels), weights_(&weights), queue_(on), transfer_(on, std::uint64_t{1} << 20) {}
+
+  /// Runs every dispatch of the sequence once, the period's for layer 0.
+  /// @return the first fault  @error device_lost, out_of_memory
+  kernel_fault check(const plan::sequence& of) {
+    tokens_ = std::min(2u, of.max_tokens);
+    width_ = of.max_tokens;
+    for (const auto part : {of.prologue, of.period, of.epilogue})
+      for (const auto& call : part) {
+        const double apart = difference(call);
+        // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
+        const bool rounds = call.kernel == kernels::kernel::norm_quantize ||
+                            (call.kernel == kernels::kernel::ternary_matmul && constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
+        if (!(apart <= (rounds ? 3e-2 : 1e-4))) return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
+      }
+    return {};
+  }
+
+ private:
+  static constexpr std::uint32_t position = 3;
+
+  std::uint32_t constant(const plan::dispatch& call, std::string_view name) const {
+    return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)];
+  }
+  float real(const plan::dispatch& call, std::string_view name) const { return std::bit_cast<float>(constant(call, name)); }
+  const plan::operand& operand(const plan::dispatch& call, std::string_view name) const {
+    return call.push[kernels::interface_of(call.kernel).push_index(name)];
+  }
+  std::uint32_t next() {
+    random_ = random_ * 1664525u + 1013904223u;
+    return random_ >> 8;
+  }
+  std::vector<float> floats(std::size_t count) {
+    std::vector<float> out(count);
+    for (float& x : out) x = (static_cast<float>(next()) * 0x1p-24f - 0.5f) * 4.0f;
+    return out;
+  }
+  gpu::buffer room(std::uint64_t bytes) const {
+    gpu::buffer out(device_, std::max<std::uint64_t>(bytes, 4), gpu::placement::readback, "a kernel's proof");
+    std::memset(out.mapped().data(), 0, out.mapped().size());
+    return out;
+  }
+  template <class T>
+  gpu::buffer filled(const std::vector<T>& values, std::size_t elements) const {
+    gpu::buffer out = room(std::max(elements, values.size()) * sizeof(T));
+    std::memcpy(out.mapped().data(), values.data(), values.size() * sizeof(T));
+    return out;
+  }
+  template <class T>
+  static std::vector<T> read(const gpu::buffer& from, std::size_t first, std::size_t count) {
+    std::vector<T> out(count);
+    std::memcpy(out.data(), from.mapped().data() + first * sizeof(T), count * sizeof(T));
+    return out;
+  }
+  /// Elements of a weight of layer 0 as they lie on the device.
+  template <class T>
+  std::vector<T> weight(const plan::operand& what, std::uint64_t first, std::uint64_t count) {
+    const auto& item = weights_->placed.items[weights_->first[what.slot]];
+    std::vector<T> out(static_cast<std::size_t>(count));
+    transfer_.download(weights_->placed.buffers[item.buffer], item.offset + what.offset + first * sizeof(T), std::as_writable_bytes(std::span(out)));
+    return out;
+  }
+
+  /// Runs a dispatch with buffers in the place of all that is no weight.
+  void run(const plan::dispatch& call, std::initializer_list<std::pair<std::string_view, const gpu::buffer*>> buffers) {
+    const kernels::interface& face = kernels::interface_of(call.kernel);
+    std::vector<std::uint64_t> push(face.push_count());
+    for (std::size_t i = 0; i < push.size(); ++i)
+      if (call.push[i].where == plan::region::weight) push[i] = weights_->address(*table_, call.push[i].slot, 0) + call.push[i].offset;
+    for (const auto& [name, memory] : buffers)
+      if (operand(call, name).where != plan::region::none) push[face.push_index(name)] = memory->address();
+    gpu::recorder to(device_, "proof of " + std::string(face.name));
+    to.dispatch(kernels_->of(call), std::as_bytes(std::span(push)), call.groups);
+    const gpu::recording commands = to.finish();
+    const VkCommandBuffer handle = commands.handle();
+    queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::patience * 12);
+  }
+
+  std::vector<std::uint32_t> state() const {
+    std::vector<std::uint32_t> words(kernels::state::words(table_->max_tokens, table_->context));
+    words[kernels::state::position] = position;
+    words[kernels::state::count] = tokens_;
+    return words;
+  }
+
+  static double apart(std::span<const float> found, std::span<const float> expected) {
+    double largest = 1e-30, out = 0;
+    for (const float x : expected) largest = std::max(largest, std::abs(static_cast<double>(x)));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double each = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])) / largest;
+      if (!(each <= out)) out = each;  // a NaN stays
+    }
+    return out;
+  }
+
+  double difference(const plan::dispatch& call) {
+    switch (call.kernel) {
+      case kernels::kernel::embed: return embed(call);
+      case kernels::kernel::norm_quantize: return norm_quantize(call);
+      case kernels::kernel::ternary_matmul: return ternary_matmul(call);
+      case kernels::kernel::attention: return attention(call);
+      case kernels::kernel::dense_matmul: return dense_matmul(call);
+      case kernels::kernel::sample: return sample(call);
+    }
+    return 0;
+  }
+
+  double embed(const plan::dispatch& call) {
+    const std::uint32_t width = constant(call, "width"), rows = constant(call, "vocab_size");
+    const auto type = static_cast<kernels::element>(constant(call, "table_element"));
+    const std::uint64_t row_bytes = std::uint64_t{width} * (type == kernels::element::f32 ? 4 : 2);
+    auto words = state();
+    const std::uint32_t ids[] = {rows - 1, rows / 3};
+    std::vector<float> expected(std::size_t{tokens_} * width);
+    for (std::uint32_t t = 0; t < tokens_; ++t) {
+      words[kernels::state::tokens + t] = ids[t];
+      const auto row = weight<std::byte>(operand(call, "table"), ids[t] * row_bytes, row_bytes);
+      std::vector<std::uint32_t> one(kernels::state::words(1, 1));
+      one[kernels::state::count] = 1;
+      reference::embed(row, type, 1, width, 1, 1, one, std::span(expected).subspan(std::size_t{t} * width, width));
+    }
+    const gpu::buffer output = room(std::uint64_t{4} * width_ * width), memory = filled(words, words.size());
+    run(call, {{"output", &output}, {"state", &memory}});
+    return apart(read<float>(output, 0, expected.size()), expected);
+  }
+
+  double norm_quantize(const plan::dispatch& call) {
+    const std::uint32_t width = constant(call, "width");
+    const auto values = floats(std::size_t{tokens_} * width), norm = weight<float>(operand(call, "norm_weight"), 0, width);
+    std::vector<std::int8_t> codes(values.size());
+    std::vector<reference::factors> factors(tokens_);
+    reference::norm_quantize(values, norm, width, real(call, "eps"), codes, factors);
+    const gpu::buffer in = filled(values, std::size_t{width_} * width), out = room(std::uint64_t{width_} * width), sums = room(std::uint64_t{8} * width_),
+                      memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"output", &out}, {"factors", &sums}, {"state", &memory}});
+    const auto found = read<std::int8_t>(out, 0, codes.size());
+    const auto found_factors = read<reference::factors>(sums, 0, tokens_);
+    double worst = 0;
+    for (std::size_t i = 0; i < codes.size(); ++i) worst = std::max(worst, std::abs(found[i] - codes[i]) / 127.0);
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      std::int32_t sum = 0;
+      for (std::size_t i = 0; i < width; ++i) sum += found[t * width + i];
+      if (sum != found_factors[t].sum) return 1;
+      worst = std::max(worst, static_cast<double>(std::abs(found_factors[t].inverse_scale / factors[t].inverse_scale - 1.0f)));
+    }
+    return worst;
+  }
+
+  double ternary_matmul(const plan::dispatch& call) {
+    using kernels::epilogue;
+    const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows");
+    const auto how = static_cast<epilogue>(constant(call, "epilogue"));
+    const bool normalises = constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize);
+    std::vector<std::int8_t> codes(std::size_t{tokens_} * columns);
+    std::vector<reference::factors> factors(tokens_);
+    gpu::buffer in, sums = room(std::uint64_t{8} * width_);
+    if (normalises) {
+      const auto values = floats(codes.size());
+      reference::norm_quantize(values, weight<float>(operand(call, "norm_weight"), 0, columns), columns, real(call, "eps"), codes, factors);
+      in = filled(values, std::size_t{width_} * columns);
+    } else {
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        codes[i] = static_cast<std::int8_t>(static_cast<int>(next() % 255) - 127);
+        factors[i / columns].sum += codes[i];
+      }
+      for (auto& each : factors) each.inverse_scale = 0.01f;
+      in = filled(codes, std::size_t{width_} * columns);
+      sums = filled(factors, width_);
+    }
+    reference::ternary_matmul_shape shape;
+    shape.columns = columns;
+    shape.epilogue = how;
+    shape.gate = static_cast<kernels::gate>(constant(call, "gate"));
+    shape.context = table_->context;
+    shape.cache_element = static_cast<kernels::element>(constant(call, "cache_element"));
+    const std::uint32_t q_size = constant(call, "q_size"), kv_size = constant(call, "kv_size"), head = constant(call, "head_dim");
+    std::vector<std::uint32_t> firsts;  // of the runs of rows that are compared
+    std::uint32_t run_rows = std::min(rows, 32u), out_width = how == epilogue::gated ? rows / 2 : rows;
+    if (how == epilogue::rope_cache) {
+      firsts = {q_size - head, q_size, q_size + kv_size};
+      run_rows = head;
+      out_width = q_size;
+      shape.head_dim = shape.q_size = shape.kv_size = head;
+      shape.rope_theta = real(call, "rope_theta");
+    } else {
+      firsts = {0, (rows - run_rows) / 8 * 4, rows - run_rows};
+    }
+    const auto start = floats(std::size_t{tokens_} * out_width);
+    const gpu::buffer out = filled(start, std::size_t{width_} * out_width), keys = room(table_->cache_layer_bytes), values = room(table_->cache_layer_bytes),
+                      memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"factors", &sums}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &values}});
+
+    const auto scales = weight<float>(operand(call, "scales"), 0, table_->weights[operand(call, "scales").slot].bytes / 4);
+    const auto tiles = [&](std::uint32_t first) { return weight<std::uint32_t>(operand(call, "weight"), std::uint64_t{first} * columns / 16, std::uint64_t{run_rows} * columns / 16); };
+    if (how == epilogue::rope_cache) {
+      shape.rows = 3 * head;
+      std::vector<std::uint32_t> words;
+      for (const std::uint32_t first : firsts) {
+        const auto part = tiles(first);
+        words.insert(words.end(), part.begin(), part.end());
+      }
+      const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2, cache = std::size_t{shape.context} * head * element;
+      std::vector<std::byte> k(cache), v(cache);
+      std::vector<float> q(std::size_t{tokens_} * head), found;
+      reference::ternary_matmul(shape, codes, factors, words, scales, q, position, k, v);
+      for (std::uint32_t t = 0; t < tokens_; ++t) {
+        const auto row = read<float>(out, std::size_t{t} * q_size + q_size - head, head);
+        found.insert(found.end(), row.begin(), row.end());
+      }
+      return std::max({apart(found, q), apart(cache_floats(keys.mapped().first(cache), element), cache_floats(k, element)),
+                       apart(cache_floats(values.mapped().first(cache), element), cache_floats(v, element))});
+    }
+    double worst = 0;
+    const std::uint32_t halves = how == epilogue::gated ? 2 : 1;
+    shape.rows = run_rows;
+    for (const std::uint32_t first : firsts) {
+      std::vector<float> expected, found;
+      for (std::uint32_t t = 0; t < tokens_; ++t) {
+        const std::size_t at = std::size_t{t} * out_width + first / halves, count = run_rows / halves;
+        expected.insert(expected.end(), start.begin() + static_cast<std::ptrdiff_t>(at), start.begin() + static_cast<std::ptrdiff_t>(at + count));
+        const auto row = read<float>(out, at, count);
+        found.insert(found.end(), row.begin(), row.end());
+      }
+      reference::ternary_matmul(shape, codes, factors, tiles(first), scales, expected);
+      worst = std::max(worst, apart(found, expected));
+    }
+    return worst;
+  }
+
+  /// f16 or f32 bytes as numbers.
+  static std::vector<float> cache_floats(std::span<const std::byte> bytes, std::size_t element) {
+    std::vector<float> out(bytes.size() / element);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      std::uint16_t half = 0;
+      if (element == 4) std::memcpy(&out[i], bytes.data() + 4 * i, 4);
+      else std::memcpy(&half, bytes.data() + 2 * i, 2), out[i] = f32_from_f16(half);
+    }
+    return out;
+  }
+
+  double attention(const plan::dispatch& call) {
+    reference::attention_shape shape{constant(call, "heads"), constant(call, "kv_heads"), constant(call, "head_dim"), constant(call, "context"),
+                                     static_cast<kernels::element>(constant(call, "cache_element"))};
+    const std::size_t size = std::size_t{shape.heads} * shape.head_dim, element = shape.cache_element == kernels::element::f32 ? 4 : 2;
+    const auto query = floats(tokens_ * size);
+    const gpu::buffer in = filled(query, width_ * size), out = room(4 * width_ * size), keys = room(table_->cache_layer_bytes), values = room(table_->cache_layer_bytes),
+                      memory = filled(state(), 0);
+    for (const gpu::buffer* cache : {&keys, &values})
+      for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
+        for (std::size_t i = 0; i < std::size_t{position + tokens_} * shape.head_dim; ++i) {
+          const float value = floats(1)[0];
+          const std::size_t at = std::size_t{head} * shape.context * shape.head_dim + i;
+          const std::uint16_t half = f16_from_f32(value);
+          if (element == 4) std::memcpy(cache->mapped().data() + 4 * at, &value, 4);
+          else std::memcpy(cache->mapped().data() + 2 * at, &half, 2);
+        }
+    run(call, {{"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}});
+    std::vector<float> expected(query.size());
+    reference::attention(shape, query, keys.mapped(), values.mapped(), position, tokens_, expected);
+    return apart(read<float>(out, 0, expected.size()), expected);
+  }
+
+  double dense_matmul(const plan::dispatch& call) {
+    const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows"), some = std::min(rows, 8u);
+    const auto type = static_cast<kernels::element>(constant(call, "weight_element"));
+    const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
+    const auto values = floats(std::size_t{tokens_} * columns), norm = weight<float>(operand(call, "norm_weight"), 0, columns);
+    const gpu::buffer in = filled(values, std::size_t{width_} * columns), out = room(std::uint64_t{4} * width_ * rows), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    double worst = 0;
+    for (const std::uint32_t first : {0u, rows - some}) {
+      std::vector<float> expected(std::size_t{tokens_} * some), found;
+      reference::dense_matmul(values, norm, weight<std::byte>(operand(call, "weight"), first * row_bytes, some * row_bytes), type, columns, some, real(call, "eps"), expected);
+      for (std::uint32_t t = 0; t < tokens_; ++t) {
+        const auto row = read<float>(out, std::size_t{t} * rows + first, some);
+        found.insert(found.end(), row.begin(), row.end());
+      }
+      worst = std::max(worst, apart(found, expected));
+    }
+    return worst;
+  }
+
+  double sample(const plan::dispatch& call) {
+    const auto logits = floats(constant(call, "vocab_size"));
+    const gpu::buffer in = filled(logits, logits.size()), ring = room(std::uint64_t{4} * table_->ring_size), scratch = room(kernels::sample_scratch_bytes(constant(call, "vocab_size")));
+    double worst = 0;
+    for (const sampling_options& options : {sampling_options{}, sampling_options{.temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 7}}) {
+      auto words = state();
+      words[kernels::state::count] = 1;
+      write_sampling(options, words);
+      words[kernels::state::repeat_last_n] = std::min(words[kernels::state::repeat_last_n], table_->context);
+      const gpu::buffer memory = filled(words, words.size());
+      run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}});
+      std::vector<std::uint32_t> expected_ring(table_->ring_size);
+      reference::sample(logits, table_->max_tokens, table_->context, words, expected_ring);
+      if (read<std::uint32_t>(ring, 0, 1)[0] != expected_ring[0]) worst = 1;
+    }
+    return worst;
+  }
+
+  gpu::device device_;
+  const plan::table* table_;
+  const kernel_set* kernels_;
+  const weight_memory* weights_;
+  std::uint32_t tokens_ = 1, width_ = 1, random_ = 12345;
+  gpu::queue queue_;
+  gpu::transfer transfer_;
+};
+
+}  // namespace intaglio::runtime

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// The pipelines of a plan: one for each distinct pair of kernel and specialization, made in parallel, kept in the pipeline cache.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/pipeline.hpp"
+#include "intaglio/plan/table.hpp"
+#include "intaglio/runtime/kernel_modules.hpp"
+
+namespace intaglio::runtime {
+
+/// The subgroup size that kernels run at: 32, the width that their arithmetic is laid out for, where the device lets a shader choose
+/// it, else the device's own.
+struct subgroup_choice {
+  std::uint32_t size = 0;
+  std::uint32_t required = 0;  ///< what pipelines ask for; 0: the device has but one
+};
+
+inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
+  if (!limits.subgroup_size_selectable) return {limits.subgroup_size, 0};
+  const std::uint32_t size = std::clamp(32u, limits.min_subgroup_size, limits.max_subgroup_size);
+  return {size, size};
+}
+
+/// Pipelines by dispatch. Grows when another sequence is added, never between tokens.
+class kernel_set {
+ public:
+  kernel_set(const gpu::device& on, const kernel_modules& modules) : device_(on), modules_(modules), subgroup_(choose_subgroup(on.limits())) {}
+
+  /// Makes what the dispatches of a sequence need and what is not there yet.
+  /// @error device_error naming the kernel: the device refuses it; out_of_memory, device_lost
+  void add(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache) {
+    gpu::translated([&] {
+      std::vector<key> wanted;
+      const auto want = [&](std::span<const plan::dispatch> part) {
+        for (const auto& call : part) {
+          const key its = key_of(call);
+          if (find(keys_, its) == keys_.size() && find(wanted, its) == wanted.size()) wanted.push_back(its);
+        }
+      };
+      for (const plan::sequence* each : sequences) {
+        want(each->prologue);
+        want(each->period);
+        want(each->epilogue);
+      }
+      std::vector<std::array<gpu::specialization, kernels::max_specialization_constants>> constants(wanted.size());
+      std::vector<gpu::pipeline_description> descriptions;
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const kernels::interface& face = kernels::interface_of(wanted[i].kernel);
+        const std::size_t count = face.specialization_count();
+        for (std::uint32_t id = 0; id < count; ++id) constants[i][id] = {id, wanted[i].values[id]};
+        descriptions.push_back({.name = face.name, .spirv = modules_.of(wanted[i].kernel), .constants = std::span(constants[i]).first(count),
+                                .push_constant_bytes = face.push_bytes(), .required_subgroup_size = subgroup_.required});
+      }
+      auto made = gpu::build_pipelines(device_, descriptions, cache);
+      keys_.insert(keys_.end(), wanted.begin(), wanted.end());
+      for (auto& each : made) pipelines_.push_back(std::move(each));
+    });
+  }
+
+  const gpu::pipeline& of(const plan::dispatch& call) const { return pipelines_[find(keys_, key_of(call))]; }
+  std::size_t size() const noexcept { return pipelines_.size(); }
+  std::uint32_t subgroup_size() const noexcept { return subgroup_.size; }
+
+ private:
+  struct key {
+    kernels::kernel kernel;
+    std::array<std::uint32_t, kernels::max_specialization_constants> values;
+    friend bool operator==(const key&, const key&) = default;
+  };
+  key key_of(const plan::dispatch& call) const {
+    key out{call.kernel, call.specialization};
+    out.values[0] = call.subgroups * subgroup_.size;
+    const kernels::interface& face = kernels::interface_of(call.kernel);
+    if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
+    return out;
+  }
+  static std::size_t find(const std::vector<key>& in, const key& wanted) {
+    return static_cast<std::size_t>(std::find(in.begin(), in.end(), wanted) - in.begin());
+  }
+
+  gpu::device device_;
+  kernel_modules modules_;
+  subgroup_choice subgroup_;
+  std::vector<key> keys_;
+  std::vector<gpu::pipeline> pipelines_;
+};
+
+}  // namespace intaglio::runtime

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// How a session comes to be: pick a plan, prove the kernels, load the weights, record the sequences.
+#pragma once
+
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "intaglio/gpu/cache_file.hpp"
+#include "intaglio/runtime/session_body.hpp"
+
+namespace intaglio {
+
+using load_progress = runtime::load_progress;
+
+/// How a session is made.
+struct session_options {
+  runtime::load_callback progress{};          ///< told how far the load has come; what it throws ends the load
+  std::optional<std::string> cache_folder{};  ///< of compiled pipelines; absent: gpu::default_cache_folder(), empty: none
+  double submit_budget_ms = 250;              ///< no submission is planned to take the device longer
+  bool prove_kernels = true;                  ///< hold each kernel against the reference when it first runs on this device and driver
+  unsigned load_threads = 0;                  ///< that repack weights; 0: as the machine has
+  io::checkpoint_options checkpoint{};        ///< how an I2_S file is laid out
+};
+
+namespace runtime {
+
+/// The plan for a kind of device: CPU drivers take the one called cpu, all others the first that is not; else the first.
+inline const plan::table& choose_table(std::span<const plan::table* const> tables, gpu::device_type type) {
+  for (const plan::table* each : tables)
+    if ((each->profile == "cpu") == (type == gpu::device_type::cpu)) return *each;
+  return *tables.front();
+}
+
+/// An executor whose kernels have shown that they are right on this device; the outcome is kept beside the pipelines. Where a variant of
+/// a kernel fails another one is taken.
+/// @error device_error naming the kernel: it is wrong on this device in every variant
+inline std::unique_ptr<executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights, gpu::pipeline_cache& cache, bool prove) {
+  const std::vector<kernel_modules> variants = usable_modules(on);
+  const auto note = [](const kernel_modules& of) { return "proven " + of.identity(); };
+  kernel_fault fault;
+  std::size_t first = 0;  // those before the one that was proven failed then
+  for (std::size_t i = 0; i < variants.size(); ++i)
+    if (cache.note() == note(variants[i])) first = i;
+  for (std::size_t i = first; i < variants.size(); ++i) {
+    auto out = std::make_unique<executor>(on, table, std::move(weights), variants[i], &cache);
+    if (!prove || cache.note() == note(variants[i])) return out;
+    fault = out->prove();
+    if (fault.kernel.empty()) {
+      cache.set_note(note(variants[i]));
+      return out;
+    }
+    weights = out->release_weights();
+  }
+  throw device_error(on.label(), "prove the kernel " + fault.kernel + " (" + fault.label + ")",
+                     "it differs from the reference by " + number_text(static_cast<float>(fault.apart)) + " of the largest value; it is not used");
+}
+
+/// @error as of basic_session
+inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
+                                                  const session_options& options) {
+  return gpu::translated([&] {
+    if (!(options.submit_budget_ms > 0)) throw argument_error("submit_budget_ms", "a time above 0", number_text(static_cast<float>(options.submit_budget_ms)));
+    const plan::table& table = choose_table(tables, on.description().type);
+    require_match(from, table);
+    auto body = std::make_shared<session_body>(on, table, options.submit_budget_ms);
+    body->path = from.path();
+    body->warnings = from.warnings();
+    if (from.vocabulary()) {
+      body->tokens.emplace(*from.vocabulary(), table.config->vocab_size);
+      try {
+        body->chat.emplace(io::chat_template::of(*from.vocabulary()));
+      } catch (const file_error& unknown) {  // only who asks for a conversation needs to hear of it
+        body->no_chat.emplace(unknown);
+      }
+      const auto& added = body->tokens->warnings();
+      body->warnings.insert(body->warnings.end(), added.begin(), added.end());
+    }
+    body->cache.emplace(on, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(), table.hash);
+    weight_memory weights = load_weights(on, table, from, {.progress = options.progress, .threads = options.load_threads});
+    body->run = proven_executor(on, table, std::move(weights), *body->cache, options.prove_kernels);
+    body->cache->store();
+    if (!body->cache->warning().empty()) body->warnings.push_back(body->cache->warning());
+    return body;
+  });
+}
+
+/// Appends tokens by `append` and runs them through the sequence with logits, chunk by chunk.
+template <class Result, class Append>
+Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden, Append&& append) {
+  const std::uint32_t first = body.size(), vocabulary = body.vocab_size(), width = body.table->config->hidden_size,
+                      layers = body.table->config->num_hidden_layers, wide = body.table->logits.max_tokens;
+  append();
+  Result out;
+  out.tokens = static_cast<std::uint32_t>(ids.size());
+  body.feed_until(first, chunk);
+  const pass_kind kind = hidden ? pass_kind::probe : pass_kind::logits;
+  body.recovering([&] {
+    out.logits.resize(std::size_t{out.tokens} * vocabulary);
+    if (hidden) out.hidden.resize(std::size_t{layers + 1} * out.tokens * width);
+    body.run->prepare_logits(hidden, body.cache ? &*body.cache : nullptr);
+    for (std::uint32_t done = 0; done < out.tokens;) {
+      const std::uint32_t count = std::min({chunk, wide, out.tokens - done});
+      body.begin(kind, count);
+      body.submit_all();
+      body.run->drain();
+      std::copy_n(body.run->logits(hidden).begin(), std::size_t{count} * vocabulary, out.logits.begin() + static_cast<std::ptrdiff_t>(std::size_t{done} * vocabulary));
+      for (std::uint32_t layer = 0; hidden && layer <= layers; ++layer)
+        std::copy_n(body.run->hidden().begin() + static_cast<std::ptrdiff_t>(std::size_t{layer} * wide * width), std::size_t{count} * width,
+                    out.hidden.begin() + static_cast<std::ptrdiff_t>((std::size_t{layer} * out.tokens + done) * width));
+      body.cached += count;
+      done += count;
+    }
+  });
+  return out;
+}
+
+}  // namespace runtime
+}  // namespace intaglio

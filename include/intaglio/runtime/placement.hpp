@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Where a model's weights and caches lie in device memory: many items in few buffers, split where the device's limits or its free
+// memory demand it. Also what a session needs in all, computed before anything is allocated.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/core/checked.hpp"
+#include "intaglio/core/error.hpp"
+#include "intaglio/gpu/memory.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::runtime {
+
+/// Every item starts at a multiple of this: the plan's offsets rely on it, and copies like it.
+inline constexpr std::uint64_t item_alignment = 256;
+
+/// Items in as few buffers as may be; item i has an address of its own.
+struct placed_items {
+  struct item {
+    std::uint32_t buffer = 0;
+    std::uint64_t offset = 0, bytes = 0;
+    std::uint64_t address = 0;
+  };
+  std::vector<gpu::buffer> buffers;
+  std::vector<item> items;
+};
+
+/// Places items behind each other; a buffer ends where the next item would pass the device's limit or `largest_piece` (0: none). Where
+/// the device refuses a piece for want of memory, smaller pieces are tried down to single items.
+/// @error device_error: an item is larger than the device allows; out_of_memory
+inline placed_items place_items(const gpu::device& on, std::span<const std::uint64_t> sizes, gpu::placement where, std::string_view purpose,
+                                std::uint64_t largest_piece = 0) {
+  return gpu::translated([&] {
+    placed_items out;
+    out.items.resize(sizes.size());
+    std::uint64_t piece = std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
+    if (largest_piece != 0) piece = std::min(piece, largest_piece);
+    const auto padded = [](std::uint64_t bytes) { return std::max<std::uint64_t>((bytes + item_alignment - 1) / item_alignment * item_alignment, item_alignment); };
+    for (std::size_t first = 0; first < sizes.size();) {
+      std::size_t end = first;
+      std::uint64_t bytes = 0;
+      while (end < sizes.size() && (end == first || bytes + padded(sizes[end]) <= piece)) bytes += padded(sizes[end++]);
+      try {
+        out.buffers.emplace_back(on, bytes, where, purpose);
+      } catch (const out_of_memory&) {
+        if (end == first + 1) throw;
+        piece = bytes / 2;
+        continue;
+      }
+      std::uint64_t offset = 0;
+      for (std::size_t i = first; i < end; ++i) {
+        out.items[i] = {static_cast<std::uint32_t>(out.buffers.size() - 1), offset, sizes[i], out.buffers.back().address() + offset};
+        offset += padded(sizes[i]);
+      }
+      first = end;
+    }
+    return out;
+  });
+}
+
+/// How errors name a plan: its model, or the architecture of one that has no name.
+inline std::string model_name(const plan::table& of) { return std::string(of.model.empty() ? name(of.config->model_type) : of.model); }
+
+/// Device memory of a session by what it is for.
+struct memory_need {
+  std::uint64_t weights = 0, caches = 0, arena = 0, rest = 0;
+  std::uint64_t total() const { return weights + caches + arena + rest; }
+};
+
+inline memory_need needed_memory(const plan::table& of) {
+  memory_need out;
+  out.weights = of.weight_bytes();
+  out.caches = 2 * of.config->num_hidden_layers * of.cache_layer_bytes;
+  out.arena = std::max(of.decode.arena_bytes, of.prefill.arena_bytes);
+  out.rest = of.state_bytes() + 4ull * of.ring_size + (1u << 20);
+  return out;
+}
+
+/// Bytes that the device's own memory can still take.
+inline std::uint64_t available_memory(const gpu::device& on) {
+  std::uint64_t out = 0;
+  for (const auto& status : gpu::memory_status(on))
+    if (status.heap.device_local) out += status.available_bytes;
+  return out;
+}
+
+/// @error out_of_memory naming what is needed, what there is and the largest context that fits
+inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device) {
+  const memory_need need = needed_memory(of);
+  if (need.total() <= available) return;
+  const std::uint64_t fixed = need.total() - need.caches, position = of.context != 0 ? need.caches / of.context : 0;
+  const std::uint64_t fits = available > fixed && position != 0 ? std::min<std::uint64_t>((available - fixed) / position, of.context) : 0;
+  std::string what = "need " + gpu::bytes_text(need.total()) + " (weights " + gpu::bytes_text(need.weights) + ", KV cache " + gpu::bytes_text(need.caches) +
+                     " for a context of " + std::to_string(of.context) + "), have " + gpu::bytes_text(available);
+  what += fits != 0 ? "; the largest context that fits is " + std::to_string(fits) : "; no context fits";
+  throw out_of_memory(device, "load model " + model_name(of), what);
+}
+
+}  // namespace intaglio::runtime

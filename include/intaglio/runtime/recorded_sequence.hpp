@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// A plan's sequence as command buffers, recorded once. Each segment covers some layers: the cut points at which a submission may end.
+// Every segment starts with a barrier of its own, which stands for the plan's where its first dispatch has one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/recorder.hpp"
+#include "intaglio/runtime/kernel_set.hpp"
+#include "intaglio/runtime/pace.hpp"
+#include "intaglio/runtime/placement.hpp"
+
+namespace intaglio::runtime {
+
+/// Device addresses of everything that a plan's operands point into.
+struct address_table {
+  std::uint64_t arena = 0, state = 0, ring = 0;
+  std::vector<std::uint64_t> keys, values;          ///< by layer
+  std::vector<std::uint64_t> weights;               ///< by weight_index
+  std::vector<std::uint32_t> first_weight;          ///< by slot
+
+  std::uint64_t resolve(const plan::operand& what, const plan::table& of, std::uint32_t layer) const {
+    switch (what.where) {
+      case plan::region::none: return 0;
+      case plan::region::arena: return arena + what.offset;
+      case plan::region::weight: return weights[first_weight[what.slot] + (of.weights[what.slot].per_layer ? layer : 0)] + what.offset;
+      case plan::region::keys: return keys[layer] + what.offset;
+      case plan::region::values: return values[layer] + what.offset;
+      case plan::region::state: return state + what.offset;
+      case plan::region::ring: return ring + what.offset;
+    }
+    return 0;
+  }
+};
+
+/// Where a probing sequence copies the residual stream: f32 [layers + 1, max_tokens, hidden_size], the embedding's output first.
+/// And, behind it, the logits f32 [max_tokens, vocab_size].
+struct probe {
+  const gpu::buffer* arena = nullptr;
+  const gpu::buffer* to = nullptr;
+  std::uint64_t state_bytes = 0;   ///< of one hidden state; 0: only logits
+  std::uint64_t logits_at = 0;
+  std::uint64_t logits_bytes = 0;
+};
+
+/// One dispatch's time and what it was.
+struct dispatch_time {
+  const plan::dispatch* what = nullptr;
+  std::uint32_t layer = 0;
+  double nanoseconds = 0;
+};
+
+/// The segments of a sequence and how long they take.
+struct recorded_sequence {
+  const plan::sequence* plan = nullptr;
+  std::vector<gpu::recording> segments;
+  std::vector<VkCommandBuffer> handles;
+  std::vector<gpu::timestamps> clocks;        ///< one a segment where times are taken, else none
+  std::vector<dispatch_time> dispatches;      ///< in order of recording, where times are taken
+  runtime::pace speed;
+
+  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(segments.size()); }
+};
+
+/// Layers of one segment: fine for wide passes, which take long, coarser for single tokens.
+inline std::uint32_t layers_per_segment(const plan::sequence& of) { return of.max_tokens > 1 ? 1u : std::max(1u, of.layers / 10); }
+
+/// Records a sequence.
+/// @param copy null, or where a probing sequence leaves its states and logits
+/// @param measure takes the time of every dispatch
+/// @error out_of_memory, device_lost; device_error: no timestamps on this device
+inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of, const kernel_set& kernels,
+                                         const address_table& addresses, const probe* copy = nullptr, bool measure = false) {
+  return gpu::translated([&] {
+    recorded_sequence out;
+    out.plan = &of;
+    const std::uint32_t step = layers_per_segment(of);
+    const std::uint32_t count = std::max(1u, (of.layers + step - 1) / step);
+    for (std::uint32_t s = 0; s < count; ++s) {
+      const std::uint32_t first = s * step, end = std::min(of.layers, first + step);
+      std::size_t dispatches = (end - first) * of.period.size();
+      if (s == 0) dispatches += of.prologue.size();
+      if (s + 1 == count) dispatches += of.epilogue.size();
+      gpu::timestamps* clock = nullptr;
+      if (measure) clock = &out.clocks.emplace_back(on, static_cast<std::uint32_t>(dispatches + 1));
+      gpu::recorder to(on, std::string(of.name) + " of " + model_name(table) + ", layers " + std::to_string(first) + " to " + std::to_string(end), clock);
+      bool fresh = true;  // just behind a barrier
+      const auto run = [&](std::span<const plan::dispatch> part, std::uint32_t layer) {
+        for (const auto& call : part) {
+          if (call.barrier && !fresh) to.barrier();
+          fresh = false;
+          const kernels::interface& face = kernels::interface_of(call.kernel);
+          std::array<std::byte, kernels::max_push_constant_bytes> push;
+          for (std::size_t i = 0; i < face.push_count(); ++i) {
+            const std::uint64_t address = addresses.resolve(call.push[i], table, layer);
+            std::memcpy(push.data() + face.push_offset(i), &address, sizeof address);
+          }
+          to.dispatch(kernels.of(call), std::span(push).first(face.push_bytes()), call.groups);
+          if (measure) out.dispatches.push_back({&call, layer, 0});
+        }
+      };
+      const auto keep_state = [&](std::uint32_t index) {
+        if (copy == nullptr || copy->state_bytes == 0) return;
+        to.full_barrier().copy(*copy->arena, of.residual_offset, *copy->to, index * copy->state_bytes, copy->state_bytes).full_barrier();
+        fresh = true;
+      };
+      if (s == 0) {
+        run(of.prologue, 0);
+        keep_state(0);
+      }
+      for (std::uint32_t layer = first; layer < end; ++layer) {
+        run(of.period, layer);
+        keep_state(layer + 1);
+      }
+      if (s + 1 == count) {
+        run(of.epilogue, 0);
+        if (copy != nullptr && copy->logits_bytes != 0)
+          to.full_barrier().copy(*copy->arena, of.logits_offset, *copy->to, copy->logits_at, copy->logits_bytes).full_barrier();
+      }
+      out.segments.push_back(to.finish());
+      out.handles.push_back(out.segments.back().handle());
+    }
+    return out;
+  });
+}
+
+/// Fills the times of the last run of a measured sequence; the run must be done.
+inline void read_times(recorded_sequence& of) {
+  std::size_t at = 0;
+  for (std::size_t s = 0; s < of.segments.size(); ++s) {
+    const auto points = of.clocks[s].read(of.segments[s].points());
+    for (std::size_t i = 1; i < points.size(); ++i) of.dispatches[at++].nanoseconds = points[i] - points[i - 1];
+  }
+}
+
+}  // namespace intaglio::runtime

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// A generation that is running: feeds the prompt, draws tokens, gives text piece by piece. Read it in a range-for, or drive it from a
+// program's own loop with advance(), which never waits and keeps to a budget of device time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "intaglio/io/detokenizer.hpp"
+#include "intaglio/runtime/generation.hpp"
+#include "intaglio/runtime/session_body.hpp"
+#include "intaglio/runtime/stop_text.hpp"
+
+namespace intaglio {
+
+/// Holds its session until it is done or destroyed; whoever stops reading early just drops it. Movable. Used by one thread.
+class text_stream {
+ public:
+  /// Continues the session's history. Made by session::generate, reply and begin.
+  /// @error argument_error: an option out of range, or nothing to continue
+  text_stream(runtime::session_use use, const generate_options& options)
+      : use_(std::move(use)), sampling_(options.sampling()), stop_(options.stop), chunk_(use_->checked_chunk(options.chunk)),
+        tokens_per_submit_(options.tokens_per_submit), stop_at_end_(options.stop_at_end), start_(clock::now()) {
+    runtime::session_body& body = *use_;
+    runtime::validate(sampling_, body.vocab_size(), body.table->context);
+    if (options.max_tokens && *options.max_tokens == 0) throw argument_error("max_tokens", "at least 1", "0");
+    if (body.history.empty()) throw argument_error("prompt", "at least one token", "none");
+    const std::uint32_t room = body.table->context - body.size();
+    limit_ = options.max_tokens ? std::min(*options.max_tokens, room) : room;
+    first_ = body.size();
+    body.cached = std::min(body.cached, first_ - 1);  // the last token goes in with the first decode pass
+    result_.timings.cached_tokens = body.cached;
+    result_.timings.prompt_tokens = first_ - body.cached;
+    result_.ids.reserve(limit_);
+    result_.text.reserve(std::size_t{8} * std::min(limit_, 4096u));
+    piece_.reserve(256);
+    if (body.tokens) words_.emplace(*body.tokens);
+    if (limit_ == 0) finish(finish_reason::length);
+  }
+  text_stream(text_stream&&) noexcept = default;
+  text_stream& operator=(text_stream&&) = delete;
+  ~text_stream() { abandon(); }
+
+  /// True when there is no more to come but what piece() has now.
+  bool done() const noexcept { return result_.finish != finish_reason::none; }
+  /// What has come since the last advance() or next(); whole UTF-8 sequences.
+  std::string_view piece() const noexcept { return piece_; }
+  /// Everything so far.
+  const generation& result() const noexcept { return result_; }
+
+  /// For a program's own loop: takes what is finished and hands the device at most one submission of at most `budget_ms` (as far as
+  /// the plan's cut points allow). Never waits.
+  /// @return true while there is more to come
+  /// @error device_lost, out_of_memory, device_error: logits that are no numbers
+  bool advance(double budget_ms) {
+    if (!(budget_ms > 0)) throw argument_error("budget_ms", "a time above 0", runtime::number_text(static_cast<float>(budget_ms)));
+    piece_.clear();
+    if (done() || !use_) return false;
+    guarded([&] {
+      use_->run->poll();
+      collect();
+      if (!done()) submit(budget_ms, 1);
+    });
+    return !done();
+  }
+
+  /// Waits until there is text, or the end. @return false at the end, when piece() is empty
+  /// @error as of advance()
+  bool next() {
+    piece_.clear();
+    guarded([&] {
+      while (!done() && piece_.empty()) {
+        submit(use_->submit_budget_ms, runtime::executor::max_in_flight);
+        use_->run->wait();
+        collect();
+      }
+    });
+    return !piece_.empty();
+  }
+
+  /// Ends the generation after what has come so far; piece() then has what a stop string had held back.
+  void cancel() {
+    piece_.clear();
+    if (!done()) finish(finish_reason::stop);
+  }
+
+  /// Reads the stream once, each step as of next().
+  class iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = std::string_view;
+    using difference_type = std::ptrdiff_t;
+    iterator() = default;
+    explicit iterator(text_stream& of) : of_(&of) {}
+    std::string_view operator*() const { return of_->piece(); }
+    iterator& operator++() {
+      of_->next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.of_ == nullptr || it.of_->piece().empty(); }
+
+   private:
+    text_stream* of_ = nullptr;
+  };
+  iterator begin() {
+    next();
+    return iterator(*this);
+  }
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  template <class Body>
+  void guarded(Body&& body) {
+    if (done() || !use_) return;
+    try {
+      use_->recovering(std::forward<Body>(body));
+    } catch (...) {
+      use_.release();
+      result_.finish = finish_reason::stop;
+      throw;
+    }
+  }
+
+  /// Keeps at most `flying` submissions on the device.
+  void submit(double budget_ms, std::size_t flying) {
+    runtime::session_body& body = *use_;
+    while (body.run->in_flight() < flying) {
+      if (!body.run->pending()) {
+        if (decoding_) return;
+        if (body.cached + 1 < first_) {
+          const std::uint32_t count = std::min(chunk_, first_ - 1 - body.cached);
+          chunk_start_ = body.cached;
+          body.begin(runtime::pass_kind::prefill, count);
+          body.cached += count;
+        } else {
+          body.begin(runtime::pass_kind::decode, 1, sampling_, limit_);
+          decoding_ = true;
+        }
+      }
+      body.run->submit(budget_ms, passes_per_submit());
+    }
+  }
+
+  /// Few enough that text flows and the ring cannot run over, many enough that the device is not kept waiting.
+  std::uint32_t passes_per_submit() const {
+    const runtime::executor& run = *use_->run;
+    const std::uint32_t most = std::max(1u, use_->table->ring_size / 4);
+    if (tokens_per_submit_ != 0) return std::min(tokens_per_submit_, most);
+    const double pass_ms = run.speed(runtime::pass_kind::decode).segment_ms() * run.segments(runtime::pass_kind::decode);
+    constexpr double flow_ms = 25;
+    return pass_ms <= 0 ? 1 : std::clamp(static_cast<std::uint32_t>(std::min(flow_ms / pass_ms, 1e6)), 1u, most);
+  }
+
+  void collect() {
+    if (!decoding_) return;
+    runtime::session_body& body = *use_;
+    while (!done() && taken_ < body.run->completed()) take_token(body.run->drawn(taken_++));
+  }
+
+  void take_token(std::uint32_t drawn) {
+    runtime::session_body& body = *use_;
+    if (drawn >= body.vocab_size())
+      throw device_error(body.device.label(), "draw a token", "the logits at position " + std::to_string(body.size() - 1) + " are no numbers");
+    const auto id = static_cast<std::int32_t>(drawn);
+    const auto now = clock::now();
+    if (result_.ids.empty()) {
+      result_.timings.prompt_ms = milliseconds(now - start_);
+      first_token_ = now;
+    }
+    body.history.push_back(id);
+    result_.ids.push_back(id);
+    result_.timings.generated_tokens += 1;
+    result_.timings.decode_ms = milliseconds(now - first_token_);
+    if (stop_at_end_ && words_ && body.tokens->is_end_of_generation(id)) {
+      finish(finish_reason::stop);
+      return;
+    }
+    const std::size_t before = piece_.size();
+    if (words_) stop_.add(words_->feed(id), piece_);
+    result_.text.append(piece_, before, std::string::npos);
+    if (stop_.stopped()) finish(finish_reason::stop);
+    else if (result_.ids.size() == limit_) finish(finish_reason::length);
+  }
+
+  void finish(finish_reason reason) {
+    if (!stop_.stopped()) {
+      const std::size_t before = piece_.size();
+      if (words_) stop_.add(words_->flush(), piece_);
+      if (stop_.stopped()) reason = finish_reason::stop;
+      else stop_.finish(piece_);
+      result_.text.append(piece_, before, std::string::npos);
+    }
+    result_.finish = reason;
+    abandon();
+  }
+
+  /// Leaves the session as if the generation had ended with what was taken; passes that ran ahead are forgotten.
+  void abandon() noexcept {
+    if (!use_) return;
+    runtime::session_body& body = *use_;
+    if (!decoding_ && body.run->pending()) body.cached = chunk_start_;
+    body.run->drop();
+    if (decoding_) body.cached = std::min(first_ - 1 + body.run->completed(), body.size());
+    use_.release();
+  }
+
+  static double milliseconds(clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+  runtime::session_use use_;
+  std::optional<io::detokenizer> words_;
+  sampling_options sampling_;
+  runtime::stop_text stop_;
+  std::uint32_t chunk_ = 0, tokens_per_submit_ = 0;
+  std::uint32_t limit_ = 0, first_ = 0, taken_ = 0, chunk_start_ = 0;
+  bool stop_at_end_ = true, decoding_ = false;
+  clock::time_point start_, first_token_{};
+  std::string piece_;
+  generation result_;
+};
+
+}  // namespace intaglio

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// The bytes of a plan's weights, made from a checkpoint piece by piece: any byte range of any weight, on any thread, in a few megabytes
+// of memory. Layouts: kernels/catalogue.hpp and kernels/ternary_layout.hpp.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/core/float16.hpp"
+#include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/kernels/ternary_layout.hpp"
+#include "intaglio/plan/table.hpp"
+#include "intaglio/runtime/parallel.hpp"
+
+namespace intaglio::runtime {
+
+/// Reads a checkpoint as a plan wants its weights. The checkpoint must outlive it. Its const functions may be called from several threads.
+class weight_image {
+ public:
+  /// @error file_error: the checkpoint lacks a tensor of the plan, or has it in another shape
+  weight_image(const io::checkpoint& from, const plan::table& of) : from_(&from), table_(&of) {
+    for (const plan::weight& each : of.weights)
+      for (std::uint32_t layer = 0; layer < (each.per_layer ? of.config->num_hidden_layers : 1); ++layer)
+        for (std::uint8_t s = 0; s < each.source_count; ++s) find(each, s, layer);
+  }
+
+  /// Bytes of float masters that measure() reads to find their scales.
+  std::uint64_t measured_bytes() const {
+    std::uint64_t out = 0;
+    for (const auto& [name, source] : sources_)
+      if (source.ternary && is_float(source.tensor->stored.type)) out += source.tensor->stored.bytes;
+    return out;
+  }
+  /// Opens every ternary matrix, which finds its scale; must precede fill(). `done(bytes)` is called from worker threads.
+  /// @error file_error for a bad scale
+  template <class Done>
+  void measure(unsigned threads, Done&& done) {
+    std::vector<source*> wanted;
+    for (auto& [name, each] : sources_)
+      if (each.ternary) wanted.push_back(&each);
+    parallel(threads, wanted.size(), [&](std::size_t i) {
+      wanted[i]->codes.emplace(from_->ternary(*wanted[i]->tensor));
+      done(is_float(wanted[i]->tensor->stored.type) ? wanted[i]->tensor->stored.bytes : std::uint64_t{0});
+    });
+  }
+
+  /// Bytes [begin, begin + out.size()) of a weight of the plan, as they lie in device memory.
+  /// @error file_error: a value that is not finite or does not fit its type, a ternary code 3, a file that was cut
+  void fill(std::uint32_t slot, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
+    const plan::weight& w = table_->weights[slot];
+    switch (w.layout) {
+      case plan::weight_layout::vector_f32: fill_rows(w, layer, begin, out, 4); break;
+      case plan::weight_layout::matrix: fill_rows(w, layer, begin, out, w.element == kernels::element::f32 ? 4 : 2); break;
+      case plan::weight_layout::ternary_tiles: fill_tiles(w, layer, begin, out); break;
+      case plan::weight_layout::ternary_scales: fill_scales(w, layer, begin, out); break;
+    }
+  }
+
+  /// A step at which ranges of a weight are cheap to begin: whole rows, whole groups of rows.
+  static std::uint64_t unit_bytes(const plan::weight& w) {
+    if (w.layout == plan::weight_layout::ternary_tiles) return std::uint64_t{w.order == plan::row_order::rope_pairs ? w.head_dim : 4u} * w.columns / 4;
+    if (w.layout == plan::weight_layout::matrix) return std::uint64_t{w.columns} * (w.element == kernels::element::f32 ? 4 : 2);
+    return std::max<std::uint64_t>(w.bytes, 1);
+  }
+
+ private:
+  struct source {
+    const io::checkpoint_tensor* tensor = nullptr;
+    bool ternary = false;
+    std::optional<io::ternary_tensor> codes;
+  };
+
+  static bool is_float(dtype type) { return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16; }
+  static bool is_ternary(const plan::weight& w) {
+    return w.layout == plan::weight_layout::ternary_tiles || w.layout == plan::weight_layout::ternary_scales;
+  }
+  static std::string name_of(const plan::weight& w, std::uint8_t index, std::uint32_t layer) {
+    return (w.per_layer ? "blk." + std::to_string(layer) + "." : std::string{}) + std::string(w.sources[index].view());
+  }
+
+  void find(const plan::weight& w, std::uint8_t index, std::uint32_t layer) {
+    const std::string name = name_of(w, index, layer);
+    const io::checkpoint_tensor* const tensor = from_->find(name);
+    const std::string shape = "[" + std::to_string(w.source_rows[index]) + ", " + std::to_string(w.columns) + "]";
+    if (tensor == nullptr) throw file_error(from_->path(), std::nullopt, "tensor '" + name + "'", shape, "none");
+    const io::stored_tensor& stored = tensor->stored;
+    if (stored.rows != w.source_rows[index] || stored.columns != w.columns)
+      throw file_error(from_->path(), stored.offset, "tensor '" + name + "'", shape,
+                       "[" + std::to_string(stored.rows) + ", " + std::to_string(stored.columns) + "]");
+    source& entry = sources_[name];
+    entry.tensor = tensor;
+    entry.ternary = entry.ternary || is_ternary(w);
+  }
+  const source& at(const plan::weight& w, std::uint8_t index, std::uint32_t layer) const { return sources_.find(name_of(w, index, layer))->second; }
+
+  void fill_rows(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out, std::uint64_t element_bytes) const {
+    const io::checkpoint_tensor& tensor = *at(w, 0, layer).tensor;
+    const io::stored_tensor& stored = tensor.stored;
+    const bool same = element_bytes == 2 && tensor.addend == 0.f &&
+                      ((w.element == kernels::element::f16 && stored.type == dtype::f16) || (w.element == kernels::element::bf16 && stored.type == dtype::bf16));
+    if (same) {
+      stored.file->read(stored.offset + begin, out);
+      expect_finite(tensor, w.element, begin, out);
+      return;
+    }
+    const std::uint64_t row = stored.columns * element_bytes, first = begin / row, end = (begin + out.size() + row - 1) / row;
+    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / stored.columns);
+    std::vector<float> values;
+    std::vector<std::byte> converted;
+    for (std::uint64_t r = first; r < end; r += step) {
+      const std::uint64_t count = std::min(step, end - r);
+      values.resize(static_cast<std::size_t>(count * stored.columns));
+      from_->read_f32(tensor, r, count, values);
+      converted.resize(static_cast<std::size_t>(count * row));
+      convert(tensor, w, r, values, converted);
+      copy_overlap(r * row, converted, begin, out);
+    }
+  }
+
+  void convert(const io::checkpoint_tensor& tensor, const plan::weight& w, std::uint64_t first_row, std::span<const float> values, std::span<std::byte> out) const {
+    if (out.size() == values.size_bytes()) {
+      std::memcpy(out.data(), values.data(), out.size());
+      return;
+    }
+    const bool f16 = w.element == kernels::element::f16;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint16_t bits = f16 ? f16_from_f32(values[i]) : bf16_from_f32(values[i]);
+      if (!finite(bits, w.element))
+        throw file_error(tensor.stored.file->path(), tensor.stored.offset, "tensor '" + printable(tensor.stored_name, 70) + "': row " + std::to_string(first_row + i / w.columns),
+                         f16 ? "values up to 65504, to be held as f16" : "values that bf16 holds", io::number_text(values[i]));
+      std::memcpy(out.data() + 2 * i, &bits, 2);
+    }
+  }
+
+  static bool finite(std::uint16_t bits, kernels::element element) {
+    const unsigned exponent = element == kernels::element::f16 ? 0x7C00u : 0x7F80u;
+    return (bits & exponent) != exponent;
+  }
+  static void expect_finite(const io::checkpoint_tensor& tensor, kernels::element element, std::uint64_t begin, std::span<const std::byte> bytes) {
+    for (std::size_t i = begin % 2; i + 1 < bytes.size(); i += 2) {
+      std::uint16_t bits;
+      std::memcpy(&bits, bytes.data() + i, 2);
+      if (!finite(bits, element))
+        throw file_error(tensor.stored.file->path(), tensor.stored.offset + begin + i, "tensor '" + printable(tensor.stored_name, 70) + "': value", "a finite number",
+                         "NaN or infinity");
+    }
+  }
+
+  void fill_scales(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
+    std::array<float, 3> scales{};
+    for (std::uint8_t s = 0; s < w.source_count; ++s) scales[s] = at(w, s, layer).codes->scale();
+    copy_overlap(0, std::as_bytes(std::span(scales).first(w.source_count)), begin, out);
+  }
+
+  /// Rows are taken in windows, in each of which the same rows of every source lie: some groups, or one head.
+  void fill_tiles(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
+    const kernels::row_order order = order_of(w);
+    const std::uint64_t group_bytes = w.columns;  // 4 rows of 2-bit codes
+    const bool heads = w.order == plan::row_order::rope_pairs;
+    const std::uint64_t window = heads ? w.head_dim / 4 : std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / group_bytes);
+    const std::uint64_t first = begin / group_bytes, end = (begin + out.size() + group_bytes - 1) / group_bytes;
+    std::array<std::vector<std::int8_t>, 3> codes;
+    std::vector<std::uint32_t> words;
+    for (std::uint64_t group = first; group < end;) {
+      const std::uint64_t stop = std::min(end, (group / window + 1) * window);
+      std::array<std::uint64_t, 3> first_row{};
+      std::array<std::span<const std::int8_t>, 3> spans{};
+      const auto read = [&](std::uint8_t source, std::uint64_t row, std::uint64_t count) {
+        codes[source].resize(static_cast<std::size_t>(count * w.columns));
+        at(w, source, layer).codes->rows(row, count, codes[source]);
+        first_row[source] = row;
+        spans[source] = codes[source];
+      };
+      if (heads) {
+        const kernels::source_row from = order(static_cast<std::uint32_t>(group / window * window * 4));
+        read(static_cast<std::uint8_t>(from.tensor), from.row, w.head_dim);
+      } else {
+        const std::uint64_t each = w.order == plan::row_order::gate_up ? 2 : 4;
+        for (std::uint8_t s = 0; s < w.source_count; ++s) read(s, group * each, (stop - group) * each);
+      }
+      words.resize(static_cast<std::size_t>((stop - group) * group_bytes / 4));
+      kernels::repack_ternary(order, std::span(spans).first(w.source_count), w.columns, group, words, first_row);
+      copy_overlap(group * group_bytes, std::as_bytes(std::span(words)), begin, out);
+      group = stop;
+    }
+  }
+
+  static kernels::row_order order_of(const plan::weight& w) {
+    if (w.order == plan::row_order::rope_pairs) return kernels::row_order::rope_pairs(w.head_dim, w.source_rows[0], w.source_rows[1]);
+    if (w.order == plan::row_order::gate_up) return kernels::row_order::gate_up(w.source_rows[0]);
+    return kernels::row_order::plain(w.source_rows[0]);
+  }
+
+  /// Copies what [from_at, from_at + from.size()) and [to_at, to_at + to.size()) have in common.
+  static void copy_overlap(std::uint64_t from_at, std::span<const std::byte> from, std::uint64_t to_at, std::span<std::byte> to) {
+    const std::uint64_t begin = std::max(from_at, to_at), end = std::min(from_at + from.size(), to_at + to.size());
+    if (begin < end) std::memcpy(to.data() + (begin - to_at), from.data() + (begin - from_at), static_cast<std::size_t>(end - begin));
+  }
+
+  const io::checkpoint* from_;
+  const plan::table* table_;
+  std::map<std::string, source, std::less<>> sources_;
+};
+
+}  // namespace intaglio::runtime

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// From a checkpoint to device memory: repacked on several threads while earlier pieces are being copied, in bounded host memory
+// whatever the model's size (two staging buffers of 16 MiB and a few megabytes a thread).
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/transfer.hpp"
+#include "intaglio/runtime/weight_image.hpp"
+#include "intaglio/runtime/weight_memory.hpp"
+
+namespace intaglio::runtime {
+
+/// How far a load has come.
+struct load_progress {
+  std::uint64_t bytes_done = 0, bytes_total = 0;
+  std::uint32_t tensors_done = 0, tensors_total = 0;
+  double seconds_left = 0;  ///< at the speed so far
+};
+/// Called from the loading thread, about once a piece; what it throws ends the load and reaches the caller.
+using load_callback = std::function<void(const load_progress&)>;
+
+struct load_options {
+  load_callback progress{};
+  unsigned threads = 0;             ///< that repack; 0: two to eight, as the machine has
+  std::uint64_t largest_piece = 0;  ///< of device memory in one allocation; 0: the device's limit
+  bool staged = false;              ///< copy through staging buffers also where the host sees device memory
+};
+
+/// @error mismatch_error with the list of differences and the command that engraves the right program
+inline void require_match(const io::checkpoint& from, const plan::table& of) {
+  auto differences = from.differences(*of.config);
+  if (!differences.empty()) throw mismatch_error(from.path(), std::move(differences), "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
+}
+
+/// Allocates and fills the weights of a plan.
+/// @error mismatch_error; file_error: a bad value, a file that was cut or changed meanwhile; out_of_memory, device_lost; what
+///        `options.progress` throws. Nothing stays allocated then.
+inline weight_memory load_weights(const gpu::device& on, const plan::table& of, const io::checkpoint& from, const load_options& options = {}) {
+  return gpu::translated([&] {
+    require_match(from, of);
+    require_memory(of, available_memory(on), on.label());
+    weight_image image(from, of);
+    weight_memory out = allocate_weights(on, of, options.largest_piece);
+    const unsigned threads = options.threads != 0 ? options.threads : std::clamp(std::thread::hardware_concurrency(), 2u, 8u);
+
+    struct owner {
+      std::uint32_t slot, layer;
+      std::uint32_t tensors;
+    };
+    std::vector<owner> owners;
+    load_progress progress;
+    for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
+      const plan::weight& w = of.weights[slot];
+      const std::uint32_t tensors = w.layout == plan::weight_layout::ternary_scales ? 0 : w.source_count;
+      for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
+        owners.push_back({slot, layer, tensors});
+        progress.bytes_total += w.bytes;
+        progress.tensors_total += tensors;
+      }
+    }
+    progress.bytes_total += image.measured_bytes();
+    const auto start = std::chrono::steady_clock::now();
+    const auto report = [&] {
+      if (!options.progress) return;
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const auto left = static_cast<double>(progress.bytes_total - progress.bytes_done);
+      progress.seconds_left = progress.bytes_done != 0 ? seconds * left / static_cast<double>(progress.bytes_done) : 0;
+      options.progress(progress);
+    };
+
+    report();
+    std::atomic<std::uint64_t> measured{0};
+    image.measure(threads, [&](std::uint64_t bytes) { measured += bytes; });
+    progress.bytes_done = measured;
+    if (measured != 0) report();
+
+    gpu::transfer uploads(on, std::uint64_t{16} << 20, !options.staged);
+    struct task {
+      const owner* of;
+      std::uint64_t begin;
+      std::span<std::byte> into;
+    };
+    std::vector<task> tasks;
+    std::size_t item = 0;
+    for (std::uint32_t b = 0; b < out.placed.buffers.size(); ++b) {
+      const gpu::buffer& buffer = out.placed.buffers[b];
+      std::size_t first = item;  // the first item of this buffer that may reach into the next piece
+      std::size_t end = item;
+      while (end < out.placed.items.size() && out.placed.items[end].buffer == b) ++end;
+      uploads.upload(buffer, 0, buffer.size_bytes(), [&](std::span<std::byte> piece, std::uint64_t at) {
+        tasks.clear();
+        std::uint64_t covered = at;
+        std::uint64_t bytes = 0;
+        std::uint32_t finished = 0;
+        const auto pad = [&](std::uint64_t until) {
+          if (until > covered) std::memset(piece.data() + (covered - at), 0, static_cast<std::size_t>(until - covered));
+        };
+        for (std::size_t i = first; i < end && out.placed.items[i].offset < at + piece.size(); ++i) {
+          const auto& its = out.placed.items[i];
+          const std::uint64_t begin = std::max(its.offset, at), stop = std::min(its.offset + its.bytes, at + piece.size());
+          if (its.offset + its.bytes <= at + piece.size()) first = i + 1;
+          if (begin >= stop) continue;
+          pad(begin);
+          covered = stop;
+          bytes += stop - begin;
+          if (stop == its.offset + its.bytes) finished += owners[i].tensors;
+          const std::uint64_t unit = weight_image::unit_bytes(of.weights[owners[i].slot]);
+          const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / unit) * unit;
+          for (std::uint64_t from_byte = begin - its.offset; from_byte < stop - its.offset;) {
+            const std::uint64_t to_byte = std::min((from_byte / step + 1) * step, stop - its.offset);
+            tasks.push_back({&owners[i], from_byte, piece.subspan(static_cast<std::size_t>(its.offset + from_byte - at), static_cast<std::size_t>(to_byte - from_byte))});
+            from_byte = to_byte;
+          }
+        }
+        pad(at + piece.size());
+        parallel(threads, tasks.size(), [&](std::size_t i) { image.fill(tasks[i].of->slot, tasks[i].of->layer, tasks[i].begin, tasks[i].into); });
+        progress.bytes_done += bytes;
+        progress.tensors_done += finished;
+        report();
+      });
+      item = end;
+    }
+    from.expect_unchanged();
+    uploads.finish();
+    return out;
+  });
+}
+
+}  // namespace intaglio::runtime

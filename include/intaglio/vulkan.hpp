@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+// Everything that runs models on Vulkan devices. Models themselves are in intaglio/models/.
+#pragma once
+
+#include "intaglio/runtime/session.hpp"

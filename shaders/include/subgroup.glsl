@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// Virtual lanes: reductions in the fixed order of docs/kernels.md whatever the subgroup size (4 to 64). Steps that halve something are
+// written out: drivers unroll loops that count by addition only.
+#ifndef INTAGLIO_SUBGROUP
+#define INTAGLIO_SUBGROUP
+
+// Loops for the driver to unroll, when it knows the specialization constants: the SPIR-V optimizer would make a copy for every subgroup
+// size. It leaves loops with this hint alone, and tools/embed_shaders turns the hint around in what it embeds.
+#define LATER_UNROLLED [[dont_unroll]]
+
+uint subgroup_size, lane;
+uint virtual_lane;   // of 64 lanes the upper 32 repeat the lower ones
+uint virtual_count;  // virtual lanes an invocation stands for: virtual_lane + j * subgroup_size
+uint virtual_width;  // lanes that virtual lanes live in
+uint lane_quarter;   // a quarter of them
+
+// First of all in main: read once, so that compilers see the same value everywhere.
+void find_place() {
+  subgroup_size = subgroup_width != 0u ? subgroup_width : gl_SubgroupSize;
+  lane = gl_SubgroupInvocationID;
+  virtual_lane = lane & 31u;
+  virtual_width = min(subgroup_size, 32u);
+  virtual_count = 32u / virtual_width;
+  lane_quarter = virtual_width >> 2;
+}
+
+// Waits for the other subgroups of the workgroup. Where there is one, only the order of its memory accesses is left:
+// llvmpipe suspends every invocation even for a barrier of the subgroup.
+#define workgroup_barrier() \
+  if (workgroup_size > subgroup_size) { memoryBarrierBuffer(); barrier(); } \
+  else subgroupMemoryBarrier();
+
+// Folds the virtual lanes of an invocation into one.
+float fold_virtual(float partial[8]) {
+  precise float s[8] = partial;
+  if (virtual_count > 4u) LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) s[j] = s[j] + s[j + 4u];
+  if (virtual_count > 2u) LATER_UNROLLED for (uint j = 0u; j < 2u; ++j) s[j] = s[j] + s[j + 2u];
+  if (virtual_count > 1u) s[0] = s[0] + s[1];
+  return s[0];
+}
+
+// Sum over the 32 virtual lanes, in every lane.
+float virtual_sum(float partial[8]) {
+  precise float sum = fold_virtual(partial);
+  if (subgroup_size > 16u) sum = sum + subgroupShuffleXor(sum, 16u);
+  if (subgroup_size > 8u) sum = sum + subgroupShuffleXor(sum, 8u);
+  if (subgroup_size > 4u) sum = sum + subgroupShuffleXor(sum, 4u);
+  sum = sum + subgroupShuffleXor(sum, 2u);
+  sum = sum + subgroupShuffleXor(sum, 1u);
+  return sum;
+}
+
+// The same for four sums at once.
+vec4 fold_virtual(vec4 partial[8]) {
+  precise vec4 s[8] = partial;
+  if (virtual_count > 4u) LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) s[j] = s[j] + s[j + 4u];
+  if (virtual_count > 2u) LATER_UNROLLED for (uint j = 0u; j < 2u; ++j) s[j] = s[j] + s[j + 2u];
+  if (virtual_count > 1u) s[0] = s[0] + s[1];
+  return s[0];
+}
+
+// Four sums over the virtual lanes after fold_virtual. A quarter of the lanes, `lane_quarter` wide, ends with each.
+float virtual_sum4(vec4 v) {
+  uint q = lane_quarter, h = 2u * q;
+  bool upper = (lane & h) != 0u;
+  precise vec2 pair = (upper ? v.zw : v.xy) + subgroupShuffleXor(upper ? v.xy : v.zw, h);
+  upper = (lane & q) != 0u;
+  precise float sum = (upper ? pair.y : pair.x) + subgroupShuffleXor(upper ? pair.x : pair.y, q);
+  if (q > 4u) sum = sum + subgroupShuffleXor(sum, 4u);
+  if (q > 2u) sum = sum + subgroupShuffleXor(sum, 2u);
+  if (q > 1u) sum = sum + subgroupShuffleXor(sum, 1u);
+  return sum;
+}
+
+float subgroup_max(float value) {
+  if (subgroup_size > 32u) value = max(value, subgroupShuffleXor(value, 32u));
+  if (subgroup_size > 16u) value = max(value, subgroupShuffleXor(value, 16u));
+  if (subgroup_size > 8u) value = max(value, subgroupShuffleXor(value, 8u));
+  if (subgroup_size > 4u) value = max(value, subgroupShuffleXor(value, 4u));
+  value = max(value, subgroupShuffleXor(value, 2u));
+  return max(value, subgroupShuffleXor(value, 1u));
+}
+
+int subgroup_sum(int value) {
+  if (subgroup_size > 32u) value += subgroupShuffleXor(value, 32u);
+  if (subgroup_size > 16u) value += subgroupShuffleXor(value, 16u);
+  if (subgroup_size > 8u) value += subgroupShuffleXor(value, 8u);
+  if (subgroup_size > 4u) value += subgroupShuffleXor(value, 4u);
+  value += subgroupShuffleXor(value, 2u);
+  return value + subgroupShuffleXor(value, 1u);
+}
+
+// Sums of four numbers over all lanes, in every lane: halves of the work are handed over instead of repeated.
+ivec4 subgroup_sum4(ivec4 v) {
+  uint h = subgroup_size >> 1, q = subgroup_size >> 2;
+  bool upper = (lane & h) != 0u;
+  ivec2 pair = (upper ? v.zw : v.xy) + subgroupShuffleXor(upper ? v.xy : v.zw, h);
+  upper = (lane & q) != 0u;
+  int sum = (upper ? pair.y : pair.x) + subgroupShuffleXor(upper ? pair.x : pair.y, q);
+  if (q > 8u) sum += subgroupShuffleXor(sum, 8u);
+  if (q > 4u) sum += subgroupShuffleXor(sum, 4u);
+  if (q > 2u) sum += subgroupShuffleXor(sum, 2u);
+  if (q > 1u) sum += subgroupShuffleXor(sum, 1u);
+  return ivec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, q), subgroupShuffle(sum, h), subgroupShuffle(sum, h + q));
+}
+
+#endif

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/core/error.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace intaglio;
+
+TEST_CASE("a file's error names path, offset, expected and found", "[core][error]") {
+  const file_error e("model.gguf", 0x24e0, "tensor 'blk.0.attn_q.weight'", "2 dims", "5");
+  CHECK(std::string(e.what()) == "model.gguf: offset 0x24e0: tensor 'blk.0.attn_q.weight': expected 2 dims, found 5");
+  CHECK(e.path() == "model.gguf");
+  CHECK(e.offset() == 0x24e0u);
+  CHECK(e.expected() == "2 dims");
+  CHECK(e.found() == "5");
+  CHECK(std::string(file_error("m", std::nullopt, "no such file").what()) == "m: no such file");
+}
+
+TEST_CASE("a mismatch lists every difference and the remedy", "[core][error]") {
+  const mismatch_error e("m.gguf", {"num_hidden_layers: engraved 30, file 24", "vocab_size: engraved 1, file 2"}, "intaglio engrave m.gguf -o DIR");
+  CHECK(std::string(e.what()) == "m.gguf: the file does not match the engraved model\n  num_hidden_layers: engraved 30, file 24\n"
+                                 "  vocab_size: engraved 1, file 2\n  engrave it with: intaglio engrave m.gguf -o DIR");
+  CHECK(e.differences().size() == 2);
+}
+
+TEST_CASE("what a file holds is printed safely", "[core][error]") {
+  CHECK(printable("plain caf\xC3\xA9") == "plain caf\xC3\xA9");
+  CHECK(printable(std::string_view("a\0b\n\x7F", 5)) == "a\\x00b\\x0a\\x7f");
+  CHECK(printable("\xFF\xC3(") == "\\xff\\xc3(");
+  CHECK(printable("\xED\xA0\x80") == "\\xed\\xa0\\x80");  // a surrogate
+  CHECK(printable("\xC2\x9B[31m") == "\\xc2\\x9b[31m");    // a C1 control character
+  CHECK(printable(std::string(1000, 'x'), 40).size() <= 43);
+  CHECK(hexadecimal(0) == "0x0");
+  CHECK(hexadecimal(~0ull) == "0xffffffffffffffff");
+}
+
+TEST_CASE("one root catches all", "[core][error]") {
+  CHECK_THROWS_AS(throw device_lost("card", "submit", "gone", -4), device_error);
+  CHECK_THROWS_AS(throw out_of_memory("card", "allocate", "full", -2), error);
+  CHECK_THROWS_AS(throw argument_error("top_p", "0 to 1", "2"), error);
+  CHECK(device_error("card", "submit", "gone", -4).result() == -4);
+}

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes small well-formed inputs for the fuzzers of file formats: FOLDER/gguf and FOLDER/safetensors. Standard library only."""
+import json
+import pathlib
+import struct
+import sys
+
+# name: (ggml id, elements and bytes of a block)
+TYPES = {"f32": (0, 1, 4), "f16": (1, 1, 2), "q4_0": (2, 32, 18), "q4_1": (3, 32, 20), "q8_0": (8, 32, 34), "q4_k": (12, 256, 144),
+         "q6_k": (14, 256, 210), "bf16": (30, 1, 2), "tq1_0": (34, 256, 54), "tq2_0": (35, 256, 66), "i2_s": (36, 128, 32)}
+
+
+def text(value):
+    raw = value.encode()
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def key(name, value):
+    if isinstance(value, bool):
+        return text(name) + struct.pack("<IB", 7, value)
+    if isinstance(value, int):
+        return text(name) + struct.pack("<II", 4, value)
+    if isinstance(value, float):
+        return text(name) + struct.pack("<If", 6, value)
+    if isinstance(value, str):
+        return text(name) + struct.pack("<I", 8) + text(value)
+    kind = 8 if isinstance(value[0], str) else 6 if isinstance(value[0], float) else 5
+    body = b"".join(text(v) if kind == 8 else struct.pack("<f" if kind == 6 else "<i", v) for v in value)
+    return text(name) + struct.pack("<IIQ", 9, kind, len(value)) + body
+
+
+def data(kind, columns, rows):
+    """Bytes that mean sound values in every type: small block scales, ternary codes of 0."""
+    _, elements, size = TYPES[kind]
+    half = struct.pack("<e", 0.5)
+    blocks = columns // elements * rows
+    if kind == "f32":
+        return struct.pack("<f", 0.5) * blocks
+    if kind == "bf16":
+        return b"\x00\x3f" * blocks
+    if kind == "f16":
+        return half * blocks
+    if kind == "i2_s":
+        return b"\x55" * (blocks * size) + struct.pack("<f", 0.5) + bytes(28)
+    if kind == "tq1_0":
+        return (b"\x7f" * 52 + half) * blocks
+    if kind == "tq2_0":
+        return (b"\x55" * 64 + half) * blocks
+    if kind == "q6_k":
+        return (bytes(208) + half) * blocks
+    return (half + bytes(size - 2)) * blocks
+
+
+def gguf(architecture, matrix, embedding, hidden, tokens, version=3):
+    ternary = architecture.startswith("bitnet")
+    kv, vocabulary = hidden // 2, [chr(97 + i) for i in range(tokens)]
+    keys = {"general.architecture": architecture}
+    for name, value in {"vocab_size": tokens, "context_length": 32, "embedding_length": hidden, "block_count": 1, "feed_forward_length": hidden,
+                        "rope.dimension_count": hidden // 2, "attention.head_count": 2, "attention.head_count_kv": 1,
+                        "attention.layer_norm_rms_epsilon": 1e-5, "rope.freq_base": 10000.0}.items():
+        keys[architecture + "." + name] = value
+    keys.update({"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "llama-bpe", "tokenizer.ggml.tokens": vocabulary,
+                 "tokenizer.ggml.scores": [0.0] * tokens, "tokenizer.ggml.token_type": [1] * tokens, "tokenizer.ggml.merges": ["a b"],
+                 "tokenizer.ggml.bos_token_id": 0, "tokenizer.ggml.add_bos_token": True})
+    tensors = [("token_embd.weight", embedding, (hidden, tokens)), ("output_norm.weight", "f32", (hidden,))]
+    tensors += [("blk.0." + n + ".weight", "f32", (hidden,)) for n in ["attn_norm", "ffn_norm"] + (["attn_sub_norm", "ffn_sub_norm"] if ternary else [])]
+    tensors += [("blk.0." + n + ".weight", matrix, (hidden, kv if n in ("attn_k", "attn_v") else hidden))
+                for n in ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"]]
+    infos, body = b"", b""
+    for name, kind, shape in tensors:
+        infos += text(name) + struct.pack("<I", len(shape)) + struct.pack("<%dQ" % len(shape), *shape) + struct.pack("<IQ", TYPES[kind][0], len(body))
+        body += data(kind, shape[0], shape[1] if len(shape) == 2 else 1)
+        body += bytes(-len(body) % 32)
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(keys)) + b"".join(key(k, v) for k, v in keys.items()) + infos
+    return head + bytes(-len(head) % 32) + body
+
+
+def safetensors(tensors, metadata=None):
+    sizes = {"F32": 4, "F16": 2, "BF16": 2, "U8": 1, "I64": 8, "BOOL": 1}
+    header, at = ({"__metadata__": metadata} if metadata else {}), 0
+    for name, (kind, shape) in tensors.items():
+        size = sizes[kind]
+        for n in shape:
+            size *= n
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    raw = json.dumps(header).encode()
+    raw += b" " * (-len(raw) % 8)
+    return struct.pack("<Q", len(raw)) + raw + bytes(at)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    for name in ("gguf", "safetensors"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name, arguments in {"i2_s": ("bitnet-b1.58", "i2_s", "f16", 128, 4), "f16": ("bitnet", "f16", "f32", 16, 4), "bf16": ("bitnet-25", "bf16", "bf16", 16, 4),
+                            "tq1_0": ("bitnet", "tq1_0", "q6_k", 256, 2), "tq2_0": ("bitnet-b1.58", "tq2_0", "f16", 256, 2),
+                            "llama-q8_0": ("llama", "q8_0", "q8_0", 32, 8), "llama-q4_0": ("llama", "q4_0", "q4_1", 32, 8),
+                            "llama-q4_k": ("llama", "q4_k", "q6_k", 256, 2), "llama-v2": ("llama", "f32", "f32", 8, 4, 2)}.items():
+        (folder / "gguf" / (name + ".gguf")).write_bytes(gguf(*arguments))
+    seeds = folder / "safetensors"
+    (seeds / "mixed").write_bytes(safetensors({"a": ("F32", [2, 2]), "b": ("BF16", [3]), "c": ("U8", [4, 1]), "d": ("I64", []), "e": ("BOOL", [0, 7])}, {"format": "pt"}))
+    (seeds / "empty").write_bytes(safetensors({}))
+    (seeds / "layer").write_bytes(safetensors({"model.layers.0.mlp.up_proj.weight": ("U8", [4, 16]), "model.layers.0.mlp.up_proj.weight_scale": ("BF16", [1])}))
+    (seeds / "index").write_bytes(json.dumps({"metadata": {"total_size": 8}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}).encode())
+    (seeds / "header").write_bytes(json.dumps({"a": {"dtype": "F16", "shape": [2, 1], "data_offsets": [0, 4]}}).encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+// A layer between the library and the Vulkan loader: makes the Nth call that may fail return an error of its choice, loses the
+// device, counts calls, and keeps a ledger of handles, so that leaks and double frees show. Pass faults::entry as the library's
+// vkGetInstanceProcAddr. One shim a process; not for tests that run side by side.
+#pragma once
+
+#include <intaglio/gpu/loader.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace faults {
+
+/// True on a thread while it is inside Vulkan: failing_new.hpp spares the driver's own allocations.
+inline thread_local int inside_vulkan = 0;
+
+enum class role : unsigned char { plain, create, destroy };
+
+// Which function, what it does to handles, and what it may return beside VK_ERROR_UNKNOWN, by the Vulkan 1.3 specification.
+#define FAULTS_HOST VK_ERROR_OUT_OF_HOST_MEMORY
+#define FAULTS_MEMORY VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY
+#define FAULTS_FUNCTIONS(X) \
+  X(vkEnumerateInstanceVersion, plain, FAULTS_HOST) \
+  X(vkEnumerateInstanceLayerProperties, plain, FAULTS_MEMORY, VK_INCOMPLETE) \
+  X(vkCreateInstance, create, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_LAYER_NOT_PRESENT, VK_ERROR_EXTENSION_NOT_PRESENT, \
+    VK_ERROR_INCOMPATIBLE_DRIVER) \
+  X(vkDestroyInstance, destroy) \
+  X(vkCreateDebugUtilsMessengerEXT, create, FAULTS_HOST) \
+  X(vkDestroyDebugUtilsMessengerEXT, destroy) \
+  X(vkEnumeratePhysicalDevices, plain, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_INCOMPLETE) \
+  X(vkEnumerateDeviceExtensionProperties, plain, FAULTS_MEMORY, VK_ERROR_LAYER_NOT_PRESENT, VK_INCOMPLETE) \
+  X(vkGetPhysicalDeviceProperties, plain) \
+  X(vkGetPhysicalDeviceProperties2, plain) \
+  X(vkGetPhysicalDeviceFeatures2, plain) \
+  X(vkGetPhysicalDeviceMemoryProperties, plain) \
+  X(vkGetPhysicalDeviceMemoryProperties2, plain) \
+  X(vkGetPhysicalDeviceQueueFamilyProperties, plain) \
+  X(vkCreateDevice, create, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_EXTENSION_NOT_PRESENT, VK_ERROR_FEATURE_NOT_PRESENT, \
+    VK_ERROR_TOO_MANY_OBJECTS, VK_ERROR_DEVICE_LOST) \
+  X(vkDestroyDevice, destroy) \
+  X(vkGetDeviceQueue, plain) \
+  X(vkCreateBuffer, create, FAULTS_MEMORY, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS) \
+  X(vkDestroyBuffer, destroy) \
+  X(vkGetBufferMemoryRequirements, plain) \
+  X(vkAllocateMemory, create, FAULTS_MEMORY, VK_ERROR_TOO_MANY_OBJECTS, VK_ERROR_INVALID_EXTERNAL_HANDLE, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS) \
+  X(vkFreeMemory, destroy) \
+  X(vkBindBufferMemory, plain, FAULTS_MEMORY, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS) \
+  X(vkMapMemory, plain, FAULTS_MEMORY, VK_ERROR_MEMORY_MAP_FAILED) \
+  X(vkGetBufferDeviceAddress, plain) \
+  X(vkCreateShaderModule, create, FAULTS_MEMORY, VK_ERROR_INVALID_SHADER_NV) \
+  X(vkDestroyShaderModule, destroy) \
+  X(vkCreatePipelineLayout, create, FAULTS_MEMORY) \
+  X(vkDestroyPipelineLayout, destroy) \
+  X(vkCreatePipelineCache, create, FAULTS_MEMORY) \
+  X(vkDestroyPipelineCache, destroy) \
+  X(vkGetPipelineCacheData, plain, FAULTS_MEMORY, VK_INCOMPLETE) \
+  X(vkCreateComputePipelines, create, FAULTS_MEMORY, VK_ERROR_INVALID_SHADER_NV) \
+  X(vkDestroyPipeline, destroy) \
+  X(vkCreateCommandPool, create, FAULTS_MEMORY) \
+  X(vkDestroyCommandPool, destroy) \
+  X(vkAllocateCommandBuffers, plain, FAULTS_MEMORY) \
+  X(vkBeginCommandBuffer, plain, FAULTS_MEMORY) \
+  X(vkEndCommandBuffer, plain, FAULTS_MEMORY) \
+  X(vkCmdBindPipeline, plain) \
+  X(vkCmdPushConstants, plain) \
+  X(vkCmdDispatch, plain) \
+  X(vkCmdPipelineBarrier2, plain) \
+  X(vkCmdCopyBuffer, plain) \
+  X(vkCmdFillBuffer, plain) \
+  X(vkCmdResetQueryPool, plain) \
+  X(vkCmdWriteTimestamp2, plain) \
+  X(vkCreateSemaphore, create, FAULTS_MEMORY) \
+  X(vkDestroySemaphore, destroy) \
+  X(vkQueueSubmit, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST) \
+  X(vkQueueWaitIdle, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST) \
+  X(vkWaitSemaphores, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST, VK_TIMEOUT) \
+  X(vkGetSemaphoreCounterValue, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST) \
+  X(vkCreateQueryPool, create, FAULTS_MEMORY) \
+  X(vkDestroyQueryPool, destroy) \
+  X(vkGetQueryPoolResults, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST, VK_NOT_READY)
+
+/// One function that the shim stands before.
+struct function {
+  const char* name;
+  role does;
+  std::vector<VkResult> codes;
+};
+
+enum class id : unsigned char {
+#define FAULTS_ROW(name, does, ...) name,
+  FAULTS_FUNCTIONS(FAULTS_ROW)
+#undef FAULTS_ROW
+      count
+};
+
+inline const std::vector<function>& functions() {
+  static const std::vector<function> all{
+#define FAULTS_ROW(name, does, ...) function{#name, role::does, {__VA_ARGS__}},
+      FAULTS_FUNCTIONS(FAULTS_ROW)
+#undef FAULTS_ROW
+  };
+  return all;
+}
+
+/// One call that could have failed, as the record of a faultless run lists them.
+struct fallible_call {
+  id which;
+  std::size_t nth;  ///< among the calls of this function, from 0
+};
+
+/// What the shim shall do and what it saw. Guarded by its mutex where threads make pipelines.
+class shim {
+ public:
+  /// Forgets all calls and orders; the ledger of handles stays.
+  void reset() {
+    const std::lock_guard lock(mutex_);
+    calls_.fill(0);
+    record_.clear();
+    armed_ = false;
+    injected_ = false;
+    lost_ = false;
+    wrong_destroys_ = 0;
+  }
+  /// From now the `nth` call of `which` returns `code`.
+  void arm(id which, std::size_t nth, VkResult code) {
+    reset();
+    const std::lock_guard lock(mutex_);
+    armed_ = true;
+    target_ = {which, nth};
+    code_ = code;
+  }
+  bool injected() const { return injected_; }
+  std::size_t calls(id which) const { return calls_[static_cast<std::size_t>(which)]; }
+  std::size_t calls() const {
+    std::size_t out = 0;
+    for (const std::size_t each : calls_) out += each;
+    return out;
+  }
+  /// All calls that could have failed since reset(), in their order.
+  std::vector<fallible_call> record() const { return record_; }
+  /// Handles made and not destroyed, as "vkCreateBuffer x 2".
+  std::vector<std::string> live() const {
+    std::vector<std::string> out;
+    for (const auto& [maker, handles] : ledger_)
+      if (!handles.empty()) out.push_back(maker + " x " + std::to_string(handles.size()));
+    return out;
+  }
+  /// Destroy calls for a handle that was not alive.
+  std::size_t wrong_destroys() const { return wrong_destroys_; }
+
+  /// Called before each function. @return true, and the code, where it shall fail
+  bool before(id which, VkResult& code, bool& device_lost) {
+    const std::lock_guard lock(mutex_);
+    const function& what = functions()[static_cast<std::size_t>(which)];
+    const std::size_t nth = calls_[static_cast<std::size_t>(which)]++;
+    if (!what.codes.empty()) record_.push_back({which, nth});
+    if (lost_ && can_lose(what)) {  // once lost, always lost
+      code = VK_ERROR_DEVICE_LOST;
+      return true;
+    }
+    if (!armed_ || which != target_.which || nth != target_.nth) return false;
+    injected_ = true;
+    code = code_;
+    // vkCreateDevice has no device yet that could stay lost
+    device_lost = (code == VK_ERROR_DEVICE_LOST && which != id::vkCreateDevice) || code == VK_TIMEOUT;
+    lost_ = device_lost && code == VK_ERROR_DEVICE_LOST;
+    return true;
+  }
+  void created(id which, std::uint64_t handle) {
+    const std::lock_guard lock(mutex_);
+    if (handle != 0) ledger_[functions()[static_cast<std::size_t>(which)].name].insert(handle);
+  }
+  void destroyed(id which, std::uint64_t handle) {
+    const std::lock_guard lock(mutex_);
+    if (handle == 0) return;
+    std::string maker = functions()[static_cast<std::size_t>(which)].name;
+    if (maker == "vkFreeMemory") maker = "vkAllocateMemory";
+    else if (maker == "vkDestroyPipeline") maker = "vkCreateComputePipelines";
+    else maker.replace(2, 7, "Create");
+    auto& handles = ledger_[maker];
+    const auto found = handles.find(handle);
+    if (found == handles.end()) ++wrong_destroys_;
+    else handles.erase(found);
+  }
+
+ private:
+  static bool can_lose(const function& what) {
+    for (const VkResult each : what.codes)
+      if (each == VK_ERROR_DEVICE_LOST && std::strcmp(what.name, "vkCreateDevice") != 0) return true;
+    return false;
+  }
+
+  std::mutex mutex_;
+  std::array<std::size_t, static_cast<std::size_t>(id::count)> calls_{};
+  std::vector<fallible_call> record_;
+  std::map<std::string, std::multiset<std::uint64_t>> ledger_;  // lavapipe may give the same handle to equal things
+  fallible_call target_{};
+  VkResult code_ = VK_SUCCESS;
+  bool armed_ = false, injected_ = false, lost_ = false;
+  std::size_t wrong_destroys_ = 0;
+};
+
+inline shim& the_shim() {
+  static shim one;
+  return one;
+}
+
+inline PFN_vkGetInstanceProcAddr real_entry() {
+  static const PFN_vkGetInstanceProcAddr entry = intaglio::gpu::loader().entry();
+  return entry;
+}
+
+/// The device that calls were last seen for: to drain it before it is declared lost.
+inline std::atomic<VkDevice> last_device{VK_NULL_HANDLE};
+inline std::atomic<VkInstance> last_instance{VK_NULL_HANDLE};
+
+inline void drain_device() {
+  const auto wait = reinterpret_cast<PFN_vkDeviceWaitIdle>(real_entry()(last_instance.load(), "vkDeviceWaitIdle"));
+  if (last_device.load() != VK_NULL_HANDLE && wait != nullptr) wait(last_device.load());
+}
+
+template <class Value>
+std::uint64_t number(Value handle) {
+  if constexpr (std::is_pointer_v<Value>) return reinterpret_cast<std::uintptr_t>(handle);
+  else return static_cast<std::uint64_t>(handle);
+}
+
+struct inside {
+  inside() { ++inside_vulkan; }
+  inside(const inside&) = delete;
+  inside& operator=(const inside&) = delete;
+  ~inside() { --inside_vulkan; }
+};
+
+template <id Which, role Does, class Function>
+struct wrapped;
+
+template <id Which, role Does, class Result, class... Arguments>
+struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
+  static inline std::atomic<Result(VKAPI_PTR*)(Arguments...)> real{nullptr};
+
+  static VKAPI_ATTR Result VKAPI_CALL call(Arguments... arguments) {
+    const inside guard;
+    const auto given = std::make_tuple(arguments...);
+    if constexpr (Does == role::destroy) {
+      // vkDestroyInstance and vkDestroyDevice destroy their first argument, all others their second
+      if constexpr (sizeof...(Arguments) == 2) the_shim().destroyed(Which, number(std::get<0>(given)));
+      else the_shim().destroyed(Which, number(std::get<1>(given)));
+      if constexpr (Which == id::vkDestroyDevice) last_device = VK_NULL_HANDLE;
+    }
+    VkResult code = VK_SUCCESS;
+    bool lost = false;
+    const bool fails = the_shim().before(Which, code, lost);
+    if constexpr (std::is_same_v<Result, VkResult>) {
+      if (lost) drain_device();
+      if (fails) return code;
+      const VkResult result = real.load()(arguments...);
+      if constexpr (Does == role::create) {
+        const auto made = std::get<sizeof...(Arguments) - 1>(given);
+        if (result == VK_SUCCESS) {
+          the_shim().created(Which, number(*made));
+          if constexpr (Which == id::vkCreateDevice) last_device = *made;
+          if constexpr (Which == id::vkCreateInstance) last_instance = *made;
+        }
+      }
+      return result;
+    } else {
+      return real.load()(arguments...);
+    }
+  }
+};
+
+template <id Which, role Does, class Function>
+PFN_vkVoidFunction stand_before(PFN_vkVoidFunction real) {
+  wrapped<Which, Does, Function>::real = reinterpret_cast<Function>(real);
+  return reinterpret_cast<PFN_vkVoidFunction>(&wrapped<Which, Does, Function>::call);
+}
+
+inline PFN_vkVoidFunction stand_before(const char* name, PFN_vkVoidFunction real) {
+#define FAULTS_ROW(function, does, ...) \
+  if (std::strcmp(name, #function) == 0) return stand_before<id::function, role::does, PFN_##function>(real);
+  FAULTS_FUNCTIONS(FAULTS_ROW)
+#undef FAULTS_ROW
+  return real;
+}
+
+inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice, const char* name);
+
+/// The library's way into Vulkan. All functions come from the instance, as the loader's own doors serve every device.
+inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL entry(VkInstance instance, const char* name) {
+  const inside guard;
+  if (std::strcmp(name, "vkGetInstanceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&entry);
+  if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&device_entry);
+  const PFN_vkVoidFunction real = real_entry()(instance, name);
+  return real == nullptr ? nullptr : stand_before(name, real);
+}
+
+inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice, const char* name) { return entry(last_instance.load(), name); }
+
+}  // namespace faults

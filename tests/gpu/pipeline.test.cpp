@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "gpu/checked_device.hpp"
+#include "gpu/scale_add.hpp"
+
+#include <intaglio/gpu/pipeline.hpp>
+
+#include <cstring>
+
+using namespace intaglio;
+
+namespace {
+
+const gpu::specialization constants[] = {{0, 64}, {1, 3}};
+
+gpu::pipeline_description sound() {
+  return {.name = "scale_add", .spirv = scale_add_spirv(), .constants = constants, .push_constant_bytes = 24};
+}
+
+std::string refusal(const gpu::device& on, const gpu::pipeline_description& of) {
+  try {
+    gpu::pipeline made(on, of);
+  } catch (const device_error& problem) {
+    return problem.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("pipelines are made in parallel, in order") {
+  const checked_device checked;
+  std::vector<std::string> names;
+  for (int i = 0; i < 24; ++i) names.push_back("scale_add " + std::to_string(i));
+  std::vector<gpu::pipeline_description> descriptions;
+  for (const auto& name : names) {
+    descriptions.push_back(sound());
+    descriptions.back().name = name;
+  }
+  for (const unsigned threads : {0U, 1U, 4U}) {
+    const auto made = gpu::build_pipelines(checked.device, descriptions, nullptr, threads);
+    REQUIRE(made.size() == names.size());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      CHECK(made[i].name() == names[i]);
+      CHECK(made[i].handle() != VK_NULL_HANDLE);
+      CHECK(made[i].push_constant_bytes() == 24);
+    }
+  }
+  CHECK(checked.device.counters().pipelines == 72);
+  CHECK(gpu::build_pipelines(checked.device, {}).empty());
+}
+
+TEST_CASE("SPIR-V may lie at any address") {
+  const checked_device checked;
+  std::vector<std::byte> shifted(scale_add_spirv().size() + 1);
+  std::memcpy(shifted.data() + 1, scale_add_spirv().data(), scale_add_spirv().size());
+  auto description = sound();
+  description.spirv = std::span(shifted).subspan(1);
+  CHECK(gpu::pipeline(checked.device, description).handle() != VK_NULL_HANDLE);
+}
+
+TEST_CASE("a required subgroup size is taken where the device has it") {
+  const checked_device checked;
+  auto description = sound();
+  description.required_subgroup_size = checked.device.limits().min_subgroup_size;
+  if (checked.device.limits().subgroup_size_selectable) CHECK(gpu::pipeline(checked.device, description).handle() != VK_NULL_HANDLE);
+  else CHECK(refusal(checked.device, description).find("does not let a shader choose") != std::string::npos);
+  for (const std::uint32_t wrong : {checked.device.limits().max_subgroup_size * 2, checked.device.limits().min_subgroup_size + 1, 1U << 31U}) {
+    description.required_subgroup_size = wrong;
+    CHECK(refusal(checked.device, description).find("scale_add: subgroup size: expected a power of two") != std::string::npos);
+  }
+}
+
+TEST_CASE("what is no SPIR-V or too much is refused by name") {
+  const checked_device checked;
+  auto description = sound();
+  description.push_constant_bytes = checked.device.limits().max_push_constant_bytes + 4;
+  CHECK(refusal(checked.device, description).find("scale_add: push constants: expected") != std::string::npos);
+  description.push_constant_bytes = 23;
+  CHECK(refusal(checked.device, description).find("found 23") != std::string::npos);
+  const auto spirv = scale_add_spirv();
+  for (const auto wrong : {spirv.first(0), spirv.first(3), spirv.first(16), spirv.first(spirv.size() - 1), spirv.subspan(4)}) {
+    description = sound();
+    description.spirv = wrong;
+    CHECK(refusal(checked.device, description).find("not SPIR-V") != std::string::npos);
+    const gpu::pipeline_description mixed[] = {sound(), description, sound()};
+    CHECK_THROWS_AS(gpu::build_pipelines(checked.device, mixed), device_error);
+  }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/io/convert.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+
+#include "../conformance.hpp"
+#include "files.hpp"
+#include "intaglio/io/check.hpp"
+
+using intaglio::dtype;
+using namespace intaglio::io;
+
+namespace {
+
+/// Every matrix of two models in codes and scale, every norm in values.
+void expect_same(const std::filesystem::path& one, const std::filesystem::path& two) {
+  const auto a = checkpoint::open(one), b = checkpoint::open(two);
+  CHECK(a.tensors().size() == b.tensors().size());
+  for (const auto& tensor : a.tensors()) {
+    INFO(tensor.stored.name);
+    const auto& other = b.at(tensor.stored.name);
+    const auto size = static_cast<std::size_t>(tensor.stored.rows * tensor.stored.columns);
+    if (tensor.role == tensor_role::matrix && a.config().model_type == intaglio::architecture::bitnet) {
+      std::vector<std::int8_t> x(size), y(size);
+      const auto from = a.ternary(tensor), to = b.ternary(other);
+      CHECK(from.scale() == to.scale());
+      from.rows(0, tensor.stored.rows, x);
+      to.rows(0, tensor.stored.rows, y);
+      CHECK((x == y));
+    } else {
+      std::vector<float> x(size), y(size);
+      a.read_f32(tensor, 0, tensor.stored.rows, x);
+      b.read_f32(other, 0, tensor.stored.rows, y);
+      CHECK((x == y));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("convert: every ternary codec from every form keeps codes, scales and values", "[convert]") {
+  const temporary_folder folder;
+  const auto out = folder / "out.gguf";
+  for (const char* in : {"models/fable-bitnet", "models/fable-bitnet-packed", "models/fable-bitnet-i2_s.gguf", "models/fable-bitnet-tq2_0.gguf"})
+    for (const dtype codec : {dtype::i2_s, dtype::tq1_0, dtype::tq2_0, dtype::f32, dtype::f16, dtype::bf16}) {
+      INFO(in << " to " << intaglio::name(codec));
+      convert_options options;
+      options.codec = codec;
+      std::size_t calls = 0;
+      file_progress last;
+      options.progress = [&](const file_progress& progress) {
+        CHECK(progress.bytes >= last.bytes);
+        CHECK(progress.bytes <= progress.total_bytes);
+        last = progress;
+        ++calls;
+      };
+      const auto report = convert(shared(in), out, options);
+      CHECK(report.warnings.empty());
+      CHECK(last.bytes == last.total_bytes);
+      CHECK(last.tensors == 90);
+      CHECK(calls > 90);
+      expect_same(shared(in), out);
+      const auto checked = check(out);
+      for (const auto& finding : checked.errors) FAIL_CHECK(finding.text);
+      CHECK(checked.warnings.empty());
+      CHECK(gguf::open(out).warnings().empty());
+      const auto written = checkpoint::open(out);
+      CHECK(written.config() == checkpoint::open(shared(in)).config());
+      CHECK(written.at("blk.3.ffn_up.weight").stored.type == codec);
+      REQUIRE(written.vocabulary());
+      const auto source = checkpoint::open(shared(in));
+      CHECK(written.vocabulary()->tokens == source.vocabulary()->tokens);
+      CHECK(written.vocabulary()->merges == source.vocabulary()->merges);
+      CHECK(written.vocabulary()->eos_id == source.vocabulary()->eos_id);
+      CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+    }
+}
+
+TEST_CASE("convert: the tensors of fable come out as the published files have them", "[convert]") {
+  const temporary_folder folder;
+  for (const auto& [codec, name] : {std::pair{dtype::i2_s, "models/fable-bitnet-i2_s.gguf"}, {dtype::tq2_0, "models/fable-bitnet-tq2_0.gguf"}}) {
+    convert_options options;
+    options.codec = codec;
+    convert(shared("models/fable-bitnet"), folder / "out.gguf", options);
+    const auto ours = gguf::open(folder / "out.gguf"), theirs = gguf::open(shared(name));
+    for (const auto& tensor : theirs.tensors()) {
+      INFO(tensor.name);
+      const auto* other = ours.find_tensor(tensor.name);
+      REQUIRE(other != nullptr);
+      REQUIRE(other->type == tensor.type);
+      bytes a(static_cast<std::size_t>(tensor.bytes)), b(static_cast<std::size_t>(other->bytes));
+      theirs.first().file().read(tensor.offset, a);
+      ours.first().file().read(other->offset, b);
+      CHECK((a == b));
+    }
+  }
+}
+
+TEST_CASE("convert: a llama file takes the Q codecs", "[convert]") {
+  const temporary_folder folder;
+  const auto in = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf");
+  for (const dtype codec : {dtype::f32, dtype::q8_0, dtype::q4_0, dtype::q4_1}) {
+    convert_options options;
+    options.codec = codec;
+    convert(in, folder / "out.gguf", options);
+    CHECK(check(folder / "out.gguf").ok());
+    CHECK(checkpoint::open(folder / "out.gguf").at("blk.1.ffn_up.weight").stored.type == codec);
+  }
+  convert_options options;
+  options.codec = dtype::f32;
+  convert(in, folder / "out.gguf", options);
+  expect_same(in, folder / "out.gguf");
+}
+
+TEST_CASE("convert: what cannot be done leaves nothing behind", "[convert]") {
+  const temporary_folder folder;
+  convert_options options;
+  options.codec = dtype::q8_0;
+  CHECK_THROWS_AS(convert(shared("models/fable-bitnet"), folder / "out.gguf", options), intaglio::argument_error);
+  options.codec = dtype::i2_s;
+  CHECK_THROWS_AS(convert(shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf"), folder / "out.gguf", options), intaglio::argument_error);
+  CHECK_THROWS_AS(convert(conformance("llama-tiny") / "hf", folder / "out.gguf", {.codec = dtype::f16, .embedding = {}, .layout = {}, .progress = {}}), intaglio::argument_error);
+  CHECK_THROWS_AS(convert(folder / "nothing.gguf", folder / "out.gguf", options), intaglio::file_error);
+  CHECK_THROWS_AS(convert(shared("models/fable-bitnet"), folder / "no" / "out.gguf", options), intaglio::file_error);
+
+  // A fault in the middle of the data, found while the new file is being written.
+  bytes data = read_bytes(shared("models/fable-bitnet-i2_s.gguf"));
+  const auto file = gguf::open(shared("models/fable-bitnet-i2_s.gguf"));
+  data[static_cast<std::size_t>(file.find_tensor("blk.5.ffn_up.weight")->offset) + 77] = std::byte{0xFF};
+  write_bytes(folder / "bad.gguf", data);
+  write_text(folder / "out.gguf", "old");
+  options.codec = dtype::tq2_0;
+  CHECK_THROWS_AS(convert(folder / "bad.gguf", folder / "out.gguf", options), intaglio::file_error);
+  CHECK(read_bytes(folder / "out.gguf").size() == 3);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
+
+  // A callback that throws stops it as well.
+  options.progress = [](const file_progress& progress) {
+    if (progress.tensors == 20) throw std::runtime_error("enough");
+  };
+  CHECK_THROWS_AS(convert(shared("models/fable-bitnet-i2_s.gguf"), folder / "out.gguf", options), std::runtime_error);
+  CHECK(read_bytes(folder / "out.gguf").size() == 3);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
+}

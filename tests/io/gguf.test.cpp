@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/io/gguf.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstring>
+
+#include "../conformance.hpp"
+#include "gguf_image.hpp"
+#include "intaglio/io/checkpoint_gguf.hpp"
+#include "intaglio/io/gguf_writer.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using intaglio::dtype;
+using intaglio::file_error;
+using namespace intaglio::io;
+
+namespace {
+
+std::filesystem::path tiny() { return shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf"); }
+
+template <class Read>
+std::string refusal(Read&& read) {
+  try {
+    read();
+  } catch (const file_error& problem) {
+    return problem.what();
+  }
+  return "accepted";
+}
+
+/// Parts of the tiny model: the keys and no tensor, then the tensors in two halves.
+std::vector<std::filesystem::path> split_model(const std::filesystem::path& folder) {
+  const auto whole = gguf_image::of(tiny());
+  std::vector<std::filesystem::path> paths;
+  for (std::uint16_t part = 0; part < 3; ++part) {
+    gguf_image image;
+    if (part == 0) image.keys = whole.keys;
+    image.set("split.no", part);
+    image.set("split.count", std::uint16_t{3});
+    image.set("split.tensors.count", static_cast<std::int32_t>(whole.tensors.size()));
+    const std::size_t half = whole.tensors.size() / 2;
+    if (part == 1) image.tensors.assign(whole.tensors.begin(), whole.tensors.begin() + static_cast<std::ptrdiff_t>(half));
+    if (part == 2) image.tensors.assign(whole.tensors.begin() + static_cast<std::ptrdiff_t>(half), whole.tensors.end());
+    paths.push_back(write_bytes(folder / ("tiny-0000" + std::to_string(part + 1) + "-of-00003.gguf"), image.build()));
+  }
+  return paths;
+}
+
+}  // namespace
+
+TEST_CASE("gguf: keys and tensors of the tiny model", "[gguf]") {
+  const auto file = gguf::open(tiny());
+  CHECK(file.first().version() == 3);
+  CHECK(file.value<std::string>("general.architecture") == "bitnet-b1.58");
+  CHECK(file.value<std::uint32_t>("bitnet-b1.58.block_count") == 3u);
+  CHECK(file.value<float>("bitnet-b1.58.rope.freq_base") == 500'000.f);
+  CHECK(file.value<bool>("tokenizer.ggml.add_bos_token") == true);
+  CHECK_FALSE(file.value<std::uint32_t>("no.such.key"));
+  CHECK(file.array<std::string>("tokenizer.ggml.tokens")->size() == 1024);
+  CHECK(file.array<float>("tokenizer.ggml.scores")->at(1023) == 0.f);
+  CHECK_FALSE(file.array<float>("no.such.key"));
+  CHECK(file.tensors().size() == 35);
+  CHECK(file.warnings().empty());
+  const auto* tensor = file.find_tensor("blk.0.ffn_down.weight");
+  REQUIRE(tensor != nullptr);
+  CHECK(tensor->type == dtype::i2_s);
+  CHECK(shape_text(*tensor) == "[768, 256]");
+  CHECK(tensor->bytes == 768 * 256 / 4 + 32);
+  CHECK(tensor->offset == 34944 + 525312);
+  CHECK_THAT(refusal([&] { file.value<std::int32_t>("bitnet-b1.58.block_count"); }), ContainsSubstring("expected i32, found u32"));
+  CHECK_THAT(refusal([&] { file.value<std::string>("tokenizer.ggml.tokens"); }), ContainsSubstring("expected string, found array"));
+  CHECK_THAT(refusal([&] { file.array<std::uint8_t>("tokenizer.ggml.scores"); }), ContainsSubstring("expected u8, found f32"));
+}
+
+TEST_CASE("gguf: version 2 and memory read alike", "[gguf]") {
+  auto image = gguf_image::of(tiny());
+  image.version = 2;
+  const bytes file = image.build();
+  const auto two = gguf::from_memory(file, "memory");
+  CHECK(two.first().version() == 2);
+  CHECK(two.tensors().size() == 35);
+  CHECK(checkpoint::open_gguf(file, "memory").config() == checkpoint::open_gguf(tiny()).config());
+}
+
+TEST_CASE("gguf: other alignments, holes and other orders are accepted; trailing bytes are counted", "[gguf]") {
+  auto image = gguf_image::of(tiny());
+  for (const std::uint32_t alignment : {8u, 64u, 4096u}) {
+    image.alignment = alignment;
+    image.set("general.alignment", alignment);
+    const bytes file = image.build();
+    CHECK(checkpoint::open_gguf(file, "memory").warnings().empty());
+  }
+  image = gguf_image::of(tiny());
+  std::uint64_t at = 64;  // a hole in front, then the tensors from the last to the first
+  bytes data(64);
+  for (std::size_t i = image.tensors.size(); i-- > 0;) {
+    image.tensors[i].offset = at;
+    data.insert(data.end(), image.tensors[i].data.begin(), image.tensors[i].data.end());
+    data.resize((data.size() + 31) / 32 * 32);
+    at = data.size();
+  }
+  bytes file = image.build();
+  std::size_t total = 0;
+  for (const auto& tensor : image.tensors) total += (tensor.data.size() + 31) / 32 * 32;
+  file.resize(file.size() - total);
+  file.insert(file.end(), data.begin(), data.end());
+  const auto model = checkpoint::open_gguf(file, "memory"), sound = checkpoint::open_gguf(tiny());
+  REQUIRE(model.warnings().size() == 1);
+  CHECK_THAT(model.warnings()[0], ContainsSubstring("not in the order"));
+  CHECK(model.ternary(model.at("blk.2.ffn_up.weight")).scale() == sound.ternary(sound.at("blk.2.ffn_up.weight")).scale());
+
+  bytes longer = gguf_image::of(tiny()).build();
+  longer.resize(longer.size() + 100);
+  const auto trailing = gguf::from_memory(longer, "memory");
+  REQUIRE(trailing.warnings().size() == 1);
+  CHECK_THAT(trailing.warnings()[0], ContainsSubstring("100 bytes follow"));
+}
+
+TEST_CASE("gguf: a file of keys alone opens, but is no model", "[gguf]") {
+  auto image = gguf_image::of(tiny());
+  image.tensors.clear();
+  const bytes file = image.build();
+  const auto vocabulary_only = gguf::from_memory(file, "memory");
+  CHECK(vocabulary_only.warnings().empty());
+  CHECK(gguf_vocabulary(vocabulary_only).tokens.size() == 1024);
+  CHECK_THAT(refusal([&] { checkpoint::open_gguf(file, "memory"); }), ContainsSubstring("35 differences"));
+}
+
+TEST_CASE("gguf: split models open from their first part", "[gguf]") {
+  const temporary_folder folder;
+  const auto parts = split_model(folder.path());
+  const auto file = gguf::open(parts[0]);
+  CHECK(file.parts().size() == 3);
+  CHECK(file.tensors().size() == 35);
+  const auto model = checkpoint::open_gguf(parts[0]), whole = checkpoint::open_gguf(tiny());
+  std::vector<std::int8_t> a(768 * 256), b(a.size());
+  for (const char* name : {"blk.0.ffn_down.weight", "blk.2.ffn_up.weight"}) {
+    const auto &there = model.at(name), &here = whole.at(name);
+    model.ternary(there).rows(0, there.stored.rows, a);
+    whole.ternary(here).rows(0, here.stored.rows, b);
+    CHECK((a == b));
+  }
+}
+
+TEST_CASE("gguf: split models whose parts do not belong together are refused", "[gguf]") {
+  const temporary_folder folder;
+  const auto parts = split_model(folder.path());
+  CHECK_THAT(refusal([&] { gguf::open(parts[1]); }), ContainsSubstring("not the first part") && ContainsSubstring("tiny-00001-of-00003.gguf"));
+
+  const bytes two = read_bytes(parts[1]), three = read_bytes(parts[2]);
+  write_bytes(parts[2], two);
+  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }), ContainsSubstring("00003-of-00003") && ContainsSubstring("split.no"));
+  std::filesystem::remove(parts[2]);
+  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }), ContainsSubstring("missing") && ContainsSubstring("tiny-00003-of-00003.gguf"));
+
+  write_bytes(parts[2], three);
+  auto image = gguf_image::of(parts[2]);
+  image.tensors[0].name = "token_embd.weight";  // also in the second part
+  write_bytes(parts[2], image.build());
+  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }), ContainsSubstring("is in two parts"));
+  image.tensors.erase(image.tensors.begin());
+  write_bytes(parts[2], image.build());
+  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }), ContainsSubstring("split.tensors.count") && ContainsSubstring("found 34"));
+  image = gguf_image::of(parts[2]);
+  image.set<std::string>("general.architecture", "llama");
+  write_bytes(parts[2], image.build());
+  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }), ContainsSubstring("another model"));
+  std::filesystem::rename(parts[0], folder / "other.gguf");
+  CHECK_THAT(refusal([&] { gguf::open(folder / "other.gguf"); }), ContainsSubstring("PREFIX-00001-of-00003.gguf"));
+}
+
+TEST_CASE("gguf: overlaps name both tensors, all differences come at once", "[gguf]") {
+  auto image = gguf_image::of(tiny());
+  image.tensor_at("blk.0.attn_norm.weight").offset = 0;
+  const bytes overlapping = image.build();
+  CHECK_THAT(refusal([&] { gguf::from_memory(overlapping, "memory"); }), ContainsSubstring("'token_embd.weight' and 'blk.0.attn_norm.weight' overlap") ||
+                                                                             ContainsSubstring("'blk.0.attn_norm.weight' and 'token_embd.weight' overlap"));
+  image = gguf_image::of(tiny());
+  std::erase_if(image.tensors, [](const auto& tensor) { return tensor.name == "blk.1.attn_q.weight"; });
+  image.tensors.push_back({"surplus", {32}, 0, bytes(128)});
+  std::swap(image.tensor_at("blk.0.ffn_up.weight").shape[0], image.tensor_at("blk.0.ffn_up.weight").shape[1]);
+  image.tensor_at("output_norm.weight").type = 26;
+  const bytes wrong = image.build();
+  const std::string text = refusal([&] { checkpoint::open_gguf(wrong, "memory"); });
+  CHECK_THAT(text, ContainsSubstring("4 differences") && ContainsSubstring("missing: blk.1.attn_q.weight [256, 256]") && ContainsSubstring("not part of the model: surplus") &&
+                       ContainsSubstring("shape of blk.0.ffn_up.weight: expected [768, 256], found [256, 768]") && ContainsSubstring("type of output_norm.weight: expected f32 f16 bf16, found i32"));
+}
+
+TEST_CASE("gguf: old or foreign codecs are named", "[gguf]") {
+  auto image = gguf_image::of(tiny());
+  image.tensor_at("blk.0.attn_q.weight").type = 39;
+  const bytes tl2 = image.build();
+  CHECK_THAT(refusal([&] { gguf::from_memory(tl2, "memory"); }), ContainsSubstring("TL2") && ContainsSubstring("39") && ContainsSubstring("i2_s"));
+  image.version = 0x03000000;
+  const bytes swapped = image.build();
+  CHECK_THAT(refusal([&] { gguf::from_memory(swapped, "memory"); }), ContainsSubstring("byte order"));
+}
+
+TEST_CASE("gguf_writer: what it writes reads back, strictly placed", "[gguf]") {
+  const temporary_folder folder;
+  const auto path = folder / "out.gguf";
+  const std::vector<std::string> texts{"one", "", "three"};
+  const std::vector<float> numbers{1.f, 2.f};
+  {
+    gguf_writer writer(path);
+    writer.set("general.architecture", "test");
+    writer.set("a.u8", std::uint8_t{200});
+    writer.set("a.i64", std::int64_t{-5});
+    writer.set("a.f64", 0.1);
+    writer.set("a.bool", true);
+    writer.set_array<std::string>("a.texts", texts);
+    writer.set_array<float>("a.numbers", numbers);
+    CHECK_THROWS_AS(writer.set("a.bool", false), intaglio::argument_error);
+    writer.add_tensor("vector", dtype::f32, std::vector<std::uint64_t>{3});
+    writer.add_tensor("matrix", dtype::q8_0, std::vector<std::uint64_t>{32, 2});
+    CHECK_THROWS_AS(writer.add_tensor("odd", dtype::q8_0, std::vector<std::uint64_t>{33}), intaglio::argument_error);
+    CHECK_THROWS_AS(writer.add_tensor("unsigned", dtype::u8, std::vector<std::uint64_t>{4}), intaglio::argument_error);
+    writer.begin();
+    CHECK_THROWS_AS(writer.write(bytes(13)), intaglio::argument_error);
+    writer.write(bytes(5, std::byte{1}));
+    writer.write(bytes(7, std::byte{1}));
+    CHECK_THROWS_AS(writer.finish(), intaglio::argument_error);
+    writer.write(bytes(68, std::byte{2}));
+    CHECK_FALSE(std::filesystem::exists(path));
+    writer.finish();
+  }
+  const auto file = gguf::open(path);
+  CHECK(file.warnings().empty());
+  CHECK(file.value<std::uint8_t>("a.u8") == 200);
+  CHECK(file.value<std::int64_t>("a.i64") == -5);
+  CHECK(file.value<double>("a.f64") == 0.1);
+  CHECK(file.value<bool>("a.bool") == true);
+  CHECK(file.array<std::string>("a.texts") == texts);
+  CHECK(file.array<float>("a.numbers") == numbers);
+  CHECK(file.find_tensor("matrix")->offset == file.first().data_offset() + 32);
+  CHECK(std::filesystem::file_size(path) % 32 == 0);
+}
+
+TEST_CASE("gguf: malformed beyond the header's reach", "[gguf]") {
+  const bytes none;
+  CHECK_THROWS_AS(gguf::from_memory(none, "memory"), file_error);
+  for (const auto& path : {shared("conformance/bitnet-tiny/manifest.json"), shared("models/fable-bitnet/model.safetensors")}) CHECK_THAT(refusal([&] { gguf::open(path); }), ContainsSubstring("not a GGUF file"));
+}

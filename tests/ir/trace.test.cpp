@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/ir/trace.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+
+using namespace intaglio;
+
+namespace {
+template <class Body>
+constexpr text<256> failure_of(Body body) {
+  ir::trace t;
+  const auto x = t.embedding("token_embd.weight", 1024, 256);
+  body(t, x);
+  return t.graph().failure;
+}
+static_assert(failure_of([](auto&, auto) {}).empty());
+static_assert(failure_of([](auto& t, auto x) { t.matmul(x, "w.weight", 8, 250, dtype::f16); }) == "w.weight: expected linear input width 250, found 256");
+static_assert(failure_of([](auto& t, auto x) { t.matmul(x, "w.weight", 8, 256, dtype::i2_s); }).empty());
+static_assert(failure_of([](auto& t, auto x) {
+                t.repeat(x, 2, [&](auto in) { return t.add(in, t.matmul(in, "ffn_down.weight", 255, 256, dtype::f16)); });
+              }) == "blk.*.residual: expected a branch as wide as its input, 256, found 255");
+static_assert(failure_of([](auto& t, auto x) { t.attention(x, 6, 4, 64); }) ==
+              "self_attention: expected num_attention_heads in multiples of num_key_value_heads 4, found 6");
+// The first failure is the one that is told.
+static_assert(failure_of([](auto& t, auto x) { t.rope(x, "first", 6, 10000.f); t.rope(x, "second", 7, 10000.f); }).view().starts_with("first"));
+}  // namespace
+
+TEST_CASE("a tensor named twice is one weight, another shape is refused", "[ir][trace]") {
+  ir::trace t;
+  const auto x = t.embedding("token_embd.weight", 1024, 256);
+  t.matmul(x, "token_embd.weight", 1024, 256, dtype::f16);
+  CHECK(t.graph().weights.size() == 1);
+  CHECK_FALSE(t.failed());
+  t.matmul(x, "token_embd.weight", 512, 256, dtype::f16);
+  CHECK(t.failed());
+}
+
+TEST_CASE("sections follow repeat", "[ir][trace]") {
+  ir::trace t;
+  auto x = t.embedding("token_embd.weight", 1024, 256);
+  x = t.repeat(x, 3, [&](ir::value_id in) { return t.add(in, t.matmul(in, "w.weight", 256, 256, dtype::f16)); });
+  t.output(t.matmul(x, "token_embd.weight", 1024, 256, dtype::f16));
+  CHECK(t.graph().layers == 3);
+  CHECK(t.graph().ops.front().where == ir::section::prologue);
+  CHECK(t.graph().ops[1].where == ir::section::period);
+  CHECK(t.graph().ops.back().where == ir::section::epilogue);
+  CHECK(t.graph().weights.size() == 2);
+  CHECK(std::string(t.graph().ops[1].layer.view()) == "matmul w.weight");
+}

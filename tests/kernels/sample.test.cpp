@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/reference/sample.hpp"
+
+#include <limits>
+#include <map>
+
+#include "intaglio/runtime/sampling.hpp"
+#include "kernels/kernel_device.hpp"
+
+using namespace intaglio;
+using namespace intaglio::testing;
+namespace at = kernels::state;
+
+namespace {
+
+constexpr std::uint32_t max_tokens = 3, context = 60, ring_size = 7;
+
+/// Runs kernel and reference on the same state; both must leave the same words everywhere.
+std::uint32_t both(kernel_device& on, const std::vector<float>& logits, std::vector<std::uint32_t> state, std::uint32_t subgroups) {
+  const auto vocab = static_cast<std::uint32_t>(logits.size());
+  std::vector<std::uint32_t> ring(ring_size, 0xa5a5a5a5u);
+  const auto l = on.filled(logits), s = on.filled(state), r = on.filled(ring);
+  const auto scratch = on.poisoned(std::size_t{(vocab + 31) / 32} * 4);
+  on.run(kernels::kernel::sample, subgroups, {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}},
+         {{"logits", &l}, {"state", &s}, {"ring", &r}, {"scratch", &scratch}}, {1, 1, 1});
+  reference::sample(logits, max_tokens, context, state, ring);
+  CHECK(s.read<std::uint32_t>() == state);
+  CHECK(r.read<std::uint32_t>() == ring);
+  CHECK(l.read<float>().size() == logits.size());
+  return state[at::tokens];
+}
+
+std::vector<std::uint32_t> state_for(const sampling_options& options, std::uint32_t position, random_numbers& random, std::uint32_t vocab) {
+  auto state = fresh_state(position, 1, max_tokens, context);
+  runtime::write_sampling(options, state);
+  state[at::generated] = 12;
+  for (std::uint32_t i = 0; i <= position && i < context; ++i) state[at::history(max_tokens) + i] = random.below(vocab + 3);
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("sample: the reference's token for every combination of parameters") {
+  kernel_device on;
+  random_numbers random(7);
+  for (const std::uint32_t vocab : {5u, 259u, 4096u})
+    for (int round = 0; round < 24; ++round) {
+      auto logits = random.floats(vocab, -9, 9);
+      if (round % 3 == 0)
+        for (float& l : logits) l = std::nearbyint(l);  // many equal ones
+      if (round % 5 == 0)
+        for (std::size_t i = 0; i < logits.size(); i += 3) logits[i] = -std::numeric_limits<float>::infinity();
+      sampling_options options;
+      const float temperatures[] = {0, 0.7f, 1, 3};
+      options.temperature = temperatures[random.below(4)];
+      if (random.below(2) != 0) options.top_k = 1 + random.below(std::min(vocab, 40u));
+      if (random.below(2) != 0) options.top_p = random.between(0.05f, 1);
+      if (random.below(2) != 0) options.min_p = random.between(0, 0.3f);
+      if (random.below(2) != 0) options.repeat_penalty = random.between(0.8f, 1.8f);
+      options.repeat_last_n = random.below(context);
+      options.seed = std::uint64_t{random.below(~0u)} << 32 | random.below(~0u);
+      const auto state = state_for(options, random.below(context + 2), random, vocab);
+      INFO("vocabulary " << vocab << ", round " << round << ", temperature " << options.temperature << ", top_k " << options.top_k.value_or(0) << ", top_p " << options.top_p
+                         << ", min_p " << options.min_p << ", penalty " << options.repeat_penalty);
+      const std::uint32_t subgroups[] = {1, 2, 4};
+      both(on, logits, state, subgroups[round % 3]);
+    }
+}
+
+TEST_CASE("sample: logits that are no numbers give the token that is none; no token of the pass changes nothing") {
+  kernel_device on;
+  random_numbers random(8);
+  auto logits = random.floats(100, -1, 1);
+  const auto state = state_for({}, 4, random, 100);
+  logits[77] = std::bit_cast<float>(0xffc00001u);
+  CHECK(both(on, logits, state, 1) == 100);
+  logits[77] = std::numeric_limits<float>::infinity();
+  CHECK(both(on, logits, state, 2) == 100);
+  for (float& l : logits) l = -std::numeric_limits<float>::infinity();
+  CHECK(both(on, logits, state, 1) == 100);
+  auto paused = state;
+  paused[at::count] = 0;
+  both(on, logits, paused, 1);
+}
+
+TEST_CASE("sample: a seed draws the same text again, other seeds draw in proportion") {
+  kernel_device on;
+  random_numbers random(9);
+  const std::vector<float> logits{0, std::log(2.0f), std::log(5.0f)};
+  std::map<std::uint32_t, int> drawn;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) drawn[both(on, logits, state_for({.temperature = 1, .seed = seed}, 3, random, 3), 1)] += 1;
+  CHECK(drawn[2] > 100);
+  CHECK(drawn[2] < 150);
+  CHECK(drawn[1] > 30);
+  CHECK(drawn[1] < 75);
+}

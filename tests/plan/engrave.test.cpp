@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Real plans, counted: what changes here changes the speed of every token.
+#include "intaglio/plan/engrave.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "intaglio/models/bitnet_b158.hpp"
+
+using namespace intaglio;
+using models::bitnet_2b_4t;
+using models::fable;
+
+namespace {
+constexpr const plan::table& two_b = plan::engraved<bitnet_2b_4t, plan::profiles::portable>::table;
+constexpr const plan::table& story = plan::engraved<fable, plan::profiles::cpu>::table;
+
+// Decode: five dispatches a layer and three around them, each waiting for the one before.
+static_assert(two_b.decode.period.size() == 5 && two_b.decode.prologue.size() + two_b.decode.epilogue.size() == 3);
+static_assert(two_b.decode.dispatch_count() == 30 * 5 + 3 && two_b.decode.barrier_count() == 30 * 5 + 2);
+static_assert(two_b.prefill.dispatch_count() == 30 * 9 + 1 && two_b.prefill.barrier_count() == 30 * 9);
+static_assert(story.decode.dispatch_count() == 43 && story.prefill.dispatch_count() == 73);
+static_assert(two_b.logits.has_head && !two_b.logits.has_sampler && !two_b.prefill.has_head && two_b.decode.has_sampler);
+
+// Bytes that one token reads: 2 bits for each ternary weight, 2 bytes for each of the head's, norms and scales in f32.
+constexpr std::uint64_t two_b_body = 30ull * (3840 * 2560 + 2560 * 2560 + 13824 * 2560 + 2560 * 6912) / 4;
+constexpr std::uint64_t two_b_norms = 30ull * 4 * (3 * 2560 + 6912) + 30ull * 4 * 7 + 4 * 2560;
+static_assert(two_b.decode.weight_bytes() == two_b_body + two_b_norms + 2ull * 128'256 * 2560 + 2 * 2560);
+
+// The arena: the stream, two values at a time, the logits; the widest pair of a chunk.
+static_assert(story.decode.arena_bytes == 114'688);
+static_assert(story.prefill.arena_bytes <= 32 * (256 * 4 + 1024 * 4 + 1024 + 8) + 4 * plan::arena_alignment);
+static_assert(two_b.decode.values.size() == 6);
+
+// Weights: tied, so the table is there once; 13 a layer.
+constexpr auto count_named(const plan::table& t, std::string_view name) {
+  std::size_t n = 0;
+  for (const auto& w : t.weights) n += w.sources[0] == name && w.layout == plan::weight_layout::matrix;
+  return n;
+}
+static_assert(count_named(two_b, "token_embd.weight") == 1 && two_b.weights.size() == 14);
+static_assert(two_b.cache_layer_bytes == 5ull * 128 * 4096 * 2);
+
+// The period is planned once: 120 layers give the same arrays as 30.
+constexpr decoder_config deep_config = [] { auto c = models::bitnet_2b_4t_config; c.num_hidden_layers = 120; return c; }();
+constexpr const plan::table& deep = plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table;
+static_assert(deep.decode.period.size() == 5 && deep.decode.dispatch_count() == 603 && deep.decode.arena_bytes == two_b.decode.arena_bytes);
+static_assert(deep.hash == two_b.hash, "pipelines do not depend on the number of layers");
+
+// A smaller context is a choice of the program.
+constexpr const plan::table& brief = plan::engraved<fable, plan::profiles::cpu, 128>::table;
+static_assert(brief.cache_layer_bytes * 4 == story.cache_layer_bytes && brief.hash != story.hash);
+}  // namespace
+
+TEST_CASE("the sequences of a model share weights and cache", "[plan][engrave]") {
+  for (const auto* t : {&two_b, &story}) {
+    REQUIRE(plan::verify(*t).empty());
+    std::uint64_t decode_matrices = 0, prefill_matrices = 0;
+    for (const auto& d : t->decode.period) decode_matrices += d.kernel == kernels::kernel::ternary_matmul;
+    for (const auto& d : t->prefill.period) prefill_matrices += d.kernel == kernels::kernel::ternary_matmul;
+    CHECK(decode_matrices == 4);
+    CHECK(prefill_matrices == 4);
+    CHECK(t->max_tokens == t->prefill.max_tokens);
+    CHECK(t->state_bytes() == 4ull * kernels::state::words(t->max_tokens, t->context));
+  }
+}
+
+TEST_CASE("every op of the graph is done by exactly one dispatch", "[plan][engrave]") {
+  ir::trace t;
+  fable::graph().forward(t);
+  for (const auto* s : {&story.decode, &story.prefill, &story.logits}) {
+    std::vector<int> done(t.graph().ops.size());
+    for (const auto part : {s->prologue, s->period, s->epilogue})
+      for (const auto& d : part)
+        for (std::size_t i = 0; i < d.op_count; ++i) ++done.at(d.ops[i]);
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      CAPTURE(s->name, i);
+      CHECK(done[i] == (s->has_head || t.graph().ops[i].where != ir::section::epilogue ? 1 : 0));
+    }
+  }
+}

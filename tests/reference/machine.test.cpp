@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// The plan's own table, run on the CPU, tells fable's goldens; decode and prefill agree bit for bit.
+#include "intaglio/reference/machine.hpp"
+
+#include <bit>
+#include <catch2/catch_test_macros.hpp>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "intaglio/io/checkpoint.hpp"
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/plan/engrave.hpp"
+#include "intaglio/runtime/weight_image.hpp"
+#include "shared.hpp"
+
+using namespace intaglio;
+
+namespace {
+constexpr const plan::table& table = plan::engraved<models::fable, plan::profiles::cpu>::table;
+
+/// A machine with fable's weights.
+struct fable_machine {
+  io::checkpoint file;
+  runtime::weight_image image;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> bytes;
+  reference::machine machine;
+
+  fable_machine()
+      : file(io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf").string())), image(file, table),
+        machine(table, [this](std::uint32_t slot, std::uint32_t layer) {
+          auto& found = bytes[{slot, layer}];
+          if (found.empty()) {
+            found.resize(table.weights[slot].bytes);
+            image.fill(slot, layer, 0, found);
+          }
+          return std::span<const std::byte>(found);
+        }) {
+    image.measure(1, [](std::uint64_t) {});
+    machine.state[kernels::state::repeat_penalty] = std::bit_cast<std::uint32_t>(1.f);
+  }
+
+  /// Everything but the last token by prefill in chunks, the last by decode; returns its logits.
+  std::vector<float> logits(std::span<const std::uint32_t> ids, std::size_t chunk) {
+    for (std::size_t at = 0; at + 1 < ids.size();) {
+      const std::size_t count = std::min({chunk, ids.size() - 1 - at, std::size_t{table.prefill.max_tokens}});
+      machine.feed(static_cast<std::uint32_t>(at), ids.subspan(at, count));
+      machine.run(table.prefill);
+      at += count;
+    }
+    machine.feed(static_cast<std::uint32_t>(ids.size()) - 1, ids.last(1));
+    machine.run(table.decode);
+    const auto found = machine.floats(table.decode.logits_offset, 4096);
+    return {found.begin(), found.end()};
+  }
+};
+}  // namespace
+
+TEST_CASE("the reference tells fable's goldens", "[reference][machine]") {
+  std::ifstream text(shared("models/goldens/fable.json")), numbers(shared("models/goldens/fable-logits.f32"), std::ios::binary);
+  const auto goldens = nlohmann::json::parse(text);
+  for (const auto& prompt : goldens["prompts"]) {
+    const auto ids = prompt["ids"].get<std::vector<std::uint32_t>>();
+    INFO(prompt["text"]);
+    fable_machine fable;
+    const auto found = fable.logits(ids, 32);
+    std::vector<float> expected(4096);
+    numbers.seekg(prompt["logits_row"].get<std::streamoff>() * 4096 * 4);
+    numbers.read(reinterpret_cast<char*>(expected.data()), 4096 * 4);
+    REQUIRE(numbers);
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < 4096; ++i) {
+      difference += std::pow(static_cast<double>(found[i]) - static_cast<double>(expected[i]), 2);
+      size += std::pow(static_cast<double>(expected[i]), 2);
+    }
+    CHECK(std::sqrt(difference / size) <= 3 * prompt["spread"]["largest_relative_l2"].get<double>() + 1e-4);
+    const auto greedy = prompt["greedy"].get<std::vector<std::uint32_t>>();
+    const auto stable = std::min<std::size_t>(prompt["greedy_stable"].get<std::size_t>(), 12);
+    for (std::size_t i = 0; i < stable; ++i) {
+      CHECK(fable.machine.ring[i] == greedy[i]);
+      fable.machine.run(table.decode);
+    }
+  }
+}
+
+TEST_CASE("any chunk size gives the same bits as one token at a time", "[reference][machine]") {
+  std::vector<std::uint32_t> ids{4093};
+  for (std::uint32_t i = 0; i < 40; ++i) ids.push_back(i * 97 % 4093);
+  const auto one = fable_machine{}.logits(ids, 1);
+  for (const std::size_t chunk : {2u, 7u, 32u}) {
+    const auto other = fable_machine{}.logits(ids, chunk);
+    CHECK(std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0);
+  }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+// Faults of Vulkan and of the host's memory during load, prefill, decode and logits. Expected each time: the right numbers or one of
+// intaglio's exceptions, no handle left, and a new session that works.
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "gpu/checked_device.hpp"
+#include "gpu/failing_new.hpp"
+#include "intaglio/runtime/basic_session.hpp"
+#include "runtime/tables.hpp"
+#include "shared.hpp"
+#include "gpu/planted_messages.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+const io::checkpoint& tiny_file() {
+  static const io::checkpoint file = io::checkpoint::open(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf"));
+  return file;
+}
+
+constexpr std::array<std::int32_t, 5> prompt{1000, 246, 324, 532, 914};
+
+struct outcome {
+  std::vector<std::int32_t> ids;
+  std::vector<float> logits;
+  friend bool operator==(const outcome&, const outcome&) = default;
+};
+
+gpu::device_options shimmed() {
+  gpu::device_options options;
+  options.entry = &faults::entry;
+  options.validate = gpu::validation::off;
+  return options;
+}
+
+/// A session's life: load, prompt, tokens one a submission, logits.
+outcome whole_life(const session_options& wish) {
+  const gpu::device on(shimmed());
+  const std::array<const plan::table*, 1> tables{&bitnet_tiny_table()};
+  basic_session session(on, tables, tiny_file(), wish);
+  outcome out;
+  out.ids = session.generate(prompt, {.temperature = 0.5f, .seed = 2, .max_tokens = 4, .stop_at_end = false, .tokens_per_submit = 1}).ids;
+  out.logits = session.logits(std::array<std::int32_t, 2>{7, 8}).logits;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("each Vulkan function fails at its first, a middle and its last call") {
+  const planted_messages planted;
+  const temporary_folder folder;
+  const session_options wish{.cache_folder = folder.path};
+  faults::the_shim().reset();
+  const outcome expected = whole_life(wish);
+  REQUIRE(expected.ids.size() == 4);
+  faults::the_shim().reset();
+  REQUIRE(whole_life(wish) == expected);  // now with the kernels proven before, as in the lives below
+  std::map<faults::id, std::size_t> counts;
+  for (const auto& call : faults::the_shim().record()) counts[call.which] = std::max(counts[call.which], call.nth + 1);
+  REQUIRE(counts.size() > 20);
+  std::size_t thrown = 0, lives = 0;
+  for (const auto& [which, count] : counts) {
+    const auto& what = faults::functions()[static_cast<std::size_t>(which)];
+    std::size_t code_index = 0;
+    for (const std::size_t nth : std::set<std::size_t>{0, count / 2, count - 1}) {
+      const VkResult code = what.codes[code_index++ % what.codes.size()];
+      INFO(what.name << " call " << nth << " returns " << gpu::result_name(code));
+      faults::the_shim().arm(which, nth, code);
+      ++lives;
+      try {
+        const bool right = whole_life(wish) == expected;  // a documented fallback: another memory type, a list read again
+        CHECK(right);
+      } catch (const device_error& typed) {
+        ++thrown;
+        CHECK_FALSE(typed.operation().empty());
+      }
+      CHECK(faults::the_shim().live().empty());
+      CHECK(faults::the_shim().wrong_destroys() == 0);
+    }
+  }
+  CHECK(thrown * 2 > lives);
+  faults::the_shim().reset();
+  CHECK(whole_life(wish) == expected);
+}
+
+TEST_CASE("the device is lost at each submission: typed error, the session says so, a new one gives the same") {
+  const planted_messages planted;
+  const temporary_folder folder;
+  const session_options wish{.cache_folder = folder.path};
+  faults::the_shim().reset();
+  const outcome expected = whole_life(wish);
+  faults::the_shim().reset();
+  REQUIRE(whole_life(wish) == expected);  // the kernels have been proven, as in the lives below
+  const std::size_t submits = faults::the_shim().calls(faults::id::vkQueueSubmit);
+  REQUIRE(submits > 8);
+  std::size_t lost = 0;
+  for (std::size_t nth = 0; nth < submits; ++nth) {
+    INFO("submission " << nth << " of " << submits);
+    faults::the_shim().arm(faults::id::vkQueueSubmit, nth, VK_ERROR_DEVICE_LOST);
+    try {
+      // How many submissions a life takes depends on how long they take: it may end before the one that would be lost.
+      const outcome found = whole_life(wish);
+      CHECK(found == expected);
+      CHECK(faults::the_shim().calls(faults::id::vkQueueSubmit) <= nth);
+    } catch (const device_lost&) {
+      ++lost;
+    }
+    CHECK(faults::the_shim().live().empty());
+  }
+  CHECK(lost > 8);
+  faults::the_shim().reset();
+  CHECK(whole_life(wish) == expected);
+}
+
+TEST_CASE("the device is lost while the kernels prove themselves") {
+  const planted_messages planted;
+  faults::the_shim().reset();
+  const session_options wish{.cache_folder = ""};
+  const outcome expected = whole_life(wish);
+  const std::size_t submits = faults::the_shim().calls(faults::id::vkQueueSubmit);
+  REQUIRE(submits > 20);
+  std::size_t lost = 0;
+  for (std::size_t nth = 0; nth < submits; nth += 7) {
+    INFO("submission " << nth << " of " << submits);
+    faults::the_shim().arm(faults::id::vkQueueSubmit, nth, VK_ERROR_DEVICE_LOST);
+    try {
+      // How many submissions a life takes depends on how long they take: it may end before the one that would be lost.
+      const outcome found = whole_life(wish);
+      CHECK(found == expected);
+      CHECK(faults::the_shim().calls(faults::id::vkQueueSubmit) <= nth);
+    } catch (const device_lost&) {
+      ++lost;
+    }
+    CHECK(faults::the_shim().live().empty());
+  }
+  CHECK(lost > 2);
+  faults::the_shim().reset();
+}
+
+TEST_CASE("a lost session answers every call with device_lost and keeps the text so far") {
+  const planted_messages planted;
+  faults::the_shim().reset();
+  {
+    const gpu::device on(shimmed());
+    const std::array<const plan::table*, 1> tables{&bitnet_tiny_table()};
+    basic_session session(on, tables, tiny_file(), {.cache_folder = ""});
+    auto stream = session.begin(prompt, {.max_tokens = 50, .stop_at_end = false, .tokens_per_submit = 1});
+    REQUIRE(stream.next());
+    faults::the_shim().arm(faults::id::vkQueueSubmit, 0, VK_ERROR_DEVICE_LOST);
+    CHECK_THROWS_AS([&] { while (stream.next()) {} }(), device_lost);
+    CHECK(stream.done());
+    CHECK_FALSE(stream.result().ids.empty());
+    CHECK_FALSE(stream.next());
+    CHECK_THROWS_AS(session.reset(), device_lost);
+    CHECK_THROWS_AS(session.generate(), device_lost);
+  }
+  faults::the_shim().reset();
+  CHECK(faults::the_shim().live().empty());
+}
+
+TEST_CASE("no memory for a submission: the session forgets nothing and goes on") {
+  const planted_messages planted;
+  faults::the_shim().reset();
+  const gpu::device on(shimmed());
+  const std::array<const plan::table*, 1> tables{&bitnet_tiny_table()};
+  basic_session session(on, tables, tiny_file(), {.cache_folder = ""});
+  const auto all = session.generate(prompt, {.max_tokens = 6, .stop_at_end = false});
+  for (const std::size_t nth : {0u, 1u, 3u}) {
+    session.reset();
+    faults::the_shim().arm(faults::id::vkQueueSubmit, nth, VK_ERROR_OUT_OF_HOST_MEMORY);
+    auto stream = session.begin(prompt, {.max_tokens = 6, .stop_at_end = false, .tokens_per_submit = 1});
+    CHECK_THROWS_AS([&] { while (stream.next()) {} }(), out_of_memory);
+    const std::size_t before = stream.result().ids.size();
+    CHECK(session.history().size() == prompt.size() + before);
+    const auto rest = session.generate({.max_tokens = static_cast<std::uint32_t>(6 - before), .stop_at_end = false});
+    CHECK(std::equal(rest.ids.begin(), rest.ids.end(), all.ids.begin() + static_cast<std::ptrdiff_t>(before), all.ids.end()));
+  }
+  faults::the_shim().reset();
+}
+
+TEST_CASE("the host's memory ends at some allocation, once and for good") {
+  const planted_messages planted;
+  const temporary_folder folder;
+  const session_options wish{.cache_folder = folder.path};
+  faults::the_shim().reset();
+  const outcome expected = whole_life(wish);
+  for (const bool for_good : {false, true}) {
+    bool failed = true;
+    std::size_t thrown = 0;
+    for (long at = 0; failed; at += 1 + at / 6) {
+      INFO("allocation " << at << (for_good ? " and all after it" : ""));
+      bool right = false;
+      failed = false;
+      {
+        const faults::failing_allocations armed(at, for_good);
+        try {
+          right = whole_life(wish) == expected;
+        } catch (const error&) {
+          right = true;
+          ++thrown;
+        }
+        failed = faults::allocations.failed;
+      }
+      CHECK(right);
+      CHECK(faults::the_shim().live().empty());
+    }
+    CHECK(thrown > 20);
+  }
+  CHECK(whole_life(wish) == expected);
+}
+
+TEST_CASE("nothing allocates on the host while tokens are drawn") {
+  checked_device on;
+  const std::array<const plan::table*, 1> tables{&bitnet_tiny_table()};
+  basic_session session(on.device, tables, tiny_file(), {.cache_folder = ""});
+  session.generate(prompt, {.max_tokens = 20, .stop_at_end = false});
+  session.reset();
+  auto stream = session.begin(prompt, {.max_tokens = 40, .stop_at_end = false, .tokens_per_submit = 2});
+  REQUIRE(stream.next());
+  const auto recordings = session.executor().counters().recordings;
+  const faults::failing_allocations counting(1'000'000'000, false);
+  while (stream.next()) {}
+  const long seen = faults::allocations.seen;
+  CHECK(session.executor().counters().recordings == recordings);
+  CHECK(stream.result().ids.size() == 40);
+  // A layer allocates with the same operator new.
+  if (std::getenv("VK_INSTANCE_LAYERS") == nullptr && gpu::validation_from_environment() == gpu::validation::off) CHECK(seen == 0);
+}

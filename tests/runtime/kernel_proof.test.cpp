@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/runtime/kernel_proof.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "gpu/checked_device.hpp"
+#include "intaglio/io/checkpoint.hpp"
+#include "intaglio/runtime/weights.hpp"
+#include "runtime/tables.hpp"
+#include "shared.hpp"
+
+using namespace intaglio;
+
+TEST_CASE("every kernel of every sequence proves itself; one that does half its work does not") {
+  checked_device on;
+  const auto from = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
+  for (const plan::table* table : {&fable_table(), &fable_portable_table()}) {
+    const auto weights = runtime::load_weights(on.device, *table, from);
+    for (const bool integer_dot : {true, false}) {
+      runtime::kernel_set kernels(on.device, {.integer_dot = integer_dot});
+      const plan::sequence* const list[] = {&table->decode, &table->prefill, &table->logits};
+      kernels.add(list, nullptr);
+      runtime::kernel_proof proof(on.device, *table, kernels, weights);
+      for (const plan::sequence* each : list) {
+        const auto fault = proof.check(*each);
+        INFO(each->name << ": " << fault.kernel << " " << fault.label << " " << fault.apart);
+        CHECK(fault.kernel.empty());
+      }
+    }
+    // A kernel that leaves most of its work undone fails its proof.
+    std::vector<plan::dispatch> period(table->decode.period.begin(), table->decode.period.end());
+    for (auto& call : period)
+      if (call.kernel == kernels::kernel::attention) call.groups = {1, 1, 1};
+    plan::sequence broken = table->decode;
+    broken.period = period;
+    runtime::kernel_set kernels(on.device, {});
+    const plan::sequence* const one[] = {&broken};
+    kernels.add(one, nullptr);
+    const auto fault = runtime::kernel_proof(on.device, *table, kernels, weights).check(broken);
+    CHECK(fault.kernel == "attention");
+    CHECK(fault.apart > 0.1);
+  }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/runtime/pace.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using intaglio::runtime::pace;
+
+TEST_CASE("an unmeasured sequence starts with one segment and doubles") {
+  pace speed;
+  CHECK(speed.allowed(1000) == 1);
+  speed.observe(1, 1.0);
+  CHECK(speed.allowed(1000) == 2);
+  speed.observe(2, 2.0);
+  CHECK(speed.allowed(1000) == 4);
+  speed.observe(4, 4.0);
+  CHECK(speed.allowed(5) == 5);
+}
+
+TEST_CASE("the budget bounds a submission, but never below one segment") {
+  pace speed;
+  for (std::uint32_t size = 1; size < 200; size *= 2) speed.observe(size, 10.0 * size);
+  CHECK(speed.segment_ms() == 10.0);
+  CHECK(speed.allowed(250) == 25);
+  CHECK(speed.allowed(9) == 1);
+  CHECK(speed.allowed(1e-9) == 1);
+}
+
+TEST_CASE("slower counts at once, faster by and by") {
+  pace speed;
+  speed.observe(10, 100);
+  speed.observe(10, 400);
+  CHECK(speed.segment_ms() == 40.0);
+  speed.observe(10, 100);
+  CHECK(speed.segment_ms() < 40.0);
+  CHECK(speed.segment_ms() > 10.0);
+  for (int i = 0; i < 50; ++i) speed.observe(10, 100);
+  CHECK(speed.segment_ms() < 10.1);
+}
+
+TEST_CASE("measurements that say nothing are ignored") {
+  pace speed;
+  speed.observe(0, 5);
+  speed.observe(3, -1);
+  CHECK(speed.segment_ms() == 0);
+  CHECK(speed.allowed(100) == 1);
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/runtime/parallel.hpp"
+
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <stdexcept>
+
+TEST_CASE("every item is done once, on any number of threads") {
+  for (const unsigned threads : {0u, 1u, 2u, 7u})
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1000}}) {
+      std::vector<std::atomic<int>> done(count);
+      intaglio::runtime::parallel(threads, count, [&](std::size_t i) { ++done[i]; });
+      for (const auto& each : done) CHECK(each == 1);
+    }
+}
+
+TEST_CASE("a failure stops the rest and reaches the caller") {
+  std::atomic<std::size_t> begun{0};
+  CHECK_THROWS_AS(intaglio::runtime::parallel(2, 100'000, [&](std::size_t i) {
+                    ++begun;
+                    if (i == 10) throw std::out_of_range("ten");
+                  }),
+                  std::out_of_range);
+  CHECK(begun < 100'000);
+}

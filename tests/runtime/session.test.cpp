@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/runtime/basic_session.hpp"
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <thread>
+
+#include "gpu/checked_device.hpp"
+#include "runtime/tables.hpp"
+#include "shared.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+const io::checkpoint& fable_file() {
+  static const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
+  return file;
+}
+
+struct fable {
+  checked_device on;
+  std::array<const plan::table*, 2> tables;
+  basic_session session;
+  explicit fable(const plan::table& cpu = fable_table()) : tables{&cpu, &fable_portable_table()}, session{on.device, tables, fable_file(), {.cache_folder = ""}} {}
+};
+
+std::vector<std::int32_t> prompt(const basic_session& of) { return of.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his"); }
+
+}  // namespace
+
+TEST_CASE("a reply streams whole text and says how it ended") {
+  fable f;
+  std::string streamed;
+  for (std::string_view piece : f.session.reply("Tell me a story about a brave mouse.", {.max_tokens = 60})) {
+    CHECK_FALSE(piece.empty());
+    streamed += piece;
+  }
+  CHECK(streamed.starts_with("Once upon a time, there was a brave mouse named Pepper."));
+  f.session.reset();
+  auto stream = f.session.reply("Tell me a story about a brave mouse.", {.max_tokens = 60});
+  while (stream.next()) {}
+  CHECK(stream.result().text == streamed);
+  CHECK(stream.result().finish == finish_reason::length);
+  CHECK(stream.result().ids.size() == 60);
+  CHECK(stream.result().timings.generated_tokens == 60);
+}
+
+TEST_CASE("one seed gives one text, whatever the submission, the chunk and the cache") {
+  fable f;
+  const auto ids = prompt(f.session);
+  const generate_options drawn{.temperature = 0.9f, .top_k = 50, .top_p = 0.95f, .min_p = 0.01f, .repeat_penalty = 1.1f, .seed = 11, .max_tokens = 24};
+  const auto reference = f.session.generate(ids, drawn);
+  CHECK(reference.ids.size() > 5);
+  for (const std::uint32_t per_submit : {1u, 3u, 1000u})
+    for (const std::uint32_t chunk : {1u, 5u, 32u}) {
+      auto options = drawn;
+      options.tokens_per_submit = per_submit;
+      options.chunk = chunk;
+      f.session.reset();
+      const auto again = f.session.generate(ids, options);
+      CHECK(again.ids == reference.ids);
+      CHECK(again.text == reference.text);
+      CHECK(again.timings.cached_tokens == 0);
+      const auto cached = f.session.generate(ids, options);  // the prompt is still in the cache
+      CHECK(cached.ids == reference.ids);
+      CHECK(cached.timings.cached_tokens == ids.size() - 1);
+    }
+  auto other = drawn;
+  other.seed = 12;
+  CHECK(f.session.generate(ids, other).ids != reference.ids);
+}
+
+TEST_CASE("cached decode, prefill and any chunk give the same logits, bit for bit") {
+  fable f;
+  auto ids = prompt(f.session);
+  const auto drawn = f.session.generate(ids, {.max_tokens = 20});
+  ids.insert(ids.end(), drawn.ids.begin(), drawn.ids.end());
+  f.session.reset();
+  const auto whole = f.session.logits(ids, 0, true);
+  CHECK(whole.logits.size() == ids.size() * 4096);
+  CHECK(whole.hidden.size() == 9 * ids.size() * 256);
+  for (const std::uint32_t chunk : {1u, 7u, 31u}) {
+    f.session.reset();
+    const auto again = f.session.logits(ids, chunk, true);
+    CHECK(again.logits == whole.logits);
+    CHECK(again.hidden == whole.hidden);
+    f.session.reset();
+    CHECK(f.session.logits(ids, chunk, false).logits == whole.logits);
+  }
+  // Half through prefill or decode, the rest through the sequence with logits.
+  const std::size_t half = ids.size() / 2;
+  f.session.reset();
+  f.session.prefill(std::span(ids).first(half), 5);
+  const auto rest = f.session.logits(std::span(ids).subspan(half));
+  CHECK(std::equal(rest.logits.begin(), rest.logits.end(), whole.logits.begin() + static_cast<std::ptrdiff_t>(half * 4096), whole.logits.end()));
+  const std::vector<std::int32_t> fed(ids.begin(), ids.end() - 20);
+  const auto once_more = f.session.generate(fed, {.max_tokens = 19});
+  const auto last = f.session.logits(std::span(ids).last(1));
+  CHECK(std::equal(last.logits.begin(), last.logits.end(), whole.logits.end() - 4096));
+}
+
+TEST_CASE("the cpu and the portable plan agree to the bit") {
+  checked_device on;
+  const std::array<const plan::table*, 1> cpu{&fable_table()}, portable{&fable_portable_table()};
+  basic_session a(on.device, cpu, fable_file(), {.cache_folder = ""}), b(on.device, portable, fable_file(), {.cache_folder = ""});
+  const auto ids = prompt(a);
+  CHECK(a.logits(ids).logits == b.logits(ids).logits);
+  a.reset();
+  b.reset();
+  CHECK(a.generate(ids, {.temperature = 0.8f, .seed = 3, .max_tokens = 20}).ids == b.generate(ids, {.temperature = 0.8f, .seed = 3, .max_tokens = 20}).ids);
+}
+
+TEST_CASE("a prompt that begins like the last one is fed from where they part") {
+  fable f;
+  const auto ids = prompt(f.session);
+  f.session.generate(ids, {.max_tokens = 5});
+  auto other = ids;
+  other[10] = (other[10] + 1) % 4000;
+  const auto branched = f.session.generate(other, {.max_tokens = 20});
+  CHECK(branched.timings.cached_tokens == 10);
+  CHECK(branched.timings.prompt_tokens == ids.size() - 10);
+  f.session.reset();
+  CHECK(f.session.generate(other, {.max_tokens = 20}).ids == branched.ids);
+}
+
+TEST_CASE("stop strings end the text before themselves") {
+  fable f;
+  const auto ids = prompt(f.session);
+  const auto all = f.session.generate(ids, {.max_tokens = 40});
+  for (std::size_t at = 3; at + 4 < all.text.size(); at += 25) {
+    const std::string stop = all.text.substr(at, 4);
+    const auto cut = f.session.generate(ids, {.max_tokens = 40, .stop = {stop, "never in a story"}});
+    INFO(stop);
+    CHECK(cut.text == all.text.substr(0, all.text.find(stop)));
+    CHECK(cut.finish == finish_reason::stop);
+    CHECK(f.session.history().size() == ids.size() + cut.ids.size());
+  }
+  // What was drawn ahead of the stop is forgotten: the same prompt goes on as if nothing had happened.
+  CHECK(f.session.generate(ids, {.max_tokens = 40}).ids == all.ids);
+}
+
+TEST_CASE("the model's end token ends the text and is not part of it") {
+  fable f;
+  // A conversation that the model has just finished: what it says next is that it has finished.
+  const std::vector<io::chat_message> told{{"user", "Tell me a story about a brave mouse."}};
+  auto ids = io::chat_template::of(*fable_file().vocabulary()).encode(f.session.tokenizer(), told, true);
+  const auto moral = f.session.encode("The lesson is that what you do matters more than how you look.");
+  ids.insert(ids.end(), moral.begin() + 1, moral.end());
+  const auto rest = f.session.generate(ids, {.max_tokens = 30});
+  REQUIRE(rest.finish == finish_reason::stop);
+  CHECK(f.session.tokenizer().is_end_of_generation(rest.ids.back()));
+  CHECK(rest.text.find("<|") == std::string::npos);
+  CHECK(f.session.history().back() == rest.ids.back());
+  const auto count = static_cast<std::uint32_t>(rest.ids.size() + 5);
+  CHECK(f.session.generate(ids, {.max_tokens = count, .stop_at_end = false}).ids.size() == count);
+}
+
+TEST_CASE("a full context ends the text, a prompt beyond it is refused with both numbers") {
+  fable f(fable_short_table());
+  REQUIRE(f.session.context() == 64);
+  std::vector<std::int32_t> ids(57, 300);
+  const auto end = f.session.generate(ids, {.stop_at_end = false});
+  CHECK(end.finish == finish_reason::length);
+  CHECK(end.ids.size() == 7);
+  CHECK(f.session.position() == 64);
+  CHECK(f.session.generate().ids.empty());
+  ids.resize(64, 301);
+  CHECK(f.session.generate(ids).finish == finish_reason::length);
+  ids.resize(70, 301);
+  try {
+    f.session.begin(ids);
+    FAIL("a prompt longer than the context was accepted");
+  } catch (const argument_error& refused) {
+    CHECK(std::string(refused.what()) == "prompt: expected at most 64 tokens (the context), found 70 tokens");
+  }
+  CHECK_THROWS_AS(f.session.prefill(std::vector<std::int32_t>{1}), argument_error);
+}
+
+TEST_CASE("arguments out of range are refused before any work and leave the session as it was") {
+  fable f;
+  const auto ids = prompt(f.session);
+  f.session.prefill(ids);
+  const auto submits = f.session.executor().counters().submits;
+  using list = std::vector<std::int32_t>;
+  CHECK_THROWS_AS(f.session.prompt(list{}), argument_error);
+  CHECK_THROWS_AS(f.session.begin(list{1, -1}), argument_error);
+  CHECK_THROWS_AS(f.session.begin(list{4096}), argument_error);
+  CHECK_THROWS_AS(f.session.logits(list{5000}), argument_error);
+  CHECK_THROWS_AS(f.session.prefill(list{1, 2, 1 << 30}), argument_error);
+  CHECK_THROWS_AS(f.session.prefill(list{1}, 33), argument_error);
+  CHECK_THROWS_AS(f.session.begin({.max_tokens = 0}), argument_error);
+  CHECK_THROWS_AS(f.session.begin({.temperature = -1}), argument_error);
+  CHECK_THROWS_AS(f.session.begin({.top_k = 0}), argument_error);
+  CHECK_THROWS_AS(f.session.begin({.top_k = 4097}), argument_error);
+  CHECK_THROWS_AS(f.session.begin({.repeat_last_n = 513}), argument_error);
+  CHECK_THROWS_AS(f.session.begin({.chunk = 33}), argument_error);
+  CHECK_THROWS_AS(f.session.begin({.stop = {""}}), argument_error);
+  CHECK(f.session.executor().counters().submits == submits);
+  CHECK(f.session.history() == ids);
+  f.session.reset();
+  CHECK_THROWS_AS(f.session.begin(), argument_error);
+}
+
+TEST_CASE("what a callback throws reaches the caller, and the session goes on") {
+  fable f;
+  const auto ids = prompt(f.session);
+  const auto all = f.session.generate(ids, {.max_tokens = 20});
+  struct enough {};
+  int pieces = 0;
+  CHECK_THROWS_AS(f.session.generate(ids, {.max_tokens = 20}, [&](std::string_view) { if (++pieces == 3) throw enough{}; }), enough);
+  CHECK(pieces == 3);
+  CHECK(f.session.generate(ids, {.max_tokens = 20}).ids == all.ids);
+}
+
+TEST_CASE("a session refuses a second use while one is running") {
+  fable f;
+  const auto ids = prompt(f.session);
+  int refused = 0;
+  f.session.generate(ids, {.max_tokens = 3}, [&](std::string_view) {
+    try {
+      f.session.reset();
+    } catch (const argument_error&) {
+      ++refused;
+    }
+  });
+  CHECK(refused > 0);
+  {
+    auto stream = f.session.begin(ids, {.max_tokens = 20});
+    REQUIRE(stream.next());
+    CHECK_THROWS_AS(f.session.prefill(ids), argument_error);
+    std::thread([&] { CHECK_THROWS_AS(f.session.generate(), argument_error); }).join();
+  }
+  CHECK_NOTHROW(f.session.generate(ids, {.max_tokens = 2}));
+  auto stream = f.session.begin(ids, {.max_tokens = 20});
+  stream.next();
+  stream.cancel();
+  CHECK(stream.done());
+  CHECK_FALSE(stream.next());
+  CHECK_NOTHROW(f.session.reset());
+}
+
+TEST_CASE("a session may be moved, and goes on living while a stream reads it") {
+  auto f = std::make_unique<fable>();
+  const auto ids = prompt(f->session);
+  basic_session moved = std::move(f->session);
+  CHECK_THROWS_AS(f->session.position(), argument_error);
+  CHECK_THROWS_AS(f->session.generate(ids), argument_error);
+  std::string text;
+  auto stream = std::make_optional(std::move(moved)).value().begin(ids, {.max_tokens = 10});  // the last handle goes here
+  while (stream.next()) text += stream.piece();
+  CHECK(stream.result().ids.size() == 10);
+}
+
+TEST_CASE("a program's own loop drives a generation within a budget") {
+  fable f;
+  const auto ids = prompt(f.session);
+  const auto all = f.session.generate(ids, {.max_tokens = 15});
+  f.session.reset();
+  auto stream = f.session.begin(ids, {.max_tokens = 15});
+  std::string text;
+  std::size_t frames = 0;
+  while (true) {
+    const auto before = f.session.executor().counters().submits;
+    const bool more = stream.advance(2.0);
+    text += stream.piece();
+    CHECK(f.session.executor().counters().submits <= before + 1);
+    ++frames;
+    if (!more) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(text == all.text);
+  CHECK(stream.result().ids == all.ids);
+  CHECK(frames > 10);
+  CHECK_THROWS_AS(f.session.begin({.max_tokens = 15}).advance(0), argument_error);
+}
+
+TEST_CASE("nothing is recorded and no memory of the device taken between tokens") {
+  fable f;
+  const auto ids = prompt(f.session);
+  const auto& device = f.on.device.counters();
+  const auto commands = device.recorded_commands.load(), allocations = device.allocations.load(), pipelines = device.pipelines.load();
+  const auto recordings = f.session.executor().counters().recordings;
+  f.session.generate(ids, {.temperature = 0.7f, .seed = 1, .max_tokens = 50});
+  CHECK(device.recorded_commands == commands);
+  CHECK(device.allocations == allocations);
+  CHECK(device.pipelines == pipelines);
+  CHECK(f.session.executor().counters().recordings == recordings);
+  CHECK(f.session.executor().counters().passes >= 50);
+}
+
+TEST_CASE("a second start compiles nothing and proves nothing") {
+  checked_device on;
+  const temporary_folder folder;
+  const std::array<const plan::table*, 1> tables{&fable_table()};
+  std::uint64_t first = 0, second = 0;
+  std::vector<std::int32_t> ids;
+  for (std::uint64_t* submits : {&first, &second}) {
+    const auto before = on.device.counters().submits.load();
+    basic_session session(on.device, tables, fable_file(), {.cache_folder = folder.path});
+    *submits = on.device.counters().submits - before;
+    const auto drawn = session.generate(prompt(session), {.max_tokens = 4}).ids;
+    if (ids.empty()) ids = drawn;
+    CHECK(drawn == ids);
+    CHECK(session.warnings().empty());
+  }
+  CHECK(second == 1);  // memory is cleared
+  CHECK(first > 10);
+  basic_session trusting(on.device, tables, fable_file(), {.cache_folder = "", .prove_kernels = false});
+  CHECK(trusting.executor().counters().passes == 0);
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// Plans that the runtime's tests share; tables.test.cpp alone pays for engraving them.
+#pragma once
+
+#include "intaglio/plan/table.hpp"
+
+/// The shipped story teller, planned for CPU drivers and for any GPU.
+const intaglio::plan::table& fable_table();
+const intaglio::plan::table& fable_portable_table();
+/// The first with a context of 64.
+const intaglio::plan::table& fable_short_table();
+/// conformance/bitnet-tiny, as the architecture bitnet-b1.58 of its GGUF files and its Hugging Face folders say it.
+const intaglio::plan::table& bitnet_tiny_table();
+const intaglio::plan::table& bitnet_tiny_portable_table();
+/// A model of 190 MB for tests of loading.
+const intaglio::plan::table& bitnet_middle_table();

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#include "runtime/tables.hpp"
+
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/plan/engrave.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+constexpr decoder_config bitnet_tiny_config{
+    .model_type = architecture::bitnet, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 3, .num_attention_heads = 4,
+    .num_key_value_heads = 2, .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f};
+using bitnet_tiny = models::bitnet_b158<bitnet_tiny_config>;
+constexpr decoder_config bitnet_middle_config{
+    .model_type = architecture::bitnet, .hidden_size = 2048, .intermediate_size = 5632, .num_hidden_layers = 6, .num_attention_heads = 16,
+    .num_key_value_heads = 4, .head_dim = 128, .vocab_size = 32'000, .max_position_embeddings = 256, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f};
+// The keys are held in f32 here, since its goldens come from a cache that rounds nothing.
+constexpr plan::profile exact_cpu = [] {
+  auto out = plan::profiles::cpu;
+  out.cache_element = kernels::element::f32;
+  return out;
+}();
+constexpr plan::profile exact_portable = [] {
+  auto out = plan::profiles::portable;
+  out.cache_element = kernels::element::f32;
+  return out;
+}();
+
+}  // namespace
+
+const plan::table& fable_table() { return plan::engraved<models::fable, exact_cpu>::table; }
+const plan::table& fable_portable_table() { return plan::engraved<models::fable, exact_portable>::table; }
+const plan::table& fable_short_table() { return plan::engraved<models::fable, exact_cpu, 64>::table; }
+const plan::table& bitnet_tiny_table() { return plan::engraved<bitnet_tiny, exact_cpu>::table; }
+const plan::table& bitnet_tiny_portable_table() { return plan::engraved<bitnet_tiny, exact_portable>::table; }
+const plan::table& bitnet_middle_table() { return plan::engraved<models::bitnet_b158<bitnet_middle_config>, exact_cpu>::table; }

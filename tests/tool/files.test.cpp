@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// inspect, check, convert, and what every command says of a bad file.
+#include "shared.hpp"
+#include "tool/program.hpp"
+
+using namespace tool_test;
+
+namespace {
+
+std::string fable() { return shared("models/fable-bitnet-i2_s.gguf").string(); }
+
+}  // namespace
+
+TEST_CASE("inspect shows config, metadata and tensors") {
+  const auto json = call({"inspect", fable(), "--json"}).json();
+  CHECK(json["form"] == "gguf");
+  CHECK(json["architecture"] == "bitnet-b1.58");
+  CHECK(json["config"]["hidden_size"] == 256);
+  CHECK(json["config"]["hidden_act"] == "relu2");
+  CHECK(json["parameters"] == 8927488);
+  CHECK(json["problem"].is_null());
+  CHECK(json["tensors"].size() > 80);
+  CHECK(json["tensors"][0]["shape"].size() == 2);
+  const outcome text = call({"inspect", fable(), "--tensors"});
+  CHECK(text.code == 0);
+  CHECK(contains(text.out, "num_hidden_layers"));
+  CHECK(contains(text.out, "blk.7.ffn_down.weight"));
+  const auto folder = call({"inspect", shared("models/fable-bitnet-packed").string(), "--json"}).json();
+  CHECK(folder["form"] == "safetensors");
+  CHECK(folder["config"] == json["config"]);
+}
+
+TEST_CASE("check is silent about sound files but for one line") {
+  for (const std::string path : {"models/fable-bitnet-i2_s.gguf", "models/fable-bitnet-tq2_0.gguf", "models/fable-bitnet",
+                                 "models/fable-bitnet-packed", "models/stories260k/stories260K-f32.gguf"}) {
+    CAPTURE(path);
+    const outcome got = call({"check", shared(path).string()});
+    CAPTURE(got.err);
+    CHECK(got.code == 0);
+    CHECK(contains(got.out, ": sound: "));
+  }
+}
+
+TEST_CASE("a bad file is named in the first line, with exit code 1") {
+  const scratch_folder folder;
+  const std::string whole = content(fable());
+  const std::string cut = folder / "cut.gguf", nan = folder / "nan.gguf", text = folder / "text.gguf", empty = folder / "empty.gguf",
+                    odd = folder / "odd\nname.gguf";
+  write(cut, whole.substr(0, whole.size() / 2));
+  std::string broken = whole;
+  broken.replace(broken.size() - 32, 4, "\xFF\xFF\xFF\x7F");  // the last tensor ends with its scale
+  write(nan, broken);
+  write(text, "no model at all");
+  write(empty, "");
+  write(odd, "no model at all");
+  for (const std::string& path : {cut, text, empty, odd, folder / "missing.gguf", std::string("/dev/null"), folder / "."}) {
+    for (const std::string command : {"check", "inspect", "tokenize", "run", "logits", "bench", "convert", "engrave"}) {
+      std::vector<std::string> arguments{command};
+      if (command == "tokenize") arguments.insert(arguments.end(), {"--text", "a"});
+      if (command == "run") arguments.insert(arguments.end(), {"--prompt", "a"});
+      if (command == "logits") arguments.insert(arguments.end(), {"--ids", "1", "--out", folder / "out"});
+      if (command == "tokenize" || command == "run" || command == "logits" || command == "bench") arguments.emplace_back("--model");
+      arguments.push_back(path);
+      if (command == "convert") arguments.insert(arguments.end(), {folder / "converted.gguf", "--codec", "tq2_0"});
+      const outcome got = call(arguments);
+      CAPTURE(command, path, got.err);
+      CHECK(got.code == 1);
+      CHECK(got.out.empty());
+      CHECK(got.first_error().size() <= 700);
+      if (path != odd) CHECK(contains(got.first_error(), path.substr(0, path.find_last_of('/'))));
+      else CHECK(contains(got.first_error(), "odd\\x0aname.gguf"));
+    }
+  }
+  CHECK_FALSE(fs::exists(folder / "converted.gguf"));
+  const outcome value = call({"check", nan});
+  CHECK(value.code == 1);
+  CHECK(contains(value.first_error(), "nan.gguf: offset 0x"));
+}
+
+TEST_CASE("convert keeps codes and scales through every ternary codec") {
+  const scratch_folder folder;
+  std::string in = fable();
+  for (const std::string codec : {"tq2_0", "tq1_0", "f32", "i2_s"}) {
+    CAPTURE(codec);
+    const std::string out = folder / (codec + ".gguf");
+    const outcome got = call({"convert", in, out, "--codec", codec});
+    CAPTURE(got.err);
+    REQUIRE(got.code == 0);
+    CHECK(got.out.empty());
+    CHECK(call({"check", out}).code == 0);
+    in = out;
+  }
+  const auto before = call({"inspect", fable(), "--json"}).json(), after = call({"inspect", in, "--json"}).json();
+  CHECK(before["config"] == after["config"]);
+  const auto tensor = [](const nlohmann::json& of, const std::string& file) {
+    for (const auto& each : of["tensors"])
+      if (each["name"] == "blk.3.ffn_gate.weight")
+        return content(file).substr(each["offset"].get<std::size_t>(), each["bytes"].get<std::size_t>());
+    return std::string{};
+  };
+  CHECK_FALSE(tensor(before, fable()).empty());
+  CHECK(tensor(before, fable()) == tensor(after, in));
+  const outcome wrong = call({"convert", fable(), folder / "wrong.gguf", "--codec", "q4_0"});
+  CHECK(wrong.code == 2);
+  CHECK_FALSE(fs::exists(folder / "wrong.gguf"));
+}
+
+TEST_CASE("a model of another config is refused with the differences and the remedy") {
+  const std::string tiny = shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf").string();
+  const outcome got = call({"run", "--model", tiny, "--prompt", "a", "--quiet"});
+  CAPTURE(got.err);
+  CHECK(got.code == 1);
+  CHECK(contains(got.first_error(), "bitnet-tiny-b158-i2_s.gguf"));
+  CHECK(contains(got.err, "num_hidden_layers: engraved 8, file 3"));
+  CHECK(contains(got.err, "intaglio engrave " + tiny));
+}
+
+TEST_CASE("what cannot be engraved is refused before anything is built") {
+  const scratch_folder folder;
+  const outcome got = call({"engrave", shared("models/stories260k/stories260K-f32.gguf").string(), "-o", folder / "made"});
+  CAPTURE(got.err);
+  CHECK(got.code == 1);
+  CHECK(contains(got.first_error(), "stories260K-f32.gguf: this model cannot be engraved: model_type: expected bitnet, found llama"));
+  CHECK_FALSE(fs::exists(folder / "made"));
+  const outcome no_sources = call({"engrave", fable(), "-o", folder / "made"},
+                                  {.environment = {{"INTAGLIO_SOURCE", folder / "nowhere"}}, .input = {}, .stdout_path = {}});
+  CHECK(no_sources.code == 1);
+  CHECK(contains(no_sources.first_error(), "expected the sources of intaglio"));
+  CHECK_FALSE(fs::exists(folder / "made"));
+}

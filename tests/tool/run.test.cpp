@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// run, logits, chat, bench, devices and doctor on whatever device there is.
+#include "shared.hpp"
+#include "tool/program.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+using namespace tool_test;
+
+namespace {
+
+/// Values and shape of a float32 .npy file, read by the format's own rules.
+struct array {
+  std::vector<std::size_t> shape;
+  std::vector<float> values;
+};
+array read_npy(const std::string& path) {
+  const std::string bytes = content(path);
+  REQUIRE(bytes.size() > 128);
+  REQUIRE(bytes.substr(0, 8) == std::string("\x93NUMPY\x01\x00", 8));
+  const std::size_t header = static_cast<unsigned char>(bytes[8]) + 256u * static_cast<unsigned char>(bytes[9]);
+  CHECK((10 + header) % 64 == 0);
+  const std::string words = bytes.substr(10, header);
+  CHECK(words.back() == '\n');
+  CHECK(contains(words, "'descr': '<f4', 'fortran_order': False, 'shape': ("));
+  array out;
+  std::size_t count = 1;
+  for (std::size_t at = words.find('(') + 1; words[at] != ')';) {
+    if (words[at] < '0' || words[at] > '9') {
+      ++at;
+      continue;
+    }
+    std::size_t used = 0;
+    out.shape.push_back(std::stoul(words.substr(at), &used));
+    count *= out.shape.back();
+    at += used;
+  }
+  REQUIRE(bytes.size() == 10 + header + 4 * count);
+  out.values.resize(count);
+  std::memcpy(out.values.data(), bytes.data() + 10 + header, 4 * count);
+  return out;
+}
+
+std::string joined(const nlohmann::json& ids) {
+  std::string out;
+  for (const auto& id : ids) out += (out.empty() ? "" : ",") + std::to_string(id.get<int>());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("run tells a story and keeps notes away from stdout") {
+  const outcome story = call({"run", "-n", "24", "--seed", "7"});
+  CAPTURE(story.err);
+  CHECK(story.code == 0);
+  CHECK(story.out.size() > 40);
+  CHECK(story.out.back() == '\n');
+  const outcome again = call({"run", "-n", "24", "--seed", "7", "--quiet", "--tokens-per-submit", "1"});
+  CHECK(again.out == story.out);
+  CHECK(again.err.empty());
+}
+
+TEST_CASE("run --json: the goldens' greedy tokens, from text and from ids") {
+  const auto goldens = nlohmann::json::parse(content(shared("models/goldens/fable.json").string()));
+  for (const auto& prompt : goldens["prompts"]) {
+    const std::size_t stable = std::min<std::size_t>(prompt["greedy_stable"].get<std::size_t>(), 24);
+    if (stable == 0) continue;
+    CAPTURE(prompt["text"].dump());
+    const auto got = call({"run", "--ids", joined(prompt["ids"]), "-n", std::to_string(stable), "--json"}).json();
+    const auto& expected = prompt["greedy"];
+    CHECK(got["ids"] ==
+          nlohmann::json(std::vector<int>(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(got["ids"].size()))));
+    CHECK(got["ids"].size() >= std::min(stable, expected.size()));
+    CHECK(got["timings"]["prompt_tokens"] == prompt["ids"].size());
+    for (const std::string key : {"load_ms", "prompt_ms", "decode_ms", "tokens_per_second", "first_token_ms"})
+      CHECK(got["timings"][key].is_number());
+    if (prompt["kind"] == "plain")
+      CHECK(call({"run", "--prompt", prompt["text"], "-n", std::to_string(stable), "--json"}).json()["ids"] == got["ids"]);
+  }
+}
+
+TEST_CASE("why a generation ends") {
+  const auto length = call({"run", "--prompt", "Once upon a time", "-n", "3", "--json"}).json();
+  CHECK(length["finish_reason"] == "length");
+  CHECK(length["timings"]["decode_tokens"] == 2);
+  const auto stopped =
+      call({"run", "--prompt", "Once upon a time", "-n", "40", "--stop", "nowhere to be found", "--stop", "little girl", "--json"}).json();
+  CHECK(stopped["finish_reason"] == "stop");
+  CHECK(stopped["text"] == ", there was a ");
+}
+
+TEST_CASE("options and input outside of what is allowed") {
+  const std::vector<std::pair<std::vector<std::string>, int>> wrong{{{"--temperature", "nan"}, 2},
+                                                                    {{"--temperature", "-1"}, 2},
+                                                                    {{"--temperature", "inf"}, 2},
+                                                                    {{"--top-p", "0"}, 2},
+                                                                    {{"--top-p", "2"}, 2},
+                                                                    {{"--top-k", "0"}, 2},
+                                                                    {{"--top-k", "5000"}, 2},
+                                                                    {{"--min-p", "1.5"}, 2},
+                                                                    {{"--repeat-penalty", "0"}, 2},
+                                                                    {{"--stop", ""}, 2},
+                                                                    {{"-n", "0"}, 2},
+                                                                    {{"--chunk", "100000"}, 2}};
+  for (const auto& [options, code] : wrong) {
+    std::vector<std::string> arguments{"run", "--prompt", "a", "--quiet"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const outcome got = call(arguments);
+    CAPTURE(options.front(), options.back(), got.err);
+    CHECK(got.code == code);
+    CHECK(got.out.empty());
+    CHECK(contains(got.first_error(), "expected"));
+  }
+  std::string many = "1";
+  for (int i = 0; i < 600; ++i) many += ",1";
+  const outcome too_long = call({"run", "--ids", many});
+  CHECK(too_long.code == 1);
+  CHECK(contains(too_long.first_error(), "fable.gguf (embedded): prompt: expected at most 512 tokens (the context), found 601 tokens"));
+  const outcome no_token = call({"run", "--ids", "1,4096"});
+  CHECK(no_token.code == 1);
+  CHECK(contains(no_token.first_error(), "found 4096"));
+}
+
+TEST_CASE("a signal ends a story with what there is") {
+  for (const int number : {SIGINT, SIGTERM}) {
+    const outcome got =
+        call({"run", "--temperature", "0.7", "--seed", "3"}, {.environment = {}, .input = {}, .stdout_path = {}, .signal = number});
+    CHECK(got.code == 128 + number);
+    CHECK(got.out.size() > 1);
+    CHECK(got.out.back() == '\n');
+  }
+}
+
+TEST_CASE("logits and hidden states, whatever the chunk") {
+  const scratch_folder folder;
+  const std::string ids = "4093,453,466,258,418,11,395,282,258,378,482,443,457,13";
+  REQUIRE(call({"logits", "--ids", ids, "--out", folder / "a", "--hidden"}).code == 0);
+  REQUIRE(call({"logits", "--ids", ids, "--out", folder / "b", "--hidden", "--chunk", "3"}).code == 0);
+  REQUIRE(call({"logits", "--ids", ids, "--out", folder / "c"}).code == 0);
+  const array logits = read_npy(folder / "a/logits.npy"), hidden = read_npy(folder / "a/hidden.npy");
+  CHECK(logits.shape == std::vector<std::size_t>{14, 4096});
+  CHECK(hidden.shape == std::vector<std::size_t>{9, 14, 256});
+  CHECK(content(folder / "a/logits.npy") == content(folder / "b/logits.npy"));
+  CHECK(content(folder / "a/hidden.npy") == content(folder / "b/hidden.npy"));
+  CHECK(content(folder / "a/logits.npy") == content(folder / "c/logits.npy"));
+  CHECK_FALSE(fs::exists(folder / "c/hidden.npy"));
+
+  const auto goldens = nlohmann::json::parse(content(shared("models/goldens/fable.json").string()));
+  const std::string expected = content(shared("models/goldens/fable-logits.f32").string());
+  double difference = 0, length = 0;
+  for (std::size_t i = 0; i < 4096; ++i) {
+    float value = 0;
+    std::memcpy(&value, expected.data() + 4 * i, 4);
+    difference += std::pow(static_cast<double>(logits.values[4 * 4096 + i] - value), 2);
+    length += static_cast<double>(value) * static_cast<double>(value);
+  }
+  CHECK(std::sqrt(difference / length) <= 3 * goldens["prompts"][0]["spread"]["largest_relative_l2"].get<double>() + 1e-4);
+  CHECK(call({"logits", "--ids", "1", "--out", "/dev/null"}).code == 1);
+}
+
+TEST_CASE("chat answers line by line") {
+  const outcome got =
+      call({"chat", "--temperature", "0", "-n", "12"},
+           {.environment = {},
+            .input = "Tell me a story about a brave mouse.\n/help\n/reset\nTell me a story about a brave mouse.\n/quit\nnever read\n",
+            .stdout_path = {}});
+  CAPTURE(got.err);
+  CHECK(got.code == 0);
+  const std::size_t half = got.out.size() / 2;
+  CHECK(got.out.substr(0, half) == got.out.substr(half));
+  CHECK(got.out.starts_with("Once upon a time"));
+}
+
+TEST_CASE("devices, and a device that is not there") {
+  const outcome listed = call({"devices"});
+  CHECK(listed.code == 0);
+  const auto json = call({"devices", "--json"}).json();
+  REQUIRE(json.size() >= 1);
+  const std::string uuid = json[0]["uuid"], name = json[0]["name"];
+  CHECK(contains(listed.out, uuid));
+  for (const std::string& chosen : {std::string("0"), uuid, name.substr(0, 5)}) {
+    CAPTURE(chosen);
+    CHECK(call({"run", "--prompt", "a", "-n", "1", "--device", chosen}).code == 0);
+  }
+  const outcome missing = call({"run", "--prompt", "a", "--device", "no such device"});
+  CHECK(missing.code == 3);
+  CHECK(contains(missing.first_error(), "no device matches 'no such device'"));
+  for (const std::string command : {"run", "devices", "bench", "logits", "doctor"}) {
+    std::vector<std::string> arguments{command};
+    if (command == "logits") arguments.insert(arguments.end(), {"--ids", "1", "--out", "/tmp"});
+    const outcome none =
+        call(arguments, {.environment = {{"VK_DRIVER_FILES", "/nonexistent.json"}, {"VK_ICD_FILENAMES", "/nonexistent.json"}},
+                         .input = {},
+                         .stdout_path = {}});
+    CAPTURE(command, none.err);
+    CHECK(none.code == 3);
+    CHECK(none.first_error().starts_with("intaglio: "));
+  }
+}
+
+TEST_CASE("doctor reports, and bench measures what the page can show") {
+  const outcome report = call({"doctor"});
+  CHECK(report.code == 0);
+  for (const std::string word : {"version", "loader", "driver", "embedded model"}) CHECK(contains(report.out, word));
+  CHECK(call({"doctor", "--json"}).json().size() >= 3);
+
+  const scratch_folder folder;
+  const outcome measured = call({"bench", "-p", "16", "-n", "8", "-r", "1", "--json"});
+  CAPTURE(measured.err);
+  REQUIRE(measured.code == 0);
+  const auto json = measured.json();
+  CHECK(json["prompt"]["tokens"] == 16);
+  CHECK(json["decode"]["tokens"] == 8);
+  for (const std::string key : {"bytes_per_token", "gigabytes_per_second", "stream_bytes_per_second", "percent_of_stream"})
+    CHECK(json[key].get<double>() > 0);
+  write(folder / "bench.json", measured.out);
+  const outcome page =
+      call({"plan", "fable", "--profile", json["plan"]["profile"], "--html", folder / "plan.html", "--bench", folder / "bench.json"});
+  CAPTURE(page.err);
+  CHECK(page.code == 0);
+  if (!json["sequences"].empty()) CHECK(contains(content(folder / "plan.html"), "\u00b5s \u00d7 8"));
+  const auto synthetic = call({"bench", "--synthetic", "fable", "-p", "4", "-n", "4", "-r", "1", "--json"}).json();
+  CHECK(synthetic["source"] == "random weights");
+  CHECK(call({"bench", "--context", "512"}).code == 2);
+}

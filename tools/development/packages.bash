@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+# What ./dev needs from apt. Each need is probed first, so that nothing happens (and no root is needed) where all is there.
+
+packages_missing=()
+# need PACKAGE PROBE...: PACKAGE is missing unless one of the probes, commands or path patterns, is there.
+need() {
+  local package=$1 probe
+  shift
+  for probe in "$@"; do
+    if [[ $probe == */* ]]; then compgen -G "$probe" >/dev/null && return 0
+    else command -v "$probe" >/dev/null && return 0; fi
+  done
+  packages_missing+=("$package")
+}
+
+need_for_build() {
+  need g++ g++
+  need cmake cmake
+  need ninja-build ninja
+  need ccache ccache
+  need libvulkan-dev /usr/include/vulkan/vulkan.hpp
+  need libvulkan1 '/usr/lib/*/libvulkan.so.1'
+  need mesa-vulkan-drivers '/usr/share/vulkan/icd.d/*.json' '/etc/vulkan/icd.d/*.json'
+  need "$boost" /usr/include/boost/hana.hpp
+  need nlohmann-json3-dev /usr/include/nlohmann/json.hpp
+  need libcli11-dev /usr/include/CLI/CLI.hpp
+}
+
+need_for_tests() {
+  need_for_build
+  need mesa-vulkan-drivers '/usr/share/vulkan/icd.d/lvp_icd*.json'
+  need vulkan-validationlayers '/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json'
+  need "clang-$clang_version" "clang++-$clang_version"
+  need "libclang-rt-$clang_version-dev" "/usr/lib/llvm-$clang_version/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a"
+  need spirv-tools spirv-val
+  need pkg-config pkg-config
+  need python3 python3
+  need python3-numpy '/usr/lib/python3/dist-packages/numpy/__init__.py'
+  need python3-venv '/usr/lib/python3.*/ensurepip/__init__.py'
+  need xz-utils xz
+  [[ $distribution == debian-12 ]] || need catch2 /usr/include/catch2/catch_all.hpp
+}
+
+system_facts() {
+  # shellcheck disable=SC1091
+  distribution=$(. /etc/os-release && echo "$ID-${VERSION_ID:-none}")
+  boost=libboost-dev
+  [[ $distribution == debian-12 ]] && boost=libboost1.81-dev
+  clang_version=16
+  if ! command -v clang++-16 >/dev/null && ! { apt-cache show clang-16 2>/dev/null || true; } | grep -q '^Package'; then
+    [[ $distribution == ubuntu-* ]] && clang_version=18
+  fi
+  clang=clang++-$clang_version
+}
+
+as_root() {
+  if [[ $(id -u) == 0 ]]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else echo "dev: root is needed to install: ${packages_missing[*]}; there is no sudo" >&2; return 1; fi
+}
+
+# install_packages need_for_build|need_for_tests
+install_packages() {
+  # A bare system knows no packages before its first update.
+  command -v apt-get >/dev/null || { echo "dev: expected Debian or Ubuntu (apt-get); install by hand what docs/packaging.md lists" >&2; return 1; }
+  system_facts
+  packages_missing=()
+  "$1"
+  [[ ${#packages_missing[@]} == 0 ]] && return 0
+  echo "dev: reading the package lists: something is missing (log: build/apt.log)" >&2
+  mkdir -p build
+  if ! as_root apt-get -q -q update >build/apt.log 2>&1; then
+    tail -n 20 build/apt.log >&2
+    return 1
+  fi
+  system_facts
+  packages_missing=()
+  "$1"
+  echo "dev: installing ${packages_missing[*]}" >&2
+  if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "${packages_missing[@]}" >>build/apt.log 2>&1; then
+    tail -n 20 build/apt.log >&2
+    return 1
+  fi
+  packages_missing=()
+  "$1"
+  [[ ${#packages_missing[@]} == 0 ]] || { echo "dev: installed, but still missing: ${packages_missing[*]}" >&2; return 1; }
+}
+
+# Debian 12 itself has Catch2 2; version 3 comes from its backports, unpacked beside the system.
+catch2_prefix() {
+  [[ $distribution == debian-12 && ! -f /usr/include/catch2/catch_all.hpp ]] || return 0
+  [[ -f build/.catch2/root/usr/include/catch2/catch_all.hpp ]] || tools/unpack_debs build/.catch2 bookworm-backports libcatch2-dev >&2
+  echo "$PWD/build/.catch2/root/usr"
+}
+
+# The second lavapipe: prints the ICD file of Mesa 25 from the backports of Debian 12, nothing elsewhere.
+second_lavapipe() {
+  [[ $distribution == debian-12 ]] || return 0
+  local root=$PWD/build/.mesa25/root library
+  [[ -d $root ]] || tools/unpack_debs build/.mesa25 bookworm-backports mesa-vulkan-drivers >&2
+  library=$(find "$root" -name libvulkan_lvp.so -print -quit)
+  [[ -n $library ]] || { echo "dev: $root: expected libvulkan_lvp.so, found none" >&2; return 1; }
+  printf '{ "file_format_version": "1.0.0", "ICD": { "library_path": "%s", "api_version": "1.4.305" } }\n' "$library" >build/.mesa25/lvp_icd.json
+  echo "$PWD/build/.mesa25/lvp_icd.json"
+}

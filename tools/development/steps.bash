@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+# The steps of ./dev test. A step is a function step_NAME; it fails by its status, says one line of result in $result,
+# and adds what it counted by `count PASSED FAILED [SKIPPED]`. New steps: write the function, add its name to all_steps.
+
+all_steps=(shaders layers gcc headers cpu gpu gpu_width_4 gpu_width_16 gpu_second validation clang sanitize fuzz compile_fail
+  examples consume_subdirectory consume_installed consume_conan size)
+warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
+fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-60}
+jobs=${INTAGLIO_JOBS:-$(nproc)}
+
+count() { echo "$1 $2 ${3:-0}" >>build/test/counts; }
+
+# ctest in a build directory; counts the test cases of Catch2, and a program that broke down before its summary as one failure.
+run_ctest() {  # run_ctest LOG DIRECTORY CTEST_ARGUMENT...
+  local log=$1 directory=$2 status=0 programs passed failed skipped broken
+  shift 2
+  ctest --test-dir "$directory" --no-tests=error -V "$@" >"$log" 2>&1 || status=$?
+  sed -E 's/^[0-9]+: //' "$log" >"$log.plain"
+  programs=$(sed -nE 's/.* tests? (passed|failed).*out of ([0-9]+)/\2/p' "$log" | tail -n 1)
+  read -r passed failed skipped broken < <(awk '
+    /^All tests passed \(/ { match($0, /in [0-9]+ test case/); passed += substr($0, RSTART + 3) + 0; done++ }
+    /^test cases:/ { done++; n = split($0, part, "|")
+      for (i = 1; i <= n; ++i) { if (part[i] ~ /passed/) passed += part[i] + 0; if (part[i] ~ /failed/) failed += part[i] + 0
+        if (part[i] ~ /skipped/) skipped += part[i] + 0 } }
+    /\*\*\*(Failed|Exception|Timeout|Not Run)|Subprocess aborted|SEGFAULT/ { bad++ }
+    END { broken = (failed > 0 || bad == 0) ? 0 : bad; print passed + 0, failed + 0, skipped + 0, broken }' "$log.plain")
+  count "$passed" $((failed + broken)) "$skipped"
+  result="${programs:-0} programs, $passed cases passed, $((failed + broken)) failed, $skipped skipped"
+  if [[ $status != 0 ]]; then
+    grep -E 'FAILED:|^.*\.cpp:[0-9]+: FAILED|\*\*\*' -A 12 "$log.plain" | head -n 120 >&2
+    echo "log: $log" >&2
+  fi
+  return $status
+}
+
+lavapipe_22() { compgen -G '/usr/share/vulkan/icd.d/lvp_icd*.json' | head -n 1; }
+on_lavapipe() {  # on_lavapipe ICD COMMAND...
+  [[ -f $1 ]] || { echo "expected lavapipe's ICD file, found '$1'" >&2; return 1; }
+  VK_DRIVER_FILES=$1 VK_ICD_FILENAMES=$1 "${@:2}"
+}
+configure() {  # configure PRESET ARGUMENT...
+  quietly "build/test/configure-$1.log" cmake --preset "$@" ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} -DINTAGLIO_SHARED="$shared"
+}
+build() { quietly "build/test/build-$(basename "$1").log" cmake --build "$1" -j "$jobs" "${@:2}" -- -k 0; }
+
+step_shaders() {
+  local glslc
+  tools/embed_shaders check
+  if glslc=$(tools/get_glslc build/.glslc 2>build/test/glslc.log); then
+    result=$(tools/embed_shaders check --glslc "$glslc")
+  elif [[ $distribution == debian-* ]]; then
+    cat build/test/glslc.log >&2
+    return 1
+  else
+    result="sources compared by hash; the bytes not: no Debian mirror for glslc (INTAGLIO_DEBIAN_MIRROR)"
+  fi
+}
+
+step_layers() { result=$(tools/check_layers); }
+
+step_gcc() {
+  configure dev
+  build build/dev
+  result="g++ $(g++ -dumpfullversion), warnings are errors"
+}
+
+step_headers() {
+  local lenient=()
+  [[ $(g++ -dumpversion) != 13* ]] || lenient=(-Wno-dangling-reference)  # as in cmake/intaglio_development.cmake
+  quietly build/test/configure-headers.log cmake -S . -B build/headers -G Ninja -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    -DCMAKE_CXX_FLAGS="${warnings[*]} ${lenient[*]}" -DINTAGLIO_VERIFY_HEADERS=ON -DINTAGLIO_BUILD_EXAMPLES=OFF
+  build build/headers --target all_verify_interface_header_sets
+  result="$(find include -name '*.hpp' | wc -l) headers compile alone"
+}
+
+step_cpu() { run_ctest build/test/cpu.log build/dev -L cpu -j "$jobs"; }
+step_gpu() { on_lavapipe "$(lavapipe_22)" run_ctest build/test/gpu.log build/dev -L gpu; }
+step_gpu_width_4() { LP_NATIVE_VECTOR_WIDTH=128 on_lavapipe "$(lavapipe_22)" run_ctest build/test/gpu_width_4.log build/dev -L gpu; }
+step_gpu_width_16() { LP_NATIVE_VECTOR_WIDTH=512 on_lavapipe "$(lavapipe_22)" run_ctest build/test/gpu_width_16.log build/dev -L gpu; }
+
+step_gpu_second() {
+  local icd
+  icd=$(second_lavapipe)
+  if [[ -z $icd ]]; then
+    result="not run: $distribution has one lavapipe, tested above"
+    return
+  fi
+  on_lavapipe "$icd" run_ctest build/test/gpu_second.log build/dev -L gpu
+}
+
+# The layer is asked for from outside too and reports to standard output: a program that forgets INTAGLIO_VALIDATE is caught as well.
+# (Its log_filename would be emptied by every instance.)
+validation_message='Validation (Error|Warning|Performance Warning)|(VUID|SYNC-HAZARD|UNASSIGNED)-[A-Za-z]'
+step_validation() {
+  local settings=$PWD/build/test/validation log=build/test/validation.log messages
+  mkdir -p "$settings"
+  cat >"$settings/vk_layer_settings.txt" <<TEXT
+khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG
+khronos_validation.report_flags = error,warn,perf
+khronos_validation.log_filename = stdout
+khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
+khronos_validation.duplicate_message_limit = 10
+TEXT
+  local -x INTAGLIO_VALIDATE=1 VK_LAYER_SETTINGS_PATH=$settings VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
+  g++ -std=c++20 "${warnings[@]}" tests/validation/planted_hazard.cpp -o build/test/planted_hazard -lvulkan
+  on_lavapipe "$(lavapipe_22)" build/test/planted_hazard >build/test/planted_hazard.log 2>&1
+  grep -q 'SYNC-HAZARD-WRITE-AFTER-WRITE' build/test/planted_hazard.log ||
+    { echo "expected the layer to see the planted hazard, found:" >&2; cat build/test/planted_hazard.log >&2; return 1; }
+  on_lavapipe "$(lavapipe_22)" run_ctest "$log" build/dev -L gpu
+  # What tests earn on purpose stands between marks (tests/gpu/planted_messages.hpp).
+  sed -i '/^<<<<planted/,/^>>>>planted/d' "$log.plain"
+  messages=$(grep -cE "$validation_message" "$log.plain") || true
+  if [[ $messages != 0 ]]; then
+    echo "expected no validation message, found $messages:" >&2
+    grep -E "$validation_message" "$log.plain" | head -n 40 >&2
+    return 1
+  fi
+  result+=", no message"
+}
+
+step_clang() {
+  configure clang -DCMAKE_CXX_COMPILER="$clang"
+  build build/clang
+  run_ctest build/test/clang.log build/clang -L cpu -j "$jobs"
+  result="$clang, warnings are errors: $result"
+}
+
+step_sanitize() {
+  configure asan -DCMAKE_CXX_COMPILER="$clang"
+  build build/asan --target tests_core --target tests_io
+  UBSAN_OPTIONS=print_stacktrace=1 run_ctest build/test/asan.log build/asan -R '^tests_(core|io)$' -j "$jobs"
+  result="ASan and UBSan: $result"
+}
+
+# Each tests/fuzz/NAME.fuzz.cpp runs for a while from the kept corpus tests/fuzz/corpus/NAME and from what tests/fuzz/seeds.py writes.
+fuzz_one() {
+  local name=$1 directory=build/fuzz/$1 log=build/test/fuzz-$1.log
+  mkdir -p "$directory/found"
+  local corpus=() place
+  for place in "tests/fuzz/corpus/$name" "build/fuzz/seeds/$name"; do [[ -d $place ]] && corpus+=("$place"); done
+  [[ ${#corpus[@]} -gt 0 ]] || { echo "fuzz_$name: expected inputs in tests/fuzz/corpus/$name or from tests/fuzz/seeds.py, found none" >&2; return 1; }
+  if ! build/asan/tests/fuzz_"$name" -max_total_time="$fuzz_seconds" -timeout=5 -rss_limit_mb=2048 -print_final_stats=1 \
+    -artifact_prefix="$directory/" "$directory/found" "${corpus[@]}" >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    echo "fuzz_$name: an input that breaks it lies in $directory (log: $log)" >&2
+    return 1
+  fi
+  grep -q 'stat::number_of_executed_units: [1-9]' "$log" || { echo "fuzz_$name: expected runs, found none (log: $log)" >&2; return 1; }
+}
+step_fuzz() {
+  local names=() name failed=0
+  for name in tests/fuzz/*.fuzz.cpp; do [[ -f $name ]] && names+=("$(basename "$name" .fuzz.cpp)"); done
+  [[ ${#names[@]} -ge 4 ]] || { echo "expected at least 4 fuzz targets in tests/fuzz, found ${#names[@]}: ${names[*]}" >&2; return 1; }
+  configure asan -DCMAKE_CXX_COMPILER="$clang"
+  build build/asan "${names[@]/#/--target=fuzz_}"
+  rm -rf build/fuzz/seeds
+  python3 tests/fuzz/seeds.py build/fuzz/seeds >/dev/null
+  export -f fuzz_one
+  export fuzz_seconds
+  printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I NAME bash -c 'if fuzz_one NAME; then echo "1 0 0"; else echo "0 1 0"; fi' >build/test/fuzz.counts
+  cat build/test/fuzz.counts >>build/test/counts
+  failed=$(grep -c '^0 1' build/test/fuzz.counts) || true
+  result="${#names[@]} targets, $fuzz_seconds s each, $failed failed"
+  [[ $failed == 0 ]]
+}
+
+step_compile_fail() {
+  local status=0
+  tests/compile_fail/run g++ "$clang" >build/test/compile_fail.log || status=$?
+  result=$(cat build/test/compile_fail.log)
+  # shellcheck disable=SC2046
+  count $(sed -nE 's/.*: ([0-9]+) passed, ([0-9]+) failed.*/\1 \2/p' build/test/compile_fail.log)
+  return $status
+}
+
+# Every example registers, in its CMakeLists.txt, at least one ctest that runs it, labelled examples.
+step_examples() {
+  local lists status=0 log=build/test/examples.log
+  for lists in examples/*/CMakeLists.txt; do
+    [[ -f $lists ]] || { echo "examples: expected programs, found none" >&2; return 1; }
+    grep -q add_test "$lists" || { echo "$lists: expected a test that runs the example, found no add_test" >&2; return 1; }
+  done
+  configure release
+  build build
+  on_lavapipe "$(lavapipe_22)" ctest --test-dir build --no-tests=error -L examples --output-on-failure >"$log" 2>&1 || status=$?
+  result=$(grep -E 'tests (passed|failed)' "$log")
+  count "$(grep -cE '^ *[0-9]+/[0-9]+ .* Passed ' "$log")" "$(grep -cE '\*\*\*' "$log")"
+  [[ $status == 0 ]] || cat "$log" >&2
+  return $status
+}
+
+step_consume_subdirectory() { tests/consumers/run subdirectory fetch_content && count 2 0; }
+step_consume_installed() { tests/consumers/run installed pkg_config && count 2 0; }
+step_consume_conan() { tests/consumers/run conan && count 1 0; }
+
+# A program with one model: at most 3 MB stripped; at most 60 SPIR-V modules in the whole library.
+step_size() {
+  local modules bytes
+  modules=$(find include/intaglio/kernels/spirv -name '*.hpp' | wc -l)
+  strip -o build/test/hello build/bin/hello
+  bytes=$(stat -c %s build/test/hello)
+  result="hello: $bytes bytes stripped; $modules SPIR-V modules"
+  [[ $modules -le 60 && $bytes -le 3000000 ]]
+}
+
+run_steps() {
+  local step started status passed failed skipped all_started=$SECONDS chosen=("$@") failures=()
+  if [[ ${1:-} == --list ]]; then printf '%s\n' "${all_steps[@]}"; return; fi
+  [[ ${#chosen[@]} -gt 0 ]] || chosen=("${all_steps[@]}")
+  for step in "${chosen[@]}"; do
+    declare -F "step_$step" >/dev/null || { echo "dev: no step '$step'; ./dev test --list shows them" >&2; return 2; }
+  done
+  install_packages need_for_tests
+  prefix=$(catch2_prefix)
+  mkdir -p build/test
+  : >build/test/counts
+  shared=${INTAGLIO_SHARED:-$(realpath -m ../shared)}
+  if [[ ! -d $shared ]]; then
+    if [[ -n ${INTAGLIO_SHARED:-} ]]; then echo "dev: INTAGLIO_SHARED: expected a folder, found none at $shared" >&2; return 1; fi
+    echo "dev: WARNING: no shared test material at ../shared: tests that need it are skipped and counted as such" >&2
+    export INTAGLIO_WITHOUT_SHARED=1
+  fi
+  for step in "${chosen[@]}"; do
+    started=$SECONDS status=0
+    # A subshell of its own with -e: bash ignores -e in a function called from a condition.
+    set +e
+    (set -e; result=""; "step_$step"; echo "$result" >build/test/result)
+    status=$?
+    set -e
+    if [[ $status == 0 ]]; then
+      printf '[%4d s] %-20s ok    %s\n' $((SECONDS - started)) "$step" "$(cat build/test/result)"
+    else
+      printf '[%4d s] %-20s FAILED\n' $((SECONDS - started)) "$step"
+      failures+=("$step")
+    fi
+  done
+  read -r passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' build/test/counts)
+  passed=$((passed + ${#chosen[@]} - ${#failures[@]}))
+  failed=$((failed + ${#failures[@]}))
+  [[ ${#failures[@]} == 0 ]] || echo "failed steps: ${failures[*]}"
+  [[ $skipped == 0 ]] || echo "$skipped skipped for want of the shared test material"
+  echo "$((SECONDS - all_started)) s in all; test cases and steps:"
+  echo "$passed passed, $failed failed"
+  [[ $failed == 0 ]]
+}
