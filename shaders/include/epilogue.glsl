@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// What a product of ternary weights does with four rows of a token: scale, then store, add to the residual stream, rotate and write to
+// the cache, or gate. The including shader has the specialization constants and the push constants that these name.
+#ifndef INTAGLIO_EPILOGUE
+#define INTAGLIO_EPILOGUE
+
+const uint epilogue_add = 1u, epilogue_rope_cache = 2u, epilogue_gated = 3u;
+const uint gate_silu = 1u, gate_gelu_tanh = 2u;
+
+// Read once, by every lane.
+float scale_of[3];
+uint first_position;
+
+void read_epilogue() {
+  scale_of[0] = Floats(scales).at[0];
+  if (epilogue == epilogue_rope_cache || epilogue == epilogue_gated) scale_of[1] = Floats(scales).at[1];
+  if (epilogue == epilogue_rope_cache) {
+    scale_of[2] = Floats(scales).at[2];
+    first_position = state.at[state_position];
+  }
+}
+
+// Scales of a group's rows.
+vec4 row_scales(uint group) {
+  vec4 scale = vec4(scale_of[0]);
+  if (epilogue == epilogue_gated) scale.yw = vec2(scale_of[1]);
+  if (epilogue == epilogue_rope_cache && 4u * group >= q_size) scale = vec4(4u * group < q_size + kv_size ? scale_of[1] : scale_of[2]);
+  return scale;
+}
+
+float gated(float g, float up) {
+  precise float y;
+  if (gate == gate_silu) {
+    y = (g / (1.0 + canonical_exp(-g))) * up;
+  } else if (gate == gate_gelu_tanh) {
+    precise float inner = 0.797884561 * (g + 0.044715 * ((g * g) * g));
+    precise float t = 1.0 - 2.0 / (canonical_exp(2.0 * inner) + 1.0);
+    y = ((0.5 * g) * (1.0 + t)) * up;
+  } else {
+    float p = max(g, 0.0);
+    y = (p * p) * up;
+  }
+  return y;
+}
+
+// Two neighbouring channels into the cache.
+void store_pair(Words cache, uint element, vec2 pair) {
+  if (cache_element == element_f32) FloatPairs(cache).at[element / 2u] = pair;
+  else cache.at[element / 2u] = pack_halves(pair.x, pair.y);
+}
+
+// Rows of one group: channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of one head of q, k or v.
+void rope_cache(uint token, uint group, vec4 y) {
+  uint first = 4u * group, head = first / head_dim, p = (first % head_dim) / 2u, half_dim = head_dim / 2u;
+  uint position = first_position + token;
+  vec2 low = y.xz, high = y.yw;
+  if (first < q_size + kv_size) {
+    vec2 a = rope_turn(position, p, head_dim, rope_theta), b = rope_turn(position, p + 1u, head_dim, rope_theta);
+    vec2 sine = vec2(a.x, b.x), cosine = vec2(a.y, b.y);
+    precise vec2 turned_low = low * cosine - high * sine, turned_high = high * cosine + low * sine;
+    low = turned_low;
+    high = turned_high;
+  }
+  if (first < q_size) {
+    uint at = token * q_size + head * head_dim + p;
+    FloatPairs(output_).at[at / 2u] = low;
+    FloatPairs(output_).at[(at + half_dim) / 2u] = high;
+  } else if (position < context) {
+    bool is_key = first < q_size + kv_size;
+    uint kv_head = head - (is_key ? q_size : q_size + kv_size) / head_dim;
+    uint at = (kv_head * context + position) * head_dim + p;
+    Words cache = is_key ? keys : values;
+    store_pair(cache, at, low);
+    store_pair(cache, at + half_dim, high);
+  }
+}
+
+// The scaled sums of one token and one group of rows.
+void finish(uint token, uint group, vec4 y) {
+  uint quad = token * (rows / 4u) + group;
+  if (epilogue == epilogue_rope_cache) {
+    rope_cache(token, group, y);
+  } else if (epilogue == epilogue_gated) {
+    FloatPairs(output_).at[quad] = vec2(gated(y.x, y.y), gated(y.z, y.w));
+  } else if (epilogue == epilogue_add) {
+    precise vec4 sum = float_quad(output_, quad) + y;
+    FloatQuads(output_).at[quad] = sum;
+  } else {
+    FloatQuads(output_).at[quad] = y;
+  }
+}
+
+#endif
