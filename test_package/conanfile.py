@@ -23,4 +23,5 @@ class TestPackage(ConanFile):
 
     def test(self):
         if can_run(self):
-            self.run(os.path.join(self.cpp.build.bindir, "test_package"), env="conanrun")
+            model = os.path.join(self.recipe_folder, "..", "examples", "tool", "fable.gguf")
+            self.run(f'"{os.path.join(self.cpp.build.bindir, "test_package")}" "{model}"', env="conanrun")

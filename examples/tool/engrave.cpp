@@ -16,8 +16,8 @@
 #include <filesystem>
 #include <fstream>
 
-#if !defined(INTAGLIO_SOURCE) || !defined(INTAGLIO_CXX_COMPILER)
-#error "expected INTAGLIO_SOURCE and INTAGLIO_CXX_COMPILER from CMake"
+#ifndef INTAGLIO_CXX_COMPILER
+#error "expected INTAGLIO_CXX_COMPILER from CMake"
 #endif
 
 namespace intaglio::tool {
@@ -104,14 +104,42 @@ void write_file(const fs::path& path, std::string_view text) {
   file.commit();
 }
 
-fs::path source_tree() {
+/// Where the tool's sources are, and its compiled ones where there are such.
+struct tool_home {
+  fs::path sources, archive;
+};
+
+/// The tool's sources: in the tree that INTAGLIO_SOURCE names, else beside this program, in DIR/share/intaglio/tool for DIR/bin/intaglio.
+/// Installations, build folders and what engrave makes are all laid out so.
+tool_home find_home() {
+  std::error_code failure;
   const char* const chosen = std::getenv("INTAGLIO_SOURCE");
-  const fs::path out = chosen != nullptr && *chosen != '\0' ? chosen : INTAGLIO_SOURCE;
-  std::error_code ignored;
-  if (!fs::exists(out / "examples" / "tool" / "CMakeLists.txt", ignored))
-    throw input_error(printable(out.string(), 240) +
-                      ": expected the sources of intaglio, found no examples/tool/CMakeLists.txt; set INTAGLIO_SOURCE to where they are");
-  return out;
+  if (chosen != nullptr && *chosen != '\0') {
+    const fs::path sources = fs::path(chosen) / "examples" / "tool";
+    if (!fs::exists(sources / "CMakeLists.txt", failure))
+      throw input_error(printable(chosen, 240) + ": INTAGLIO_SOURCE: expected the sources of intaglio, found no examples/tool/CMakeLists.txt");
+    return {fs::canonical(sources), {}};
+  }
+  const fs::path program = fs::read_symlink("/proc/self/exe", failure), top = program.parent_path().parent_path(),
+                 sources = top / "share" / "intaglio" / "tool", archive = top / "lib" / "intaglio";
+  if (failure || !fs::exists(sources / "CMakeLists.txt", failure))
+    throw input_error(printable(sources.string(), 240) +
+                      ": expected the tool's sources beside this program, found no CMakeLists.txt; install intaglio whole, or set "
+                      "INTAGLIO_SOURCE to its source tree");
+  return {fs::canonical(sources), fs::exists(archive, failure) ? fs::canonical(archive, failure) : fs::path{}};
+}
+
+/// Lays the folder out as an installation, so that the tool made there can engrave too.
+void link_home(const tool_home& home, const fs::path& directory) {
+  std::error_code failure;
+  const auto link = [&](const fs::path& to, const fs::path& place) {
+    fs::create_directories(place.parent_path(), failure);
+    if (fs::is_symlink(place, failure)) fs::remove(place, failure);
+    if (!fs::exists(place, failure)) fs::create_directory_symlink(to, place, failure);
+    if (failure) throw file_error(place.string(), std::nullopt, "cannot link to " + printable(to.string(), 240) + ": " + failure.message());
+  };
+  link(home.sources, directory / "share" / "intaglio" / "tool");
+  if (!home.archive.empty()) link(home.archive, directory / "lib" / "intaglio");
 }
 
 /// Runs one step of the build; the log keeps every line, the bar follows ninja's "[3/12]".
@@ -156,7 +184,7 @@ void engrave(const engrave_options& options) {
   const std::string name = identifier_of(!options.name.empty()         ? options.name
                                          : base.extension() == ".gguf" ? base.stem().string()
                                                                        : base.filename().string());
-  const fs::path source = fs::absolute(source_tree());
+  const tool_home home = find_home();
   const fs::path directory = fs::absolute(options.directory.empty() ? fs::path("engraved") / name : fs::path(options.directory));
   std::error_code failure;
   fs::create_directories(directory / "bin", failure);
@@ -169,14 +197,12 @@ void engrave(const engrave_options& options) {
   fs::remove(log, failure);
   std::vector<std::string> configure{"cmake",
                                      "-S",
-                                     source.string(),
+                                     home.sources.string(),
                                      "-B",
                                      build.string(),
                                      "-DCMAKE_BUILD_TYPE=Release",
-                                     "-DINTAGLIO_BUILD_TESTS=OFF",
-                                     "-DINTAGLIO_BUILD_EXAMPLES=ON",
-                                     "-DINTAGLIO_INSTALL=OFF",
-                                     "-DINTAGLIO_ENGRAVED_HEADER=" + (directory / "engraved_models.hpp").string()};
+                                     "-DINTAGLIO_ENGRAVED_HEADER=" + (directory / "engraved_models.hpp").string(),
+                                     "-DINTAGLIO_TOOL_ARCHIVE=" + home.archive.string()};
   if (std::getenv("CXX") == nullptr && fs::exists(INTAGLIO_CXX_COMPILER, failure))
     configure.push_back(std::string("-DCMAKE_CXX_COMPILER=") + INTAGLIO_CXX_COMPILER);
   if (program_exists("ninja")) configure.insert(configure.end(), {"-G", "Ninja"});
@@ -191,6 +217,7 @@ void engrave(const engrave_options& options) {
   fs::copy_file(made, partial, fs::copy_options::overwrite_existing, failure);
   if (!failure) fs::rename(partial, result, failure);
   if (failure) throw file_error(result.string(), std::nullopt, "cannot write: " + failure.message());
+  link_home(home, directory);
   print_line(result.string());
   note("try: " + result.string() + " run --model " + printable(options.file, 240) + " --prompt \"Once upon a time\"");
 }

@@ -223,8 +223,8 @@ class command_line {
     c = add(
         "engrave", "Build a tool for another model: writes its config and DIR/bin/intaglio", [this] { tool::engrave(engrave_); },
         "  intaglio engrave MODEL.gguf -o mine && mine/bin/intaglio run -m MODEL.gguf --prompt Hello\n\n"
-        "Needs the sources of intaglio (environment INTAGLIO_SOURCE, by default those that this tool was built from), CMake and a C++20 "
-        "compiler.");
+        "Needs CMake, a C++20 compiler and the tool's sources, which stand beside an installed or built intaglio (else: environment\n"
+        "INTAGLIO_SOURCE, the source tree).");
     c->add_option("FILE", engrave_.file, "GGUF file or Hugging Face folder")->required();
     c->add_option("-o,--out", engrave_.directory, "folder to build in; default: engraved/NAME")->type_name("DIR");
     c->add_option("--name", engrave_.name, "name of the model in C++; default: from the file's name")->type_name("NAME");

@@ -190,7 +190,7 @@ step_examples() {
 }
 
 step_consume_subdirectory() { tests/consumers/run subdirectory fetch_content && count 2 0; }
-step_consume_installed() { tests/consumers/run installed pkg_config && count 2 0; }
+step_consume_installed() { tests/consumers/run installed pkg_config engrave && count 3 0; }
 step_consume_conan() { tests/consumers/run conan && count 1 0; }
 
 # A program with one model: at most 3 MB stripped; at most 60 SPIR-V modules in the whole library.
