@@ -125,6 +125,7 @@ class shim {
     calls_.fill(0);
     record_.clear();
     armed_ = false;
+    always_code_ = VK_SUCCESS;
     injected_ = false;
     lost_ = false;
     wrong_destroys_ = 0;
@@ -136,6 +137,12 @@ class shim {
     armed_ = true;
     target_ = {which, nth};
     code_ = code;
+  }
+  /// From now, until the next reset() or arm(), each call of `which` returns `code` too.
+  void arm_all(id which, VkResult code) {
+    const std::lock_guard lock(mutex_);
+    always_ = {which, 0};
+    always_code_ = code;
   }
   bool injected() const { return injected_; }
   std::size_t calls(id which) const { return calls_[static_cast<std::size_t>(which)]; }
@@ -153,11 +160,16 @@ class shim {
       if (!handles.empty()) out.push_back(maker + " x " + std::to_string(handles.size()));
     return out;
   }
+  /// Empties the ledger: of a device whose work did not end in time nothing is ever destroyed.
+  void forget_handles() {
+    const std::lock_guard lock(mutex_);
+    ledger_.clear();
+  }
   /// Destroy calls for a handle that was not alive.
   std::size_t wrong_destroys() const { return wrong_destroys_; }
 
   /// Called before each function. @return true, and the code, where it shall fail
-  bool before(id which, VkResult& code, bool& device_lost) {
+  bool before(id which, VkResult& code) {
     const std::lock_guard lock(mutex_);
     const function& what = functions()[static_cast<std::size_t>(which)];
     const std::size_t nth = calls_[static_cast<std::size_t>(which)]++;
@@ -166,12 +178,14 @@ class shim {
       code = VK_ERROR_DEVICE_LOST;
       return true;
     }
+    if (always_code_ != VK_SUCCESS && which == always_.which) {
+      code = always_code_;
+      return true;
+    }
     if (!armed_ || which != target_.which || nth != target_.nth) return false;
     injected_ = true;
     code = code_;
-    // vkCreateDevice has no device yet that could stay lost
-    device_lost = (code == VK_ERROR_DEVICE_LOST && which != id::vkCreateDevice) || code == VK_TIMEOUT;
-    lost_ = device_lost && code == VK_ERROR_DEVICE_LOST;
+    lost_ = code == VK_ERROR_DEVICE_LOST && which != id::vkCreateDevice;  // that one has no device yet that could stay lost
     return true;
   }
   void created(id which, std::uint64_t handle) {
@@ -202,8 +216,8 @@ class shim {
   std::array<std::size_t, static_cast<std::size_t>(id::count)> calls_{};
   std::vector<fallible_call> record_;
   std::map<std::string, std::multiset<std::uint64_t>> ledger_;  // lavapipe may give the same handle to equal things
-  fallible_call target_{};
-  VkResult code_ = VK_SUCCESS;
+  fallible_call target_{}, always_{};
+  VkResult code_ = VK_SUCCESS, always_code_ = VK_SUCCESS;
   bool armed_ = false, injected_ = false, lost_ = false;
   std::size_t wrong_destroys_ = 0;
 };
@@ -218,7 +232,7 @@ inline PFN_vkGetInstanceProcAddr real_entry() {
   return entry;
 }
 
-/// The device that calls were last seen for: to drain it before it is declared lost.
+/// The device that calls were last seen for.
 inline std::atomic<VkDevice> last_device{VK_NULL_HANDLE};
 inline std::atomic<VkInstance> last_instance{VK_NULL_HANDLE};
 
@@ -257,10 +271,12 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
       if constexpr (Which == id::vkDestroyDevice) last_device = VK_NULL_HANDLE;
     }
     VkResult code = VK_SUCCESS;
-    bool lost = false;
-    const bool fails = the_shim().before(Which, code, lost);
+    const bool fails = the_shim().before(Which, code);
+    [[maybe_unused]] const bool timed_out = code == VK_TIMEOUT;  // said of work that does end: of other work nothing may be destroyed
     if constexpr (std::is_same_v<Result, VkResult>) {
-      if (lost) drain_device();
+      if (timed_out) drain_device();
+      if constexpr (Which == id::vkQueueWaitIdle)
+        if (code == VK_ERROR_DEVICE_LOST) drain_device();  // only when this one returns is nothing of a lost device in use
       if (fails) return code;
       const VkResult result = real.load()(arguments...);
       if constexpr (Does == role::create) {

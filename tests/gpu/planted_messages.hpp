@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Marks the stretch of a test that earns the validation layer's messages on purpose: a planted mistake, or a shim that says "device lost"
-// while the driver still works. The validation step of ./dev test leaves out what stands between the marks, on both streams.
+// Marks the stretch of a test that earns the validation layer's messages on purpose by a planted mistake. The validation step of
+// ./dev test leaves out what stands between the marks.
 #pragma once
 
 #include <cstdio>

@@ -44,29 +44,171 @@ TEST_CASE("several lines share the device from several threads") {
   CHECK(checked.device.counters().submits == 200);
 }
 
-TEST_CASE("a device that does not answer in time is lost, by name of what ran") {
+namespace {
+
+gpu::device shimmed_device() {
+  gpu::device_options options;
+  options.entry = &faults::entry;
+  options.validate = gpu::validation::off;
+  return gpu::device(options);
+}
+
+/// Commands that take some tenths of a second on a CPU device and write `mark` at their end.
+class long_work {
+ public:
+  static constexpr std::uint32_t mark = 0x0BADCAFE;
+
+  explicit long_work(const gpu::device& on)
+      : room_(on, std::uint64_t{64} << 20U, gpu::placement::device_local, "long work"), end_(on, 4, gpu::placement::readback, "its end") {
+    std::memset(end_.mapped().data(), 0, 4);
+  }
+  gpu::recording record(const gpu::device& on) const {
+    gpu::recorder to(on, "long work");
+    for (std::uint32_t i = 0; i < 16; ++i) to.fill(room_, 0, room_.size_bytes(), i).full_barrier();
+    to.fill(end_, 0, 4, mark);
+    return to.finish();
+  }
+  bool done() const {
+    std::uint32_t word = 0;
+    std::memcpy(&word, end_.mapped().data(), sizeof word);
+    return word == mark;
+  }
+
+ private:
+  gpu::buffer room_, end_;
+};
+
+std::uint64_t submit(gpu::queue& line, const gpu::recording& what) {
+  const VkCommandBuffer handle = what.handle();
+  return line.submit({&handle, 1}, what.name());
+}
+
+}  // namespace
+
+TEST_CASE("an error leaves nothing in flight, so that the caller may destroy what was") {
+  struct failure {
+    const char* what;
+    faults::id call;
+    std::size_t nth;
+    void (*provoke)(gpu::queue&, const gpu::recording&);
+  };
+  const failure failures[] = {
+      {"wait", faults::id::vkWaitSemaphores, 0, [](gpu::queue& line, const gpu::recording&) { line.wait(1); }},
+      {"progress", faults::id::vkGetSemaphoreCounterValue, 0, [](gpu::queue& line, const gpu::recording&) { line.finished(1); }},
+      {"a second submission", faults::id::vkQueueSubmit, 0, [](gpu::queue& line, const gpu::recording& what) { submit(line, what); }},
+  };
+  for (const auto& each : failures)
+    for (const VkResult code : {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST, VK_ERROR_UNKNOWN}) {
+      INFO(each.what << " fails with " << gpu::result_name(code));
+      faults::the_shim().reset();
+      {
+        const gpu::device on = shimmed_device();
+        const long_work work(on);
+        gpu::queue line(on), other(on);  // outlive the commands, as they do where a member submits what a function has recorded
+        {
+          const gpu::recording commands = work.record(on);
+          submit(line, commands);
+          REQUIRE_FALSE(work.done());
+          faults::the_shim().arm(each.call, each.nth, code);
+          CHECK_THROWS_AS(each.provoke(line, commands), device_error);
+          CHECK(faults::the_shim().injected());
+          CHECK(work.done());
+        }
+        CHECK(on.lost() == (code == VK_ERROR_DEVICE_LOST));
+        if (on.lost()) CHECK_THROWS_AS(other.submit({}, "after the loss"), device_lost);
+        else CHECK(other.submit({}, "after the error") == 1);
+      }
+      CHECK(faults::the_shim().live().empty());
+    }
+}
+
+TEST_CASE("a queue waits for its work when it goes, also where the wait fails") {
+  for (const VkResult code : {VK_SUCCESS, VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_DEVICE_LOST}) {
+    INFO(gpu::result_name(code));
+    faults::the_shim().reset();
+    {
+      const gpu::device on = shimmed_device();
+      const long_work work(on);
+      const gpu::recording commands = work.record(on);
+      {
+        gpu::queue line(on);
+        submit(line, commands);
+        if (code != VK_SUCCESS) faults::the_shim().arm(faults::id::vkWaitSemaphores, 0, code);
+      }
+      CHECK(work.done());
+      CHECK(on.lost() == (code == VK_ERROR_DEVICE_LOST));
+    }
+    CHECK(faults::the_shim().live().empty());
+  }
+}
+
+TEST_CASE("a wait that times out on work that is done is no error") {
   faults::the_shim().reset();
+  const gpu::device on = shimmed_device();
+  const gpu::recording nothing = gpu::recorder(on, "nothing").finish();
+  gpu::queue line(on);
+  submit(line, nothing);
+  faults::the_shim().arm(faults::id::vkWaitSemaphores, 0, VK_TIMEOUT);
+  line.wait(1);
+  CHECK(faults::the_shim().injected());
+  CHECK_FALSE(on.lost());
+  faults::the_shim().reset();
+}
+
+namespace {
+
+/// Runs `abandon` on a queue with long work in flight, lets all go, and demands that nothing was destroyed before the work's end.
+template <class Abandon>
+void check_that_all_stays(Abandon abandon) {
+  faults::the_shim().reset();
+  std::vector<std::string> alive;
+  const VkDevice before = faults::last_device;
   {
-    gpu::device_options options;
-    options.entry = &faults::entry;
-    options.validate = gpu::validation::off;
-    const gpu::device on(options);
-    const gpu::recording nothing = gpu::recorder(on, "nothing").finish();
+    const gpu::device on = shimmed_device();
+    const long_work work(on);
     gpu::queue line(on);
-    const VkCommandBuffer handle = nothing.handle();
-    line.submit({&handle, 1}, "a very slow layer");
-    faults::the_shim().arm(faults::id::vkWaitSemaphores, 0, VK_TIMEOUT);
+    const gpu::recording commands = work.record(on);
+    alive = faults::the_shim().live();
+    submit(line, commands);
+    abandon(on, line);
+    CHECK(on.lost());
+    CHECK_FALSE(work.done());
+    CHECK_THROWS_AS(line.submit({}, "after the end"), device_lost);
+    CHECK_THROWS_AS(line.wait(1), device_lost);
+    CHECK_THROWS_AS(gpu::recorder(on, "after the end"), device_lost);
+    CHECK_THROWS_AS(gpu::buffer(on, 64, gpu::placement::shared, "after the end"), device_lost);
+    static std::vector<std::shared_ptr<gpu::connection>> kept;  // reachable, as leak checkers like it
+    kept.push_back(on.on());
+  }
+  CHECK(faults::last_device != before);
+  CHECK(faults::the_shim().live() == alive);
+  CHECK(faults::the_shim().calls(faults::id::vkDestroyCommandPool) == 0);
+  faults::the_shim().reset();
+  faults::drain_device();
+  faults::the_shim().forget_handles();
+  const checked_device anew;
+  gpu::queue line(anew.device);
+  line.wait(line.submit({}, "on a new device"));
+}
+
+}  // namespace
+
+TEST_CASE("work that does not end in time: the device is lost, by name of what ran, and nothing it may use is destroyed") {
+  check_that_all_stays([](const gpu::device& on, gpu::queue& line) {
     try {
       line.wait(1, std::chrono::milliseconds(5));
       FAIL("nothing was thrown");
     } catch (const device_lost& lost) {
-      CHECK(std::string(lost.what()).find("no end after 5 ms") != std::string::npos);
+      CHECK(std::string(lost.what()).find("no end after 5 ms, in flight: long work") != std::string::npos);
       CHECK(lost.device() == on.label());
     }
-    CHECK(on.lost());
-    CHECK_THROWS_AS(line.submit({&handle, 1}, "after the end"), device_lost);
-    CHECK_THROWS_AS(gpu::recorder(on, "after the end"), device_lost);
-    CHECK_THROWS_AS(gpu::buffer(on, 64, gpu::placement::shared, "after the end"), device_lost);
-  }
-  CHECK(faults::the_shim().live().empty());
+  });
+}
+
+TEST_CASE("where no wait succeeds, nothing that may be in use is destroyed") {
+  check_that_all_stays([](const gpu::device&, gpu::queue& line) {
+    faults::the_shim().arm(faults::id::vkWaitSemaphores, 0, VK_ERROR_OUT_OF_HOST_MEMORY);
+    faults::the_shim().arm_all(faults::id::vkQueueWaitIdle, VK_ERROR_OUT_OF_HOST_MEMORY);
+    CHECK_THROWS_AS(line.wait(1), out_of_memory);
+  });
 }

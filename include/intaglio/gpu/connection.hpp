@@ -22,7 +22,7 @@ struct device_counters {
 };
 
 /// An open device. Shared by all that is made on it, so that it closes last; destroys what it owns and nothing that a host program lent.
-struct connection {
+struct connection : std::enable_shared_from_this<connection> {
   std::shared_ptr<instance> from;
   dispatch_table call{};
   VkPhysicalDevice physical = VK_NULL_HANDLE;
@@ -37,7 +37,9 @@ struct connection {
   feature_set enabled;
   VkPhysicalDeviceMemoryProperties memory{};
   device_counters counters;
-  std::atomic<bool> lost{false};
+  std::atomic<bool> lost{false};       ///< set when nothing is in flight any more, or all that is in flight is kept
+  std::atomic<bool> abandoned{false};  ///< work on it never ended: what is made on it is never destroyed
+  std::shared_ptr<connection> kept;    ///< itself, once abandoned
   ::pid_t process = ::getpid();
 
   connection() = default;
@@ -49,6 +51,30 @@ struct connection {
 
   /// False in a forked child: the driver's threads did not come along, so not even a destructor may call it.
   bool usable() const noexcept { return process == ::getpid(); }
+  /// True where what was made on it may be destroyed.
+  bool may_destroy() const noexcept { return usable() && !abandoned; }
+
+  /// Leaves nothing in flight on the queue, whoever submitted it: for when another call failed and what it guarded will be destroyed.
+  /// The queue of a lost device ends in finite time, and then nothing counts as in use (Vulkan 1.3, 4.2.3 "Lost Device").
+  void settle() noexcept {
+    if (queue == VK_NULL_HANDLE || abandoned) return;
+    const std::lock_guard own(queue_mutex);
+    std::unique_lock<std::mutex> host;
+    if (host_mutex != nullptr) host = std::unique_lock(*host_mutex);
+    const VkResult result = call.vkQueueWaitIdle(queue);
+    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) abandon();
+  }
+  /// The driver says that the device is lost.
+  void lose() noexcept {
+    settle();
+    lost = true;
+  }
+  /// Work may run for ever: the device, and all that it may be using, stays as long as the process.
+  void abandon() noexcept {
+    if (abandoned.exchange(true)) return;
+    kept = weak_from_this().lock();
+    lost = true;
+  }
 
   /// Throws where a call did not succeed; a lost device is remembered.
   void check(VkResult result, const char* operation, std::string_view subject = {}) {
@@ -56,7 +82,7 @@ struct connection {
   }
 
   [[noreturn]] void refuse(VkResult result, const char* operation, std::string_view subject = {}, const std::string& detail = {}) {
-    if (result == VK_ERROR_DEVICE_LOST) lost = true;
+    if (result == VK_ERROR_DEVICE_LOST && !lost) lose();
     std::string what(operation);
     if (!subject.empty()) what.append(" ").append(subject);
     fail(result, label, what, detail.empty() && result == VK_ERROR_DEVICE_LOST ? fault_text() : detail);
@@ -114,7 +140,7 @@ class owned_handle {
   const std::shared_ptr<connection>& on() const noexcept { return on_; }
 
   void reset() noexcept {
-    if (handle_ != Handle{} && on_->usable()) (on_->call.*Destroy)(on_->handle, handle_, nullptr);
+    if (handle_ != Handle{} && on_->may_destroy()) (on_->call.*Destroy)(on_->handle, handle_, nullptr);
     handle_ = Handle{};
     on_.reset();
   }

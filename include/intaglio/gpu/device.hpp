@@ -20,7 +20,8 @@ struct device_options {
 };
 
 /// The Vulkan objects of a host program. It keeps them alive longer than anything made here, and made the device with at least
-/// required_features(); of other features only those in `enabled` are used.
+/// required_features(); of other features only those in `enabled` are used. After work that did not end in time (device_lost) it keeps
+/// them as long as the process: see docs/gpu.md.
 struct host_device {
   PFN_vkGetInstanceProcAddr entry = nullptr;
   VkInstance instance = VK_NULL_HANDLE;

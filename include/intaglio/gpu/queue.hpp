@@ -13,6 +13,8 @@ namespace intaglio::gpu {
 
 /// A line of submissions on the device's one queue, executed in order. Several lines may share the device, each used by one thread.
 /// Submitting and waiting allocate nothing.
+/// A device_error that leaves it leaves nothing in flight on the device, so what the caller destroys on its way out is not in use. The one
+/// exception is work that does not end: then nothing that was made on the device is destroyed as long as the process lives.
 class queue {
  public:
   static constexpr std::chrono::nanoseconds patience = std::chrono::seconds(10);
@@ -64,14 +66,15 @@ class queue {
       auto& kept = labels_[value % labels_.size()];
       kept.fill('\0');
       std::copy_n(label.begin(), std::min(label.size(), kept.size() - 1), kept.begin());
-      if (result != VK_SUCCESS) on->refuse(result, "submit", label, result == VK_ERROR_DEVICE_LOST ? in_flight(value) : std::string{});
+      if (result != VK_SUCCESS) refuse(result, "submit", label, value);
       on->counters.submits += 1;
       return ++submitted_;
     });
   }
 
   /// Waits until the submission and all before it are done.
-  /// @error device_lost: the device was lost, or did not finish within `limit`; both name what was in flight
+  /// @error device_lost: the device was lost, or did not finish within `limit`; both name what was in flight. out_of_memory: the wait
+  /// itself failed, the device goes on
   void wait(std::uint64_t submission, std::chrono::nanoseconds limit = patience) {
     if (submission <= finished_) return;
     translated([&] {
@@ -81,27 +84,28 @@ class queue {
         throw argument_error("submission to wait for", "at most " + std::to_string(submitted_), std::to_string(submission));
       on->counters.waits += 1;
       const VkResult result = ask(submission, limit);
-      if (result == VK_TIMEOUT) {
-        on->lost = true;
+      if (result == VK_TIMEOUT && reached() < submission) {
+        on->abandon();
         throw device_lost(on->label, "wait for the device",
-                          "no end after " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms" + in_flight(submitted_),
+                          "no end after " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms" + in_flight(reached(), submitted_),
                           static_cast<int>(result));
       }
-      if (result != VK_SUCCESS) on->refuse(result, "wait for the device", {}, result == VK_ERROR_DEVICE_LOST ? in_flight(submitted_) : std::string{});
+      if (result != VK_SUCCESS && result != VK_TIMEOUT) refuse(result, "wait for the device", {}, submitted_);
       finished_ = submission;
     });
   }
 
   /// True when the submission is done; asks the device without waiting.
-  /// @error device_lost
+  /// @error device_lost, out_of_memory
   bool finished(std::uint64_t submission) {
     if (submission <= finished_) return true;
     return translated([&] {
       const auto& on = semaphore_.on();
       on->require_alive("ask for progress");
       std::uint64_t value = 0;
-      on->check(on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value), "ask for progress");
-      if (value > submitted_) on->refuse(VK_ERROR_DEVICE_LOST, "ask for progress", {}, in_flight(submitted_));  // some drivers jump to the end
+      VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
+      if (result == VK_SUCCESS && value > submitted_) result = VK_ERROR_DEVICE_LOST;  // some drivers jump to the end
+      if (result != VK_SUCCESS) refuse(result, "ask for progress", {}, submitted_);
       finished_ = std::max(finished_, value);
       return submission <= finished_;
     });
@@ -131,25 +135,42 @@ class queue {
     return on->call.vkWaitSemaphores(on->handle, native(info), limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count()));
   }
 
-  std::string in_flight(std::uint64_t newest) const {
+  /// The newest submission that is known to be done.
+  std::uint64_t reached() const noexcept {
     std::uint64_t value = 0;
     const auto& on = semaphore_.on();
-    if (on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value) != VK_SUCCESS || value > newest) value = finished_;
+    const VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
+    return result == VK_SUCCESS && value <= submitted_ ? std::max(value, finished_) : finished_;
+  }
+
+  /// Throws for a call that failed, when nothing is in flight any more.
+  [[noreturn]] void refuse(VkResult result, const char* operation, std::string_view label, std::uint64_t newest) {
+    const auto& on = semaphore_.on();
+    const std::uint64_t done = reached();
+    if (result == VK_ERROR_DEVICE_LOST) on->lose();
+    else on->settle();
+    if (!on->lost) finished_ = submitted_;
+    on->refuse(result, operation, label, result == VK_ERROR_DEVICE_LOST ? in_flight(done, newest) : std::string{});
+  }
+
+  std::string in_flight(std::uint64_t done, std::uint64_t newest) const {
     std::string out = ", in flight:";
-    for (std::uint64_t each = value + 1; each <= newest; ++each) {
+    for (std::uint64_t each = done + 1; each <= newest; ++each) {
       if (newest - each >= labels_.size()) continue;
-      out.append(each == value + 1 ? " " : ", ").append(labels_[each % labels_.size()].data());
+      out.append(each == done + 1 ? " " : ", ").append(labels_[each % labels_.size()].data());
     }
-    const std::string fault = on->fault_text();
+    const std::string fault = semaphore_.on()->fault_text();
     return out + (fault.empty() ? "" : "; driver: " + fault);
   }
 
   void drain() noexcept {
     if (!semaphore_ || finished_ >= submitted_) return;
     const auto& on = semaphore_.on();
-    if (on->usable() && !on->lost && ask(submitted_, patience) < VK_SUCCESS) {  // the wait itself failed: wait without its help
-      const std::lock_guard own(on->queue_mutex);
-      (void)on->call.vkQueueWaitIdle(on->queue);
+    if (on->usable() && !on->lost) {
+      const VkResult result = ask(submitted_, patience);
+      if (result == VK_TIMEOUT && reached() < submitted_) on->abandon();
+      else if (result == VK_ERROR_DEVICE_LOST) on->lose();
+      else if (result < VK_SUCCESS) on->settle();
     }
     finished_ = submitted_;
   }
