@@ -20,6 +20,7 @@ layout(constant_id = 4) const float eps = 1e-5;
 layout(constant_id = 5) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
+#define norm_width columns
 #include "norm.glsl"
 
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state; };
@@ -47,10 +48,13 @@ void main() {
   find_place();
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count]) return;
-  uint first = token * (columns / 4u);
-  float r = inverse_rms(input_, first, columns, eps);
-  for (uint quad = gl_LocalInvocationIndex; quad < columns / 4u; quad += workgroup_size)
-    shared_y[quad] = normalised(input_, first, norm_weight, quad, r);
+  uint first = token * norm_quads;
+  float largest, r = inverse_rms(input_, first, norm_weight, eps, largest);
+  for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
+    reload_chunk(input_, first, norm_weight, chunk);
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
+      if (owns_quad(chunk, i)) shared_y[norm_quad(chunk, i)] = normalised(i, r);
+  }
   workgroup_barrier();
 
   uint groups = (rows + 3u) / 4u, stride = gl_NumWorkGroups.x * gl_NumSubgroups;

@@ -18,33 +18,31 @@ layout(constant_id = 2) const float eps = 1e-5;
 layout(constant_id = 3) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
+#define norm_width width
 #include "norm.glsl"
 
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, factors, state; };
-
-shared int sums[workgroup_size / 4u];
 
 void main() {
   find_place();
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count]) return;
-  uint quads = width / 4u, first = token * quads;
-  float r = inverse_rms(input_, first, width, eps);
-  float m = largest_activation(input_, first, norm_weight, width, r);
+  uint first = token * norm_quads;
+  float largest, r = inverse_rms(input_, first, norm_weight, eps, largest), m = largest_activation(largest, r);
   precise float s = 127.0 / m;
   int sum = 0;
-  for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size) {
-    uint q = quantised(normalised(input_, first, norm_weight, quad, r), s);
-    sum += bitfieldExtract(int(q), 0, 8) + bitfieldExtract(int(q), 8, 8) + bitfieldExtract(int(q), 16, 8) + (int(q) >> 24);
-    output_.at[first + quad] = q;
+  for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
+    reload_chunk(input_, first, norm_weight, chunk);
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
+      if (owns_quad(chunk, i)) {
+        ivec4 q = quantised(normalised(i, r), s);
+        sum += sum_of(q);
+        output_.at[first + norm_quad(chunk, i)] = packed(q);
+      }
   }
-  sum = subgroup_sum(sum);
-  if (workgroup_size > subgroup_size) {
-    if (lane == 0u) sums[gl_SubgroupID] = sum;
-    barrier();
-    sum = 0;
-    for (uint g = 0u; g < gl_NumSubgroups; ++g) sum += sums[g];
-  }
+  sum = shared_sum(sum);
+  if (subgroups > 1u) barrier();
+  sum = whole_sum(sum);
   if (gl_LocalInvocationIndex == 0u) {
     precise float factor = m / 127.0;
     WordPairs(factors).at[token] = uvec2(floatBitsToUint(factor), uint(sum));

@@ -35,17 +35,16 @@ layout(constant_id = 13) const uint gate = 0;
 layout(constant_id = 14) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
+const bool quantises = prologue == 1u;  // the norm stands in front
+const uint norm_width = quantises ? columns : 0u;
 #include "norm.glsl"
 #include "ternary.glsl"
 
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, factors, weight, scales, output_, state, keys, values; };
 
 #include "epilogue.glsl"
-
-const uint prologue_norm_quantize = 1u;
 const uint tiles = columns / 16u;
 
-const bool quantises = prologue == prologue_norm_quantize;
 // A CPU copies the activations of its tokens where reading is cheap.
 #if WIDE_LOADS
 const uint staged_tokens = tile_tokens * tiles <= 1536u ? tile_tokens : 0u;
@@ -63,16 +62,22 @@ uvec4 activations(uint first_token, uint t, uint tile) {
   return word_quad(input_, (first_token + t) * tiles + tile);
 }
 
-// Fills shared_x; gives 1 / s. Each subgroup sums the squares for itself, all share the rest.
-float quantise_input() {
-  float r = inverse_rms(input_, 0u, columns, eps);
-  float m = largest_activation(input_, 0u, norm_weight, columns, r);
+// Fills shared_x; gives 1 / s, and in `sum` what shared_sum() says of the int8 values.
+float quantise_input(out int sum) {
+  float largest, r = inverse_rms(input_, 0u, norm_weight, eps, largest), m = largest_activation(largest, r);
   precise float s = 127.0 / m;
-  for (uint tile = gl_LocalInvocationIndex; tile < tiles; tile += workgroup_size) {
-    uvec4 q;
-    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) q[i] = quantised(normalised(input_, 0u, norm_weight, 4u * tile + i, r), s);
-    shared_x[tile] = q;
+  sum = 0;
+  for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
+    reload_chunk(input_, 0u, norm_weight, chunk);
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
+      if (owns_quad(chunk, i)) {
+        ivec4 q = quantised(normalised(i, r), s);
+        uint quad = norm_quad(chunk, i);
+        shared_x[quad / 4u][quad & 3u] = packed(q);
+        sum += sum_of(q);
+      }
   }
+  sum = shared_sum(sum);
   precise float factor = m / 127.0;
   return factor;
 }
@@ -90,10 +95,9 @@ void main() {
     workgroup_barrier();
   }
   if (quantises) {
-    own_factor = quantise_input();
+    own_factor = quantise_input(own_sum);
     workgroup_barrier();
-    for (uint tile = lane; tile < tiles; tile += subgroup_size) own_sum += sum_of_bytes(shared_x[tile]);
-    own_sum = subgroup_sum(own_sum);
+    own_sum = whole_sum(own_sum);
   }
 
   // Tiles of a lane. Where they are few, a CPU keeps their activations at hand for all rows; idle lanes have zeros.
@@ -151,7 +155,7 @@ void main() {
       if (k * subgroup_size < room && lane + k * subgroup_size < filled) {
         float factor = own_factor;
         int activation_sum = own_sum;
-        if (prologue != prologue_norm_quantize) {
+        if (!quantises) {
           uvec2 word = word_pair(factors, kept_token[k]);
           factor = uintBitsToFloat(word.x);
           activation_sum = int(word.y);

@@ -1,70 +1,136 @@
 // SPDX-License-Identifier: MIT
-// Root mean square norm and int8 quantisation of one token's activations. Loads stand together, away from what waits for them.
+// Root mean square norm and int8 quantisation of one token's activations, the same for every kernel: y = (x * w) * r. Blocks of 128 elements
+// go round the subgroups of the workgroup; an invocation holds up to eight quads of a chunk of them. Loads stand together.
+// The including shader says what `norm_width` is, the elements of a token: a constant.
 #ifndef INTAGLIO_NORM
 #define INTAGLIO_NORM
 
-// 1 / root mean square of x[4 * first_quad ..], `width` elements.
-float inverse_rms(Words x, uint first_quad, uint width, float eps) {
-  precise vec4 a[8];
-  LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) a[j] = vec4(0.0);
-  for (uint block = 0u; block < width; block += 32u * virtual_width) {
-    // The n-th quad of an invocation belongs to its virtual lane n % virtual_count; what is past the width adds 0.
-    vec4 v[8];
-    LATER_UNROLLED for (uint n = 0u; n < 8u; ++n) {
-      uint i = block + 4u * (virtual_lane + n * virtual_width);
-      v[n] = float_quad(x, first_quad + min(i, width - 4u) / 4u);
-      if (i >= width) v[n] = vec4(0.0);
-    }
-    LATER_UNROLLED for (uint n = 0u; n < 8u; ++n) {
-      precise vec4 square = v[n] * v[n];
-      a[n & (virtual_count - 1u)] = a[n & (virtual_count - 1u)] + square;
-    }
-  }
-  float s[8];
-  LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) {
-    precise float sum = (a[j].x + a[j].y) + (a[j].z + a[j].w);
-    s[j] = sum;
-  }
-  precise float mean = virtual_sum(s) / float(width) + eps;
-  precise float r = 1.0 / sqrt(mean);
-  return r;
+const uint norm_quads = norm_width / 4u;
+const uint norm_blocks = (norm_width + 127u) / 128u;
+shared float block_sums[norm_blocks + 1u];  // of squares
+shared float from_subgroups[workgroup_size / 4u];
+shared int sums_of_subgroups[workgroup_size / 4u];
+
+// Blocks of a subgroup in one chunk, and chunks until all blocks are done.
+#define chunk_blocks (virtual_width >> 2)
+#define norm_chunks ((norm_blocks + chunk_blocks * subgroups - 1u) / (chunk_blocks * subgroups))
+
+// Quad s of an invocation's chunk is that of virtual lane s % virtual_count in the chunk's block s / virtual_count.
+uint norm_block(uint chunk, uint s) { return (chunk * chunk_blocks + s / virtual_count) * subgroups + subgroup_index; }
+uint norm_quad(uint chunk, uint s) { return norm_block(chunk, s) * 32u + virtual_lane + (s & (virtual_count - 1u)) * virtual_width; }
+// No subgroup has a block there; follows from constants where the subgroup size does.
+#define unused_slot(s) ((s) / virtual_count * subgroups >= norm_blocks)
+
+vec4 weighted[8];  // x * w of the last chunk's quads
+
+// Quads of a chunk; the last quad again instead of what is past the width.
+vec4 chunk_quad(Words from, uint first_quad, uint chunk, uint s) {
+  return unused_slot(s) ? vec4(0.0) : float_quad(from, first_quad + min(norm_quad(chunk, s), norm_quads - 1u));
 }
 
-// Elements 4 * quad .. of the normalised x.
-vec4 normalised(Words x, uint first_quad, Words weight, uint quad, float r) {
-  precise vec4 y = (float_quad(x, first_quad + quad) * r) * float_quad(weight, quad);
-  return y;
+// The chunk's `weighted` for those that follow inverse_rms(), which leaves it where there is one chunk.
+void reload_chunk(Words x, uint first_quad, Words weight, uint chunk) {
+  if (norm_chunks > 1u)
+    LATER_UNROLLED for (uint s = 0u; s < 8u; ++s) {
+      precise vec4 product = chunk_quad(x, first_quad, chunk, s) * chunk_quad(weight, 0u, chunk, s);
+      weighted[s] = product;
+    }
 }
+
+// Which quads of the chunk the invocation has to deal with after reload_chunk: of 64 lanes the upper 32 repeat the lower ones.
+bool owns_quad(uint chunk, uint s) { return !unused_slot(s) && norm_quad(chunk, s) < norm_quads && lane < 32u; }
 
 float greatest(vec4 v) {
   v = abs(v);
   return max(max(v.x, v.y), max(v.z, v.w));
 }
 
-shared float from_subgroups[workgroup_size / 4u];
-
-// Largest |y|, at least 1e-5, over the whole token; the invocations of the workgroup share the work.
-float largest_activation(Words x, uint first_quad, Words weight, uint width, float r) {
-  float m = 1e-5;
-  for (uint quad = gl_LocalInvocationIndex; quad < width / 4u; quad += 4u * workgroup_size) {
-    vec4 y[4];  // the last quad again instead of what is past the width
-    LATER_UNROLLED for (uint n = 0u; n < 4u; ++n) y[n] = normalised(x, first_quad, weight, min(quad + n * workgroup_size, width / 4u - 1u), r);
-    LATER_UNROLLED for (uint n = 0u; n < 4u; ++n) m = max(m, greatest(y[n]));
+// 1 / root mean square of x[4 * first_quad ..]; in `largest` the greatest |x * w|. One barrier.
+float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float largest) {
+  largest = 0.0;
+  for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
+    vec4 v[8], w[8];
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
+      v[i] = chunk_quad(x, first_quad, chunk, i);
+      w[i] = chunk_quad(weight, 0u, chunk, i);
+    }
+    precise float s[8];
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
+      precise vec4 product = v[i] * w[i], square = v[i] * v[i];
+      precise float sum = (square.x + square.y) + (square.z + square.w);
+      weighted[i] = product;
+      largest = max(largest, greatest(product));
+      s[i] = norm_quad(chunk, i) < norm_quads ? sum : 0.0;
+    }
+    // Virtual lanes of an invocation fold into the first slot of each block.
+    if (virtual_count == 8u) LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) s[i] = s[i] + s[i + 4u];
+    if (virtual_count >= 4u) LATER_UNROLLED for (uint i = 0u; i < 6u; ++i) s[i] = s[i] + s[i + 2u];
+    if (virtual_count >= 2u) LATER_UNROLLED for (uint i = 0u; i < 7u; ++i) s[i] = s[i] + s[i + 1u];
+    // A quarter of the lanes ends with each block of four.
+    LATER_UNROLLED for (uint half_chunk = 0u; half_chunk < 2u; ++half_chunk)
+      if (4u * half_chunk < chunk_blocks) {
+        vec4 four;
+        LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) four[i] = s[((4u * half_chunk + i) * virtual_count) & 7u];
+        float sum = virtual_sum4(four);
+        uint place = 4u * half_chunk + (lane & 31u) / lane_quarter, block = norm_block(chunk, place * virtual_count);
+        if ((lane & (lane_quarter - 1u)) == 0u && place < chunk_blocks && block < norm_blocks) block_sums[block] = sum;
+      }
   }
-  m = subgroup_max(m);
-  if (workgroup_size > subgroup_size) {
-    if (lane == 0u) from_subgroups[gl_SubgroupID] = m;
-    barrier();
-    for (uint g = 0u; g < gl_NumSubgroups; ++g) m = max(m, from_subgroups[g]);
+  largest = subgroup_max(largest);
+  if (subgroups > 1u && lane == 0u) from_subgroups[subgroup_index] = largest;
+  workgroup_barrier();
+  float part[8];
+  LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) {
+    precise float sum = 0.0;
+    if (j < virtual_count)
+      for (uint first = 0u; first < norm_blocks; first += 32u) {
+        uint block = first + virtual_lane + j * virtual_width;
+        sum = sum + (block < norm_blocks ? block_sums[min(block, norm_blocks - 1u)] : 0.0);
+      }
+    part[j] = sum;
   }
-  return m;
+  if (subgroups > 1u) {
+    for (uint g = lane; g < subgroups; g += subgroup_size) largest = max(largest, from_subgroups[g]);
+    largest = subgroup_max(largest);
+  }
+  precise float mean = virtual_sum(part) / float(norm_width) + eps;
+  precise float r = 1.0 / sqrt(mean);
+  return r;
 }
 
-// Four int8 of y * s, rounded half to even, in one word.
-uint quantised(vec4 y, float s) {
+// The largest |y|, at least 1e-5: rounding is monotone, so it is that of the products.
+float largest_activation(float largest, float r) {
+  precise float y = largest * r;
+  return max(y, 1e-5);
+}
+
+// y of quad s.
+vec4 normalised(uint s, float r) {
+  precise vec4 y = weighted[s] * r;
+  return y;
+}
+
+// Four int8 of y * s, rounded half to even.
+ivec4 quantised(vec4 y, float s) {
   precise vec4 scaled = y * s;
-  ivec4 q = clamp(ivec4(roundEven(scaled)), -128, 127);
-  return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24;
+  return clamp(ivec4(roundEven(scaled)), -128, 127);
+}
+
+uint packed(ivec4 q) { return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24; }
+
+int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
+
+// A sum over the workgroup: what every invocation has goes in before a barrier, the whole comes out behind it.
+int shared_sum(int own) {
+  own = subgroup_sum(own);
+  if (subgroups > 1u && lane == 0u) sums_of_subgroups[subgroup_index] = own;
+  return own;
+}
+int whole_sum(int sum) {
+  if (subgroups == 1u) return sum;
+  sum = 0;
+  for (uint g = lane; g < subgroups; g += subgroup_size) sum += sums_of_subgroups[g];
+  return subgroup_sum(sum);
 }
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Virtual lanes: reductions in the fixed order of docs/kernels.md whatever the subgroup size (4 to 64). Steps that halve something are
-// written out: drivers unroll loops that count by addition only.
+// Virtual lanes: reductions in the fixed order of docs/kernels.md whatever the subgroup size (4 to 64). Loops count by addition: drivers
+// unroll no others.
 #ifndef INTAGLIO_SUBGROUP
 #define INTAGLIO_SUBGROUP
 
@@ -13,6 +13,7 @@ uint virtual_lane;   // of 64 lanes the upper 32 repeat the lower ones
 uint virtual_count;  // virtual lanes an invocation stands for: virtual_lane + j * subgroup_size
 uint virtual_width;  // lanes that virtual lanes live in
 uint lane_quarter;   // a quarter of them
+uint subgroups, subgroup_index;  // of the workgroup
 
 // First of all in main: read once, so that compilers see the same value everywhere.
 void find_place() {
@@ -22,6 +23,8 @@ void find_place() {
   virtual_width = min(subgroup_size, 32u);
   virtual_count = 32u / virtual_width;
   lane_quarter = virtual_width >> 2;
+  subgroups = subgroup_width != 0u ? (workgroup_size + subgroup_width - 1u) / subgroup_width : gl_NumSubgroups;
+  subgroup_index = workgroup_size > subgroup_size ? gl_SubgroupID : 0u;
 }
 
 // Waits for the other subgroups of the workgroup. Where there is one, only the order of its memory accesses is left:
@@ -42,11 +45,8 @@ float fold_virtual(float partial[8]) {
 // Sum over the 32 virtual lanes, in every lane.
 float virtual_sum(float partial[8]) {
   precise float sum = fold_virtual(partial);
-  if (subgroup_size > 16u) sum = sum + subgroupShuffleXor(sum, 16u);
-  if (subgroup_size > 8u) sum = sum + subgroupShuffleXor(sum, 8u);
-  if (subgroup_size > 4u) sum = sum + subgroupShuffleXor(sum, 4u);
-  sum = sum + subgroupShuffleXor(sum, 2u);
-  sum = sum + subgroupShuffleXor(sum, 1u);
+  LATER_UNROLLED for (uint i = 0u; i < 5u; ++i)
+    if ((16u >> i) < virtual_width) sum = sum + subgroupShuffleXor(sum, 16u >> i);
   return sum;
 }
 
@@ -66,28 +66,21 @@ float virtual_sum4(vec4 v) {
   precise vec2 pair = (upper ? v.zw : v.xy) + subgroupShuffleXor(upper ? v.xy : v.zw, h);
   upper = (lane & q) != 0u;
   precise float sum = (upper ? pair.y : pair.x) + subgroupShuffleXor(upper ? pair.x : pair.y, q);
-  if (q > 4u) sum = sum + subgroupShuffleXor(sum, 4u);
-  if (q > 2u) sum = sum + subgroupShuffleXor(sum, 2u);
-  if (q > 1u) sum = sum + subgroupShuffleXor(sum, 1u);
+  LATER_UNROLLED for (uint i = 0u; i < 3u; ++i)
+    if ((4u >> i) < q) sum = sum + subgroupShuffleXor(sum, 4u >> i);
   return sum;
 }
 
 float subgroup_max(float value) {
-  if (subgroup_size > 32u) value = max(value, subgroupShuffleXor(value, 32u));
-  if (subgroup_size > 16u) value = max(value, subgroupShuffleXor(value, 16u));
-  if (subgroup_size > 8u) value = max(value, subgroupShuffleXor(value, 8u));
-  if (subgroup_size > 4u) value = max(value, subgroupShuffleXor(value, 4u));
-  value = max(value, subgroupShuffleXor(value, 2u));
-  return max(value, subgroupShuffleXor(value, 1u));
+  LATER_UNROLLED for (uint i = 0u; i < 6u; ++i)
+    if ((32u >> i) < subgroup_size) value = max(value, subgroupShuffleXor(value, 32u >> i));
+  return value;
 }
 
 int subgroup_sum(int value) {
-  if (subgroup_size > 32u) value += subgroupShuffleXor(value, 32u);
-  if (subgroup_size > 16u) value += subgroupShuffleXor(value, 16u);
-  if (subgroup_size > 8u) value += subgroupShuffleXor(value, 8u);
-  if (subgroup_size > 4u) value += subgroupShuffleXor(value, 4u);
-  value += subgroupShuffleXor(value, 2u);
-  return value + subgroupShuffleXor(value, 1u);
+  LATER_UNROLLED for (uint i = 0u; i < 6u; ++i)
+    if ((32u >> i) < subgroup_size) value += subgroupShuffleXor(value, 32u >> i);
+  return value;
 }
 
 // Sums of four numbers over all lanes, in every lane: halves of the work are handed over instead of repeated.
@@ -97,10 +90,8 @@ ivec4 subgroup_sum4(ivec4 v) {
   ivec2 pair = (upper ? v.zw : v.xy) + subgroupShuffleXor(upper ? v.xy : v.zw, h);
   upper = (lane & q) != 0u;
   int sum = (upper ? pair.y : pair.x) + subgroupShuffleXor(upper ? pair.x : pair.y, q);
-  if (q > 8u) sum += subgroupShuffleXor(sum, 8u);
-  if (q > 4u) sum += subgroupShuffleXor(sum, 4u);
-  if (q > 2u) sum += subgroupShuffleXor(sum, 2u);
-  if (q > 1u) sum += subgroupShuffleXor(sum, 1u);
+  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
+    if ((8u >> i) < q) sum += subgroupShuffleXor(sum, 8u >> i);
   return ivec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, q), subgroupShuffle(sum, h), subgroupShuffle(sum, h + q));
 }
 

@@ -6,11 +6,6 @@
 
 #if INTEGER_DOT
 
-int sum_of_bytes(uvec4 x) {
-  const int ones = 0x01010101;
-  return dotPacked4x8EXT(int(x.x), ones) + dotPacked4x8EXT(int(x.y), ones) + dotPacked4x8EXT(int(x.z), ones) + dotPacked4x8EXT(int(x.w), ones);
-}
-
 // Masks leave the codes where they are; the powers of four that this costs are divided out once a tile.
 void accumulate_one(inout ivec4 sums, uvec4 codes, uvec4 x) {
   LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
@@ -44,12 +39,6 @@ void accumulate(inout ivec4 sums, unpacked_codes codes, prepared p) {
 #else
 
 int byte_of(uint word, int b) { return bitfieldExtract(int(word), 8 * b, 8); }
-
-int sum_of_bytes(uvec4 x) {
-  int sum = 0;
-  LATER_UNROLLED for (uint f = 0u; f < 4u; ++f) sum += byte_of(x[f], 0) + byte_of(x[f], 1) + byte_of(x[f], 2) + byte_of(x[f], 3);
-  return sum;
-}
 
 // (c0 + c2 * 2^16) * (x2 + x0 * 2^16) modulo 2^32 has c0 x0 + c2 x2 in its upper half over c0 x2 in its lower half, both signed.
 // Eight such products of a tile stay within 16 bits, so one correction a tile and row parts them.

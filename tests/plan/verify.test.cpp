@@ -130,7 +130,7 @@ TEST_CASE("limits of the device are kept", "[plan][verify]") {
   }
   {
     broken b;
-    CHECK_THAT(std::string(b.verdict({.shared_memory_bytes = 1024}).view()), ContainsSubstring("bytes of shared memory, found 1104"));
+    CHECK_THAT(std::string(b.verdict({.shared_memory_bytes = 1024}).view()), ContainsSubstring("bytes of shared memory, found 1204"));
   }
   {
     broken b;

@@ -18,20 +18,22 @@ struct limits {
   std::uint32_t widest_subgroup = 64;
 };
 
-/// Shared memory of a dispatch, as its shader declares it: int8 inputs of a product, the head's normalised input, a block's sums for
-/// each subgroup of an attention; and 4 bytes a subgroup where subgroups combine what they found.
+/// Shared memory of a dispatch, at least as much as its shader declares: int8 inputs of a product, the head's normalised input, a norm's sums
+/// of blocks and what its subgroups found, a block's sums for each subgroup of an attention.
 constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
   const auto& face = kernels::interface_of(d.kernel);
   const auto constant = [&](std::string_view name) { return std::uint64_t{d.specialization[face.specialization_index(name)]}; };
   const std::uint64_t combining = std::uint64_t{d.subgroups} * 16 * 4;  // the narrowest subgroup has 4 invocations, the widest 64
+  const auto norm = [&](std::uint64_t width) { return ((width + 127) / 128 + 1) * 4 + 2 * combining; };  // sums of blocks
   switch (d.kernel) {
     case kernels::kernel::ternary_matmul: {
       const bool quantises = constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize);
-      return constant("columns") * (quantises ? 1 : 0) + 16 + combining;
+      return (quantises ? constant("columns") : 0) + 16 + norm(quantises ? constant("columns") : 0);
     }
-    case kernels::kernel::dense_matmul: return constant("columns") * 4 + combining;
+    case kernels::kernel::dense_matmul: return constant("columns") * 4 + norm(constant("columns"));
     case kernels::kernel::attention: return d.subgroups * (constant("head_dim") * 4 + 8);
     case kernels::kernel::sample: return 2 * 256 * 4 + 2 * combining;
+    case kernels::kernel::norm_quantize: return norm(constant("width"));
     default: return combining;
   }
 }

@@ -47,16 +47,26 @@ float dot(std::span<const float> a, std::span<const float> b) {
   return butterfly(lanes);
 }
 
-/// 1 / root mean square of x, [width].
+/// 1 / root mean square of x, [width]: sums of squares of blocks of 128 by quads, lane v then sums blocks v, v + 32, ..., a butterfly each time.
 inline float inverse_rms(std::span<const float> x, float eps) {
-  const float sum = dot<4>(x, x);
-  return 1.0f / std::sqrt(sum / static_cast<float>(x.size()) + eps);
+  constexpr std::size_t block = 4 * virtual_lanes;
+  const auto square = [&](std::size_t i) { return i < x.size() ? product(x[i], x[i]) : 0.0f; };
+  std::array<float, virtual_lanes> sums{};
+  for (std::size_t b = 0; b * block < x.size(); ++b) {
+    std::array<float, virtual_lanes> quads{};
+    for (std::size_t v = 0; v < virtual_lanes; ++v) {
+      const std::size_t i = b * block + 4 * v;
+      quads[v] = (square(i) + square(i + 1)) + (square(i + 2) + square(i + 3));
+    }
+    sums[b % virtual_lanes] += butterfly(quads);
+  }
+  return 1.0f / std::sqrt(butterfly(sums) / static_cast<float>(x.size()) + eps);
 }
 
-/// y = rms_norm(x) * w, all [width].
+/// y = rms_norm(x) * w, all [width]. The weight comes first, so that the largest |y| is the largest |x * w| times the factor, exactly.
 inline void rms_norm(std::span<const float> x, std::span<const float> weight, float eps, std::span<float> y) {
   const float r = inverse_rms(x, eps);
-  for (std::size_t i = 0; i < x.size(); ++i) y[i] = product(product(x[i], r), weight[i]);
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = product(product(x[i], weight[i]), r);
 }
 
 /// Elements of caches and dense weights, read and written as the kernels do; `bytes` holds them little-endian and tightly.
