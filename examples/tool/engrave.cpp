@@ -62,10 +62,6 @@ void require_supported(const io::checkpoint& model) {
                      std::move(found));
   };
   if (c.model_type != architecture::bitnet) refuse("model_type", "bitnet", std::string(name(c.model_type)));
-  if (!c.tie_word_embeddings) refuse("tie_word_embeddings", "true", "false");
-  if (c.activation_type != dtype::i8)
-    refuse("inputs of the ternary products (architecture '" + printable(model.stated_architecture()) + "')",
-           "int8, as BitNet b1.58 was trained", std::string(name(c.activation_type)));
 }
 
 std::string header_text(const decoder_config& c, const std::string& name, const std::string& file) {

@@ -8,9 +8,9 @@ namespace intaglio::tool {
 
 inline constexpr std::string_view plan_page_style = R"css(
 :root{--paper:#faf8f4;--ink:#22262b;--soft:#626a73;--line:#ddd8ce;--panel:#fff;--wash:#f1ede4;--accent:#9a5b2b;
---embed:#71808f;--norm_quantize:#c98a25;--ternary_matmul:#3a6fc4;--attention:#a3518f;--dense_matmul:#1f8a7d;--sample:#c2454f}
+--embed:#71808f;--norm_quantize:#c98a25;--ternary_matmul:#3a6fc4;--ternary_float:#5a52b8;--attention:#a3518f;--dense_matmul:#1f8a7d;--sample:#c2454f}
 @media(prefers-color-scheme:dark){:root{--paper:#15171a;--ink:#e7e4de;--soft:#989fa8;--line:#33383e;--panel:#1d2024;--wash:#1a1d20;--accent:#d9975f;
---embed:#8fa0b1;--norm_quantize:#e0a84a;--ternary_matmul:#6f9ee8;--attention:#cf84bb;--dense_matmul:#4fb8ab;--sample:#e57a82}}
+--embed:#8fa0b1;--norm_quantize:#e0a84a;--ternary_matmul:#6f9ee8;--ternary_float:#948ce6;--attention:#cf84bb;--dense_matmul:#4fb8ab;--sample:#e57a82}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.55 system-ui,"Segoe UI","Helvetica Neue",Arial,sans-serif}
 main{max-width:1320px;margin:0 auto;padding:44px 28px 72px}
@@ -52,6 +52,7 @@ svg .value-text{font-size:11px}
 .embed{fill:var(--embed);stroke:var(--embed);background:var(--embed)}
 .norm_quantize{fill:var(--norm_quantize);stroke:var(--norm_quantize);background:var(--norm_quantize)}
 .ternary_matmul{fill:var(--ternary_matmul);stroke:var(--ternary_matmul);background:var(--ternary_matmul)}
+.ternary_float{fill:var(--ternary_float);stroke:var(--ternary_float);background:var(--ternary_float)}
 .attention{fill:var(--attention);stroke:var(--attention);background:var(--attention)}
 .dense_matmul{fill:var(--dense_matmul);stroke:var(--dense_matmul);background:var(--dense_matmul)}
 .sample{fill:var(--sample);stroke:var(--sample);background:var(--sample)}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An op that no kernel of the catalogue computes where it stands.
-// expect: attn_output\.weight: no kernel computes matmul here; expected ternary \(i2_s\) weights of int8 inputs, found f16
+// expect: attn_output\.weight: no kernel computes matmul here; expected ternary \(i2_s\) weights of int8 or f32 inputs, found f16
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/engrave.hpp"
 

@@ -7,6 +7,7 @@
 
 #include "../conformance.hpp"
 #include "files.hpp"
+#include "gguf_image.hpp"
 #include "intaglio/io/inspect.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -105,6 +106,25 @@ TEST_CASE("checkpoint: the architecture string decides activation and its type",
   CHECK(current.config().hidden_act == activation::relu_squared);
   CHECK(current.config().activation_type == dtype::i8);
   CHECK(checkpoint::open(folder / "hf-packed").config() == current.config());
+}
+
+TEST_CASE("checkpoint: a second table is the head, but for bitnet-25", "[checkpoint]") {
+  const temporary_folder made;
+  gguf_image image = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-f16.gguf");
+  auto head = image.tensor_at("token_embd.weight");
+  head.name = "output.weight";
+  image.tensors.push_back(head);
+  const auto untied = checkpoint::open(write_bytes(made / "untied.gguf", image.build()));
+  CHECK_FALSE(untied.config().tie_word_embeddings);
+  CHECK(untied.find("output.weight") != nullptr);
+  CHECK(untied.warnings().empty());
+  for (auto& key : image.keys)
+    if (key.name.starts_with("bitnet-b1.58.")) key.name = "bitnet-25." + key.name.substr(13);
+  image.set<std::string>("general.architecture", "bitnet-25");
+  const auto copied = checkpoint::open(write_bytes(made / "copied.gguf", image.build()));
+  CHECK(copied.config().tie_word_embeddings);
+  CHECK(copied.find("output.weight") == nullptr);
+  CHECK(copied.warnings() == std::vector<std::string>{"output.weight is ignored: the model's head is its embedding"});
 }
 
 TEST_CASE("checkpoint: llama and gemma3 files are recognised with their tensors", "[checkpoint]") {

@@ -36,6 +36,15 @@ TEST_CASE("a tensor named twice is one weight, another shape is refused", "[ir][
   CHECK(t.failed());
 }
 
+TEST_CASE("a tensor that is tied has one type", "[ir][trace]") {
+  ir::trace t;
+  const auto x = t.embedding("token_embd.weight", 1024, 256, dtype::f32);
+  t.matmul(x, "token_embd.weight", 1024, 256, dtype::f32);
+  CHECK_FALSE(t.failed());
+  t.matmul(x, "token_embd.weight", 1024, 256, dtype::f16);
+  CHECK(t.graph().failure.view() == "token_embd.weight: expected the type of its first use, f32, found f16");
+}
+
 TEST_CASE("sections follow repeat", "[ir][trace]") {
   ir::trace t;
   auto x = t.embedding("token_embd.weight", 1024, 256);

@@ -46,17 +46,33 @@ constexpr const plan::table& deep = plan::engraved<models::bitnet_b158<deep_conf
 static_assert(deep.decode.period.size() == 5 && deep.decode.dispatch_count() == 603 && deep.decode.arena_bytes == two_b.decode.arena_bytes);
 static_assert(deep.hash == two_b.hash, "pipelines do not depend on the number of layers");
 
+// SiLU and f32 activations: as many dispatches a token, and no norm of its own in prefill either.
+constexpr decoder_config older_config = [] { auto c = models::fable_config; c.hidden_act = activation::silu; c.activation_type = dtype::f32; return c; }();
+constexpr const plan::table& older = plan::engraved<models::bitnet_b158<older_config>, plan::profiles::cpu>::table;
+static_assert(older.decode.dispatch_count() == 8 * 5 + 3 && older.prefill.dispatch_count() == 8 * 5 + 1);
+static_assert(older.decode.weight_bytes() == story.decode.weight_bytes() && older.hash != story.hash);
+
+// A head of its own is one more weight, read in the embedding's place.
+constexpr decoder_config untied_config = [] { auto c = models::fable_config; c.tie_word_embeddings = false; return c; }();
+constexpr const plan::table& untied = plan::engraved<models::bitnet_b158<untied_config>, plan::profiles::cpu>::table;
+static_assert(count_named(untied, "output.weight") == 1 && count_named(untied, "token_embd.weight") == 1);
+static_assert(untied.global_weight_bytes == story.global_weight_bytes + 2ull * 4096 * 256 && untied.decode.weight_bytes() == story.decode.weight_bytes());
+
+// Embedding and head may be held in other types.
+constexpr const plan::table& wide = plan::engraved<models::bitnet_b158<untied_config, dtype::i2_s, dtype::i8, dtype::f32>, plan::profiles::cpu>::table;
+static_assert(wide.global_weight_bytes == story.global_weight_bytes + (2 * 4ull - 2) * 4096 * 256);
+
 // A smaller context is a choice of the program.
 constexpr const plan::table& brief = plan::engraved<fable, plan::profiles::cpu, 128>::table;
 static_assert(brief.cache_layer_bytes * 4 == story.cache_layer_bytes && brief.hash != story.hash);
 }  // namespace
 
 TEST_CASE("the sequences of a model share weights and cache", "[plan][engrave]") {
-  for (const auto* t : {&two_b, &story}) {
+  for (const auto* t : {&two_b, &story, &older}) {
     REQUIRE(plan::verify(*t).empty());
     std::uint64_t decode_matrices = 0, prefill_matrices = 0;
-    for (const auto& d : t->decode.period) decode_matrices += d.kernel == kernels::kernel::ternary_matmul;
-    for (const auto& d : t->prefill.period) prefill_matrices += d.kernel == kernels::kernel::ternary_matmul;
+    for (const auto& d : t->decode.period) decode_matrices += d.kernel == kernels::kernel::ternary_matmul || d.kernel == kernels::kernel::ternary_float;
+    for (const auto& d : t->prefill.period) prefill_matrices += d.kernel == kernels::kernel::ternary_matmul || d.kernel == kernels::kernel::ternary_float;
     CHECK(decode_matrices == 4);
     CHECK(prefill_matrices == 4);
     CHECK(t->max_tokens == t->prefill.max_tokens);
@@ -64,10 +80,11 @@ TEST_CASE("the sequences of a model share weights and cache", "[plan][engrave]")
   }
 }
 
-TEST_CASE("every op of the graph is done by exactly one dispatch", "[plan][engrave]") {
+template <class Model>
+void each_op_once(const plan::table& table) {
   ir::trace t;
-  fable::graph().forward(t);
-  for (const auto* s : {&story.decode, &story.prefill, &story.logits}) {
+  Model::graph().forward(t);
+  for (const auto* s : {&table.decode, &table.prefill, &table.logits}) {
     std::vector<int> done(t.graph().ops.size());
     for (const auto part : {s->prologue, s->period, s->epilogue})
       for (const auto& d : part)
@@ -77,4 +94,9 @@ TEST_CASE("every op of the graph is done by exactly one dispatch", "[plan][engra
       CHECK(done[i] == (s->has_head || t.graph().ops[i].where != ir::section::epilogue ? 1 : 0));
     }
   }
+}
+
+TEST_CASE("every op of the graph is done by exactly one dispatch", "[plan][engrave]") {
+  each_op_once<fable>(story);
+  each_op_once<models::bitnet_b158<older_config>>(older);
 }

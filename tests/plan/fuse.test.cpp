@@ -47,7 +47,56 @@ constexpr auto ffn = [](ir::trace& t, ir::value_id x) {
   return t.add(x, t.matmul(s, "down.weight", 256, 512, ternary));
 };
 static_assert(count(ffn, false) == 4 && count(ffn, true) == 2);
+
+constexpr auto float_ffn = [](ir::trace& t, ir::value_id x) {
+  const auto h = t.rms_norm(x, "norm.weight", 1e-5f);
+  const auto gate = t.matmul(h, "gate.weight", 512, 256, ternary);
+  const auto up = t.matmul(h, "up.weight", 512, 256, ternary);
+  const auto g = t.gated(gate, up, activation::silu);
+  return t.add(x, t.matmul(t.rms_norm(g, "sub.weight", 1e-5f), "down.weight", 256, 512, ternary));
+};
+static_assert(count(float_ffn, false) == 2 && count(float_ffn, true) == 2, "norm_float takes the norms in, however many tokens a pass has");
 }  // namespace
+
+TEST_CASE("norm_float puts the norm in front of each product that reads it", "[plan][fuse]") {
+  text<256> failure;
+  const auto nodes = fused(float_ffn, true, failure);
+  REQUIRE(failure.empty());
+  for (const std::size_t i : {1u, 2u}) {
+    CHECK(nodes[i].kernel == kernel::ternary_float);
+    CHECK(nodes[i].prologue == kernels::prologue::norm);
+    CHECK(nodes[i].norm != ir::none);
+    CHECK(plan::rules[nodes[i].rule].name == "norm_float");
+  }
+  CHECK(nodes[1].epilogue == kernels::epilogue::gated);
+  CHECK(nodes[1].op_count == 4);  // rms_norm, gate, up, gated
+  CHECK(nodes[2].epilogue == kernels::epilogue::add);
+
+  const auto two = fused([](ir::trace& t, ir::value_id x) {
+    const auto h = t.rms_norm(x, "norm.weight", 1e-5f);
+    const auto a = t.matmul(h, "a.weight", 256, 256, ternary);
+    return t.add(a, t.matmul(h, "b.weight", 256, 256, ternary));
+  }, true, failure);
+  REQUIRE(two.size() == 3);
+  CHECK(two[1].norm == two[2].norm);
+  CHECK(two[1].in == two[2].in);
+  CHECK(two[1].op_count + two[2].op_count == 4);  // the norm counts once
+
+  const auto bare = fused([](ir::trace& t, ir::value_id x) { return t.add(x, t.matmul(x, "a.weight", 256, 256, ternary)); }, true, failure);
+  REQUIRE(bare.size() == 2);
+  CHECK(bare[1].prologue == kernels::prologue::plain);
+  CHECK(plan::rules[bare[1].rule].name == "residual_add");
+}
+
+TEST_CASE("the stream is not overwritten while a norm of it is still to be computed", "[plan][fuse]") {
+  text<256> failure;
+  (void)fused([](ir::trace& t, ir::value_id x) {
+    const auto h = t.rms_norm(x, "norm.weight", 1e-5f);
+    const auto a = t.add(x, t.matmul(h, "a.weight", 256, 256, ternary));
+    return t.add(a, t.matmul(h, "b.weight", 256, 256, ternary));
+  }, true, failure);
+  CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes add"));
+}
 
 TEST_CASE("gate_up keeps the order gate, up and the activation", "[plan][fuse]") {
   text<256> failure;

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "conformance.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/engrave.hpp"
@@ -17,17 +18,18 @@
 using namespace intaglio;
 
 namespace {
-constexpr const plan::table& table = plan::engraved<models::fable, plan::profiles::cpu>::table;
+constexpr const plan::table& fable_table = plan::engraved<models::fable, plan::profiles::cpu>::table;
 
-/// A machine with fable's weights.
-struct fable_machine {
+/// A machine with a file's weights.
+struct loaded_machine {
+  const plan::table& table;
   io::checkpoint file;
   runtime::weight_image image;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> bytes;
   reference::machine machine;
 
-  fable_machine()
-      : file(io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf").string())), image(file, table),
+  explicit loaded_machine(const plan::table& of = fable_table, const std::filesystem::path& path = shared("models/fable-bitnet-i2_s.gguf"))
+      : table(of), file(io::checkpoint::open(path)), image(file, table),
         machine(table, [this](std::uint32_t slot, std::uint32_t layer) {
           auto& found = bytes[{slot, layer}];
           if (found.empty()) {
@@ -50,10 +52,17 @@ struct fable_machine {
     }
     machine.feed(static_cast<std::uint32_t>(ids.size()) - 1, ids.last(1));
     machine.run(table.decode);
-    const auto found = machine.floats(table.decode.logits_offset, 4096);
+    const auto found = machine.floats(table.decode.logits_offset, table.config->vocab_size);
     return {found.begin(), found.end()};
   }
 };
+
+/// conformance/bitnet-tiny as its GGUF files of architecture "bitnet" say it.
+constexpr decoder_config float_config{
+    .model_type = architecture::bitnet, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 3, .num_attention_heads = 4, .num_key_value_heads = 2,
+    .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f, .hidden_act = activation::silu,
+    .activation_type = dtype::f32};
+constexpr const plan::table& float_table = plan::engraved<models::bitnet_b158<float_config>, plan::profiles::cpu>::table;
 }  // namespace
 
 TEST_CASE("the reference tells fable's goldens", "[reference][machine]") {
@@ -62,7 +71,7 @@ TEST_CASE("the reference tells fable's goldens", "[reference][machine]") {
   for (const auto& prompt : goldens["prompts"]) {
     const auto ids = prompt["ids"].get<std::vector<std::uint32_t>>();
     INFO(prompt["text"]);
-    fable_machine fable;
+    loaded_machine fable;
     const auto found = fable.logits(ids, 32);
     std::vector<float> expected(4096);
     numbers.seekg(prompt["logits_row"].get<std::streamoff>() * 4096 * 4);
@@ -78,7 +87,7 @@ TEST_CASE("the reference tells fable's goldens", "[reference][machine]") {
     const auto stable = std::min<std::size_t>(prompt["greedy_stable"].get<std::size_t>(), 12);
     for (std::size_t i = 0; i < stable; ++i) {
       CHECK(fable.machine.ring[i] == greedy[i]);
-      fable.machine.run(table.decode);
+      fable.machine.run(fable_table.decode);
     }
   }
 }
@@ -86,9 +95,22 @@ TEST_CASE("the reference tells fable's goldens", "[reference][machine]") {
 TEST_CASE("any chunk size gives the same bits as one token at a time", "[reference][machine]") {
   std::vector<std::uint32_t> ids{4093};
   for (std::uint32_t i = 0; i < 40; ++i) ids.push_back(i * 97 % 4093);
-  const auto one = fable_machine{}.logits(ids, 1);
+  const auto one = loaded_machine{}.logits(ids, 1);
   for (const std::size_t chunk : {2u, 7u, 32u}) {
-    const auto other = fable_machine{}.logits(ids, chunk);
+    const auto other = loaded_machine{}.logits(ids, chunk);
     CHECK(std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0);
   }
+}
+
+TEST_CASE("activations that are not quantised give bitnet-tiny's goldens, and any chunk the same bits", "[reference][machine]") {
+  const auto file = conformance("bitnet-tiny") / "gguf/bitnet-tiny-f16.gguf";
+  const std::vector<std::uint32_t> ids{652, 770, 888, 938};  // prompt p4
+  std::vector<float> expected(1024);
+  std::ifstream numbers(shared("conformance/bitnet-tiny/goldens/silu/logits_p4_all.npy"), std::ios::binary);
+  numbers.seekg(128 + 3 * 1024 * 4);
+  numbers.read(reinterpret_cast<char*>(expected.data()), 1024 * 4);
+  REQUIRE(numbers);
+  const auto one = loaded_machine(float_table, file).logits(ids, 1), other = loaded_machine(float_table, file).logits(ids, 3);
+  CHECK(one == other);
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(std::abs(one[i] - expected[i]) <= 1e-3f);
 }

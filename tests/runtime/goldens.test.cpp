@@ -9,6 +9,7 @@
 
 #include "conformance.hpp"
 #include "gpu/checked_device.hpp"
+#include "intaglio/io/gguf_writer.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
@@ -60,6 +61,60 @@ double cosine(std::span<const float> a, std::span<const float> b) {
 basic_session open(const checked_device& on, const plan::table& cpu, const plan::table& portable, const std::filesystem::path& path) {
   const std::array<const plan::table*, 2> tables{&cpu, &portable};
   return basic_session(on.device, tables, io::checkpoint::open(path), {.cache_folder = ""});
+}
+
+/// Row of bitnet-tiny's embedding that is row `i` of the heads made here.
+constexpr std::size_t head_row(std::size_t i) { return (i * 37 + 5) % 1024; }
+constexpr std::size_t head_row_bytes = 256 * 2;
+
+std::vector<char> shuffled_rows(const std::vector<char>& table) {
+  std::vector<char> out(table.size());
+  for (std::size_t i = 0; i < 1024; ++i) std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(head_row(i) * head_row_bytes), head_row_bytes, out.begin() + static_cast<std::ptrdiff_t>(i * head_row_bytes));
+  return out;
+}
+
+/// A GGUF file with one more tensor, output.weight.
+void write_untied(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const io::gguf file = io::gguf::open(from);
+  io::gguf_writer out(to);
+  for (const auto& value : file.first().values()) out.copy(file.first(), value);
+  std::vector<char> head;
+  for (const auto& tensor : file.tensors()) out.add_tensor(tensor.name, tensor.type, std::span(tensor.shape).first(tensor.dimensions));
+  out.add_tensor("output.weight", dtype::f16, std::array<std::uint64_t, 2>{256, 1024});
+  out.begin();
+  for (const auto& tensor : file.tensors()) {
+    std::vector<char> data(static_cast<std::size_t>(tensor.bytes));
+    file.first().file().read(tensor.offset, std::as_writable_bytes(std::span(data)));
+    out.write(std::as_bytes(std::span(data)));
+    if (tensor.name == "token_embd.weight") head = shuffled_rows(data);
+  }
+  REQUIRE(head.size() == 1024 * head_row_bytes);
+  out.write(std::as_bytes(std::span(head)));
+  out.finish();
+}
+
+/// The packed Hugging Face form with one more tensor, lm_head.weight in bf16, behind the others.
+void write_untied_folder(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::ifstream in(from / "model.safetensors", std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  auto header = nlohmann::json::parse(bytes.substr(8, length));
+  std::string data = bytes.substr(8 + length);
+  const auto& embedding = header["model.embed_tokens.weight"];
+  REQUIRE(embedding["dtype"] == "BF16");
+  const auto begin = data.begin() + embedding["data_offsets"][0].get<std::ptrdiff_t>(), end = data.begin() + embedding["data_offsets"][1].get<std::ptrdiff_t>();
+  const std::vector<char> head = shuffled_rows({begin, end});
+  header["lm_head.weight"] = {{"dtype", "BF16"}, {"shape", {1024, 256}}, {"data_offsets", {data.size(), data.size() + head.size()}}};
+  data.append(head.begin(), head.end());
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  length = text.size();
+  std::ofstream out(to / "model.safetensors", std::ios::binary);
+  out.write(reinterpret_cast<const char*>(&length), 8) << text << data;
+  auto config = read_json(from / "config.json");
+  config["tie_word_embeddings"] = false;
+  std::ofstream(to / "config.json") << config;
 }
 
 }  // namespace
@@ -141,5 +196,67 @@ TEST_CASE("bitnet-tiny gives the goldens of transformers in every form") {
         CHECK(std::equal(drawn.ids.begin(), drawn.ids.end(), greedy.begin()));
       }
     }
+  }
+}
+
+TEST_CASE("bitnet-tiny with SiLU and f32 activations gives the goldens of its architecture in every form") {
+  const auto folder = conformance("bitnet-tiny");
+  const auto manifest = read_json(shared("conformance/bitnet-tiny/manifest.json"));
+  checked_device on;
+  std::size_t files = 0;
+  for (const auto& variant : manifest["variants"]) {
+    if (!variant["name"].get<std::string>().starts_with("silu")) continue;
+    const auto goldens = shared("conformance/bitnet-tiny") / variant["dir"].get<std::string>();
+    for (const auto& file : variant["files"]) {
+      ++files;
+      const auto form = file["path"].get<std::string>();
+      const bool from_q6_k = form.find("-tq") != std::string::npos;
+      basic_session session = from_q6_k ? open(on, bitnet_tiny_silu_f32_table(), bitnet_tiny_silu_f32_portable_table(), folder / form)
+                                        : open(on, bitnet_tiny_silu_table(), bitnet_tiny_silu_portable_table(), folder / form);
+      for (const char* name : {"p1", "p4", "p17", "p100", "p200"}) {
+        INFO(form << " " << name);
+        const auto ids = manifest["prompts"][name]["ids"].get<std::vector<std::int32_t>>();
+        const bool all = ids.size() == 4 || ids.size() == 17;
+        session.reset();
+        const auto found = session.logits(ids, 0, true);
+        const auto logits = read_floats(goldens / ("logits_" + std::string(name) + (all ? "_all.npy" : "_last.npy")), npy_header);
+        CHECK(largest_difference(std::span(found.logits).last(logits.size()), logits) <= 1e-3);
+        if (all && variant["name"] == "silu") {
+          const auto states = read_floats(goldens / ("hidden_" + std::string(name) + "_all.npy"), npy_header);
+          CHECK(largest_difference(found.hidden, std::span(states).first(4 * ids.size() * 256)) <= 1e-3);
+        }
+        session.reset();
+        const auto greedy = variant["greedy"][name]["tokens"].get<std::vector<std::int32_t>>();
+        const auto drawn = session.generate(ids, {.max_tokens = 32, .stop_at_end = false});
+        CHECK(drawn.ids == greedy);
+      }
+    }
+  }
+  CHECK(files == 4);
+}
+
+TEST_CASE("a head of its own gives its own rows' logits, bit for bit, from GGUF and from a folder") {
+  const auto folder = conformance("bitnet-tiny");
+  const temporary_folder made;
+  write_untied(folder / "gguf/bitnet-tiny-b158-f16.gguf", made.path + "/untied.gguf");
+  std::filesystem::create_directory(made.path + "/untied");
+  write_untied_folder(folder / "hf-packed", made.path + "/untied");
+  const std::vector<std::int32_t> ids{1000, 246, 324, 532, 914};
+  checked_device on;
+  basic_session tied = open(on, bitnet_tiny_table(), bitnet_tiny_table(), folder / "gguf/bitnet-tiny-b158-f16.gguf");
+  const auto expected = tied.logits(ids);
+  for (const char* form : {"/untied.gguf", "/untied"}) {
+    INFO(form);
+    CHECK_THROWS_AS(open(on, bitnet_tiny_table(), bitnet_tiny_table(), made.path + form), mismatch_error);
+    basic_session session = open(on, bitnet_tiny_untied_table(), bitnet_tiny_untied_table(), made.path + form);
+    const auto found = session.logits(ids);
+    std::size_t differing = 0;
+    for (std::size_t t = 0; t < ids.size(); ++t)
+      for (std::size_t i = 0; i < 1024; ++i) differing += found.logits[t * 1024 + i] != expected.logits[t * 1024 + head_row(i)];
+    CHECK(differing == 0);
+    session.reset();
+    const auto drawn = session.generate(ids, {.max_tokens = 1, .stop_at_end = false});
+    const auto last = std::span(found.logits).last(1024);
+    CHECK(drawn.ids.at(0) == std::max_element(last.begin(), last.end()) - last.begin());
   }
 }

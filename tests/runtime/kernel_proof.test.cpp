@@ -3,6 +3,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "conformance.hpp"
 #include "gpu/checked_device.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/runtime/weights.hpp"
@@ -13,11 +14,12 @@ using namespace intaglio;
 
 TEST_CASE("every kernel of every sequence proves itself; one that does half its work does not") {
   checked_device on;
-  const auto from = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
-  for (const plan::table* table : {&fable_table(), &fable_portable_table()}) {
+  const auto story = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")), older = io::checkpoint::open(conformance("bitnet-tiny") / "gguf/bitnet-tiny-f16.gguf");
+  for (const plan::table* table : {&fable_table(), &fable_portable_table(), &bitnet_tiny_silu_table(), &bitnet_tiny_silu_portable_table()}) {
+    const auto& from = table->config->activation_type == dtype::f32 ? older : story;
     const auto weights = runtime::load_weights(on.device, *table, from);
-    for (const bool integer_dot : {true, false}) {
-      runtime::kernel_set kernels(on.device, {.integer_dot = integer_dot});
+    for (const auto& modules : runtime::usable_modules(on.device)) {
+      runtime::kernel_set kernels(on.device, modules);
       const plan::sequence* const list[] = {&table->decode, &table->prefill, &table->logits};
       kernels.add(list, nullptr);
       runtime::kernel_proof proof(on.device, *table, kernels, weights);

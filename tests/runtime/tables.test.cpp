@@ -12,6 +12,19 @@ constexpr decoder_config bitnet_tiny_config{
     .model_type = architecture::bitnet, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 3, .num_attention_heads = 4,
     .num_key_value_heads = 2, .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f};
 using bitnet_tiny = models::bitnet_b158<bitnet_tiny_config>;
+constexpr decoder_config bitnet_tiny_silu_config = [] {
+  auto out = bitnet_tiny_config;
+  out.hidden_act = activation::silu;
+  out.activation_type = dtype::f32;
+  return out;
+}();
+using bitnet_tiny_silu = models::bitnet_b158<bitnet_tiny_silu_config>;
+using bitnet_tiny_silu_f32 = models::bitnet_b158<bitnet_tiny_silu_config, dtype::i2_s, dtype::f32, dtype::f32>;
+constexpr decoder_config bitnet_tiny_untied_config = [] {
+  auto out = bitnet_tiny_config;
+  out.tie_word_embeddings = false;
+  return out;
+}();
 constexpr decoder_config bitnet_middle_config{
     .model_type = architecture::bitnet, .hidden_size = 2048, .intermediate_size = 5632, .num_hidden_layers = 6, .num_attention_heads = 16,
     .num_key_value_heads = 4, .head_dim = 128, .vocab_size = 32'000, .max_position_embeddings = 256, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f};
@@ -34,4 +47,9 @@ const plan::table& fable_portable_table() { return plan::engraved<models::fable,
 const plan::table& fable_short_table() { return plan::engraved<models::fable, exact_cpu, 64>::table; }
 const plan::table& bitnet_tiny_table() { return plan::engraved<bitnet_tiny, exact_cpu>::table; }
 const plan::table& bitnet_tiny_portable_table() { return plan::engraved<bitnet_tiny, exact_portable>::table; }
+const plan::table& bitnet_tiny_silu_table() { return plan::engraved<bitnet_tiny_silu, exact_cpu>::table; }
+const plan::table& bitnet_tiny_silu_portable_table() { return plan::engraved<bitnet_tiny_silu, exact_portable>::table; }
+const plan::table& bitnet_tiny_silu_f32_table() { return plan::engraved<bitnet_tiny_silu_f32, exact_cpu>::table; }
+const plan::table& bitnet_tiny_silu_f32_portable_table() { return plan::engraved<bitnet_tiny_silu_f32, exact_portable>::table; }
+const plan::table& bitnet_tiny_untied_table() { return plan::engraved<models::bitnet_b158<bitnet_tiny_untied_config>, exact_cpu>::table; }
 const plan::table& bitnet_middle_table() { return plan::engraved<models::bitnet_b158<bitnet_middle_config>, exact_cpu>::table; }

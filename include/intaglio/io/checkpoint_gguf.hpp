@@ -48,7 +48,8 @@ class gguf_config {
     // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
     config_.hidden_act = gemma ? activation::gelu_tanh : bitnet && architecture_ != "bitnet" ? activation::relu_squared : activation::silu;
     config_.activation_type = architecture_ == "bitnet" ? dtype::f32 : dtype::i8;
-    config_.tie_word_embeddings = bitnet || file_.find_tensor("output.weight") == nullptr;
+    // Files of "bitnet-25" hold their embedding a second time as the head.
+    config_.tie_word_embeddings = architecture_ == "bitnet-25" || file_.find_tensor("output.weight") == nullptr;
     read_rope_scaling(bitnet);
     if (const auto experts = value("expert_count"); experts && *experts != 0) refuse(key("expert_count"), "0", std::to_string(*experts));
     if (gemma) warnings_.push_back("sliding windows and their RoPE base are not part of the config that was read");

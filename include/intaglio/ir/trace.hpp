@@ -34,10 +34,10 @@ class trace {
     return out;
   }
 
-  /// [vocab, width] table -> f32 [tokens, width]
-  constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns) {
+  /// [vocab, width] table, held as type -> f32 [tokens, width]
+  constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type = dtype::f16) {
     if (rows == 0 || columns == 0) fail(where(name).view(), "embedding needs a vocabulary and a width, found 0");
-    op o{.kind = op_kind::embedding, .weight = weight(name, rows, columns, dtype::f16)};
+    op o{.kind = op_kind::embedding, .weight = weight(name, rows, columns, type)};
     return emit(o, "embedding", name, dtype::f32, columns);
   }
 
@@ -125,6 +125,11 @@ class trace {
       const auto& known = graph_.weights[i];
       if (known.name.view() != name || (known.where == section::period) != (section_ == section::period)) continue;
       if (known.rows != rows || known.columns != columns) fail(where(name).view(), "the shape of its first use, rows ", known.rows, "", rows);
+      if (known.type != type) {
+        text<96> sentence{"expected the type of its first use, "};
+        sentence.append(known.type, ", found ", type);
+        fail(where(name).view(), sentence.view());
+      }
       return static_cast<weight_id>(i);
     }
     graph_.weights.push_back({text<48>{name}, rows, columns, type, section_});

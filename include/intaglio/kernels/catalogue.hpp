@@ -9,13 +9,15 @@
 
 namespace intaglio::kernels {
 
-enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, attention, dense_matmul, sample };
-inline constexpr std::size_t kernel_count = 6;
+enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, ternary_float, attention, dense_matmul, sample };
+inline constexpr std::size_t kernel_count = 7;
 
-/// ternary_matmul's way of getting int8 inputs.
+/// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
   quantized = 0,      ///< input is int8 [tokens, columns] with `factors`, written by norm_quantize
   norm_quantize = 1,  ///< input is f32; every workgroup normalises and quantises for itself
+  plain = 2,          ///< input is f32 [tokens, columns], used as it is
+  norm = 3,           ///< input is f32; every workgroup finds its root mean square for itself
 };
 
 /// What a matrix product does with its sums.
@@ -61,6 +63,14 @@ inline constexpr interface ternary_matmul_interface{
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"head_dim"},
       {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
 
+/// The same of activations that are not quantised: y[token, row] = scale(row) * sum over columns of code[row, column] * x[token, column],
+/// x being input f32 [tokens, columns] or, with prologue::norm, rms_norm(input) * norm_weight. All else as in ternary_matmul.
+inline constexpr interface ternary_float_interface{
+    "ternary_float",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"head_dim"},
+      {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
+
 /// Causal grouped-query attention of each token over positions 0 .. state.position + token:
 /// output[token, head, :] = softmax(q k^T / sqrt(head_dim)) v. query, output f32 [tokens, heads, head_dim].
 /// Keys are taken in blocks of 32 positions, blocks merged in order. One workgroup a head (x) and token (y).
@@ -93,7 +103,7 @@ inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"o
 /// Bytes that `scratch` of sample takes.
 constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) { return std::uint64_t{8} * vocab_size + 65536; }
 
-inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface,
+inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_float_interface,
                                                              &attention_interface, &dense_matmul_interface,  &sample_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }

@@ -13,6 +13,8 @@
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/stream_read.hpp"
+#include "intaglio/kernels/spirv/ternary_float.hpp"
+#include "intaglio/kernels/spirv/ternary_float_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
@@ -25,6 +27,8 @@ static_assert(shader_interface<matches(norm_quantize_interface, spirv::norm_quan
 static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_float_interface, spirv::ternary_float_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_float_interface, spirv::ternary_float_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_interface, spirv::attention_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_interface, spirv::attention_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// BitNet b1.58: ternary weights, int8 activations, squared ReLU, a norm before each output projection, tied head.
+// BitNet b1.58: ternary weights, int8 activations, squared ReLU, a norm before each output projection, tied head; by its config also the
+// older form (GGUF architecture "bitnet") with SiLU and f32 activations, and a head of its own.
 // Source: microsoft/bitnet-b1.58-2B-4T (config.json), Ma et al. 2025; transformers, models/bitnet.
 #pragma once
 
@@ -13,24 +14,25 @@
 
 namespace intaglio::models {
 
-template <const decoder_config& c, dtype W = dtype::i2_s>
+/// @tparam W of the products' weights  @tparam A of their inputs  @tparam D of the embedding and the head in device memory
+template <const decoder_config& c, dtype W = dtype::i2_s, dtype A = c.activation_type, dtype D = dtype::f16>
 struct bitnet_b158 {
   static constexpr const decoder_config& config = c;
 
   static constexpr auto graph() {
     using namespace intaglio::graph;
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size}
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D}
          | repeat(c.num_hidden_layers,
                residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                      | self_attention<W>{c}
+                      | self_attention<W, A>{c}
                       | rms_norm{"attn_sub_norm.weight", c.rms_norm_eps}
-                      | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
+                      | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size})
              | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                      | gated_ffn<W>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                      | gated_ffn<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
                       | rms_norm{"ffn_sub_norm.weight", c.rms_norm_eps}
-                      | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
+                      | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
          | rms_norm{"output_norm.weight", c.rms_norm_eps}
-         | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size};
+         | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size, D};
   }
 };
 

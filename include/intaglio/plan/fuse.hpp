@@ -26,6 +26,7 @@ inline constexpr std::array rules{
     rule{"gate_up", "2 matmuls of one input, gated", "gate and up of a feature end in one subgroup, so the product needs no memory"},
     rule{"residual_add", "matmul, add", "the stream is updated in place"},
     rule{"norm_head", "rms_norm, matmul", "the last norm is computed by every workgroup of the head"},
+    rule{"norm_float", "rms_norm, products of f32 inputs by ternary weights", "every workgroup finds the root mean square for itself, so the normalised input needs no memory"},
     rule{"norm_prologue", "norm_quantize, ternary_matmul", "for one token each workgroup normalises and quantises for itself: a dispatch and a barrier less"},
 };
 constexpr std::uint8_t rule_index(std::string_view name) {
@@ -73,7 +74,7 @@ class fuser {
   /// The fused nodes in order, or a sentence in `failure` that names the op without a kernel.
   constexpr std::vector<node> run(text<256>& failure) {
     for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
-      if (taken_[i]) continue;
+      if (taken_[i] || joins_readers(i)) continue;
       node n = fuse_at(i);
       if (!n.lowered) {
         if (failure.empty()) explain(i, failure);
@@ -98,9 +99,18 @@ class fuser {
       if (!taken_[i] && at(i).kind == wanted && at(i).in[place] == id && at(i).where == at(from).where) return i;
     return nowhere;
   }
+  constexpr dtype type(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].type; }
   constexpr bool ternary(const ir::op& o) const {
     return o.kind == kind::matmul && graph_.weights[static_cast<std::size_t>(o.weight)].type == dtype::i2_s &&
-           graph_.values[static_cast<std::size_t>(o.in[0])].type == dtype::i8;
+           (type(o.in[0]) == dtype::i8 || type(o.in[0]) == dtype::f32);
+  }
+  /// True for a norm whose readers are all ternary products of f32: each of them computes it.
+  constexpr bool joins_readers(std::size_t i) const {
+    if (at(i).kind != kind::rms_norm || at(i).out == graph_.output) return false;
+    std::uint32_t readers = 0;
+    for (const auto& o : graph_.ops)
+      if (o.in[0] == at(i).out && o.where == at(i).where && ternary(o)) ++readers;
+    return readers != 0 && readers == uses(at(i).out);
   }
   constexpr void take(node& n, std::size_t i) {
     taken_[i] = true;
@@ -158,11 +168,37 @@ class fuser {
 
   constexpr node product(std::size_t i, node n) {
     n.lowered = true;
-    n.kernel = kernels::kernel::ternary_matmul;
-    if (stack_qkv(i, n) || gate_up(i, n) || residual_add(i, n)) return n;
+    n.kernel = type(at(i).in[0]) == dtype::i8 ? kernels::kernel::ternary_matmul : kernels::kernel::ternary_float;
+    if (n.kernel == kernels::kernel::ternary_float) take_norm(i, n);
+    merge_product(i, n);
+    if (n.norm != ir::none) n.rule = rule_index("norm_float");
+    return n;
+  }
+
+  /// True for the value of a norm that its readers compute, from x.
+  constexpr bool computed_from(ir::value_id id, ir::value_id x) const {
+    for (std::size_t i = 0; i < graph_.ops.size() && id != ir::none; ++i)
+      if (at(i).out == id) return at(i).in[0] == x && joins_readers(i);
+    return false;
+  }
+
+  /// The norm in front of a product of f32, if there is one; the first of its readers counts it among its ops.
+  constexpr void take_norm(std::size_t i, node& n) {
+    n.prologue = kernels::prologue::plain;
+    for (std::size_t k = 0; k < i; ++k) {
+      if (at(k).out != at(i).in[0] || !joins_readers(k)) continue;
+      if (!taken_[k]) take(n, k);
+      n.prologue = kernels::prologue::norm;
+      n.in = at(k).in[0];
+      n.norm = at(k).weight;
+      n.eps = at(k).eps;
+    }
+  }
+
+  constexpr void merge_product(std::size_t i, node& n) {
+    if (stack_qkv(i, n) || gate_up(i, n) || residual_add(i, n)) return;
     take(n, i);
     add_weight(n, at(i).weight);
-    return n;
   }
 
   /// The next unmerged ternary product behind i that reads the same input.
@@ -212,7 +248,7 @@ class fuser {
     const ir::value_id x = at(a).in[0];
     for (std::size_t i = a + 1; i < graph_.ops.size(); ++i)
       for (const auto id : at(i).in)
-        if (id == x) return false;  // the old stream is still wanted: it may not be overwritten
+        if (id == x || computed_from(id, x)) return false;  // the old stream is still wanted: it may not be overwritten
     take(n, m), take(n, a);
     add_weight(n, at(m).weight);
     n.rule = rule_index("residual_add");
@@ -252,8 +288,8 @@ class fuser {
     const ir::op& o = at(i);
     failure.append(o.layer.view(), ": no kernel computes ", o.kind, " here; ");
     switch (o.kind) {
-      case kind::rms_norm: failure.append("expected one reader, an int8 product or the head, found ", uses(o.out), uses(o.out) == 1 ? " of another kind" : ""); break;
-      case kind::matmul: failure.append("expected ternary (i2_s) weights of int8 inputs, found ", graph_.weights[static_cast<std::size_t>(o.weight)].type, " weights of ",
+      case kind::rms_norm: failure.append("expected one reader, an int8 product or the head, or products by ternary weights, found ", uses(o.out), uses(o.out) == 1 ? " of another kind" : ""); break;
+      case kind::matmul: failure.append("expected ternary (i2_s) weights of int8 or f32 inputs, found ", graph_.weights[static_cast<std::size_t>(o.weight)].type, " weights of ",
                                         graph_.values[static_cast<std::size_t>(o.in[0])].type); break;
       case kind::add: failure.append("expected the product of an output projection as second operand and no later reader of the first"); break;
       case kind::quantize: failure.append("expected rms_norm in front of it, found another op"); break;

@@ -52,7 +52,7 @@ class lowering {
     switch (n.kernel) {
       case kernels::kernel::embed: embed(n); break;
       case kernels::kernel::norm_quantize: norm_quantize(n); break;
-      case kernels::kernel::ternary_matmul: ternary_matmul(n); break;
+      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_float: ternary_product(n); break;
       case kernels::kernel::attention: attention(n); break;
       case kernels::kernel::dense_matmul: dense_matmul(n); break;
       case kernels::kernel::sample: break;
@@ -131,7 +131,7 @@ class lowering {
   constexpr weight matrix(ir::weight_id id) const {
     const ir::weight& t = tensor(id);
     weight w{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = weight_layout::matrix,
-             .element = t.type == dtype::f32 ? kernels::element::f32 : kernels::element::f16, .rows = t.rows, .columns = t.columns};
+             .element = t.type == dtype::f32 ? kernels::element::f32 : t.type == dtype::bf16 ? kernels::element::bf16 : kernels::element::f16, .rows = t.rows, .columns = t.columns};
     w.sources[0] = t.name;
     w.source_rows[0] = t.rows;
     w.bytes = std::uint64_t{t.rows} * t.columns * (w.element == kernels::element::f32 ? 4 : 2);
@@ -168,7 +168,7 @@ class lowering {
     d_->groups = {1, c_.tokens, 1};
   }
 
-  constexpr void ternary_matmul(const node& n) {
+  constexpr void ternary_product(const node& n) {
     label(n);
     weight w{.source_count = n.weight_count, .per_layer = tensor(n.weights[0]).where == ir::section::period,
              .layout = weight_layout::ternary_tiles, .columns = tensor(n.weights[0]).columns};
@@ -188,8 +188,8 @@ class lowering {
     scales.bytes = std::uint64_t{4} * n.weight_count;
 
     bind_value("input", n.in, false);
-    if (n.prologue == kernels::prologue::norm_quantize) bind_norm(n.norm);
-    else bind_factors(n.in, false);
+    if (n.norm != ir::none) bind_norm(n.norm);
+    if (n.prologue == kernels::prologue::quantized) bind_factors(n.in, false);
     bind_weight("weight", w);
     bind_weight("scales", scales);
     if (n.out != ir::none) bind_value("output", n.out, true);

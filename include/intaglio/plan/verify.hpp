@@ -30,6 +30,8 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       const bool quantises = constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize);
       return (quantises ? constant("columns") : 0) + 16 + norm(quantises ? constant("columns") : 0);
     }
+    case kernels::kernel::ternary_float:
+      return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
     case kernels::kernel::dense_matmul: return constant("columns") * 4 + norm(constant("columns"));
     case kernels::kernel::attention: return d.subgroups * (constant("head_dim") * 4 + 8);
     case kernels::kernel::sample: return 2 * 256 * 4 + 2 * combining;

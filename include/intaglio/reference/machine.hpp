@@ -16,6 +16,7 @@
 #include "intaglio/reference/embed.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
 #include "intaglio/reference/sample.hpp"
+#include "intaglio/reference/ternary_float.hpp"
 #include "intaglio/reference/ternary_matmul.hpp"
 
 namespace intaglio::reference {
@@ -66,6 +67,7 @@ class machine {
       case kernels::kernel::embed: c.embed(); break;
       case kernels::kernel::norm_quantize: c.norm_quantize(); break;
       case kernels::kernel::ternary_matmul: c.ternary_matmul(); break;
+      case kernels::kernel::ternary_float: c.ternary_float(); break;
       case kernels::kernel::attention: c.attention(); break;
       case kernels::kernel::dense_matmul: c.dense_matmul(); break;
       case kernels::kernel::sample: c.sample(); break;
@@ -114,7 +116,9 @@ class machine {
 
     std::uint32_t position() const { return m.state[kernels::state::position]; }
     std::uint32_t tokens() const { return std::min(m.state[kernels::state::count], d.groups[1] * std::max(1u, tile())); }
-    std::uint32_t tile() const { return d.kernel == kernels::kernel::ternary_matmul ? constant("tile_tokens") : 1; }
+    std::uint32_t tile() const {
+      return d.kernel == kernels::kernel::ternary_matmul || d.kernel == kernels::kernel::ternary_float ? constant("tile_tokens") : 1;
+    }
 
     void embed() {
       const std::uint32_t width = constant("width");
@@ -128,10 +132,21 @@ class machine {
                                memory<std::int8_t>("output").first(n * width), memory<factors>("factors").first(n));
     }
 
+    ternary_matmul_shape product_shape() const {
+      return {.columns = constant("columns"), .rows = constant("rows"), .epilogue = static_cast<kernels::epilogue>(constant("epilogue")),
+              .head_dim = constant("head_dim"), .q_size = constant("q_size"), .kv_size = constant("kv_size"), .context = constant("context"),
+              .rope_theta = real("rope_theta"), .cache_element = element("cache_element"), .gate = static_cast<kernels::gate>(constant("gate"))};
+    }
+    /// The output of a product, for all tokens.
+    std::span<float> product_output(const ternary_matmul_shape& shape) const {
+      const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size
+                                : shape.epilogue == kernels::epilogue::gated    ? shape.rows / 2
+                                                                                : shape.rows;
+      return memory<float>("output").first(tokens() * width);
+    }
+
     void ternary_matmul() {
-      ternary_matmul_shape shape{.columns = constant("columns"), .rows = constant("rows"), .epilogue = static_cast<kernels::epilogue>(constant("epilogue")),
-                                 .head_dim = constant("head_dim"), .q_size = constant("q_size"), .kv_size = constant("kv_size"), .context = constant("context"),
-                                 .rope_theta = real("rope_theta"), .cache_element = element("cache_element"), .gate = static_cast<kernels::gate>(constant("gate"))};
+      const ternary_matmul_shape shape = product_shape();
       const std::size_t n = tokens(), columns = shape.columns;
       std::vector<std::int8_t> quantized(n * columns);
       std::vector<factors> token_factors(n);
@@ -141,11 +156,21 @@ class machine {
         std::ranges::copy(memory<std::int8_t>("input").first(n * columns), quantized.begin());
         std::ranges::copy(memory<factors>("factors").first(n), token_factors.begin());
       }
-      const std::size_t out = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size
-                              : shape.epilogue == kernels::epilogue::gated    ? shape.rows / 2
-                                                                              : shape.rows;
-      reference::ternary_matmul(shape, quantized, token_factors, weight<std::uint32_t>("weight"), weight<float>("scales"), memory<float>("output").first(n * out),
-                                position(), memory<std::byte>("keys"), memory<std::byte>("values"));
+      reference::ternary_matmul(shape, quantized, token_factors, weight<std::uint32_t>("weight"), weight<float>("scales"), product_output(shape), position(),
+                                memory<std::byte>("keys"), memory<std::byte>("values"));
+    }
+
+    void ternary_float() {
+      const ternary_matmul_shape shape = product_shape();
+      const auto input = memory<float>("input").first(tokens() * shape.columns);
+      std::vector<float> y(input.begin(), input.end());
+      if (static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm)
+        for (std::size_t t = 0; t < tokens(); ++t) {
+          const std::size_t at = t * shape.columns;
+          reference::rms_norm(input.subspan(at, shape.columns), weight<float>("norm_weight"), real("eps"), std::span(y).subspan(at, shape.columns));
+        }
+      reference::ternary_float(shape, y, weight<std::uint32_t>("weight"), weight<float>("scales"), product_output(shape), position(), memory<std::byte>("keys"),
+                               memory<std::byte>("values"));
     }
 
     void attention() {

@@ -48,6 +48,49 @@ inline std::int32_t ternary_dot(std::span<const std::uint32_t> weight, std::uint
   return sum;
 }
 
+/// Which of the scales a row of the merged matrix has.
+inline std::size_t scale_of_row(const ternary_matmul_shape& shape, std::uint32_t row) {
+  if (shape.epilogue == kernels::epilogue::gated) return row % 2;
+  if (shape.epilogue == kernels::epilogue::rope_cache) return row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
+  return 0;
+}
+
+/// The epilogue of one token: y [rows] are its scaled sums; the rest as in ternary_matmul.
+inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::span<const float> y, std::span<float> output, std::uint32_t position,
+                   std::span<std::byte> keys, std::span<std::byte> values) {
+  using kernels::epilogue;
+  if (shape.epilogue == epilogue::store)
+    for (std::size_t row = 0; row < shape.rows; ++row) output[token * shape.rows + row] = y[row];
+  if (shape.epilogue == epilogue::add)
+    for (std::size_t row = 0; row < shape.rows; ++row) output[token * shape.rows + row] += y[row];
+  if (shape.epilogue == epilogue::gated)
+    for (std::size_t row = 0; row < shape.rows; row += 2) output[(token * shape.rows + row) / 2] = gated(shape.gate, y[row], y[row + 1]);
+  if (shape.epilogue != epilogue::rope_cache) return;
+
+  const std::uint32_t half = shape.head_dim / 2, place = position + static_cast<std::uint32_t>(token);
+  for (std::uint32_t row = 0; row < shape.rows; row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
+    const auto tensor = scale_of_row(shape, row);
+    const std::uint32_t row_of_tensor = row - (tensor > 0 ? shape.q_size : 0) - (tensor > 1 ? shape.kv_size : 0);
+    const std::uint32_t head = row_of_tensor / shape.head_dim, pair = row_of_tensor % shape.head_dim / 2;
+    float first = y[row], second = y[row + 1];
+    if (tensor < 2) {
+      const auto [sine, cosine] = kernels::arithmetic::rope(place, pair, shape.head_dim, shape.rope_theta);
+      first = product(y[row], cosine) - product(y[row + 1], sine);
+      second = product(y[row + 1], cosine) + product(y[row], sine);
+    }
+    if (tensor == 0) {
+      const std::size_t at = token * shape.q_size + std::size_t{head} * shape.head_dim + pair;
+      output[at] = first;
+      output[at + half] = second;
+    } else if (place < shape.context) {
+      elements cache(tensor == 1 ? keys : values, shape.cache_element);
+      const std::size_t at = (std::size_t{head} * shape.context + place) * shape.head_dim + pair;
+      cache.store(at, first);
+      cache.store(at + half, second);
+    }
+  }
+}
+
 /// Tokens are those of token_factors, the first at `position`.
 /// @shape  input: [tokens, columns]; weight: tiles of [rows, columns] in the epilogue's row order; scales: 1, {q, k, v} or {gate, up}
 /// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows / 2] for gated
@@ -55,47 +98,13 @@ inline std::int32_t ternary_dot(std::span<const std::uint32_t> weight, std::uint
 inline void ternary_matmul(const ternary_matmul_shape& shape, std::span<const std::int8_t> input, std::span<const factors> token_factors,
                            std::span<const std::uint32_t> weight, std::span<const float> scales, std::span<float> output,
                            std::uint32_t position = 0, std::span<std::byte> keys = {}, std::span<std::byte> values = {}) {
-  using kernels::epilogue;
   std::vector<float> y(shape.rows);
-  const std::uint32_t half = shape.head_dim / 2;
   for (std::size_t token = 0; token < token_factors.size(); ++token) {
     for (std::uint32_t row = 0; row < shape.rows; ++row) {
-      std::size_t scale = 0;
-      if (shape.epilogue == epilogue::gated) scale = row % 2;
-      if (shape.epilogue == epilogue::rope_cache) scale = row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
       const std::int32_t sum = ternary_dot(weight, shape.columns, row, input.subspan(token * shape.columns, shape.columns));
-      y[row] = product(static_cast<float>(sum), product(token_factors[token].inverse_scale, scales[scale]));
+      y[row] = product(static_cast<float>(sum), product(token_factors[token].inverse_scale, scales[scale_of_row(shape, row)]));
     }
-    if (shape.epilogue == epilogue::store)
-      for (std::size_t row = 0; row < shape.rows; ++row) output[token * shape.rows + row] = y[row];
-    if (shape.epilogue == epilogue::add)
-      for (std::size_t row = 0; row < shape.rows; ++row) output[token * shape.rows + row] += y[row];
-    if (shape.epilogue == epilogue::gated)
-      for (std::size_t row = 0; row < shape.rows; row += 2) output[(token * shape.rows + row) / 2] = gated(shape.gate, y[row], y[row + 1]);
-    if (shape.epilogue != epilogue::rope_cache) continue;
-
-    const std::uint32_t place = position + static_cast<std::uint32_t>(token);
-    for (std::uint32_t row = 0; row < shape.rows; row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
-      const std::uint32_t tensor = row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
-      const std::uint32_t row_of_tensor = row - (tensor > 0 ? shape.q_size : 0) - (tensor > 1 ? shape.kv_size : 0);
-      const std::uint32_t head = row_of_tensor / shape.head_dim, pair = row_of_tensor % shape.head_dim / 2;
-      float first = y[row], second = y[row + 1];
-      if (tensor < 2) {
-        const auto [sine, cosine] = kernels::arithmetic::rope(place, pair, shape.head_dim, shape.rope_theta);
-        first = product(y[row], cosine) - product(y[row + 1], sine);
-        second = product(y[row + 1], cosine) + product(y[row], sine);
-      }
-      if (tensor == 0) {
-        const std::size_t at = token * shape.q_size + std::size_t{head} * shape.head_dim + pair;
-        output[at] = first;
-        output[at + half] = second;
-      } else if (place < shape.context) {
-        elements cache(tensor == 1 ? keys : values, shape.cache_element);
-        const std::size_t at = (std::size_t{head} * shape.context + place) * shape.head_dim + pair;
-        cache.store(at, first);
-        cache.store(at + half, second);
-      }
-    }
+    finish(shape, token, y, output, position, keys, values);
   }
 }
 

@@ -19,6 +19,8 @@
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
+#include "intaglio/kernels/spirv/ternary_float.hpp"
+#include "intaglio/kernels/spirv/ternary_float_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
@@ -34,7 +36,7 @@ struct kernel_modules {
   std::string identity() const {
     namespace spirv = kernels::spirv;
     std::uint64_t mixed = wide_loads ? 3 : integer_dot ? 1 : 2;
-    for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash,
+    for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_float_source_hash,
                                      spirv::attention_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
@@ -49,6 +51,7 @@ struct kernel_modules {
       case kernels::kernel::ternary_matmul:
         if (wide_loads) return bytes(spirv::ternary_matmul_cpu_spirv);
         return integer_dot ? bytes(spirv::ternary_matmul_spirv) : bytes(spirv::ternary_matmul_portable_spirv);
+      case kernels::kernel::ternary_float: return wide_loads ? bytes(spirv::ternary_float_cpu_spirv) : bytes(spirv::ternary_float_spirv);
       case kernels::kernel::attention: return wide_loads ? bytes(spirv::attention_cpu_spirv) : bytes(spirv::attention_spirv);
       case kernels::kernel::dense_matmul: return wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
       case kernels::kernel::sample: return bytes(spirv::sample_spirv);

@@ -18,6 +18,7 @@
 #include "intaglio/reference/embed.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
 #include "intaglio/reference/sample.hpp"
+#include "intaglio/reference/ternary_float.hpp"
 #include "intaglio/reference/ternary_matmul.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "intaglio/runtime/sampling.hpp"
@@ -98,7 +99,8 @@ class kernel_proof {
   }
 
   /// Runs a dispatch with buffers in the place of all that is no weight.
-  void run(const plan::dispatch& call, std::initializer_list<std::pair<std::string_view, const gpu::buffer*>> buffers) {
+  using named_buffers = std::vector<std::pair<std::string_view, const gpu::buffer*>>;
+  void run(const plan::dispatch& call, const named_buffers& buffers) {
     const kernels::interface& face = kernels::interface_of(call.kernel);
     std::vector<std::uint64_t> push(face.push_count());
     for (std::size_t i = 0; i < push.size(); ++i)
@@ -133,7 +135,7 @@ class kernel_proof {
     switch (call.kernel) {
       case kernels::kernel::embed: return embed(call);
       case kernels::kernel::norm_quantize: return norm_quantize(call);
-      case kernels::kernel::ternary_matmul: return ternary_matmul(call);
+      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_float: return ternary_product(call);
       case kernels::kernel::attention: return attention(call);
       case kernels::kernel::dense_matmul: return dense_matmul(call);
       case kernels::kernel::sample: return sample(call);
@@ -182,15 +184,24 @@ class kernel_proof {
     return worst;
   }
 
-  double ternary_matmul(const plan::dispatch& call) {
-    using kernels::epilogue;
+  double ternary_product(const plan::dispatch& call) {
+    using kernels::epilogue, kernels::prologue;
     const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows");
     const auto how = static_cast<epilogue>(constant(call, "epilogue"));
-    const bool normalises = constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize);
+    const auto before = static_cast<prologue>(constant(call, "prologue"));
+    const bool rounds = call.kernel == kernels::kernel::ternary_matmul;
+    std::vector<float> plain;
     std::vector<std::int8_t> codes(std::size_t{tokens_} * columns);
     std::vector<reference::factors> factors(tokens_);
-    gpu::buffer in, sums = room(std::uint64_t{8} * width_);
-    if (normalises) {
+    gpu::buffer in, sums;
+    if (!rounds) {
+      const auto values = floats(codes.size());
+      plain = values;
+      if (before == prologue::norm)
+        for (std::size_t at = 0; at < values.size(); at += columns)
+          reference::rms_norm(std::span(values).subspan(at, columns), weight<float>(operand(call, "norm_weight"), 0, columns), real(call, "eps"), std::span(plain).subspan(at, columns));
+      in = filled(values, std::size_t{width_} * columns);
+    } else if (before == prologue::norm_quantize) {
       const auto values = floats(codes.size());
       reference::norm_quantize(values, weight<float>(operand(call, "norm_weight"), 0, columns), columns, real(call, "eps"), codes, factors);
       in = filled(values, std::size_t{width_} * columns);
@@ -224,7 +235,13 @@ class kernel_proof {
     const auto start = floats(std::size_t{tokens_} * out_width);
     const gpu::buffer out = filled(start, std::size_t{width_} * out_width), keys = room(table_->cache_layer_bytes), values = room(table_->cache_layer_bytes),
                       memory = filled(state(), 0);
-    run(call, {{"input", &in}, {"factors", &sums}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &values}});
+    named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &values}};
+    if (before == prologue::quantized) buffers.emplace_back("factors", &sums);
+    run(call, buffers);
+    const auto expect = [&](std::span<const std::uint32_t> words, std::span<const float> scales, std::span<float> output, std::span<std::byte> k = {}, std::span<std::byte> v = {}) {
+      if (rounds) reference::ternary_matmul(shape, codes, factors, words, scales, output, position, k, v);
+      else reference::ternary_float(shape, plain, words, scales, output, position, k, v);
+    };
 
     const auto scales = weight<float>(operand(call, "scales"), 0, table_->weights[operand(call, "scales").slot].bytes / 4);
     const auto tiles = [&](std::uint32_t first) { return weight<std::uint32_t>(operand(call, "weight"), std::uint64_t{first} * columns / 16, std::uint64_t{run_rows} * columns / 16); };
@@ -238,7 +255,7 @@ class kernel_proof {
       const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2, cache = std::size_t{shape.context} * head * element;
       std::vector<std::byte> k(cache), v(cache);
       std::vector<float> q(std::size_t{tokens_} * head), found;
-      reference::ternary_matmul(shape, codes, factors, words, scales, q, position, k, v);
+      expect(words, scales, q, k, v);
       for (std::uint32_t t = 0; t < tokens_; ++t) {
         const auto row = read<float>(out, std::size_t{t} * q_size + q_size - head, head);
         found.insert(found.end(), row.begin(), row.end());
@@ -257,7 +274,7 @@ class kernel_proof {
         const auto row = read<float>(out, at, count);
         found.insert(found.end(), row.begin(), row.end());
       }
-      reference::ternary_matmul(shape, codes, factors, tiles(first), scales, expected);
+      expect(tiles(first), scales, expected);
       worst = std::max(worst, apart(found, expected));
     }
     return worst;

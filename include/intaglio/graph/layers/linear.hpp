@@ -6,31 +6,37 @@
 
 namespace intaglio::graph {
 
-/// What a product by W reads: int8 with one scale a token where W is ternary (Wang et al. 2023, BitNet), else x as it is.
+/// Type of what a product by W reads unless the model says otherwise: int8 for ternary weights (Wang et al. 2023, BitNet), else f32.
 template <dtype W>
+inline constexpr dtype input_type = W == dtype::i2_s ? dtype::i8 : dtype::f32;
+
+/// x as a product reads it: int8 with one scale a token, or as it is.
+template <dtype A>
 constexpr ir::value_id activations(ir::trace& t, ir::value_id x, std::string_view name) {
-  if constexpr (W == dtype::i2_s) return t.quantize(x, name);
+  static_assert(A == dtype::i8 || A == dtype::f32, "inputs of a product are i8 or f32");
+  if constexpr (A == dtype::i8) return t.quantize(x, name);
   else return x;
 }
 
 /// @shape  weight: [out, in]; x: [tokens, in] f32; y: [tokens, out] f32
 /// @error  does not fit: x is not `in` wide, or `in` is no multiple of W's block
-template <dtype W>
+template <dtype W, dtype A = input_type<W>>
 struct linear {
   std::string_view weight;
   std::uint32_t in, out;
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    return t.matmul(activations<W>(t, x, weight), weight, out, in, W);
+    return t.matmul(activations<A>(t, x, weight), weight, out, in, W);
   }
 };
 
 /// The head: logits over the vocabulary. Naming the embedding's tensor ties the two.
-/// @shape  weight: [vocab_size, hidden_size]; logits: [tokens, vocab_size] f32
+/// @shape  weight: [vocab_size, hidden_size], held as type (f16, bf16, f32); logits: [tokens, vocab_size] f32
 struct lm_head {
   std::string_view weight;
   std::uint32_t vocab_size, hidden_size;
+  dtype type = dtype::f16;
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
-    const ir::value_id logits = t.matmul(x, weight, vocab_size, hidden_size, dtype::f16);
+    const ir::value_id logits = t.matmul(x, weight, vocab_size, hidden_size, type);
     t.output(logits);
     return logits;
   }
