@@ -25,6 +25,7 @@ struct pipeline_description {
   std::uint32_t push_constant_bytes = 0;
   std::uint32_t required_subgroup_size = 0;       ///< 0: the driver's choice
   bool full_subgroups = true;                     ///< no subgroup of a workgroup has idle lanes at the end
+  bool keep_statistics = false;                   ///< for pipeline::statistics
 };
 
 /// A compute pipeline and its layout.
@@ -37,6 +38,28 @@ class pipeline {
   std::uint32_t push_constant_bytes() const noexcept { return push_constant_bytes_; }
   /// True where the driver said that the cache held it.
   bool cached() const noexcept { return cached_; }
+
+  /// What the driver tells of the compiled code (registers, spills), as lines "name: value"; empty unless keep_statistics was asked for and
+  /// the device has VK_KHR_pipeline_executable_properties.
+  std::vector<std::string> statistics() const {
+    return translated([&] {
+      std::vector<std::string> out;
+      if (!pipeline_ || !keeps_statistics_) return out;
+      const connection& on = *pipeline_.on();
+      vk::PipelineExecutableInfoKHR which;
+      which.pipeline = vk::Pipeline(pipeline_.get());
+      std::uint32_t count = 0;
+      if (on.call.vkGetPipelineExecutableStatisticsKHR(on.handle, native(which), &count, nullptr) != VK_SUCCESS) return out;
+      std::vector<VkPipelineExecutableStatisticKHR> all(count, *native(vk::PipelineExecutableStatisticKHR{}));
+      if (on.call.vkGetPipelineExecutableStatisticsKHR(on.handle, native(which), &count, all.data()) < 0) return out;
+      for (const auto& each : all)
+        out.push_back(std::string(each.name) + ": " +
+                      (each.format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR  ? std::to_string(each.value.f64)
+                       : each.format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR ? std::to_string(each.value.i64)
+                                                                                          : std::to_string(each.value.u64)));
+      return out;
+    });
+  }
 
   /// Makes one pipeline.
   /// @error device_error: the SPIR-V is none, or a limit is exceeded (named); out_of_memory
@@ -116,6 +139,8 @@ class pipeline {
     if (of.required_subgroup_size != 0) info.stage.pNext = &subgroup;
     if (of.full_subgroups) info.stage.flags = vk::PipelineShaderStageCreateFlagBits::eRequireFullSubgroups;
     info.layout = vk::PipelineLayout(layout_.get());
+    keeps_statistics_ = of.keep_statistics && contains(on->enabled, feature::pipeline_executable_info);
+    if (keeps_statistics_) info.flags |= vk::PipelineCreateFlagBits::eCaptureStatisticsKHR;
     VkPipeline made = VK_NULL_HANDLE;
     on->check(on->call.vkCreateComputePipelines(on->handle, cache, 1, native(info), nullptr, &made), "make the pipeline", of.name);
     pipeline_ = {on, made};
@@ -129,6 +154,7 @@ class pipeline {
   std::string name_;
   std::uint32_t push_constant_bytes_ = 0;
   bool cached_ = false;
+  bool keeps_statistics_ = false;
 };
 
 /// Makes all pipelines, in the order of their descriptions, on up to `threads` threads (0: as many as the machine has, 16 at most).
