@@ -86,3 +86,14 @@ TEST_CASE("what is no SPIR-V or too much is refused by name") {
     CHECK_THROWS_AS(gpu::build_pipelines(checked.device, mixed), device_error);
   }
 }
+
+TEST_CASE("what the driver tells of a pipeline is kept where it was asked for") {
+  const checked_device checked;
+  auto description = sound();
+  CHECK(gpu::pipeline(checked.device, description).statistics().empty());
+  CHECK(gpu::pipeline().statistics().empty());
+  description.keep_statistics = true;
+  const auto lines = gpu::pipeline(checked.device, description).statistics();
+  CHECK(lines.empty() != contains(checked.device.on()->enabled, gpu::feature::pipeline_executable_info));
+  for (const auto& line : lines) CHECK(line.find(": ") != std::string::npos);
+}
