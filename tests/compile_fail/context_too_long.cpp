@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A KV cache longer than the positions that the model knows.
 // expect: context: expected 1 to max_position_embeddings 512, found 1024
-#include "intaglio/models/bitnet_b158.hpp"
-#include "intaglio/plan/engrave.hpp"
+#include "mistake.hpp"
 
-using namespace intaglio;
 #ifdef INTAGLIO_TWIN
 inline constexpr std::uint32_t context = 512;
 #else

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A push constant has another name in the shader.
 // expect: tiny: push constant 0 is \W+weight\W+ at offset 0 in the shader, \W+weights\W+ at offset 0 in the C\+\+ interface
-#include "../kernels/tiny_module.hpp"
-#include "intaglio/kernels/reflection.hpp"
-
-using namespace intaglio::kernels;
+#include "shader_mistake.hpp"
 
 #ifdef INTAGLIO_TWIN
-constexpr interface tiny{"tiny", {{{"weight"}, {"output"}, {"count", field_type::u32}, {"scale", field_type::f32}}},
-                         {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"rounded", field_type::boolean}}}};
+constexpr interface tiny = sound_tiny;
 #else
 constexpr interface tiny{"tiny", {{{"weights"}, {"output"}, {"count", field_type::u32}, {"scale", field_type::f32}}},
                          {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"rounded", field_type::boolean}}}};
