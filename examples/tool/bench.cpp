@@ -1,239 +1,199 @@
 // SPDX-License-Identifier: MIT
-// bench: prompt and decode speed of a model, real or made up, and where the device's time goes.
+// bench: prompt and decode speed of a model, real or made up, what the host does meanwhile, and where the device's time goes.
+#include "bench_result.hpp"
 #include "commands.hpp"
-#include "console.hpp"
 #include "device_choice.hpp"
 #include "engraved_models.hpp"
+#include "plan_page.hpp"
 #include "stream_read.hpp"
 
-#include <intaglio/runtime/executor.hpp>
+#include <intaglio/io/atomic_file.hpp>
 #include <intaglio/runtime/load_session.hpp>
 #include <intaglio/runtime/synthetic_weights.hpp>
 
-#include <nlohmann/json.hpp>
+#include <cstdlib>
+#include <fstream>
 
-#include <map>
-#include <memory>
-#include <optional>
+#include <unistd.h>
 
 namespace intaglio::tool {
 namespace {
 
 using clock = std::chrono::steady_clock;
-using json = nlohmann::ordered_json;
 using runtime::pass_kind;
 
-double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
+/// A folder that goes with the bench: its pipeline cache and the driver's, empty at the cold start.
+class own_folder {
+ public:
+  own_folder() {
+    std::error_code failure;
+    path_ = (std::filesystem::temp_directory_path(failure) / "intaglio-bench-XXXXXX").string();
+    if (failure || ::mkdtemp(path_.data()) == nullptr) throw file_error(path_, std::nullopt, "cannot make the folder of the pipeline cache");
+  }
+  ~own_folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  own_folder(const own_folder&) = delete;
+  own_folder& operator=(const own_folder&) = delete;
+  const std::string& path() const { return path_; }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-/// Mean time of each dispatch of a sequence in the order prologue, one layer, epilogue; the median over some passes.
-struct timed_sequence {
-  const plan::sequence* of;
-  std::vector<const plan::dispatch*> calls;
-  std::vector<double> microseconds;
+ private:
+  std::string path_;
 };
 
-/// One model on one device, driven pass by pass.
+/// The most that the process had in memory, bytes.
+std::uint64_t host_peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::string key;
+  std::uint64_t kilobytes = 0;
+  while (status >> key)
+    if (key == "VmHWM:" && status >> kilobytes) break;
+  return kilobytes * 1024;
+}
+
+/// The codecs of files whose matrices a plan's kernels take as they lie on the device.
+std::vector<dtype> codecs_of(const plan::table& of) {
+  for (const plan::weight& each : of.weights)
+    if (each.layout == plan::weight_layout::ternary_tiles) return {dtype::i2_s, dtype::tq1_0, dtype::tq2_0};
+  for (const plan::weight& each : of.weights)
+    if (each.per_layer && each.layout == plan::weight_layout::matrix)
+      return {each.element == kernels::element::f32 ? dtype::f32 : each.element == kernels::element::bf16 ? dtype::bf16 : dtype::f16};
+  return {};
+}
+
+std::string checked_codec(const bench_options& options, const plan::table& of) {
+  const std::vector<dtype> known = codecs_of(of);
+  if (options.codec.empty()) return known.empty() ? "" : std::string(name(known.front()));
+  std::string list;
+  for (const dtype each : known) {
+    if (name(each) == options.codec) return options.codec;
+    list += (list.empty() ? "" : ", ") + std::string(name(each));
+  }
+  throw argument_error("--codec", "one that " + std::string(of.model) + " is engraved for: " + list, "'" + printable(options.codec, 40) + "'");
+}
+
+/// One model on one device.
 class bench_run {
  public:
   bench_run(const bench_options& options, const common_options& common) : options_(options) {
-    std::optional<io::checkpoint> file;
+    // A driver's own cache of other runs would make the cold start a warm one.
+    for (const char* const name : {"MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH"})
+      ::setenv(name, folder_.path().c_str(), 1);
     const engraved_model* plans = nullptr;
-    if (options.synthetic.empty()) plans = &engraved_model_of(file.emplace(open_model(options.model)));
+    if (options.synthetic.empty()) plans = &engraved_model_of(file_.emplace(open_model(options.model)));
     else plans = &engraved_model_by_name(options.synthetic);
-    source_ = file ? file->path() : "random weights";
-    device_.emplace(open_device(common));
-    table_ = &plans->table(device_->description().type == gpu::device_type::cpu);
-    if (options.context >= table_->context)
-      throw argument_error("--context", "less than " + std::to_string(table_->context) + " (the context)", std::to_string(options.context));
+    if (options.relu_zeros && plans->config().hidden_act != activation::relu_squared)
+      throw argument_error("--relu-zeros", "a model whose gate is a ReLU", std::string(plans->name) + ", whose gate is not");
     const auto start = clock::now();
-    cache_.emplace(*device_, gpu::default_cache_folder(), table_->hash);
-    progress_bar bar("loading");
-    const auto drawn = [&](const runtime::load_progress& at) {
-      bar.show(at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total),
-               bytes_text(static_cast<double>(at.bytes_total)));
-    };
-    auto weights =
-        file ? runtime::load_weights(*device_, *table_, *file, {.progress = drawn}) : runtime::synthetic_weights(*device_, *table_);
-    run_ = runtime::proven_executor(*device_, *table_, std::move(weights), *cache_, true);
-    cache_->store();
-    load_seconds_ = seconds_since(start);
+    device_.emplace(open_device(common));
+    out_.cold.open_ms = out_.warm.open_ms = seconds_since(start) * 1e3;
+    out_.on_cpu = device_->description().type == gpu::device_type::cpu;
+    out_.table = &plans->table(out_.on_cpu);
+    const plan::table& table = *out_.table;
+    out_.codec = options.synthetic.empty() ? "" : checked_codec(options, table);
+    out_.source = file_ ? file_->path() : "random weights";
+    out_.device = device_->label();
+    out_.need = runtime::needed_memory(table);
+    out_.context = options.context;
+    if (options.context >= table.context)
+      throw argument_error("--context", "less than " + std::to_string(table.context) + " (the context)", std::to_string(options.context));
+    out_.prompt = std::min(std::max(options.prompt, 1u), table.context);
+    out_.tokens = std::min(std::max(options.tokens, 1u), table.context - options.context);
+    out_.start_prompt = std::min(out_.prompt, 16u);
+    if (out_.prompt != options.prompt) note("note: prompt of " + std::to_string(out_.prompt) + " tokens, all that the context takes");
+    if (out_.tokens != options.tokens) note("note: " + std::to_string(out_.tokens) + " tokens decoded, all that the context takes");
   }
 
   void measure() {
-    prompt_ = std::min(std::max(options_.prompt, 1u), table_->context);
-    tokens_ = std::min(std::max(options_.tokens, 1u), table_->context - options_.context);
-    if (prompt_ != options_.prompt) note("note: prompt of " + std::to_string(prompt_) + " tokens, all that the context takes");
-    if (tokens_ != options_.tokens) note("note: " + std::to_string(tokens_) + " tokens decoded, all that the context takes");
-    stream_ = stream_read_rate(*device_);
+    start(out_.cold, "cold start");
+    run_.reset();
+    start(out_.warm, "warm start");
+    out_.device_bytes = device_->counters().allocated_bytes;
+    out_.stream = stream_read_rate(*device_);
     progress_bar bar("measuring");
-    std::vector<double> prompt, decode;
     for (std::uint32_t i = 0; i <= options_.runs; ++i) {  // the first one only warms up
       bar.show(static_cast<double>(i) / (options_.runs + 1.0), "run " + std::to_string(i) + " of " + std::to_string(options_.runs));
-      const double one = prompt_seconds(), other = decode_seconds();
+      const double prompt_seconds = run_->prompt_seconds(out_.prompt);
+      const decode_cost decoded = run_->decode(out_.context, out_.tokens);
       if (i == 0) continue;
-      prompt.push_back(prompt_ / one);
-      decode.push_back(tokens_ / other);
+      out_.prompt_rates.push_back(out_.prompt / prompt_seconds);
+      out_.decode_rates.push_back(out_.tokens / decoded.seconds);
+      out_.costs.push_back(decoded);
     }
-    prompt_rate_ = median(prompt);
-    decode_rate_ = median(decode);
+    for (const std::string& each : options_.ab)
+      for (const ab_pair& pair : ab_pairs)
+        if (pair.name == each) out_.ab.push_back(compare(pair));
+    out_.host_peak_bytes = host_peak_bytes();
     if (device_->limits().timestamp_bits == 0) return;
-    timed_.push_back(timed(pass_kind::decode, table_->decode, 1));
-    timed_.push_back(timed(pass_kind::prefill, table_->prefill, std::min(table_->prefill.max_tokens, table_->context - options_.context)));
+    const plan::table& table = *out_.table;
+    out_.timed.push_back(run_->timed(pass_kind::decode, table.decode, out_.context, 1));
+    out_.timed.push_back(run_->timed(pass_kind::prefill, table.prefill, out_.context, std::min(table.prefill.max_tokens, table.context - out_.context)));
   }
 
-  void print_report() const {
-    print_line(std::string(table_->model) + " (" + printable(source_, 240) + ") on " + device_->label() + ", profile " +
-               std::string(table_->profile));
-    const auto row = [](const std::string& key, const std::string& value) {
-      print_line("  " + key + std::string(key.size() < 22 ? 22 - key.size() : 1, ' ') + value);
-    };
-    row("prompt", fixed(prompt_rate_, 1) + " tokens/s  (" + std::to_string(prompt_) + " tokens)");
-    row("decode",
-        fixed(decode_rate_, 1) + " tokens/s  (" + std::to_string(tokens_) + " tokens behind " + std::to_string(options_.context) + ")");
-    row("read a token", bytes_text(bytes_per_token()));
-    row("bandwidth", fixed(bytes_per_token() * decode_rate_ / 1e9, 2) + " GB/s, " + fixed(percent(), 1) + " % of a streaming read (" +
-                         fixed(stream_ / 1e9, 2) + " GB/s)");
-    row("load", fixed(load_seconds_, 2) + " s");
-    for (const auto& each : timed_) {
-      print_line("  device time of one " + std::string(each.of->name) + " pass, by kernel");
-      double total = 0;
-      const auto kinds = by_kernel(each);
-      for (const auto& [kernel, part] : kinds) total += part.microseconds;
-      for (const auto& [kernel, part] : kinds)
-        row("  " + kernel,
-            fixed(part.microseconds, 1) + " us, " + fixed(100 * part.microseconds / std::max(total, 1e-9), 1) + " %, " +
-                std::to_string(part.calls) + " dispatches" +
-                (part.bytes != 0 ? ", " + fixed(static_cast<double>(part.bytes) / part.microseconds / 1e3, 2) + " GB/s" : ""));
+  void report() const {
+    if (!options_.html.empty()) {
+      std::vector<measured_times> times;
+      for (const timed_sequence& each : out_.timed) times.push_back({std::string(each.of->name), each.microseconds, out_.stream, out_.device});
+      const std::string page = plan_page(*out_.table, out_.table->model, std::move(times)).text();
+      io::atomic_file file(options_.html);
+      file.write(std::as_bytes(std::span(page)));
+      file.commit();
+      note("wrote " + printable(options_.html, 240));
     }
+    if (options_.json) print_line(out_.json().dump());
+    else out_.print();
+    require_no_messages(*device_);
   }
-
-  json report() const {
-    json out{{"model", table_->model}, {"source", source_}, {"device", device_->label()}, {"load_ms", load_seconds_ * 1e3}};
-    out["plan"] = {{"model", table_->model}, {"profile", table_->profile}, {"hash", std::to_string(table_->hash)}};
-    out["prompt"] = {{"tokens", prompt_}, {"tokens_per_second", prompt_rate_}};
-    out["decode"] = {{"tokens", tokens_}, {"context", options_.context}, {"tokens_per_second", decode_rate_}};
-    out["runs"] = options_.runs;
-    out["bytes_per_token"] = bytes_per_token();
-    out["gigabytes_per_second"] = bytes_per_token() * decode_rate_ / 1e9;
-    out["stream_bytes_per_second"] = stream_;
-    out["percent_of_stream"] = percent();
-    out["kernels"] = json::array();
-    out["sequences"] = json::array();
-    for (const auto& each : timed_) {
-      for (const auto& [kernel, part] : by_kernel(each))
-        out["kernels"].push_back({{"sequence", each.of->name},
-                                  {"kernel", kernel},
-                                  {"dispatches", part.calls},
-                                  {"microseconds", part.microseconds},
-                                  {"weight_bytes", part.bytes}});
-      json calls = json::array();
-      for (std::size_t i = 0; i < each.calls.size(); ++i)
-        calls.push_back({{"kernel", kernels::interface_of(each.calls[i]->kernel).name},
-                         {"tensors", each.calls[i]->label.view()},
-                         {"microseconds", each.microseconds[i]},
-                         {"weight_bytes", each.calls[i]->weight_bytes}});
-      out["sequences"].push_back({{"name", each.of->name}, {"dispatches", std::move(calls)}});
-    }
-    return out;
-  }
-
-  void require_silence() const { require_no_messages(*device_); }
 
  private:
-  struct kernel_part {
-    double microseconds = 0;
-    std::uint64_t calls = 0, bytes = 0;
-  };
-  std::uint64_t times_run(const timed_sequence& of, std::size_t index) const {
-    return index >= of.of->prologue.size() && index < of.of->prologue.size() + of.of->period.size() ? of.of->layers : 1;
-  }
-  std::map<std::string, kernel_part> by_kernel(const timed_sequence& of) const {
-    std::map<std::string, kernel_part> out;
-    for (std::size_t i = 0; i < of.calls.size(); ++i) {
-      auto& part = out[std::string(kernels::interface_of(of.calls[i]->kernel).name)];
-      const std::uint64_t times = times_run(of, i);
-      part.microseconds += static_cast<double>(times) * of.microseconds[i];
-      part.calls += times;
-      part.bytes += times * of.calls[i]->weight_bytes;
-    }
-    return out;
+  /// Everything from the weights to the first token, with what the folder holds of pipelines.
+  void start(start_times& out, const char* label) {
+    const plan::table& table = *out_.table;
+    auto at = clock::now();
+    const auto lap = [&] {
+      const double ms = seconds_since(at) * 1e3;
+      at = clock::now();
+      return ms;
+    };
+    gpu::pipeline_cache cache(*device_, folder_.path(), table.hash);
+    progress_bar bar(label);
+    const auto drawn = [&](const runtime::load_progress& done) {
+      bar.show(done.bytes_total == 0 ? 0 : static_cast<double>(done.bytes_done) / static_cast<double>(done.bytes_total),
+               bytes_text(static_cast<double>(done.bytes_total)));
+    };
+    auto weights = file_ ? runtime::load_weights(*device_, table, *file_, {.progress = drawn})
+                         : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros});
+    out.load_ms = lap();
+    run_.emplace(runtime::proven_executor(*device_, table, std::move(weights), cache, true));
+    out.kernels_ms = lap();
+    run_->prompt_seconds(out_.start_prompt);
+    run_->decode(std::min(out_.start_prompt, table.context - 1), 1);
+    out.first_token_ms = lap();
+    cache.store();
   }
 
-  /// Weights, and the part of the KV cache that a token in the middle of the measured ones reads.
-  double bytes_per_token() const {
-    const double cache = 2.0 * static_cast<double>(table_->cache_layer_bytes) * table_->config->num_hidden_layers / table_->context;
-    return static_cast<double>(table_->decode.weight_bytes()) + cache * (options_.context + tokens_ / 2.0);
-  }
-  double percent() const { return stream_ > 0 ? 100 * bytes_per_token() * decode_rate_ / stream_ : 0; }
-
-  void stop_on_signal() const {
-    if (graceful_stop::received() != 0) throw interrupted(graceful_stop::received());
-  }
-  double prompt_seconds() {
-    const std::vector<std::uint32_t> ids(table_->prefill.max_tokens, 1);
-    const auto start = clock::now();
-    for (std::uint32_t at = 0; at < prompt_;) {
-      const std::uint32_t count = std::min(prompt_ - at, table_->prefill.max_tokens);
-      run_->begin(pass_kind::prefill, at, std::span(ids).first(count), {}, 1);
-      while (run_->pending()) {
-        if (!run_->may_submit()) run_->wait();
-        run_->submit(submit_budget_ms, runtime::executor::max_buffers);
+  /// Both variants in turns, each first every other time; medians.
+  ab_result compare(const ab_pair& pair) {
+    std::array<std::vector<double>, 2> rates, host;
+    const std::array variants{&pair.first, &pair.second};
+    for (std::uint32_t i = 0; i <= options_.runs; ++i)
+      for (std::uint32_t turn = 0; turn < 2; ++turn) {
+        const std::size_t which = (i + turn) % 2;
+        const decode_cost cost = run_->decode(out_.context, out_.tokens, variants[which]->mode);
+        if (i == 0) continue;
+        rates[which].push_back(out_.tokens / cost.seconds);
+        host[which].push_back(cost.thread_us);
       }
-      at += count;
-      stop_on_signal();
-    }
-    run_->drain();
-    return seconds_since(start);
-  }
-  double decode_seconds() {
-    const std::uint32_t id = 1;
-    const std::uint32_t passes = std::max(1u, table_->ring_size / 4);
-    const auto start = clock::now();
-    run_->begin(pass_kind::decode, options_.context, {&id, 1}, {}, tokens_);
-    while (run_->completed() < tokens_) {
-      while (run_->may_submit()) run_->submit(submit_budget_ms, passes);
-      run_->wait();
-      stop_on_signal();
-    }
-    return seconds_since(start);
+    return {&pair, median(rates[0]), median(rates[1]), median(host[0]), median(host[1])};
   }
 
-  timed_sequence timed(pass_kind kind, const plan::sequence& of, std::uint32_t tokens) {
-    timed_sequence out{&of, {}, {}};
-    for (const auto part : {of.prologue, of.period, of.epilogue})
-      for (const auto& each : part) out.calls.push_back(&each);
-    std::vector<std::vector<double>> samples(out.calls.size());
-    const std::vector<std::uint32_t> ids(tokens, 1);
-    for (int repeat = 0; repeat < 6; ++repeat) {
-      std::vector<double> sum(out.calls.size());
-      for (const auto& each : run_->measure(kind, options_.context, ids)) {
-        const auto index = static_cast<std::size_t>(std::find(out.calls.begin(), out.calls.end(), each.what) - out.calls.begin());
-        if (index < sum.size()) sum[index] += each.nanoseconds / 1e3;
-      }
-      if (repeat == 0) continue;
-      for (std::size_t i = 0; i < sum.size(); ++i) samples[i].push_back(sum[i] / static_cast<double>(times_run(out, i)));
-    }
-    for (auto& each : samples) out.microseconds.push_back(median(std::move(each)));
-    return out;
-  }
-
-  static constexpr double submit_budget_ms = 250;
   bench_options options_;
-  std::string source_;
+  bench_result out_;
+  own_folder folder_;
+  std::optional<io::checkpoint> file_;
   std::optional<gpu::device> device_;
-  const plan::table* table_ = nullptr;
-  std::optional<gpu::pipeline_cache> cache_;
-  std::unique_ptr<runtime::executor> run_;
-  std::uint32_t prompt_ = 0, tokens_ = 0;
-  double load_seconds_ = 0, prompt_rate_ = 0, decode_rate_ = 0, stream_ = 0;
-  std::vector<timed_sequence> timed_;
+  std::optional<bench_driver> run_;
 };
 
 }  // namespace
@@ -242,9 +202,7 @@ void bench(const bench_options& options, const common_options& common) {
   bench_run run(options, common);
   const graceful_stop guard;
   run.measure();
-  if (options.json) print_line(run.report().dump());
-  else run.print_report();
-  run.require_silence();
+  run.report();
 }
 
 }  // namespace intaglio::tool

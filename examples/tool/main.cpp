@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The tool's command line: what each command takes, and which exit code its end has.
+#include "bench_variants.hpp"
 #include "commands.hpp"
 #include "console.hpp"
 
@@ -140,12 +141,23 @@ class command_line {
     add_sampling(*c, chat_.sampling);
 
     c = add(
-        "bench", "Measure prompt and decode speed against a streaming read", [this] { tool::bench(bench_, common_); },
-        "  intaglio bench\n  intaglio bench -m MODEL.gguf -p 512 -n 128 --json\n  intaglio bench --synthetic bitnet_2b_4t --context 4000");
+        "bench", "Measure prompt and decode speed, the host's share, and both against a streaming read", [this] { tool::bench(bench_, common_); },
+        "  intaglio bench\n  intaglio bench -m MODEL.gguf -p 512 -n 128 --json\n  intaglio bench --synthetic bitnet_2b_4t --codec i2_s "
+        "--context 4000\n  intaglio bench --ab record --html plan.html\n\n"
+        "Medians over the runs. The cold start finds no compiled pipelines and proves the kernels, the warm start finds them; both begin\n"
+        "with opening the device. Figures of the host are for one decoded token.");
     add_model(*c, bench_.model);
-    c->add_option("--synthetic", bench_.synthetic, "random weights of an engraved model instead of a file")
-        ->type_name("NAME")
-        ->excludes("--model");
+    auto* synthetic = c->add_option("--synthetic", bench_.synthetic, "random weights of an engraved model instead of a file")
+                          ->type_name("NAME")
+                          ->excludes("--model");
+    c->add_option("--codec", bench_.codec, "with --synthetic: codec of the matrices; by default the engraved one")->type_name("C")->needs(synthetic);
+    c->add_option("--relu-zeros", bench_.relu_zeros, "with --synthetic: share of gates that are zero behind a ReLU, 0 to 1; by default about half")
+        ->type_name("X")
+        ->check(CLI::Range(0.0, 1.0))
+        ->needs(synthetic);
+    std::string pairs = "compare two ways to decode, run in turns; may be given again:";
+    for (const ab_pair& each : ab_pairs) pairs += "\n" + std::string(each.name) + ": " + std::string(each.about);
+    c->add_option("--ab", bench_.ab, pairs)->type_name("VARIANT")->take_all()->allow_extra_args(false)->check(CLI::IsMember(ab_names()));
     c->add_option("-p,--prompt", bench_.prompt, "tokens of the prompt; cut to what the context takes")
         ->type_name("N")
         ->capture_default_str();
@@ -156,6 +168,7 @@ class command_line {
         ->check(CLI::Range(1u, 1000u))
         ->capture_default_str();
     c->add_flag("--json", bench_.json, "one JSON object");
+    c->add_option("--html", bench_.html, "write the plan's page with the measured times too")->type_name("FILE");
   }
 
   void add_file_commands() {

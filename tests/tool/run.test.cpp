@@ -215,13 +215,42 @@ TEST_CASE("doctor reports, and bench measures what the page can show") {
   CHECK(json["decode"]["tokens"] == 8);
   for (const std::string key : {"bytes_per_token", "gigabytes_per_second", "stream_bytes_per_second", "percent_of_stream"})
     CHECK(json[key].get<double>() > 0);
+  const auto& host = json["host_per_token"];
+  CHECK(host["thread_cpu_us"].get<double>() > 0);
+  CHECK(host["process_cpu_us"].get<double>() >= host["thread_cpu_us"].get<double>());
+  CHECK(host["allocations"] == 0);
+  CHECK(host["recorded_commands"] == 0);
+  CHECK((host["submits"] > 0 && host["submits"] <= 1));
+  CHECK(json["start"]["cold"]["first_token_ms"].get<double>() > json["start"]["warm"]["first_token_ms"].get<double>());
+  CHECK(json["memory"]["device_bytes"].get<std::uint64_t>() > json["memory"]["weight_bytes"].get<std::uint64_t>());
+  CHECK(json["memory"]["host_peak_bytes"].get<std::uint64_t>() > 1'000'000);
+  for (const auto& sequence : json["sequences"])
+    for (const auto& each : sequence["dispatches"]) CHECK(each["bytes"].get<std::uint64_t>() >= each["weight_bytes"].get<std::uint64_t>());
   write(folder / "bench.json", measured.out);
   const outcome page =
       call({"plan", "fable", "--profile", json["plan"]["profile"], "--html", folder / "plan.html", "--bench", folder / "bench.json"});
   CAPTURE(page.err);
   CHECK(page.code == 0);
   if (!json["sequences"].empty()) CHECK(contains(content(folder / "plan.html"), "\u00b5s \u00d7 8"));
-  const auto synthetic = call({"bench", "--synthetic", "fable", "-p", "4", "-n", "4", "-r", "1", "--json"}).json();
-  CHECK(synthetic["source"] == "random weights");
   CHECK(call({"bench", "--context", "512"}).code == 2);
+}
+
+TEST_CASE("bench makes weights up, compares two ways to decode, and writes the page") {
+  const scratch_folder folder;
+  const outcome made = call({"bench", "--synthetic", "fable", "--codec", "tq2_0", "--relu-zeros", "0.8", "-p", "4", "-n", "4", "-r", "1", "--ab",
+                             "record", "--ab", "submit", "--json", "--html", folder / "plan.html"});
+  CAPTURE(made.err);
+  REQUIRE(made.code == 0);
+  const auto json = made.json();
+  CHECK(json["source"] == "random weights");
+  CHECK(json["codec"] == "tq2_0");
+  REQUIRE(json["ab"].size() == 2);
+  CHECK(json["ab"][0]["pair"] == "record");
+  CHECK(json["ab"][1]["first"]["name"] == "submit-per-token");
+  for (const auto& each : json["ab"])
+    for (const std::string side : {"first", "second"}) CHECK(each[side]["tokens_per_second"].get<double>() > 0);
+  if (!json["sequences"].empty()) CHECK(contains(content(folder / "plan.html"), "\u00b5s \u00d7 8"));
+  const outcome other = call({"bench", "--synthetic", "fable", "--codec", "q4_0"});
+  CHECK(other.code == 2);
+  CHECK(contains(other.first_error(), "--codec: expected one that fable is engraved for: i2_s, tq1_0, tq2_0, found 'q4_0'"));
 }

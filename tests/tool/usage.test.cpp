@@ -51,6 +51,10 @@ TEST_CASE("wrong usage ends with 2, one line first, nothing on stdout") {
       {"plan", "fable", "--profile", "abacus"},
       {"plan", "fable", "--bench", "x.json"},
       {"bench", "--synthetic", "no_such_model"},
+      {"bench", "--codec", "i2_s"},
+      {"bench", "--relu-zeros", "0.5"},
+      {"bench", "--synthetic", "fable", "--relu-zeros", "1.5"},
+      {"bench", "--ab", "coffee"},
   };
   for (const auto& arguments : wrong) {
     std::string shown;

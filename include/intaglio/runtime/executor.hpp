@@ -27,7 +27,7 @@ enum class pass_kind : std::uint8_t { decode, prefill, logits, probe };
 
 /// How often the host did what costs, since the executor was made.
 struct executor_counters {
-  std::uint64_t submits = 0;      ///< vkQueueSubmit2
+  std::uint64_t submits = 0;      ///< vkQueueSubmit
   std::uint64_t jobs = 0;         ///< writes of the mailbox
   std::uint64_t passes = 0;       ///< whole passes submitted
   std::uint64_t recordings = 0;   ///< command buffers recorded
@@ -156,6 +156,32 @@ class executor {
     counters_.passes += passes;
   }
 
+  /// The next pass of the job, recorded anew as one command buffer, submitted and waited for: what an engine does that records every
+  /// token. The yardstick of replaying; not to be mixed with submit() within a job.
+  /// @error device_lost, out_of_memory; the job is then dropped
+  void submit_recorded() {
+    gpu::translated([&] {
+      drain_flights();
+      const recorded_sequence& of = sequence(job_.kind);
+      const recorded_sequence fresh = record_sequence(device_, *table_, *of.plan, kernels_, addresses_, nullptr, false, of.plan->layers);
+      counters_.recordings += fresh.size();
+      std::size_t used = 0;
+      if (job_.feed) buffers_[used++] = feeds_[job_.box].handle();
+      for (const VkCommandBuffer each : fresh.handles) buffers_[used++] = each;
+      try {
+        box_used_[job_.box] = queue_.submit({buffers_.data(), used}, fresh.segments.front().name());
+        counters_.submits += 1;
+        queue_.wait(box_used_[job_.box], patience(job_.kind));
+      } catch (...) {
+        drop();
+        throw;
+      }
+      counters_.passes += 1;
+      job_.feed = false;
+      completed_ = ++job_.pass;
+    });
+  }
+
   /// Takes note of submissions that are done, without waiting.
   /// @error device_lost
   void poll() {
@@ -172,7 +198,7 @@ class executor {
   /// Waits for all that is in flight and drops what is not submitted.
   void drain() {
     drop();
-    while (flying_ != 0) wait();
+    drain_flights();
   }
   /// Forgets the job; what is in flight goes on.
   void drop() noexcept { job_.pass = job_.passes = 0; }
@@ -302,6 +328,9 @@ class executor {
     if (done.job == counters_.jobs) completed_ = done.passes;
     first_ = (first_ + 1) % max_in_flight;
     --flying_;
+  }
+  void drain_flights() {
+    while (flying_ != 0) wait();
   }
   void finish_until(std::uint64_t number) {
     while (flying_ != 0 && flights_[first_].number <= number) wait();

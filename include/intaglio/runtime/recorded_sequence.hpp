@@ -73,13 +73,14 @@ inline std::uint32_t layers_per_segment(const plan::sequence& of) { return of.ma
 /// Records a sequence.
 /// @param copy null, or where a probing sequence leaves its states and logits
 /// @param measure takes the time of every dispatch
+/// @param layers of one segment, 0: layers_per_segment()
 /// @error out_of_memory, device_lost; device_error: no timestamps on this device
 inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of, const kernel_set& kernels,
-                                         const address_table& addresses, const probe* copy = nullptr, bool measure = false) {
+                                         const address_table& addresses, const probe* copy = nullptr, bool measure = false, std::uint32_t layers = 0) {
   return gpu::translated([&] {
     recorded_sequence out;
     out.plan = &of;
-    const std::uint32_t step = layers_per_segment(of);
+    const std::uint32_t step = layers != 0 ? layers : layers_per_segment(of);
     const std::uint32_t count = std::max(1u, (of.layers + step - 1) / step);
     for (std::uint32_t s = 0; s < count; ++s) {
       const std::uint32_t first = s * step, end = std::min(of.layers, first + step);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Weights of a plan's true shapes with made-up values, straight into device memory: speed without a file. Ternary codes are random with
-// a third of each, norms are 1, dense values are small, so that activations stay finite.
+// a third of each, norms are 1, dense values are small, so that activations stay finite. How many gates are zero can be chosen.
 #pragma once
 
 #include <cstring>
+#include <optional>
 
 #include "intaglio/core/float16.hpp"
 #include "intaglio/gpu/transfer.hpp"
+#include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
 namespace intaglio::runtime {
@@ -37,17 +39,49 @@ inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random
   return low | static_cast<std::uint32_t>(half()) << 16;
 }
 
-/// Memory for all weights, filled. A mebibyte of values a weight is made and repeated.
-/// @error out_of_memory, device_lost, device_error
-inline weight_memory synthetic_weights(const gpu::device& on, const plan::table& of, std::uint64_t seed = 1) {
+/// How made-up weights are.
+struct synthetic_options {
+  std::uint64_t seed = 1;
+  /// Share of gate outputs that are zero behind a ReLU, 0 to 1, to a few percent; absent: half, as it comes. One column of the stream is
+  /// made so large that it alone decides every gate.
+  std::optional<double> relu_zeros{};
+};
+
+/// What a weight begins with; the rest repeats it. Whole rows of matrices and whole row groups of tiles, about a mebibyte.
+inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const synthetic_options& options, std::uint64_t& random) {
+  const std::uint64_t words = (w.bytes + 3) / 4;
+  std::uint64_t unit = 1;
+  if (w.layout == plan::weight_layout::matrix && w.rows != 0) unit = words / w.rows;
+  if (w.layout == plan::weight_layout::ternary_tiles) unit = w.columns / 4;
+  std::vector<std::uint32_t> out(static_cast<std::size_t>(std::min(words, std::max<std::uint64_t>((1u << 18) / unit, 1) * unit)));
+  for (auto& word : out) word = synthetic_word(w, random);
+  if (!options.relu_zeros) return out;
+  constexpr float strong = 1000;  // in the stream's first column; what layers add stays under 1% of it
+  if (w.layout == plan::weight_layout::matrix)
+    for (std::size_t row = 0; row < out.size(); row += static_cast<std::size_t>(unit))
+      out[row] = w.element == kernels::element::f32   ? std::bit_cast<std::uint32_t>(strong)
+                 : w.element == kernels::element::f16 ? (out[row] & 0xFFFF0000u) | f16_from_f32(strong)
+                                                      : (out[row] & 0xFFFF0000u) | bf16_from_f32(strong);
+  if (w.layout == plan::weight_layout::ternary_tiles && w.order == plan::row_order::gate_up)
+    for (std::size_t group = 0; group < out.size(); group += static_cast<std::size_t>(unit))
+      for (std::size_t row = 0; row < 4; ++row) {  // gate, up, gate, up; column 0 is the lowest two bits
+        const double share = row % 2 == 0 ? *options.relu_zeros : 0.5;  // of -1, all others are +1
+        out[group + row] = (out[group + row] & ~3u) | (static_cast<double>(next_random(random) >> 11) * 0x1p-53 < share ? 0u : 2u);
+      }
+  return out;
+}
+
+/// Memory for all weights, filled.
+/// @error argument_error: relu_zeros outside of 0 to 1; out_of_memory, device_lost, device_error
+inline weight_memory synthetic_weights(const gpu::device& on, const plan::table& of, const synthetic_options& options = {}) {
+  if (options.relu_zeros && !(*options.relu_zeros >= 0 && *options.relu_zeros <= 1))
+    throw argument_error("relu_zeros", "0 to 1", number_text(static_cast<float>(*options.relu_zeros)));
   weight_memory out = allocate_weights(on, of);
   gpu::transfer uploads(on);
-  std::uint64_t random = seed * 2 + 1;
-  std::vector<std::uint32_t> pattern;
+  std::uint64_t random = options.seed * 2 + 1;
   for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
     const plan::weight& w = of.weights[slot];
-    pattern.resize(static_cast<std::size_t>(std::min<std::uint64_t>((w.bytes + 3) / 4, 1u << 18)));
-    for (auto& word : pattern) word = synthetic_word(w, random);
+    const std::vector<std::uint32_t> pattern = synthetic_pattern(w, options, random);
     const std::uint64_t period = std::uint64_t{4} * pattern.size();
     for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
       const auto& item = out.placed.items[out.first[slot] + layer];

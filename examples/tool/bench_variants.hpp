@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// The ways in which bench can run decode, and the pairs of them that `bench --ab` compares. A new pair is one more row.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace intaglio::tool {
+
+/// How decode is driven.
+struct decode_mode {
+  bool record_each = false;             ///< record a command buffer for every token, submit it, wait for it
+  std::uint32_t passes_per_submit = 0;  ///< 0: as many as keep the device busy
+};
+
+struct ab_variant {
+  std::string_view name;
+  decode_mode mode;
+};
+struct ab_pair {
+  std::string_view name, about;
+  ab_variant first, second;
+};
+
+inline constexpr std::array ab_pairs{
+    ab_pair{"record", "recording, submitting and awaiting every token against replay", {"record-per-token", {.record_each = true, .passes_per_submit = 0}},
+            {"replay", {}}},
+    ab_pair{"submit", "one token a submission against many", {"submit-per-token", {.record_each = false, .passes_per_submit = 1}}, {"replay", {}}},
+};
+
+inline std::vector<std::string> ab_names() {
+  std::vector<std::string> out;
+  for (const ab_pair& each : ab_pairs) out.emplace_back(each.name);
+  return out;
+}
+
+}  // namespace intaglio::tool

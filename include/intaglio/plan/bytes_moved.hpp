@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The bytes that a dispatch cannot do without: what it reads of weights, cache and activations and what it writes, once each. Time
+// below these bytes over the device's streaming rate is not to be had.
+#pragma once
+
+#include <cstdint>
+
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+/// Bytes that one run of a dispatch must move in a pass of `tokens` tokens behind `position` cached ones. State and ring, some words, are
+/// left out.
+/// @param of the sequence of the dispatch; tokens <= of.max_tokens
+constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const dispatch& d, std::uint32_t position, std::uint32_t tokens) {
+  const auto part = [&](std::uint64_t bytes) { return bytes * tokens / of.max_tokens; };
+  // A token reads one row of the embedding; matrices are read whole.
+  std::uint64_t out = d.kernel == kernels::kernel::embed ? part(d.weight_bytes) : d.weight_bytes;
+  for (std::size_t i = 0; i < d.access_count; ++i) {
+    const access& each = d.accesses[i];
+    if (each.where == region::arena) out += part(each.bytes);
+    if (each.where == region::keys || each.where == region::values) out += t.cache_layer_bytes / t.context * (each.write ? tokens : position + tokens);
+  }
+  return out;
+}
+
+/// The same for a whole pass.
+constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, std::uint32_t position, std::uint32_t tokens) {
+  const auto sum = [&](std::span<const dispatch> part) {
+    std::uint64_t out = 0;
+    for (const dispatch& each : part) out += bytes_moved(t, of, each, position, tokens);
+    return out;
+  };
+  return sum(of.prologue) + of.layers * sum(of.period) + sum(of.epilogue);
+}
+
+}  // namespace intaglio::plan
