@@ -9,6 +9,6 @@
 #include <tuple>
 
 inline constexpr std::tuple engraved_models{
-    intaglio::tool::named_model<intaglio::models::fable>{"fable"},
-    intaglio::tool::named_model<intaglio::models::bitnet_2b_4t>{"bitnet_2b_4t"},
+    intaglio::tool::named_model<intaglio::models::fable>{},
+    intaglio::tool::named_model<intaglio::models::bitnet_2b_4t>{},
 };

@@ -83,7 +83,8 @@ std::string header_text(const decoder_config& c, const std::string& name, const 
   field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));
   field("tie_word_embeddings", c.tie_word_embeddings ? "true" : "false");
   field("activation_type", "intaglio::dtype::" + std::string(intaglio::name(c.activation_type)));
-  out += "};\nusing " + name + " = intaglio::models::bitnet_b158<" + name + "_config>;\n";
+  out += "};\nstruct " + name + " : intaglio::models::bitnet_b158<" + name + "_config> {\n  static constexpr std::string_view name = \"" + name +
+         "\";\n};\n";
   return out;
 }
 
@@ -91,7 +92,7 @@ std::string list_text(const std::string& name) {
   return "// The models of the tool in bin/, written by `intaglio engrave`.\n#pragma once\n\n#include \"" + name +
          ".hpp\"\n#include <named_model.hpp>\n\n#include <tuple>\n\ninline constexpr std::tuple engraved_models{\n    "
          "intaglio::tool::named_model<" +
-         name + ">{\"" + name + "\"},\n    intaglio::tool::named_model<intaglio::models::fable>{\"fable\"},\n};\n";
+         name + ">{},\n    intaglio::tool::named_model<intaglio::models::fable>{},\n};\n";
 }
 
 void write_file(const fs::path& path, std::string_view text) {

@@ -14,9 +14,7 @@ namespace {
 
 template <class Model>
 engraved_model tables_of(const named_model<Model>& entry) {
-  engraved_model out{entry.name, plan::engraved<Model, plan::profiles::cpu>::table, plan::engraved<Model, plan::profiles::portable>::table};
-  out.cpu.model = out.portable.model = entry.name;
-  return out;
+  return {entry.name, plan::engraved<Model, plan::profiles::cpu>::table, plan::engraved<Model, plan::profiles::portable>::table};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An entry in the list of engraved models: a model's type and the name that commands know it by.
+// An entry in the list of engraved models: a model's type. Commands know it by its name.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace intaglio::tool {
 
 template <class Model>
 struct named_model {
-  std::string_view name;
+  static constexpr std::string_view name = Model::name;
 };
 
 }  // namespace intaglio::tool

@@ -3,6 +3,8 @@
 #include "intaglio/plan/engrave.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <functional>
+#include <vector>
 
 #include "intaglio/models/bitnet_b158.hpp"
 
@@ -27,7 +29,7 @@ constexpr std::uint64_t two_b_norms = 30ull * 4 * (3 * 2560 + 6912) + 30ull * 4 
 static_assert(two_b.decode.weight_bytes() == two_b_body + two_b_norms + 2ull * 128'256 * 2560 + 2 * 2560);
 
 // The arena: the stream, two values at a time, the logits; the widest pair of a chunk.
-static_assert(story.decode.arena_bytes == 114'688);
+static_assert(story.decode.arena_bytes == 17'408);
 static_assert(story.prefill.arena_bytes <= 32 * (256 * 4 + 1024 * 4 + 1024 + 8) + 4 * plan::arena_alignment);
 static_assert(two_b.decode.values.size() == 6);
 
@@ -44,7 +46,8 @@ static_assert(two_b.cache_layer_bytes == 5ull * 128 * 4096 * 2);
 constexpr decoder_config deep_config = [] { auto c = models::bitnet_2b_4t_config; c.num_hidden_layers = 120; return c; }();
 constexpr const plan::table& deep = plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table;
 static_assert(deep.decode.period.size() == 5 && deep.decode.dispatch_count() == 603 && deep.decode.arena_bytes == two_b.decode.arena_bytes);
-static_assert(deep.hash == two_b.hash, "pipelines do not depend on the number of layers");
+static_assert(deep.hash != two_b.hash, "every command of a recording counts");
+static_assert(two_b.model == "bitnet_2b_4t" && story.model == "fable" && deep.model.empty(), "a name is the model's own or none");
 
 // SiLU and f32 activations: as many dispatches a token, and no norm of its own in prefill either.
 constexpr decoder_config older_config = [] { auto c = models::fable_config; c.hidden_act = activation::silu; c.activation_type = dtype::f32; return c; }();
@@ -65,7 +68,40 @@ static_assert(wide.global_weight_bytes == story.global_weight_bytes + (2 * 4ull 
 // A smaller context is a choice of the program.
 constexpr const plan::table& brief = plan::engraved<fable, plan::profiles::cpu, 128>::table;
 static_assert(brief.cache_layer_bytes * 4 == story.cache_layer_bytes && brief.hash != story.hash);
+
+/// The same plan with one dispatch of a decode layer changed by `change`.
+std::uint64_t hash_with(const std::function<void(plan::dispatch&)>& change) {
+  plan::table t = story;
+  std::vector<plan::dispatch> period(t.decode.period.begin(), t.decode.period.end());
+  change(period[2]);
+  t.decode.period = period;
+  return plan::hash_of(t);
+}
+std::uint64_t hash_with_table(const std::function<void(plan::table&)>& change) {
+  plan::table t = story;
+  change(t);
+  return plan::hash_of(t);
+}
 }  // namespace
+
+TEST_CASE("whatever shapes recording or memory changes the hash", "[plan][engrave]") {
+  const std::uint64_t same = story.hash;
+  CHECK(hash_with([](plan::dispatch&) {}) == same);
+  CHECK(hash_with([](plan::dispatch& d) { d.label = {}; }) == same);
+  CHECK(hash_with([](plan::dispatch& d) { d.barrier = !d.barrier; }) != same);
+  CHECK(hash_with([](plan::dispatch& d) { d.subgroups += 1; }) != same);
+  CHECK(hash_with([](plan::dispatch& d) { d.groups[1] += 1; }) != same);
+  CHECK(hash_with([](plan::dispatch& d) { d.specialization[3] += 1; }) != same);
+  CHECK(hash_with([](plan::dispatch& d) { d.push[0].offset += 256; }) != same);
+  CHECK(hash_with([](plan::dispatch& d) { d.push[0].slot += 1; }) != same);
+  CHECK(hash_with([](plan::dispatch& d) { d.push[0].where = plan::region::ring; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.model = "another"; }) == same);
+  CHECK(hash_with_table([](plan::table& t) { t.decode.layers += 1; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.logits.residual_offset += 256; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.logits.logits_offset += 256; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.ring_size *= 2; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.weights = t.weights.first(t.weights.size() - 1); }) != same);
+}
 
 TEST_CASE("the sequences of a model share weights and cache", "[plan][engrave]") {
   for (const auto* t : {&two_b, &story, &older}) {

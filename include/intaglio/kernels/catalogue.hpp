@@ -89,8 +89,9 @@ inline constexpr interface dense_matmul_interface{
 
 /// Picks the next token from logits [vocab_size] by state's sampling parameters (kernels/state.hpp), in this order: repetition
 /// penalty over the last repeat_last_n of state.history, top-k, top-p, min-p, temperature, draw; temperature 0 is greedy,
-/// ties go to the lowest id. The draw is a function of seed and position alone. Writes the token to state.tokens[0],
-/// state.history[position] and ring[generated % ring_size], then adds 1 to position and to generated. One workgroup.
+/// ties go to the lowest id. The draw is a function of seed and position alone. With next = position + count, writes the token to
+/// state.tokens[0], state.history[next] (inside the context) and ring[generated % ring_size], then sets position to next and count to 1,
+/// and adds 1 to generated. One workgroup.
 inline constexpr interface sample_interface{
     "sample",
     {{{"logits"}, {"state"}, {"ring"}, {"scratch"}}},
@@ -100,8 +101,8 @@ inline constexpr interface sample_interface{
 /// In no plan.
 inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
 
-/// Bytes that `scratch` of sample takes.
-constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) { return std::uint64_t{8} * vocab_size + 65536; }
+/// Bytes that `scratch` of sample takes: a bit for each token.
+constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) { return (std::uint64_t{vocab_size} + 31) / 32 * 4; }
 
 inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_float_interface,
                                                              &attention_interface, &dense_matmul_interface,  &sample_interface};

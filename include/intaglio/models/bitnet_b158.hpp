@@ -41,13 +41,17 @@ inline constexpr decoder_config bitnet_2b_4t_config{
     .model_type = architecture::bitnet, .hidden_size = 2560, .intermediate_size = 6912, .num_hidden_layers = 30,
     .num_attention_heads = 20, .num_key_value_heads = 5, .head_dim = 128, .vocab_size = 128'256,
     .max_position_embeddings = 4096, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f};
-using bitnet_2b_4t = bitnet_b158<bitnet_2b_4t_config>;
+struct bitnet_2b_4t : bitnet_b158<bitnet_2b_4t_config> {
+  static constexpr std::string_view name = "bitnet_2b_4t";
+};
 
 /// The story teller that ships with the library (examples/tool/fable.gguf).
 inline constexpr decoder_config fable_config{
     .model_type = architecture::bitnet, .hidden_size = 256, .intermediate_size = 1024, .num_hidden_layers = 8,
     .num_attention_heads = 4, .num_key_value_heads = 2, .head_dim = 64, .vocab_size = 4096,
     .max_position_embeddings = 512, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f};
-using fable = bitnet_b158<fable_config>;
+struct fable : bitnet_b158<fable_config> {
+  static constexpr std::string_view name = "fable";
+};
 
 }  // namespace intaglio::models

@@ -15,7 +15,7 @@
 
 namespace intaglio::plan {
 
-/// What a model has besides its graph: a config constant, by reference, whose name errors show.
+/// What a model has besides its graph: a config constant, by reference, whose name errors show. A `name` goes into the table.
 template <class Model>
 concept engravable = ir::traceable<Model> && requires { { Model::config } -> std::convertible_to<const decoder_config&>; };
 
@@ -151,15 +151,27 @@ constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   return hash ^ (hash >> 29);
 }
 
-/// Changes with anything that changes a pipeline or the order of the commands.
+/// Changes with anything that changes a pipeline, the recorded commands, or how weights lie in memory; names count for nothing.
 constexpr std::uint64_t hash_of(const table& t) {
-  std::uint64_t hash = mixed(t.context, t.max_tokens);
-  for (const sequence* s : {&t.decode, &t.prefill, &t.logits})
-    for (const auto part : {s->prologue, s->period, s->epilogue})
+  std::uint64_t hash = 0;
+  const auto mix = [&](auto... words) { ((hash = mixed(hash, static_cast<std::uint64_t>(words))), ...); };
+  mix(t.context, t.max_tokens, t.ring_size, t.cache_element, t.cache_layer_bytes, t.global_weight_bytes, t.layer_weight_bytes);
+  for (const weight& w : t.weights) {
+    mix(w.source_count, w.per_layer, w.layout, w.order, w.element, w.head_dim, w.rows, w.columns, w.offset, w.bytes);
+    for (const auto rows : w.source_rows) mix(rows);
+  }
+  for (const sequence* s : {&t.decode, &t.prefill, &t.logits}) {
+    mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->has_head, s->has_sampler);
+    for (const auto part : {s->prologue, s->period, s->epilogue}) {
+      mix(part.size());
       for (const auto& d : part) {
-        hash = mixed(hash, static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40);
-        for (const auto word : d.specialization) hash = mixed(hash, word);
+        mix(static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40);
+        for (const auto word : d.groups) mix(word);
+        for (const auto word : d.specialization) mix(word);
+        for (const auto& each : d.push) mix(static_cast<std::uint64_t>(each.where) | std::uint64_t{each.slot} << 8, each.offset);
       }
+    }
+  }
   return hash;
 }
 
@@ -190,6 +202,7 @@ struct engraved {
 
   static constexpr plan::table make_table() {
     plan::table t;
+    if constexpr (requires { { Model::name } -> std::convertible_to<std::string_view>; }) t.model = Model::name;
     t.profile = Profile.name;
     t.config = &Model::config;
     t.weights = weights;

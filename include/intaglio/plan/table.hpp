@@ -128,7 +128,7 @@ struct sequence {
 
 /// Everything that one engraved model needs at run time.
 struct table {
-  std::string_view model;                   ///< "bitnet_2b_4t"
+  std::string_view model;                   ///< "bitnet_2b_4t"; empty where the model's type has no name
   std::string_view profile;
   const decoder_config* config = nullptr;
   std::span<const weight> weights;
@@ -140,7 +140,7 @@ struct table {
   kernels::element cache_element = kernels::element::f16;
   std::uint64_t cache_layer_bytes = 0;      ///< keys of one layer; values take the same
   sequence decode, prefill, logits;
-  std::uint64_t hash = 0;                   ///< of everything above; keys the pipeline cache
+  std::uint64_t hash = 0;                   ///< hash_of (plan/engrave.hpp); keys the pipeline cache
 
   constexpr std::uint64_t weight_bytes() const { return global_weight_bytes + config->num_hidden_layers * layer_weight_bytes; }
   constexpr std::uint64_t state_bytes() const { return 4ull * (16 + max_tokens + context); }
