@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ternary weights times int8 activations, with what comes before (norm, quantisation) and after (scale, residual, rotary embedding
-// and cache, gate). A subgroup takes groups of 4 rows; its lanes stride over tiles of 16 columns, one 16-byte load each.
+// and cache, gate). On a GPU a subgroup takes groups of 4 rows and its lanes stride over tiles of 16 columns, one 16-byte load each.
 // variant: ternary_matmul -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: ternary_matmul_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 // variant: ternary_matmul_cpu -DINTEGER_DOT=0 -DWIDE_LOADS=1
@@ -45,20 +45,11 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, factors,
 #include "epilogue.glsl"
 const uint tiles = columns / 16u;
 
-// A CPU copies the activations of its tokens where reading is cheap.
-#if WIDE_LOADS
-const uint staged_tokens = tile_tokens * tiles <= 1536u ? tile_tokens : 0u;
-#else
-const uint staged_tokens = 0u;
-#endif
-const uint shared_tokens = quantises ? 1u : staged_tokens;
-
-// Activations of the prologue or of the staged tokens.
-shared uvec4 shared_x[shared_tokens * tiles + 1u];
+// Activations of the prologue.
+shared uvec4 shared_x[quantises ? tiles : 1u];
 
 uvec4 activations(uint first_token, uint t, uint tile) {
   if (quantises) return shared_x[tile];
-  if (staged_tokens != 0u) return shared_x[t * tiles + tile];
   return word_quad(input_, (first_token + t) * tiles + tile);
 }
 
@@ -82,54 +73,82 @@ float quantise_input(out int sum) {
   return factor;
 }
 
-void main() {
-  find_place();
-  uint first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
-  if (first_token >= count) return;
-  uint tokens = min(count - first_token, tile_tokens);
-
-  float own_factor = 0.0;
-  int own_sum = 0;
-  if (!quantises && staged_tokens != 0u) {
-    for (uint i = gl_LocalInvocationIndex; i < tokens * tiles; i += workgroup_size) shared_x[i] = word_quad(input_, first_token * tiles + i);
-    workgroup_barrier();
+// Scales the sums of four rows of codes 0, 1, 2, which stand for -1, 0, +1, and hands them on.
+void finish_sums(uint token, uint group, ivec4 sums, float factor, int activation_sum) {
+  if (!quantises) {
+    uvec2 word = word_pair(factors, token);
+    factor = uintBitsToFloat(word.x);
+    activation_sum = int(word.y);
   }
-  if (quantises) {
-    own_factor = quantise_input(own_sum);
-    workgroup_barrier();
-    own_sum = whole_sum(own_sum);
+  precise vec4 y = vec4(sums - activation_sum) * (factor * row_scales(group));
+  finish(token, group, y);
+}
+
+#if WIDE_LOADS
+
+// On a CPU every lane has groups of its own: no sum crosses lanes, and activations that are read, from shared memory where they fit,
+// serve `batches` groups of every lane.
+const uint batches = 4u, all_pairs = 2u * tile_tokens * tiles, pair_quads = all_pairs <= 1536u ? all_pairs : 0u;
+shared u64vec2 shared_pairs[pair_quads + 1u];
+
+void share_pairs(uint first_token, uint tokens) {
+  for (uint i = gl_LocalInvocationIndex; i < tokens * tiles; i += workgroup_size) {
+    prepared p = prepare(activations(first_token, i / tiles, i % tiles));
+    shared_pairs[2u * i] = u64vec2(pack64(uvec2(p.pair[0], p.pair[1])), pack64(uvec2(p.pair[2], p.pair[3])));
+    shared_pairs[2u * i + 1u] = u64vec2(pack64(uvec2(p.pair[4], p.pair[5])), pack64(uvec2(p.pair[6], p.pair[7])));
   }
+  workgroup_barrier();
+}
 
-  // Tiles of a lane. Where they are few, a CPU keeps their activations at hand for all rows; idle lanes have zeros.
-  uint steps = (tiles + subgroup_size - 1u) / subgroup_size;
-  bool resident = WIDE_LOADS != 0 && subgroup_width != 0u && tile_tokens * steps <= 16u;
-  prepared x[16];
-  if (resident)
-    LATER_UNROLLED for (uint i = 0u; i < 16u; ++i)
-      if (i < tile_tokens * steps) {
-        uint tile = lane + i % steps * subgroup_size, t = i / steps;
-        x[i] = prepare(tile < tiles && t < tokens ? activations(first_token, t, tile) : uvec4(0u));
-      }
+prepared activation_pairs(uint first_token, uint t, uint tile) {
+  if (pair_quads == 0u) return prepare(activations(first_token, t, tile));
+  uint i = 2u * (t * tiles + tile);
+  u64vec2 low = shared_pairs[i], high = shared_pairs[i + 1u];
+  uvec2 a = unpack32(low.x), b = unpack32(low.y), c = unpack32(high.x), d = unpack32(high.y);
+  return prepared(uint[8](a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y));
+}
 
-  read_epilogue();
+void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
+  if (pair_quads != 0u) share_pairs(first_token, tokens);
+  uint groups = rows / 4u, step = batches * subgroup_size;
+  for (uint first = (gl_WorkGroupID.x * subgroups + subgroup_index) * step; first < groups; first += gl_NumWorkGroups.x * subgroups * step) {
+    ivec4 sums[8][batches];
+    uint at[batches];
+    LATER_UNROLLED for (uint b = 0u; b < batches; ++b) {
+      at[b] = min(first + b * subgroup_size + lane, groups - 1u) * tiles;
+      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[t][b] = ivec4(0);
+    }
+    for (uint tile = 0u; tile < tiles; ++tile) {
+      unpacked_codes codes[batches];
+      LATER_UNROLLED for (uint b = 0u; b < batches; ++b) codes[b] = unpack(word_quad(weight, at[b] + tile));
+      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
+        if (t < tile_tokens && t < tokens) {
+          prepared pairs = activation_pairs(first_token, t, tile);
+          LATER_UNROLLED for (uint b = 0u; b < batches; ++b) accumulate(sums[t][b], codes[b], pairs);
+        }
+    }
+    for (uint i = 0u; i < tokens * batches; ++i) {  // a loop, so that what follows is there but once
+      ivec4 own = ivec4(0);
+      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
+        LATER_UNROLLED for (uint b = 0u; b < batches; ++b)
+          if (t < tile_tokens && i == t * batches + b) own = sums[t][b];
+      uint group = first + i % batches * subgroup_size + lane;
+      if (group < groups) finish_sums(first_token + i / batches, group, own, factor, activation_sum);
+    }
+  }
+}
 
-  // Every lane keeps the sums of one token and group until all lanes have some, then all finish at once; subgroups of 4 keep two each.
+#else
+
+// Every lane keeps the sums of one token and group until all lanes have some, then all finish at once; subgroups of 4 keep two each.
+void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
   ivec4 kept[2];
   uint kept_group[2], kept_token[2], filled = 0u;
-  uint room = max(subgroup_size, 8u), groups = rows / 4u;
-  uint stride = gl_NumWorkGroups.x * gl_NumSubgroups;
-  for (uint group = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID; group < groups; group += stride) {
+  uint room = max(subgroup_size, 8u), groups = rows / 4u, stride = gl_NumWorkGroups.x * subgroups;
+  for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < groups; group += stride) {
     ivec4 sums[8];
     LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[t] = ivec4(0);
-    if (resident) {
-      unpacked_codes unpacked;
-      LATER_UNROLLED for (uint i = 0u; i < 16u; ++i)
-        if (i < tile_tokens * steps) {
-          uint k = i / tile_tokens, t = i % tile_tokens;
-          if (t == 0u) unpacked = unpack(word_quad(weight, group * tiles + min(lane + k * subgroup_size, tiles - 1u)));
-          accumulate(sums[t], unpacked, x[t * steps + k]);
-        }
-    } else for (uint tile = lane; tile < tiles; tile += subgroup_size) {
+    for (uint tile = lane; tile < tiles; tile += subgroup_size) {
       uvec4 codes = word_quad(weight, group * tiles + tile);
       if (tile_tokens == 1u) {
         accumulate_one(sums[0], codes, activations(first_token, 0u, tile));
@@ -152,18 +171,25 @@ void main() {
       }
     if (filled + tokens <= room && group + stride < groups) continue;
     LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-      if (k * subgroup_size < room && lane + k * subgroup_size < filled) {
-        float factor = own_factor;
-        int activation_sum = own_sum;
-        if (!quantises) {
-          uvec2 word = word_pair(factors, kept_token[k]);
-          factor = uintBitsToFloat(word.x);
-          activation_sum = int(word.y);
-        }
-        // Codes 0, 1, 2 stand for -1, 0, +1.
-        precise vec4 y = vec4(kept[k] - activation_sum) * (factor * row_scales(kept_group[k]));
-        finish(kept_token[k], kept_group[k], y);
-      }
+      if (k * subgroup_size < room && lane + k * subgroup_size < filled) finish_sums(kept_token[k], kept_group[k], kept[k], factor, activation_sum);
     filled = 0u;
   }
+}
+
+#endif
+
+void main() {
+  find_place();
+  uint first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
+  if (first_token >= count) return;
+
+  float own_factor = 0.0;
+  int own_sum = 0;
+  if (quantises) {
+    own_factor = quantise_input(own_sum);
+    workgroup_barrier();
+    own_sum = whole_sum(own_sum);
+  }
+  read_epilogue();
+  multiply(first_token, min(count - first_token, tile_tokens), own_factor, own_sum);
 }
