@@ -43,6 +43,7 @@ const uint norm_width = quantises ? columns : 0u;
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, factors, weight, scales, output_, state, keys, values; };
 
 #include "epilogue.glsl"
+
 const uint tiles = columns / 16u;
 
 // Activations of the prologue.

@@ -38,7 +38,7 @@ void print_dispatches(runtime::executor& run, runtime::pass_kind kind, std::uint
 void measure(const gpu::device& device, const plan::table& table, const char* name, std::uint32_t context, std::uint32_t passes) {
   std::printf("%s, profile %.*s, context %u\n", name, static_cast<int>(table.profile.size()), table.profile.data(), context);
   auto start = clock_type::now();
-  runtime::executor run(device, table, runtime::synthetic_weights(device, table), {}, nullptr);
+  runtime::executor run(device, table, runtime::synthetic_weights(device, table), runtime::usable_modules(device).front(), nullptr);
   std::printf("  ready in %.0f ms, subgroups of %u\n", milliseconds_since(start), run.subgroup_size());
 
   std::vector<std::uint32_t> tokens(table.prefill.max_tokens);

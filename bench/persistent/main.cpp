@@ -37,7 +37,7 @@ class step_table {
       add_weight(matrix, plan::weight_layout::ternary_tiles);
       add_weight(matrix, plan::weight_layout::ternary_scales);
     }
-    for (const auto word : {keys_.address(), table.cache_layer_bytes, values_.address(), table.cache_layer_bytes}) words.push_back(word);
+    for (const auto word : {keys_.address(), table.key_layer_bytes, values_.address(), table.value_layer_bytes}) words.push_back(word);
   }
 
   std::vector<std::uint64_t> words;
@@ -69,8 +69,8 @@ class study {
         state_(device, 1 << 12, gpu::placement::device_local, "the state"), counter_(device, 256, gpu::placement::device_local, "the counters"),
         steps_(device, 4096, gpu::placement::device_local, "the steps"), exchange_(device, 10 * generation_bytes, gpu::placement::device_local, "the exchanged vectors"),
         clocks_(device, 1 << 16, gpu::placement::device_local, "the clocks"),
-        keys_(device, c.num_hidden_layers * table.cache_layer_bytes, gpu::placement::device_local, "the keys"),
-        values_(device, c.num_hidden_layers * table.cache_layer_bytes, gpu::placement::device_local, "the values") {
+        keys_(device, c.num_hidden_layers * table.key_layer_bytes, gpu::placement::device_local, "the keys"),
+        values_(device, c.num_hidden_layers * table.value_layer_bytes, gpu::placement::device_local, "the values") {
     const std::uint64_t stream = arena_.address(), base = exchange_.address();
     const auto vector = [&](std::uint64_t i) { return base + 2 * i * generation_bytes; };
     step_table period(weights_, keys_, values_);

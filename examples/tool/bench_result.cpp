@@ -65,7 +65,7 @@ json_value json_of(const start_times& of) {
 }  // namespace
 
 double bench_result::bytes_per_token() const {
-  const double cache = 2.0 * static_cast<double>(table->cache_layer_bytes) * table->config->num_hidden_layers / table->context;
+  const double cache = static_cast<double>(table->cache_bytes()) / table->context;
   return static_cast<double>(table->decode.weight_bytes()) + cache * (context + tokens / 2.0);
 }
 double bench_result::percent_of_stream() const { return stream > 0 ? 100 * bytes_per_token() * median(decode_rates) / stream : 0; }

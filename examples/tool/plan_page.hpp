@@ -272,7 +272,7 @@ class plan_page {
   }
 
   std::string memory() const {
-    const std::uint64_t cache = 2 * table_.cache_layer_bytes * table_.config->num_hidden_layers,
+    const std::uint64_t cache = table_.cache_bytes(),
                         arena = std::max(table_.decode.arena_bytes, table_.prefill.arena_bytes);
     const std::pair<std::string, std::uint64_t> parts[] = {{"weights", table_.weight_bytes()},
                                                            {"KV cache of " + std::to_string(table_.context) + " positions", cache},

@@ -68,10 +68,14 @@ void rope_cache(uint token, uint group, vec4 y) {
   } else if (position < context) {
     bool is_key = first < q_size + kv_size;
     uint kv_head = head - (is_key ? q_size : q_size + kv_size) / head_dim;
-    uint at = (kv_head * context + position) * head_dim + p;
+    // Values [kv_heads, context, head_dim]; keys [kv_heads, octets, chunks of 8 channels, 8 positions, 8 channels].
+    uint first_at = (kv_head * (is_key ? (context + 7u) & ~7u : context) + (is_key ? position & ~7u : position)) * head_dim + (is_key ? 8u * (position & 7u) : 0u);
+    uint apart = is_key ? 7u : 0u;
     Words cache = is_key ? keys : values;
-    store_pair(cache, at, low);
-    store_pair(cache, at + half_dim, high);
+    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
+      uint channel = p + i * half_dim;
+      store_pair(cache, first_at + channel + apart * (channel & ~7u), i == 0u ? low : high);
+    }
   }
 }
 

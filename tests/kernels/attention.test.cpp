@@ -5,6 +5,58 @@
 using namespace intaglio;
 using namespace intaglio::testing;
 
+namespace {
+
+struct problem {
+  reference::attention_shape shape;
+  std::uint32_t position, tokens, room;
+  std::vector<float> query, expected;
+  std::vector<std::byte> keys, values;
+};
+
+problem make(random_numbers& random, const reference::attention_shape& shape, std::uint32_t position, std::uint32_t tokens, std::uint32_t room) {
+  const std::size_t width = std::size_t{shape.heads} * shape.head_dim;
+  problem out{shape, position, tokens, room, random.floats(room * width, -2, 2), std::vector<float>(room * width, std::bit_cast<float>(0xa5a5a5a5u)), {}, {}};
+  auto k = random.floats(kernels::key_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
+  auto v = random.floats(kernels::value_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
+  for (auto* list : {&k, &v})
+    for (std::size_t i = 0; i < list->size(); i += 5) (*list)[i] *= 1e-5f;  // halves without a leading one
+  // What lies past the last position would show in any sum.
+  for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
+    for (std::uint32_t at = position + tokens; at < (shape.context + 7) / 8 * 8; ++at)
+      for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
+        k[kernels::key_cache_index(head, at, c, shape.head_dim, shape.context)] = 60000.f;
+        if (at < shape.context) v[kernels::value_cache_index(head, at, c, shape.head_dim, shape.context)] = std::nanf("");
+      }
+  out.keys = elements_of(k, shape.cache_element);
+  out.values = elements_of(v, shape.cache_element);
+  reference::attention(shape, out.query, out.keys, out.values, position, tokens, out.expected);
+  return out;
+}
+
+/// All tokens at once, each head's spans by one workgroup or by `splits`; twice, since counters must be left as they were found.
+void check(kernel_device& on, const problem& p, std::uint32_t subgroups, std::uint32_t splits, std::uint32_t together) {
+  const auto& s = p.shape;
+  INFO("head_dim " << s.head_dim << ", position " << p.position << ", " << subgroups << " subgroups of " << on.subgroup_size() << ", " << splits << " splits, " << together << " heads together");
+  const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values), state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context));
+  const auto partials = on.poisoned(kernels::attention_partial_bytes(p.room, s.heads, splits, s.head_dim));
+  const auto counters = on.filled(std::vector<std::uint32_t>(std::size_t{p.room} * s.heads));
+  for (int time = 0; time < (splits > 1 ? 2 : 1); ++time) {
+    const auto output = on.poisoned(p.expected.size() * 4);
+    on.run(kernels::kernel::attention, subgroups,
+           {{"heads", s.heads}, {"kv_heads", s.kv_heads}, {"head_dim", s.head_dim}, {"context", s.context}, {"cache_element", static_cast<std::uint32_t>(s.cache_element)},
+            {"splits", splits}, {"heads_together", together}},
+           {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}, {"partials", &partials}, {"counters", &counters}},
+           {s.heads / together, p.room, splits});
+    CHECK_SAME(on, output.read<float>(), p.expected);
+    CHECK(counters.read<std::uint32_t>() == std::vector<std::uint32_t>(std::size_t{p.room} * s.heads));
+  }
+}
+
+using element = kernels::element;
+
+}  // namespace
+
 TEST_CASE("attention: the reference's bits for any number of subgroups, reading no later position") {
   kernel_device on;
   on.wide_loads = on.fixed_width = GENERATE(false, true);
@@ -13,30 +65,37 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
     reference::attention_shape shape;
     std::uint32_t position;
   };
-  using element = kernels::element;
   for (const auto& [shape, position] : {sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150}, 0}, sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150}, 140},
                                         sizes{{.heads = 4, .kv_heads = 1, .head_dim = 16, .context = 70, .cache_element = element::f32}, 31},
-                                        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 4, .context = 33}, 30}, sizes{{.heads = 4, .kv_heads = 1, .head_dim = 128, .context = 300}, 290},
-                                        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 70}, 62}, sizes{{.heads = 1, .kv_heads = 1, .head_dim = 100, .context = 40}, 33}}) {
-    const std::uint32_t tokens = 3, room = 4;
-    const std::size_t cached = std::size_t{shape.kv_heads} * shape.context * shape.head_dim, width = std::size_t{shape.heads} * shape.head_dim;
-    const auto query = random.floats(room * width, -2, 2);
-    auto k = random.floats(cached, -2, 2), v = random.floats(cached, -2, 2);
-    for (std::size_t i = 0; i < cached; i += 5) k[i] *= 1e-5f, v[i] *= 1e-5f;  // halves without a leading one
-    // What lies past the last position would show in any sum.
-    for (std::size_t head = 0; head < shape.kv_heads; ++head)
-      for (std::size_t i = (head * shape.context + position + tokens) * shape.head_dim; i < (head + 1) * shape.context * shape.head_dim; ++i) k[i] = 60000.f, v[i] = std::nanf("");
-    const auto keys = elements_of(k, shape.cache_element), values = elements_of(v, shape.cache_element);
-    std::vector<float> expected(room * width, std::bit_cast<float>(0xa5a5a5a5u));
-    reference::attention(shape, query, keys, values, position, tokens, expected);
-    const auto q_buffer = on.filled(query), k_buffer = on.filled(keys), v_buffer = on.filled(values), state = on.filled(fresh_state(position, tokens, room, shape.context));
-    for (const std::uint32_t subgroups : on.widths()) {
-      INFO("head_dim " << shape.head_dim << ", position " << position << ", " << subgroups << " subgroups of " << on.subgroup_size());
-      const auto output = on.poisoned(expected.size() * 4);
-      on.run(kernels::kernel::attention, subgroups, {{"heads", shape.heads}, {"kv_heads", shape.kv_heads}, {"head_dim", shape.head_dim}, {"context", shape.context},
-              {"cache_element", static_cast<std::uint32_t>(shape.cache_element)}},
-             {{"query", &q_buffer}, {"keys", &k_buffer}, {"values", &v_buffer}, {"output", &output}, {"state", &state}}, {shape.heads, room, 1});
-      CHECK_SAME(on, output.read<float>(), expected);
-    }
+                                        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 8, .context = 33}, 30}, sizes{{.heads = 4, .kv_heads = 1, .head_dim = 128, .context = 300}, 254},
+                                        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 70}, 62}, sizes{{.heads = 1, .kv_heads = 1, .head_dim = 104, .context = 40}, 33},
+                                        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 160, .context = 300, .cache_element = element::f32}, 260},
+                                        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 600, .cache_element = element::f32}, 597}}) {
+    const problem p = make(random, shape, position, 3, 4);
+    for (const std::uint32_t subgroups : on.widths()) check(on, p, subgroups, 1, 1);
+    if (shape.heads / shape.kv_heads % 2 == 0) check(on, p, 1, 1, 2);
+    if (shape.heads / shape.kv_heads == 4) check(on, p, 2, 1, 4);
   }
+}
+
+TEST_CASE("attention: a workgroup of each width that a profile may ask for") {
+  kernel_device on;
+  random_numbers random(6);
+  const problem p = make(random, {.heads = 2, .kv_heads = 1, .head_dim = 128, .context = 300}, 250, 2, 2);
+  for (const std::uint32_t subgroups : {8u, 12u, 16u, 32u}) check(on, p, subgroups, 1, 1);
+}
+
+TEST_CASE("attention: spans by workgroups of their own give the same bits, with one span and with several") {
+  kernel_device on;
+  on.wide_loads = on.fixed_width = GENERATE(false, true);
+  random_numbers random(7);
+  const element type = GENERATE(element::f16, element::f32);
+  for (const std::uint32_t position : {3u, 255u, 256u, 700u})
+    for (const std::uint32_t head_dim : {64u, 160u}) {
+      const problem p = make(random, {.heads = 4, .kv_heads = 2, .head_dim = head_dim, .context = 710, .cache_element = type}, position, 1, 1);
+      for (const std::uint32_t subgroups : {1u, 4u, 16u}) check(on, p, subgroups, 3, 1);
+      check(on, p, 2, 3, 2);
+    }
+  // More spans than are merged at once.
+  check(on, make(random, {.heads = 1, .kv_heads = 1, .head_dim = 16, .context = 2600, .cache_element = type}, 2570, 1, 1), 2, 11, 1);
 }

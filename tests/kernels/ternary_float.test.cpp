@@ -34,9 +34,10 @@ struct result {
 /// Every buffer starts as poison, the output of `add` as a ramp.
 result initial(const problem& p) {
   const auto& s = p.shape;
-  const std::size_t cache = s.epilogue == epilogue::rope_cache ? std::size_t{s.kv_size} * s.context * reference::elements::size_bytes(s.cache_element) : 4;
-  result out{std::vector<float>(p.room * p.output_width(), std::bit_cast<float>(0xa5a5a5a5u)), std::vector<std::byte>(cache, poison), {}};
-  out.values = out.keys;
+  const auto cache = [&](const auto& elements) {
+    return std::vector<std::byte>(s.epilogue == epilogue::rope_cache ? elements(s.kv_size / s.head_dim, s.head_dim, s.context) * reference::elements::size_bytes(s.cache_element) : 4, poison);
+  };
+  result out{std::vector<float>(p.room * p.output_width(), std::bit_cast<float>(0xa5a5a5a5u)), cache(kernels::key_cache_elements), cache(kernels::value_cache_elements)};
   if (s.epilogue == epilogue::add)
     for (std::size_t i = 0; i < out.output.size(); ++i) out.output[i] = static_cast<float>(i % 17) - 8.0f;
   return out;

@@ -33,14 +33,15 @@ struct result {
   std::vector<std::byte> keys, values;
 };
 
-std::size_t cache_bytes(const reference::ternary_matmul_shape& s) {
-  return s.epilogue == epilogue::rope_cache ? std::size_t{s.kv_size} * s.context * reference::elements::size_bytes(s.cache_element) : 4;
+std::size_t cache_bytes(const reference::ternary_matmul_shape& s, bool of_keys) {
+  if (s.epilogue != epilogue::rope_cache) return 4;
+  return (of_keys ? kernels::key_cache_elements : kernels::value_cache_elements)(s.kv_size / s.head_dim, s.head_dim, s.context) * reference::elements::size_bytes(s.cache_element);
 }
 
 /// Every buffer starts as poison, the output of `add` as a ramp.
 result initial(const problem& p, std::size_t tokens) {
-  result out{std::vector<float>(tokens * output_width(p.shape), std::bit_cast<float>(0xa5a5a5a5u)), std::vector<std::byte>(cache_bytes(p.shape), poison), {}};
-  out.values = out.keys;
+  result out{std::vector<float>(tokens * output_width(p.shape), std::bit_cast<float>(0xa5a5a5a5u)), std::vector<std::byte>(cache_bytes(p.shape, true), poison),
+             std::vector<std::byte>(cache_bytes(p.shape, false), poison)};
   if (p.shape.epilogue == epilogue::add)
     for (std::size_t i = 0; i < out.output.size(); ++i) out.output[i] = static_cast<float>(i % 17) - 8.0f;
   return out;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "intaglio/io/checkpoint.hpp"
+#include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/ternary_layout.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
 #include "kernels/kernel_device.hpp"
@@ -130,17 +131,18 @@ TEST_CASE("a peer's operations: ternary products, quantisation, norm, grouped at
 
   const json& attention = ops["attention_gqa_causal"];
   const std::uint32_t heads = attention["heads"], kv_heads = attention["kv_heads"], d = attention["head_dim"], context = attention["S"];
-  const auto by_head = [&](const char* name) {
+  const auto cache = [&](const char* name, std::uint64_t elements, const auto& index) {
     const auto from = attention[name].get<std::vector<float>>();
-    std::vector<float> out(from.size());
-    for (std::size_t s = 0; s < context; ++s)
-      for (std::size_t head = 0; head < kv_heads; ++head)
-        for (std::size_t c = 0; c < d; ++c) out[(head * context + s) * d + c] = from[(s * kv_heads + head) * d + c];
+    std::vector<float> out(elements);
+    for (std::uint32_t s = 0; s < context; ++s)
+      for (std::uint32_t head = 0; head < kv_heads; ++head)
+        for (std::uint32_t c = 0; c < d; ++c) out[index(head, s, c, d, context)] = from[(s * kv_heads + head) * d + c];
     return out;
   };
-  const auto query = on.filled(attention["Q"].get<std::vector<float>>()), keys = on.filled(by_head("K")), values = on.filled(by_head("V"));
+  const auto query = on.filled(attention["Q"].get<std::vector<float>>()), keys = on.filled(cache("K", kernels::key_cache_elements(kv_heads, d, context), kernels::key_cache_index)),
+             values = on.filled(cache("V", kernels::value_cache_elements(kv_heads, d, context), kernels::value_cache_index));
   const auto at = on.filled(fresh_state(2, 2, 2, context)), result = on.poisoned(std::size_t{2} * heads * d * 4);
-  on.run(kernels::kernel::attention, 1, {{"heads", heads}, {"kv_heads", kv_heads}, {"head_dim", d}, {"context", context}, {"cache_element", 1u}},
+  on.run(kernels::kernel::attention, 1, {{"heads", heads}, {"kv_heads", kv_heads}, {"head_dim", d}, {"context", context}, {"cache_element", 1u}, {"splits", 1u}, {"heads_together", 1u}},
          {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &result}, {"state", &at}}, {heads, 2, 1});
   CHECK(compare(result.read<float>(), attention["output"].get<std::vector<float>>()).relative < 2e-6);
 }

@@ -31,7 +31,8 @@ static_assert(two_b.decode.weight_bytes() == two_b_body + two_b_norms + 2ull * 1
 // The arena: the stream, two values at a time, the logits; the widest pair of a chunk.
 static_assert(story.decode.arena_bytes == 17'408);
 static_assert(story.prefill.arena_bytes <= 32 * (256 * 4 + 1024 * 4 + 1024 + 8) + 4 * plan::arena_alignment);
-static_assert(two_b.decode.values.size() == 6);
+static_assert(two_b.decode.values.size() == 7);
+static_assert(two_b.decode.arena_bytes == 529'152 && two_b.prefill.arena_bytes == 2'867'712);
 
 // Weights: tied, so the table is there once; 13 a layer.
 constexpr auto count_named(const plan::table& t, std::string_view name) {
@@ -40,7 +41,7 @@ constexpr auto count_named(const plan::table& t, std::string_view name) {
   return n;
 }
 static_assert(count_named(two_b, "token_embd.weight") == 1 && two_b.weights.size() == 14);
-static_assert(two_b.cache_layer_bytes == 5ull * 128 * 4096 * 2);
+static_assert(two_b.key_layer_bytes == 5ull * 128 * 4096 * 2 && two_b.value_layer_bytes == two_b.key_layer_bytes);
 
 // The period is planned once: 120 layers give the same arrays as 30.
 constexpr decoder_config deep_config = [] { auto c = models::bitnet_2b_4t_config; c.num_hidden_layers = 120; return c; }();
@@ -67,7 +68,19 @@ static_assert(wide.global_weight_bytes == story.global_weight_bytes + (2 * 4ull 
 
 // A smaller context is a choice of the program.
 constexpr const plan::table& brief = plan::engraved<fable, plan::profiles::cpu, 128>::table;
-static_assert(brief.cache_layer_bytes * 4 == story.cache_layer_bytes && brief.hash != story.hash);
+static_assert(brief.key_layer_bytes * 4 == story.key_layer_bytes && brief.hash != story.hash);
+// Keys come in octets of positions.
+constexpr const plan::table& uneven = plan::engraved<fable, plan::profiles::cpu, 125>::table;
+static_assert(uneven.key_layer_bytes == 2ull * 64 * 128 * 4 && uneven.value_layer_bytes == 2ull * 64 * 125 * 4);
+
+// In decode a GPU parts a head's context into spans; a chunk has enough to do without.
+constexpr auto attention_of(const plan::sequence& s) {
+  for (const auto& d : s.period)
+    if (d.kernel == kernels::kernel::attention) return d.groups;
+  return std::array<std::uint32_t, 3>{};
+}
+static_assert(attention_of(two_b.decode) == std::array{20u, 1u, 16u} && attention_of(two_b.prefill) == std::array{20u, 64u, 1u});
+static_assert(attention_of(story.decode) == std::array{2u, 1u, 1u} && attention_of(story.prefill) == std::array{2u, 32u, 1u});
 
 /// The same plan with one dispatch of a decode layer changed by `change`.
 std::uint64_t hash_with(const std::function<void(plan::dispatch&)>& change) {
@@ -112,7 +125,7 @@ TEST_CASE("the sequences of a model share weights and cache", "[plan][engrave]")
     CHECK(decode_matrices == 4);
     CHECK(prefill_matrices == 4);
     CHECK(t->max_tokens == t->prefill.max_tokens);
-    CHECK(t->state_bytes() == 4ull * kernels::state::words(t->max_tokens, t->context));
+    CHECK(t->state_bytes() == 4ull * (kernels::state::words(t->max_tokens, t->context) + t->config->num_attention_heads));
   }
 }
 

@@ -24,25 +24,42 @@ TEST_CASE("the butterfly adds lane v and v ^ 16 first, and 1 last") {
 }
 
 TEST_CASE("elements i, i + 1 of one lane meet before other lanes") {
-  std::vector<float> ones(256, 1.0f), x(256);
-  x[0] = 1.0f, x[2] = 0x1p-24f, x[3] = 0x1p-24f;  // a2 + a3 = 2^-23 reaches a0 + a1 whole
-  CHECK(reference::dot<4>(x, ones) == 1.0f + 0x1p-23f);
-  x[2] = 0, x[1] = 0x1p-24f;  // a0 + a1 rounds
-  CHECK(reference::dot<4>(x, ones) == 1.0f);
-  x[3] = 0, x[128] = 0x1p-24f;  // the same accumulator, one round later
-  CHECK(reference::dot<4>(x, ones) == 1.0f);
-  std::fill(x.begin(), x.end(), 0.0f);
-  x[0] = 1.0f, x[6] = 0x1p-24f, x[7] = 0x1p-24f;  // lane 1 of four elements, lane 0 of eight: either way they meet first
-  CHECK(reference::dot<8>(x, ones) == 1.0f + 0x1p-23f);
-  x[7] = 0, x[8] = 0x1p-24f;  // lane 1 of eight
-  CHECK(reference::dot<8>(x, ones) == 1.0f);
+  std::vector<float> ones(512, 1.0f), x(512);
+  x[0] = 1.0f, x[6] = 0x1p-24f, x[7] = 0x1p-24f;  // a6 + a7 = 2^-23 reaches the others whole
+  CHECK(reference::dot(x, ones) == 1.0f + 0x1p-23f);
+  x[7] = 0, x[8] = 0x1p-24f;  // lane 1
+  CHECK(reference::dot(x, ones) == 1.0f);
+  x[6] = 0, x[8] = 0, x[1] = 0x1p-24f;  // a0 + a1 rounds
+  CHECK(reference::dot(x, ones) == 1.0f);
+  x[1] = 0, x[256] = 0x1p-24f;  // the same accumulator, one round later
+  CHECK(reference::dot(x, ones) == 1.0f);
+}
+
+TEST_CASE("a norm sums quads, then blocks of 128, then every 32nd block, then those") {
+  // Squares of 2^-12 are lost beside 1 alone, not as a pair.
+  constexpr std::size_t width = 128 * 40;
+  const auto found = [](std::initializer_list<std::size_t> places) {
+    std::vector<float> x(width);
+    x[0] = 1.0f;
+    for (const std::size_t place : places) x[place] = 0x1p-12f;
+    return reference::inverse_rms(x, 0.0f);
+  };
+  const auto expected = [](float sum) { return 1.0f / std::sqrt(sum / static_cast<float>(width)); };
+  REQUIRE(expected(1.0f) != expected(1.0f + 0x1p-23f));
+  CHECK(found({1, 2}) == expected(1.0f));                                // 1 + 2^-24 rounds before the other half of the quad comes
+  CHECK(found({2, 3}) == expected(1.0f + 0x1p-23f));
+  CHECK(found({4, 5, 6, 7}) == expected(1.0f + 0x1p-22f));               // a quad
+  CHECK(found({64, 65, 66, 67}) == expected(1.0f + 0x1p-22f));
+  CHECK(found({64, 32, 16, 8}) == expected(1.0f));                       // quads 16, 8, 4 and 2 come one at a time
+  CHECK(found({128, 132, 136, 140}) == expected(1.0f + 0x1p-22f));       // a block
+  CHECK(found({128 * 32, 128 * 33}) == expected(1.0f));                  // block 32 joins block 0 before block 33 joins block 1
 }
 
 TEST_CASE("products are rounded before they are added") {
   const float a = 1.0f + 0x1p-12f;  // a * a = 1 + 2^-11 + 2^-24, of which the last is lost
-  std::vector<float> l(129), r(129);
-  l[0] = 1.0f, r[0] = -1.0f - 0x1p-11f, l[128] = a, r[128] = a;
-  CHECK(reference::dot<4>(l, r) == 0.0f);
+  std::vector<float> l(257), r(257);
+  l[0] = 1.0f, r[0] = -1.0f - 0x1p-11f, l[256] = a, r[256] = a;
+  CHECK(reference::dot(l, r) == 0.0f);
   CHECK(reference::product(a, a) - (1.0f + 0x1p-11f) == 0.0f);
 }
 
@@ -55,8 +72,7 @@ TEST_CASE("dot is a dot product", "[law]") {
     for (auto& v : b) v = uniform(random);
     const double exact = std::inner_product(a.begin(), a.end(), b.begin(), 0.0, std::plus<>{}, [](double p, double q) { return p * q; });
     const double bound = 1e-6 * std::sqrt(static_cast<double>(width));
-    CHECK(std::abs(reference::dot<4>(a, b) - exact) < bound);
-    CHECK(std::abs(reference::dot<8>(a, b) - exact) < bound);
+    CHECK(std::abs(reference::dot(a, b) - exact) < bound);
   }
 }
 

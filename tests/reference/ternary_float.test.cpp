@@ -87,7 +87,7 @@ TEST_CASE("gated and rope_cache take each source's scale") {
     CHECK(std::abs(y[row] - gate / (1 + std::exp(-gate)) * up) < 1e-4);
   }
   std::vector<float> q(16);
-  std::vector<std::byte> keys(4 * 8 * 4), values(keys.size());
+  std::vector<std::byte> keys(kernels::key_cache_elements(1, 8, 4) * 4), values(kernels::value_cache_elements(1, 8, 4) * 4);
   // Position 0 turns nothing.
   reference::ternary_float({.columns = columns, .rows = 32, .epilogue = kernels::epilogue::rope_cache, .head_dim = head_dim, .q_size = 16, .kv_size = 8, .context = 4,
                             .cache_element = kernels::element::f32}, x, repacked(row_order::rope_pairs(head_dim, 16, 8), {a, b, c}, columns), scales, q, 0, keys, values);

@@ -109,7 +109,7 @@ TEST_CASE("rope_cache rotates q and k by halves and writes k and v at their posi
   for (std::size_t token = 0; token < tokens; ++token) factors.push_back(factors_of(std::span(q).subspan(token * columns, columns), 0.01f));
   const std::array<float, 3> scales{1.0f, 0.5f, 0.25f};
   std::vector<float> output(tokens * q_size);
-  std::vector<std::byte> keys(context * kv_size * 4), values(keys.size());
+  std::vector<std::byte> keys(kernels::key_cache_elements(1, head_dim, context) * 4), values(kernels::value_cache_elements(1, head_dim, context) * 4);
   const reference::ternary_matmul_shape shape{.columns = columns, .rows = q_size + 2 * kv_size, .epilogue = kernels::epilogue::rope_cache,
                                               .head_dim = head_dim, .q_size = q_size, .kv_size = kv_size, .context = context,
                                               .rope_theta = 10'000.f, .cache_element = kernels::element::f32};
@@ -126,16 +126,16 @@ TEST_CASE("rope_cache rotates q and k by halves and writes k and v at their posi
     const double first = product(w, token, row - within + pair, scale), second = product(w, token, row - within + pair + head_dim / 2, scale);
     return within == pair ? first * std::cos(angle) - second * std::sin(angle) : second * std::cos(angle) + first * std::sin(angle);
   };
-  for (std::size_t token = 0; token < tokens; ++token) {
+  for (std::uint32_t token = 0; token < tokens; ++token) {
     for (std::size_t row = 0; row < q_size; ++row) CHECK(std::abs(output[token * q_size + row] - rotated(wq, token, row, 1.0)) < 1e-5);
     if (position + token >= context) continue;  // the fourth token has no room and must not be written
-    for (std::size_t row = 0; row < kv_size; ++row) {
-      const std::size_t at = (position + token) * head_dim + row;
-      CHECK(std::abs(reference::elements::read(keys, kernels::element::f32, at) - rotated(wk, token, row, 0.5)) < 1e-5);
+    for (std::uint32_t row = 0; row < kv_size; ++row) {
+      const std::size_t at = (position + token) * head_dim + row, key = kernels::key_cache_index(0, position + token, row, head_dim, context);
+      CHECK(std::abs(reference::elements::read(keys, kernels::element::f32, key) - rotated(wk, token, row, 0.5)) < 1e-5);
       CHECK(std::abs(reference::elements::read(values, kernels::element::f32, at) - product(wv, token, row, 0.25)) < 1e-5);
     }
   }
-  CHECK(reference::elements::read(keys, kernels::element::f32, (position - 1) * head_dim) == 0.0f);
+  CHECK(reference::elements::read(keys, kernels::element::f32, kernels::key_cache_index(0, position - 1, 0, head_dim, context)) == 0.0f);
 }
 
 }  // namespace

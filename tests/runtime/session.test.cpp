@@ -142,13 +142,12 @@ TEST_CASE("stop strings end the text before themselves") {
 
 TEST_CASE("the model's end token ends the text and is not part of it") {
   fable f;
-  // A conversation that the model has just finished: what it says next is that it has finished.
+  // A story told to its end: what the model says next is that it has finished.
   const std::vector<io::chat_message> told{{"user", "Tell me a story about a brave mouse."}};
-  auto ids = io::chat_template::of(*fable_file().vocabulary()).encode(f.session.tokenizer(), told, true);
-  const auto moral = f.session.encode("The lesson is that what you do matters more than how you look.");
-  ids.insert(ids.end(), moral.begin() + 1, moral.end());
-  const auto rest = f.session.generate(ids, {.max_tokens = 30});
+  const auto ids = io::chat_template::of(*fable_file().vocabulary()).encode(f.session.tokenizer(), told, true);
+  const auto rest = f.session.generate(ids, {.max_tokens = 400});
   REQUIRE(rest.finish == finish_reason::stop);
+  CHECK(rest.text.starts_with("Once upon a time"));
   CHECK(f.session.tokenizer().is_end_of_generation(rest.ids.back()));
   CHECK(rest.text.find("<|") == std::string::npos);
   CHECK(f.session.history().back() == rest.ids.back());

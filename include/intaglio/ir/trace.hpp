@@ -83,6 +83,7 @@ class trace {
   }
 
   constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
+    if (head_dim == 0 || head_dim % 8 != 0) fail(where("self_attention").view(), "head_dim in multiples of ", 8, "", head_dim);
     if (kv_heads == 0 || heads % kv_heads != 0) fail(where("self_attention").view(), "num_attention_heads in multiples of num_key_value_heads ", kv_heads, "", heads);
     if (width(query) != heads * head_dim) fail(where("self_attention").view(), "queries of width num_attention_heads * head_dim = ", heads * head_dim, "", width(query));
     op o{.kind = op_kind::attention, .in = {query, none, none}, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim};

@@ -55,8 +55,8 @@ inline constexpr interface norm_quantize_interface{
 /// Row order is the plan's (weight_layout): for rope_cache a group holds rows p, p + head_dim/2, p+1, p+1 + head_dim/2 of one head,
 /// heads of q first, then of k, then of v; for gated a group holds gate 2g, up 2g, gate 2g+1, up 2g+1.
 /// scales f32: one (store, add), {q, k, v} (rope_cache), {gate, up} (gated).
-/// x: grid x strides over row groups, grid y over tiles of tile_tokens tokens. keys, values: this layer's cache,
-/// [kv_heads, context, head_dim] of cache_element, written at state.position + token. rope: NeoX pairs (i, i + head_dim/2).
+/// x: grid x strides over row groups, grid y over tiles of tile_tokens tokens. keys, values: this layer's cache of cache_element
+/// (kernels/cache_layout.hpp), written at state.position + token. rope: NeoX pairs (i, i + head_dim/2).
 inline constexpr interface ternary_matmul_interface{
     "ternary_matmul",
     {{{"input"}, {"norm_weight"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
@@ -73,11 +73,20 @@ inline constexpr interface ternary_float_interface{
 
 /// Causal grouped-query attention of each token over positions 0 .. state.position + token:
 /// output[token, head, :] = softmax(q k^T / sqrt(head_dim)) v. query, output f32 [tokens, heads, head_dim].
-/// Keys are taken in blocks of 32 positions, blocks merged in order. One workgroup a head (x) and token (y).
+/// Positions are taken in spans of 256, which are merged in order. A workgroup does heads_together heads (x), which share keys and values, of a
+/// token (y). With splits above 1 it does the span of its number (z) alone, if there is one; the last of a head's workgroups to come merges what
+/// they left in `partials`, f32 [tokens, heads, splits, head_dim + 4], and finds that by counters u32 [tokens, heads], which are 0 before and after.
+/// With splits 1, one workgroup goes through all spans; partials and counters are then unused.
 inline constexpr interface attention_interface{
     "attention",
-    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"subgroup_width"}}}};
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}}},
+    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"subgroup_width"}, {"splits"}, {"heads_together"}}}};
+
+/// Bytes of `partials` and of `counters` of attention with splits above 1.
+constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint32_t heads, std::uint32_t splits, std::uint32_t head_dim) {
+  return std::uint64_t{4} * tokens * heads * splits * (head_dim + 4);
+}
+constexpr std::uint64_t attention_counter_bytes(std::uint32_t tokens, std::uint32_t heads) { return std::uint64_t{4} * tokens * heads; }
 
 /// logits[token, row] = sum over columns of weight[row, column] * rms_norm(x)[token, column] * norm_weight[column]; the language model head.
 /// input f32 [tokens, columns]; weight [rows, columns] row-major of weight_element; output f32 [tokens, rows].

@@ -9,8 +9,14 @@
 
 namespace intaglio::plan {
 
+constexpr bool holds_partials(const dispatch& d, const access& a) {
+  if (d.kernel != kernels::kernel::attention) return false;
+  const operand& o = d.push[kernels::attention_interface.push_index("partials")];
+  return o.where == a.where && o.offset == a.offset;
+}
+
 /// Bytes that one run of a dispatch must move in a pass of `tokens` tokens behind `position` cached ones. State and ring, some words, are
-/// left out.
+/// left out, as is what workgroups of an attention tell each other.
 /// @param of the sequence of the dispatch; tokens <= of.max_tokens
 constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const dispatch& d, std::uint32_t position, std::uint32_t tokens) {
   const auto part = [&](std::uint64_t bytes) { return bytes * tokens / of.max_tokens; };
@@ -18,8 +24,9 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
   std::uint64_t out = d.kernel == kernels::kernel::embed ? part(d.weight_bytes) : d.weight_bytes;
   for (std::size_t i = 0; i < d.access_count; ++i) {
     const access& each = d.accesses[i];
-    if (each.where == region::arena) out += part(each.bytes);
-    if (each.where == region::keys || each.where == region::values) out += t.cache_layer_bytes / t.context * (each.write ? tokens : position + tokens);
+    if (each.where == region::arena && !holds_partials(d, each)) out += part(each.bytes);
+    // A position's key takes as much as its value.
+    if (each.where == region::keys || each.where == region::values) out += t.value_layer_bytes / t.context * (each.write ? tokens : position + tokens);
   }
   return out;
 }

@@ -48,7 +48,7 @@ struct draft {
   text<256> failure;
   drafted_sequence decode, prefill, logits;
   bounded_list<weight, max_weights> weights;
-  std::uint64_t global_weight_bytes = 0, layer_weight_bytes = 0, cache_layer_bytes = 0;
+  std::uint64_t global_weight_bytes = 0, layer_weight_bytes = 0, key_layer_bytes = 0, value_layer_bytes = 0;
 };
 
 struct sequence_kind {
@@ -67,10 +67,11 @@ constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, 
   if (!failure.empty()) return;
 
   const lowering_context c{config, target, kind.tokens, target.prefill_tokens, context};
+  place_partials(nodes, c, p);
   lowering lower{g, p, c, weights};
   std::vector<dispatch> prologue, period, epilogue;
-  for (const auto& n : nodes)
-    (n.where == ir::section::prologue ? prologue : n.where == ir::section::period ? period : epilogue).push_back(lower.lower(n));
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    (nodes[i].where == ir::section::prologue ? prologue : nodes[i].where == ir::section::period ? period : epilogue).push_back(lower.lower(nodes[i], i));
   out.residual_offset = p.offset(g.stream_out);
   if (kind.head) out.logits_offset = p.offset(g.output);
   if (kind.sampler) {
@@ -125,8 +126,10 @@ constexpr draft make_draft(const profile& target, std::uint32_t context) {
   out.global_weight_bytes = weights.global_bytes;
   out.layer_weight_bytes = weights.layer_bytes;
   for (const auto& o : g.ops)
-    if (o.kind == ir::op_kind::cache_write)
-      out.cache_layer_bytes = std::uint64_t{o.kv_heads} * o.head_dim * context * (target.cache_element == kernels::element::f32 ? 4 : 2);
+    if (o.kind == ir::op_kind::cache_write) {
+      out.key_layer_bytes = key_bytes(o.kv_heads, o.head_dim, context, target);
+      out.value_layer_bytes = value_bytes(o.kv_heads, o.head_dim, context, target);
+    }
   return out;
 }
 
@@ -155,7 +158,7 @@ constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
 constexpr std::uint64_t hash_of(const table& t) {
   std::uint64_t hash = 0;
   const auto mix = [&](auto... words) { ((hash = mixed(hash, static_cast<std::uint64_t>(words))), ...); };
-  mix(t.context, t.max_tokens, t.ring_size, t.cache_element, t.cache_layer_bytes, t.global_weight_bytes, t.layer_weight_bytes);
+  mix(t.context, t.max_tokens, t.ring_size, t.cache_element, t.key_layer_bytes, t.value_layer_bytes, t.global_weight_bytes, t.layer_weight_bytes);
   for (const weight& w : t.weights) {
     mix(w.source_count, w.per_layer, w.layout, w.order, w.element, w.head_dim, w.rows, w.columns, w.offset, w.bytes);
     for (const auto rows : w.source_rows) mix(rows);
@@ -212,7 +215,8 @@ struct engraved {
     t.max_tokens = Profile.prefill_tokens;
     t.ring_size = Profile.ring_size;
     t.cache_element = Profile.cache_element;
-    t.cache_layer_bytes = drafted.cache_layer_bytes;
+    t.key_layer_bytes = drafted.key_layer_bytes;
+    t.value_layer_bytes = drafted.value_layer_bytes;
     t.decode = view<&draft::decode>("decode", 1);
     t.prefill = view<&draft::prefill>("prefill", Profile.prefill_tokens);
     t.logits = view<&draft::logits>("logits", Profile.prefill_tokens);

@@ -26,7 +26,7 @@ inline std::string padded(std::string text, std::size_t width, bool right = fals
 inline std::string_view name(kernels::kernel which) { return kernels::interface_of(which).name; }
 
 inline void row(std::string& out, std::string_view section, const dispatch& d) {
-  const std::string groups = std::to_string(d.groups[0]) + " x " + std::to_string(d.groups[1]);
+  const std::string groups = std::to_string(d.groups[0]) + " x " + std::to_string(d.groups[1]) + (d.groups[2] > 1 ? " x " + std::to_string(d.groups[2]) : "");
   out += "  " + padded(std::string(section), 9) + (d.barrier ? "| " : "  ") + padded(std::string(name(d.kernel)), 16) +
          padded(std::string(d.label.view()), 32) + padded(groups, 12, true) + padded(number(d.weight_bytes), 15, true) + "  " +
          std::string(rules[d.rule].name);
@@ -92,7 +92,7 @@ inline std::string json(const sequence& s) {
 /// The plan as a page of text: every dispatch with its barrier (|), groups, bytes and rule; the arena; the device memory.
 inline std::string explain(const table& t, std::string_view model) {
   using explanation::number;
-  const std::uint64_t cache = 2 * t.cache_layer_bytes * t.config->num_hidden_layers;
+  const std::uint64_t cache = t.cache_bytes();
   std::string out = std::string(model) + " for profile " + std::string(t.profile) + "\n";
   out += "device memory: weights " + number(t.weight_bytes()) + ", cache " + number(cache) + " (" + number(t.context) + " positions, " +
          (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " + number(std::max(t.decode.arena_bytes, t.prefill.arena_bytes)) +
@@ -111,7 +111,7 @@ inline std::string explain(const table& t, std::string_view model) {
 inline std::string explain_json(const table& t, std::string_view model) {
   using explanation::quoted;
   return "{\"model\":" + quoted(model) + ",\"profile\":" + quoted(t.profile) + ",\"context\":" + std::to_string(t.context) +
-         ",\"weight_bytes\":" + std::to_string(t.weight_bytes()) + ",\"cache_bytes\":" + std::to_string(2 * t.cache_layer_bytes * t.config->num_hidden_layers) +
+         ",\"weight_bytes\":" + std::to_string(t.weight_bytes()) + ",\"cache_bytes\":" + std::to_string(t.cache_bytes()) +
          ",\"state_bytes\":" + std::to_string(t.state_bytes()) + ",\"hash\":" + explanation::quoted(std::to_string(t.hash)) + ",\"rules\":" +
          explanation::array(std::span(rules).subspan(1), [](const rule& r) {
            return "{\"name\":" + quoted(r.name) + ",\"merges\":" + quoted(r.merges) + ",\"reason\":" + quoted(r.reason) + "}";

@@ -6,6 +6,7 @@
 #include <bit>
 #include <vector>
 
+#include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/plan/place.hpp"
 #include "intaglio/plan/profile.hpp"
@@ -38,14 +39,41 @@ struct lowering_context {
   std::uint32_t tokens;       ///< of this sequence's widest pass
   std::uint32_t max_tokens;   ///< of the widest sequence
   std::uint32_t context;      ///< positions of the cache
+
+  /// Workgroups that share a head's spans of positions.
+  constexpr std::uint32_t splits() const { return target.attention_splits && tokens == 1 ? kernels::attention_spans(context) : 1; }
 };
+
+constexpr std::uint64_t element_bytes(kernels::element type) { return type == kernels::element::f32 ? 4 : 2; }
+constexpr std::uint64_t key_bytes(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t context, const profile& target) {
+  return kernels::key_cache_elements(kv_heads, head_dim, context) * element_bytes(target.cache_element);
+}
+constexpr std::uint64_t value_bytes(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t context, const profile& target) {
+  return kernels::value_cache_elements(kv_heads, head_dim, context) * element_bytes(target.cache_element);
+}
+
+/// Adds what each attention's workgroups tell each other to the arena.
+constexpr void place_partials(const std::vector<node>& nodes, const lowering_context& c, placement& p) {
+  p.partials.assign(nodes.size(), 0);
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    const node& n = nodes[i];
+    if (n.kernel != kernels::kernel::attention || c.splits() == 1) continue;
+    placed_value partials{text<32>{"partials"}, dtype::f32, n.heads * c.splits() * (n.head_dim + 4), 0,
+                          kernels::attention_partial_bytes(c.tokens, n.heads, c.splits(), n.head_dim), i, i};
+    partials.offset = first_fit(p.values, partials);
+    p.partials[i] = partials.offset;
+    p.arena_bytes = std::max(p.arena_bytes, partials.offset + aligned(partials.bytes));
+    p.values.push_back(partials);
+  }
+}
 
 class lowering {
  public:
   constexpr lowering(const ir::graph& g, const placement& p, const lowering_context& c, weight_list& weights)
       : graph_(g), placement_(p), c_(c), weights_(weights) {}
 
-  constexpr dispatch lower(const node& n) {
+  /// @param index of the node among all
+  constexpr dispatch lower(const node& n, std::size_t index) {
     dispatch d{.kernel = n.kernel, .rule = n.rule, .op_count = n.op_count, .ops = n.ops};
     d_ = &d;
     face_ = &kernels::interface_of(n.kernel);
@@ -53,7 +81,7 @@ class lowering {
       case kernels::kernel::embed: embed(n); break;
       case kernels::kernel::norm_quantize: norm_quantize(n); break;
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_float: ternary_product(n); break;
-      case kernels::kernel::attention: attention(n); break;
+      case kernels::kernel::attention: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: dense_matmul(n); break;
       case kernels::kernel::sample: break;
     }
@@ -69,7 +97,7 @@ class lowering {
     d.label.append("sample");
     bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size, false);
     bind("scratch", {region::arena, 0, scratch}, scratch_bytes, true);
-    bind("state", {region::state, 0, 0}, state_bytes(), true);
+    bind("state", {region::state, 0, 0}, counters_offset(), true);
     bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size, true);
     set("vocab_size", c_.config.vocab_size);
     set("ring_size", c_.target.ring_size);
@@ -79,7 +107,7 @@ class lowering {
   }
 
  private:
-  constexpr std::uint64_t state_bytes() const { return std::uint64_t{4} * kernels::state::words(c_.max_tokens, c_.context); }
+  constexpr std::uint64_t counters_offset() const { return std::uint64_t{4} * kernels::state::words(c_.max_tokens, c_.context); }
   constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
   constexpr std::uint32_t width(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].width; }
 
@@ -196,9 +224,8 @@ class lowering {
     if (n.stream != ir::none) note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     if (n.epilogue == kernels::epilogue::rope_cache) {
-      const std::uint64_t bytes = cache_bytes(n.kv_heads, n.head_dim);
-      bind("keys", {region::keys, 0, 0}, bytes, true);
-      bind("values", {region::values, 0, 0}, bytes, true);
+      bind("keys", {region::keys, 0, 0}, key_bytes(n.kv_heads, n.head_dim, c_.context, c_.target), true);
+      bind("values", {region::values, 0, 0}, value_bytes(n.kv_heads, n.head_dim, c_.context, c_.target), true);
       set("head_dim", n.head_dim);
       set("q_size", w.source_rows[0]);
       set("kv_size", w.source_rows[1]);
@@ -226,16 +253,11 @@ class lowering {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, std::max<std::uint64_t>(2, busy)));
   }
 
-  constexpr std::uint64_t cache_bytes(std::uint32_t kv_heads, std::uint32_t head_dim) const {
-    return std::uint64_t{kv_heads} * head_dim * c_.context * (c_.target.cache_element == kernels::element::f32 ? 4 : 2);
-  }
-
-  constexpr void attention(const node& n) {
+  constexpr void attention(const node& n, std::uint64_t partials) {
     d_->label.append("attention");
     bind_value("query", n.in, false);
-    const std::uint64_t bytes = cache_bytes(n.kv_heads, n.head_dim);
-    bind("keys", {region::keys, 0, 0}, bytes, false);
-    bind("values", {region::values, 0, 0}, bytes, false);
+    bind("keys", {region::keys, 0, 0}, key_bytes(n.kv_heads, n.head_dim, c_.context, c_.target), false);
+    bind("values", {region::values, 0, 0}, value_bytes(n.kv_heads, n.head_dim, c_.context, c_.target), false);
     bind_value("output", n.out, true);
     bind_state();
     set("heads", n.heads);
@@ -243,8 +265,16 @@ class lowering {
     set("head_dim", n.head_dim);
     set("context", c_.context);
     set("cache_element", c_.target.cache_element);
+    std::uint32_t together = std::max(1u, std::min(c_.target.attention_heads, n.heads / n.kv_heads));
+    while (n.heads / n.kv_heads % together != 0) --together;
+    set("splits", c_.splits());
+    set("heads_together", together);
+    if (c_.splits() > 1) {
+      bind("partials", {region::arena, 0, partials}, kernels::attention_partial_bytes(c_.tokens, n.heads, c_.splits(), n.head_dim), true);
+      bind("counters", {region::state, 0, counters_offset()}, kernels::attention_counter_bytes(c_.tokens, n.heads), true);
+    }
     d_->subgroups = c_.target.attention_subgroups;
-    d_->groups = {n.heads, c_.tokens, 1};
+    d_->groups = {n.heads / together, c_.tokens, c_.splits()};
   }
 
   constexpr void dense_matmul(const node& n) {

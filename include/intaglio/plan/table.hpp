@@ -12,6 +12,7 @@
 #include "intaglio/core/decoder_config.hpp"
 #include "intaglio/core/message.hpp"
 #include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/state.hpp"
 
 namespace intaglio::plan {
 
@@ -138,12 +139,16 @@ struct table {
   std::uint32_t max_tokens = 1;             ///< of the widest sequence; state.tokens has that many words
   std::uint32_t ring_size = 0;              ///< drawn tokens that the ring holds
   kernels::element cache_element = kernels::element::f16;
-  std::uint64_t cache_layer_bytes = 0;      ///< keys of one layer; values take the same
+  std::uint64_t key_layer_bytes = 0, value_layer_bytes = 0;  ///< the cache of one layer (kernels/cache_layout.hpp)
   sequence decode, prefill, logits;
   std::uint64_t hash = 0;                   ///< hash_of (plan/engrave.hpp); keys the pipeline cache
 
   constexpr std::uint64_t weight_bytes() const { return global_weight_bytes + config->num_hidden_layers * layer_weight_bytes; }
-  constexpr std::uint64_t state_bytes() const { return 4ull * (16 + max_tokens + context); }
+  /// Words of kernels/state.hpp, then attention's counters.
+  constexpr std::uint64_t state_bytes() const {
+    return 4ull * kernels::state::words(max_tokens, context) + kernels::attention_counter_bytes(1, config->num_attention_heads);
+  }
+  constexpr std::uint64_t cache_bytes() const { return config->num_hidden_layers * (key_layer_bytes + value_layer_bytes); }
 };
 
 }  // namespace intaglio::plan

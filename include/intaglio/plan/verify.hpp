@@ -3,6 +3,8 @@
 // address range lies inside its allocation, every kernel keeps its limits. Returns the first violation as a sentence, or nothing.
 #pragma once
 
+#include <algorithm>
+
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/plan/order.hpp"
 #include "intaglio/plan/table.hpp"
@@ -19,7 +21,7 @@ struct limits {
 };
 
 /// Shared memory of a dispatch, at least as much as its shader declares: int8 inputs of a product, the head's normalised input, a norm's sums
-/// of blocks and what its subgroups found, a block's sums for each subgroup of an attention.
+/// of blocks and what its subgroups found, what attention has of a span.
 constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
   const auto& face = kernels::interface_of(d.kernel);
   const auto constant = [&](std::string_view name) { return std::uint64_t{d.specialization[face.specialization_index(name)]}; };
@@ -33,7 +35,8 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::ternary_float:
       return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
     case kernels::kernel::dense_matmul: return constant("columns") * 4 + norm(constant("columns"));
-    case kernels::kernel::attention: return d.subgroups * (constant("head_dim") * 4 + 8);
+    case kernels::kernel::attention:  // sums of a span's 32 octets, 128 channels at a time, their totals and scores
+      return 32 * (std::min<std::uint64_t>(constant("head_dim"), 128) * 4 + 4) + 256 * 4 * std::max<std::uint64_t>(constant("heads_together"), 1) + combining + 4;
     case kernels::kernel::sample: return 2 * 256 * 4 + 2 * combining;
     case kernels::kernel::norm_quantize: return norm(constant("width"));
     default: return combining;
@@ -50,7 +53,8 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const ac
   switch (a.where) {
     case region::arena: return s.arena_bytes;
     case region::weight: return a.slot < t.weights.size() ? t.weights[a.slot].bytes : 0;
-    case region::keys: case region::values: return t.cache_layer_bytes;
+    case region::keys: return t.key_layer_bytes;
+    case region::values: return t.value_layer_bytes;
     case region::state: return t.state_bytes();
     case region::ring: return std::uint64_t{4} * t.ring_size;
     case region::none: break;

@@ -2,12 +2,15 @@
 // Kernel attention on the CPU.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/reference/canonical.hpp"
 
 namespace intaglio::reference {
@@ -17,47 +20,81 @@ struct attention_shape {
   kernels::element cache_element = kernels::element::f16;
 };
 
-inline constexpr std::size_t attention_block = 32;  ///< positions
+/// What attention knows of some positions: the largest score, the sum of exp(score - maximum), and that of the values weighted so.
+struct attention_sums {
+  float maximum = 0, total = 0;
+  std::vector<float> values;  ///< [head_dim]
+
+  /// Takes in what a later span has.
+  void merge(const attention_sums& later) {
+    const float merged = std::fmax(maximum, later.maximum);
+    const float old_factor = kernels::arithmetic::exp(maximum - merged), new_factor = kernels::arithmetic::exp(later.maximum - merged);
+    total = product(total, old_factor) + product(later.total, new_factor);
+    for (std::size_t c = 0; c < values.size(); ++c) values[c] = product(values[c], old_factor) + product(later.values[c], new_factor);
+    maximum = merged;
+  }
+};
+
+/// q . k of one position: quarter k of the lanes takes chunks k, k + 4, ... of 8 channels, four accumulators each.
+inline float attention_score(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys, std::uint32_t kv_head, std::uint32_t position) {
+  std::array<std::array<float, 4>, 4> sums{};
+  for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
+    float& sum = sums[c / 8 % 4][c % 4];
+    sum += product(query[c], elements::read(keys, shape.cache_element, kernels::key_cache_index(kv_head, position, c, shape.head_dim, shape.context)));
+  }
+  std::array<float, 4> h{};
+  for (std::size_t k = 0; k < 4; ++k) h[k] = (sums[k][0] + sums[k][1]) + (sums[k][2] + sums[k][3]);
+  return product((h[0] + h[1]) + (h[2] + h[3]), 1.0f / std::sqrt(static_cast<float>(shape.head_dim)));
+}
+
+/// One span, `count` positions from `first` on: octets of 8 positions, four groups of 8 octets.
+inline attention_sums attend_span(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys, std::span<const std::byte> values,
+                                  std::uint32_t kv_head, std::uint32_t first, std::uint32_t count) {
+  const std::size_t d = shape.head_dim;
+  std::array<float, kernels::attention_span> scores{};
+  attention_sums out{-HUGE_VALF, 0, {}};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    scores[i] = attention_score(shape, query, keys, kv_head, first + i);
+    out.maximum = std::fmax(out.maximum, scores[i]);
+  }
+  std::array<float, 4> totals{};
+  std::array<std::vector<float>, 4> sums;
+  for (std::uint32_t group = 0; group < 4; ++group) {
+    sums[group].assign(d, 0.0f);
+    for (std::uint32_t octet = 64 * group; octet < std::min(64 * group + 64, count); octet += 8) {
+      const std::uint32_t end = std::min(count - octet, 8u);
+      std::array<float, 8> p{};
+      for (std::uint32_t i = 0; i < end; ++i) p[i] = kernels::arithmetic::exp(scores[octet + i] - out.maximum);
+      totals[group] += ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+      for (std::uint32_t c = 0; c < d; ++c) {
+        float sum = 0;
+        for (std::uint32_t i = 0; i < end; ++i)
+          sum += product(p[i], elements::read(values, shape.cache_element, kernels::value_cache_index(kv_head, first + octet + i, c, shape.head_dim, shape.context)));
+        sums[group][c] += sum;
+      }
+    }
+  }
+  out.total = (totals[0] + totals[1]) + (totals[2] + totals[3]);
+  out.values.resize(d);
+  for (std::size_t c = 0; c < d; ++c) out.values[c] = (sums[0][c] + sums[1][c]) + (sums[2][c] + sums[3][c]);
+  return out;
+}
 
 /// output[token, head, :] = softmax(q k^T / sqrt(head_dim)) v over positions 0 .. position + token, as far as they lie below context.
-/// @shape query, output: [tokens, heads, head_dim]; keys, values: [kv_heads, context, head_dim] of cache_element
+/// @shape query, output: [tokens, heads, head_dim]; keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp)
 inline void attention(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,
                       std::span<const std::byte> values, std::uint32_t position, std::uint32_t tokens, std::span<float> output) {
   const std::size_t d = shape.head_dim;
-  const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
-  std::vector<float> key(d), sums(d), block_sums(d), scores(attention_block);
-  for (std::size_t token = 0; token < tokens; ++token)
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      const auto q = query.subspan((token * shape.heads + head) * d, d);
-      const std::size_t cache = head / (shape.heads / shape.kv_heads) * shape.context;
-      const std::size_t fed = position + token + 1, end = fed < shape.context ? fed : shape.context;
-      float maximum = 0, total = 0;
-      for (std::size_t first = 0; first < end; first += attention_block) {
-        const std::size_t count = end - first < attention_block ? end - first : attention_block;
-        float block_maximum = -HUGE_VALF, block_total = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-          for (std::size_t c = 0; c < d; ++c) key[c] = elements::read(keys, shape.cache_element, (cache + first + i) * d + c);
-          scores[i] = product(dot<4>(q, key), scale);
-          block_maximum = std::fmax(block_maximum, scores[i]);
-        }
-        for (float& sum : block_sums) sum = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-          const float p = kernels::arithmetic::exp(scores[i] - block_maximum);
-          block_total += p;
-          for (std::size_t c = 0; c < d; ++c)
-            block_sums[c] += product(p, elements::read(values, shape.cache_element, (cache + first + i) * d + c));
-        }
-        if (first == 0) {
-          maximum = block_maximum, total = block_total, sums = block_sums;
-          continue;
-        }
-        const float merged = std::fmax(maximum, block_maximum);
-        const float old_factor = kernels::arithmetic::exp(maximum - merged), new_factor = kernels::arithmetic::exp(block_maximum - merged);
-        total = product(total, old_factor) + product(block_total, new_factor);
-        for (std::size_t c = 0; c < d; ++c) sums[c] = product(sums[c], old_factor) + product(block_sums[c], new_factor);
-        maximum = merged;
-      }
-      for (std::size_t c = 0; c < d; ++c) output[(token * shape.heads + head) * d + c] = sums[c] / total;
+  for (std::uint32_t token = 0; token < tokens; ++token)
+    for (std::uint32_t head = 0; head < shape.heads; ++head) {
+      const std::size_t at = (std::size_t{token} * shape.heads + head) * d;
+      const std::uint32_t kv_head = head / (shape.heads / shape.kv_heads), end = std::min(position + token + 1, shape.context);
+      const auto span_at = [&](std::uint32_t first) {
+        return attend_span(shape, query.subspan(at, d), keys, values, kv_head, first, std::min(end - first, kernels::attention_span));
+      };
+      attention_sums all = span_at(0);
+      for (std::uint32_t first = kernels::attention_span; first < end; first += kernels::attention_span) all.merge(span_at(first));
+      for (std::size_t c = 0; c < d; ++c) output[at + c] = all.values[c] / all.total;
     }
 }
 

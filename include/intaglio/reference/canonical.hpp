@@ -27,20 +27,19 @@ inline float butterfly(std::array<float, virtual_lanes> lanes) {
   return lanes[0];
 }
 
-/// Sum of a[i] * b[i]: virtual lane v takes `PerLane` neighbours of every 32 * PerLane into as many accumulators, each product rounded
-/// before it is added; the accumulators are then summed pairwise. PerLane is 4 for norms and attention, 8 for the head.
-template <std::size_t PerLane>
-float dot(std::span<const float> a, std::span<const float> b) {
-  static_assert(PerLane == 4 || PerLane == 8);
-  std::array<std::array<float, PerLane>, virtual_lanes> sums{};
+/// Sum of a[i] * b[i] as the head has it: virtual lane v takes 8 neighbours of every 256 into as many accumulators, each product rounded
+/// before it is added; the accumulators are then summed pairwise.
+inline float dot(std::span<const float> a, std::span<const float> b) {
+  constexpr std::size_t per_lane = 8;
+  std::array<std::array<float, per_lane>, virtual_lanes> sums{};
   for (std::size_t i = 0; i < a.size(); ++i) {
-    float& sum = sums[i / PerLane % virtual_lanes][i % PerLane];
+    float& sum = sums[i / per_lane % virtual_lanes][i % per_lane];
     sum += product(a[i], b[i]);
   }
   std::array<float, virtual_lanes> lanes{};
   for (std::size_t v = 0; v < virtual_lanes; ++v) {
     auto& s = sums[v];
-    for (std::size_t width = PerLane; width > 1; width /= 2)
+    for (std::size_t width = per_lane; width > 1; width /= 2)
       for (std::size_t j = 0; j < width / 2; ++j) s[j] = s[2 * j] + s[2 * j + 1];
     lanes[v] = s[0];
   }

@@ -21,7 +21,7 @@ inline void dense_matmul(std::span<const float> input, std::span<const float> no
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t c = 0; c < columns; ++c) w[c] = elements::read(weight, type, row * columns + c);
     for (std::size_t token = 0; token < tokens; ++token)
-      output[token * rows + row] = dot<8>(w, std::span<const float>(y).subspan(token * columns, columns));
+      output[token * rows + row] = dot(w, std::span<const float>(y).subspan(token * columns, columns));
   }
 }
 

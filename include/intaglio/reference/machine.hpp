@@ -31,8 +31,8 @@ class machine {
       : table_(&table), weights_(std::move(weights)) {
     const std::uint64_t arena_bytes = std::max({table.decode.arena_bytes, table.prefill.arena_bytes, table.logits.arena_bytes});
     arena.assign(arena_bytes, poison);
-    keys.assign(table.config->num_hidden_layers, std::vector<std::byte>(table.cache_layer_bytes, poison));
-    values = keys;
+    keys.assign(table.config->num_hidden_layers, std::vector<std::byte>(table.key_layer_bytes, poison));
+    values.assign(table.config->num_hidden_layers, std::vector<std::byte>(table.value_layer_bytes, poison));
     state.assign(table.state_bytes() / 4, 0);
     ring.assign(table.ring_size, 0xFFFFFFFFu);
   }

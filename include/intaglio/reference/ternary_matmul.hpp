@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/ternary_layout.hpp"
 #include "intaglio/reference/canonical.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
@@ -84,9 +85,9 @@ inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::sp
       output[at + half] = second;
     } else if (place < shape.context) {
       elements cache(tensor == 1 ? keys : values, shape.cache_element);
-      const std::size_t at = (std::size_t{head} * shape.context + place) * shape.head_dim + pair;
-      cache.store(at, first);
-      cache.store(at + half, second);
+      const auto index = tensor == 1 ? kernels::key_cache_index : kernels::value_cache_index;
+      cache.store(index(head, place, pair, shape.head_dim, shape.context), first);
+      cache.store(index(head, place, pair + half, shape.head_dim, shape.context), second);
     }
   }
 }
@@ -94,7 +95,7 @@ inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::sp
 /// Tokens are those of token_factors, the first at `position`.
 /// @shape  input: [tokens, columns]; weight: tiles of [rows, columns] in the epilogue's row order; scales: 1, {q, k, v} or {gate, up}
 /// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows / 2] for gated
-/// @shape  keys, values: [kv_size / head_dim, context, head_dim] of cache_element, rope_cache only; positions at or past context are dropped
+/// @shape  keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp), rope_cache only; positions at or past context are dropped
 inline void ternary_matmul(const ternary_matmul_shape& shape, std::span<const std::int8_t> input, std::span<const factors> token_factors,
                            std::span<const std::uint32_t> weight, std::span<const float> scales, std::span<float> output,
                            std::uint32_t position = 0, std::span<std::byte> keys = {}, std::span<std::byte> values = {}) {

@@ -277,7 +277,8 @@ class executor {
     ring_ = gpu::buffer(device_, std::uint64_t{4} * table_->ring_size, gpu::placement::readback, "the ring of tokens");
     box_bytes_ = (std::uint64_t{4} * (kernels::state::tokens + table_->max_tokens) + 255) / 256 * 256;
     mailbox_ = gpu::buffer(device_, mailboxes * box_bytes_, gpu::placement::shared, "the mailbox");
-    const std::vector<std::uint64_t> sizes(2 * std::size_t{config.num_hidden_layers}, table_->cache_layer_bytes);
+    std::vector<std::uint64_t> sizes;
+    for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) sizes.insert(sizes.end(), {table_->key_layer_bytes, table_->value_layer_bytes});
     caches_ = place_items(device_, sizes, gpu::placement::device_local, "the KV cache");
 
     addresses_.arena = arena_.address();

@@ -29,7 +29,7 @@ namespace intaglio::runtime {
 
 /// The modules in use; variants of one kernel differ in how they compute, not in what.
 struct kernel_modules {
-  bool wide_loads = false;  ///< modules for CPU drivers: 64-bit loads (needs shaderInt64) and no packed dot products
+  bool wide_loads = false;  ///< modules for CPU drivers: 64-bit loads (needs shaderInt64, subgroups that broadcast) and no packed dot products
   bool integer_dot = true;  ///< ternary products by packed dot products, else by shifts and masks
 
   /// Changes with any module's source and with the choice of variants.
@@ -63,7 +63,8 @@ struct kernel_modules {
 /// What may run on a device, the fastest first.
 inline std::vector<kernel_modules> usable_modules(const gpu::device& on) {
   std::vector<kernel_modules> out;
-  if (on.description().type == gpu::device_type::cpu && on.has(gpu::feature::shader_int64)) out.push_back({.wide_loads = true});
+  const bool broadcasts = (on.limits().subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
+  if (on.description().type == gpu::device_type::cpu && on.has(gpu::feature::shader_int64) && broadcasts) out.push_back({.wide_loads = true});
   if (on.has(gpu::feature::shader_integer_dot_product)) out.push_back({.integer_dot = true});
   out.push_back({.integer_dot = false});
   return out;

@@ -114,9 +114,9 @@ class kernel_proof {
     queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::patience * 12);
   }
 
-  std::vector<std::uint32_t> state() const {
+  std::vector<std::uint32_t> state(std::uint32_t first = position) const {
     std::vector<std::uint32_t> words(kernels::state::words(table_->max_tokens, table_->context));
-    words[kernels::state::position] = position;
+    words[kernels::state::position] = first;
     words[kernels::state::count] = tokens_;
     return words;
   }
@@ -126,7 +126,8 @@ class kernel_proof {
     for (const float x : expected) largest = std::max(largest, std::abs(static_cast<double>(x)));
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const double each = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])) / largest;
-      if (!(each <= out)) out = each;  // a NaN stays
+      if (std::isnan(each)) return HUGE_VAL;  // larger than any fault
+      out = std::max(out, each);
     }
     return out;
   }
@@ -233,7 +234,7 @@ class kernel_proof {
       firsts = {0, (rows - run_rows) / 8 * 4, rows - run_rows};
     }
     const auto start = floats(std::size_t{tokens_} * out_width);
-    const gpu::buffer out = filled(start, std::size_t{width_} * out_width), keys = room(table_->cache_layer_bytes), values = room(table_->cache_layer_bytes),
+    const gpu::buffer out = filled(start, std::size_t{width_} * out_width), keys = room(table_->key_layer_bytes), values = room(table_->value_layer_bytes),
                       memory = filled(state(), 0);
     named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &values}};
     if (before == prologue::quantized) buffers.emplace_back("factors", &sums);
@@ -252,16 +253,16 @@ class kernel_proof {
         const auto part = tiles(first);
         words.insert(words.end(), part.begin(), part.end());
       }
-      const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2, cache = std::size_t{shape.context} * head * element;
-      std::vector<std::byte> k(cache), v(cache);
+      const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2;
+      std::vector<std::byte> k(kernels::key_cache_elements(1, head, shape.context) * element), v(kernels::value_cache_elements(1, head, shape.context) * element);
       std::vector<float> q(std::size_t{tokens_} * head), found;
       expect(words, scales, q, k, v);
       for (std::uint32_t t = 0; t < tokens_; ++t) {
         const auto row = read<float>(out, std::size_t{t} * q_size + q_size - head, head);
         found.insert(found.end(), row.begin(), row.end());
       }
-      return std::max({apart(found, q), apart(cache_floats(keys.mapped().first(cache), element), cache_floats(k, element)),
-                       apart(cache_floats(values.mapped().first(cache), element), cache_floats(v, element))});
+      return std::max({apart(found, q), apart(cache_floats(keys.mapped().first(k.size()), element), cache_floats(k, element)),
+                       apart(cache_floats(values.mapped().first(v.size()), element), cache_floats(v, element))});
     }
     double worst = 0;
     const std::uint32_t halves = how == epilogue::gated ? 2 : 1;
@@ -295,22 +296,37 @@ class kernel_proof {
     reference::attention_shape shape{constant(call, "heads"), constant(call, "kv_heads"), constant(call, "head_dim"), constant(call, "context"),
                                      static_cast<kernels::element>(constant(call, "cache_element"))};
     const std::size_t size = std::size_t{shape.heads} * shape.head_dim, element = shape.cache_element == kernels::element::f32 ? 4 : 2;
+    const std::uint32_t splits = constant(call, "splits");
+    // One span, and where spans go to several workgroups two of them, twice: the counters must be as before.
+    std::vector<std::uint32_t> positions{position};
+    if (splits > 1) positions.insert(positions.end(), 2, std::min(kernels::attention_span + position, shape.context - tokens_));
+    const std::uint32_t filled_positions = positions.back() + tokens_;
     const auto query = floats(tokens_ * size);
-    const gpu::buffer in = filled(query, width_ * size), out = room(4 * width_ * size), keys = room(table_->cache_layer_bytes), values = room(table_->cache_layer_bytes),
-                      memory = filled(state(), 0);
-    for (const gpu::buffer* cache : {&keys, &values})
-      for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
-        for (std::size_t i = 0; i < std::size_t{position + tokens_} * shape.head_dim; ++i) {
-          const float value = floats(1)[0];
-          const std::size_t at = std::size_t{head} * shape.context * shape.head_dim + i;
-          const std::uint16_t half = f16_from_f32(value);
-          if (element == 4) std::memcpy(cache->mapped().data() + 4 * at, &value, 4);
-          else std::memcpy(cache->mapped().data() + 2 * at, &half, 2);
+    const gpu::buffer in = filled(query, width_ * size), keys = room(table_->key_layer_bytes), values = room(table_->value_layer_bytes),
+                      partials = room(kernels::attention_partial_bytes(width_, shape.heads, splits, shape.head_dim)), counters = room(kernels::attention_counter_bytes(width_, shape.heads));
+    for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
+      for (std::uint32_t at = 0; at < filled_positions; ++at)
+        for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
+          put(keys, kernels::key_cache_index(head, at, c, shape.head_dim, shape.context), element);
+          put(values, kernels::value_cache_index(head, at, c, shape.head_dim, shape.context), element);
         }
-    run(call, {{"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}});
-    std::vector<float> expected(query.size());
-    reference::attention(shape, query, keys.mapped(), values.mapped(), position, tokens_, expected);
-    return apart(read<float>(out, 0, expected.size()), expected);
+    double worst = 0;
+    for (const std::uint32_t first : positions) {
+      const gpu::buffer out = room(4 * width_ * size), memory = filled(state(first), 0);
+      run(call, {{"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}, {"partials", &partials}, {"counters", &counters}});
+      std::vector<float> expected(query.size());
+      reference::attention(shape, query, keys.mapped(), values.mapped(), first, tokens_, expected);
+      worst = std::max(worst, apart(read<float>(out, 0, expected.size()), expected));
+    }
+    return worst;
+  }
+
+  /// A made-up number as an element of a cache.
+  void put(const gpu::buffer& cache, std::uint64_t at, std::size_t element) {
+    const float value = floats(1)[0];
+    const std::uint16_t half = f16_from_f32(value);
+    if (element == 4) std::memcpy(cache.mapped().data() + 4 * at, &value, 4);
+    else std::memcpy(cache.mapped().data() + 2 * at, &half, 2);
   }
 
   double dense_matmul(const plan::dispatch& call) {

@@ -76,7 +76,7 @@ struct memory_need {
 inline memory_need needed_memory(const plan::table& of) {
   memory_need out;
   out.weights = of.weight_bytes();
-  out.caches = 2 * of.config->num_hidden_layers * of.cache_layer_bytes;
+  out.caches = of.cache_bytes();
   out.arena = std::max(of.decode.arena_bytes, of.prefill.arena_bytes);
   out.rest = of.state_bytes() + 4ull * of.ring_size + (1u << 20);
   return out;

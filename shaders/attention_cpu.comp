@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// Causal attention for CPU drivers: one subgroup does some heads of a token that share keys and values, so that each is read once for all of
+// them. A lane has a position while scores are taken, then some channels; what lanes have to tell each other goes by way of shared memory.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+// variant: attention_cpu -DWIDE_LOADS=1
+#include "memory.glsl"
+#include "state.glsl"
+#include "arithmetic.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 32;
+layout(constant_id = 1) const uint heads = 4;
+layout(constant_id = 2) const uint kv_heads = 1;
+layout(constant_id = 3) const uint head_dim = 64;
+layout(constant_id = 4) const uint context = 256;
+layout(constant_id = 5) const uint cache_element = 0;
+layout(constant_id = 6) const uint subgroup_width = 0;
+layout(constant_id = 7) const uint splits = 1;
+layout(constant_id = 8) const uint heads_together = 1;
+layout(local_size_x_id = 0) in;
+#include "subgroup.glsl"
+#include "attention.glsl"
+
+layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state, partials, counters; };
+
+#define each_head(h) LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) if (h < heads_together)
+// Channel quads of a lane, those past the last one repeating it.
+#define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < 16u; ++s) if ((s) * subgroup_size < quads)
+#define quad_of(s) min(lane + (s) * subgroup_size, quads - 1u)
+
+shared float scores[heads_together * span_positions];
+
+vec4 q[4][64];
+vec4 sums[4][16];
+vec2 weight[4];  // maximum and total
+
+// One span of `count` positions from `first` on, into span_sums and span_weight.
+vec4 span_sums[4][16];
+vec2 span_weight[4];
+
+void attend_span(uint kv_head, uint first, uint count) {
+  float greatest[4];
+  each_head(h) greatest[h] = minus_infinity;
+  for (uint base = 0u; base < count; base += subgroup_size) {
+    uint own = base + lane, index = key_index(kv_head, first + min(own, count - 1u), 0u);  // the last position again instead of those past it
+    precise vec4 a[4][4];
+    each_head(h) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) a[h][k] = vec4(0.0);
+    LATER_UNROLLED for (uint c = 0u; c < 32u; ++c) if (c < chunks) {
+      key_chunk key = widened(load_key(keys, index + 8u * c));
+      each_head(h) {
+        precise vec4 low = q[h][2u * c] * key.low, high = q[h][2u * c + 1u] * key.high;
+        a[h][c & 3u] = a[h][c & 3u] + low;
+        a[h][c & 3u] = a[h][c & 3u] + high;
+      }
+    }
+    each_head(h) {
+      precise float part[4];
+      LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) part[k] = (a[h][k].x + a[h][k].y) + (a[h][k].z + a[h][k].w);
+      precise float sum = (part[0] + part[1]) + (part[2] + part[3]);
+      float score = scaled_score(sum);
+      if (own < count) scores[h * span_positions + own] = score;
+      greatest[h] = max(greatest[h], score);
+    }
+  }
+  each_head(h) greatest[h] = subgroup_max(greatest[h]);
+  subgroupMemoryBarrier();
+
+  precise float total[4], group_total[4], pair_total[4], low_total[4];
+  vec4 pair[4][16], low_pair[4][16];
+  each_head(h) {
+    total[h] = low_total[h] = 0.0;
+    each_slot(s) span_sums[h][s] = low_pair[h][s] = vec4(0.0);
+  }
+  for (uint group = 0u; 64u * group < count; ++group) {
+    precise vec4 group_sums[4][16];
+    each_head(h) {
+      group_total[h] = 0.0;
+      each_slot(s) group_sums[h][s] = vec4(0.0);
+    }
+    for (uint octet = 64u * group; octet < min(64u * group + 64u, count); octet += 8u) {
+      // Probabilities of the octet: in the lanes, then in each of them.
+      float p[4][8];
+      each_head(h) {
+        float own[2];
+        LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) {
+          uint position = octet + (lane & 7u) + 4u * k;
+          precise float below = scores[h * span_positions + min(position, count - 1u)] - greatest[h];
+          own[k] = position < count ? canonical_exp(below) : 0.0;
+        }
+        LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) p[h][i] = subgroup_size == 4u ? subgroupBroadcast(own[i / 4u], i & 3u) : subgroupBroadcast(own[0], i);
+        precise float sum = group_total[h] + octet_total(vec4(p[h][0], p[h][1], p[h][2], p[h][3]), vec4(p[h][4], p[h][5], p[h][6], p[h][7]));
+        group_total[h] = sum;
+      }
+      precise vec4 a[4][16];
+      each_head(h) each_slot(s) a[h][s] = vec4(0.0);
+      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
+        uint row = (kv_head * context + first + min(octet + i, count - 1u)) * quads;
+        each_slot(s) {
+          vec4 value = widened_value(load_value(values, row + quad_of(s)));
+          each_head(h) {
+            precise vec4 product = p[h][i] * value;
+            a[h][s] = a[h][s] + product;
+          }
+        }
+      }
+      each_head(h) each_slot(s) group_sums[h][s] = group_sums[h][s] + a[h][s];
+    }
+    // (g0 + g1) + (g2 + g3); one that is not there counts as 0.
+    bool odd = (group & 1u) != 0u;
+    each_head(h) {
+      precise float both = pair_total[h] + group_total[h];
+      pair_total[h] = odd ? both : group_total[h];
+      if (group < 2u) low_total[h] = pair_total[h];
+      precise float all = low_total[h] + pair_total[h];
+      total[h] = group < 2u ? pair_total[h] : all;
+      each_slot(s) {
+        precise vec4 both_sums = pair[h][s] + group_sums[h][s];
+        pair[h][s] = odd ? both_sums : group_sums[h][s];
+        if (group < 2u) low_pair[h][s] = pair[h][s];
+        precise vec4 all_sums = low_pair[h][s] + pair[h][s];
+        span_sums[h][s] = group < 2u ? pair[h][s] : all_sums;
+      }
+    }
+  }
+  each_head(h) span_weight[h] = vec2(greatest[h], total[h]);
+}
+
+void main() {
+  find_place();
+  uint token = gl_WorkGroupID.y;
+  if (token >= state.at[state_count] || subgroup_index != 0u || (splits > 1u && gl_WorkGroupID.z != 0u)) return;
+  uint count = min(state.at[state_position] + token + 1u, context);
+  uint first_head = gl_WorkGroupID.x * heads_together, kv_head = first_head / (heads / kv_heads), row = (token * heads + first_head) * quads;
+  each_head(h) LATER_UNROLLED for (uint c = 0u; c < 32u; ++c) if (c < chunks) {
+    q[h][2u * c] = float_quad(query, row + h * quads + 2u * c);
+    q[h][2u * c + 1u] = float_quad(query, row + h * quads + 2u * c + 1u);
+  }
+  for (uint first = 0u; first < count; first += span_positions) {
+    attend_span(kv_head, first, min(count - first, span_positions));
+    each_head(h) {
+      vec2 f = vec2(0.0);
+      if (first == 0u) weight[h] = span_weight[h];
+      else f = merge_factors(weight[h], span_weight[h]);
+      each_slot(s) sums[h][s] = first == 0u ? span_sums[h][s] : merged_sums(sums[h][s], span_sums[h][s], f);
+    }
+  }
+  each_head(h) each_slot(s) if (lane + s * subgroup_size < quads) {
+    precise vec4 result = sums[h][s] / weight[h].y;
+    FloatQuads(output_).at[row + h * quads + quad_of(s)] = result;
+  }
+}

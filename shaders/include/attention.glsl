@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// What the forms of attention share: places in the caches and the merging of spans. docs/kernels.md has the order of operations.
+#ifndef INTAGLIO_ATTENTION
+#define INTAGLIO_ATTENTION
+
+const uint quads = head_dim / 4u;   // of channels
+const uint chunks = head_dim / 8u;  // of channels, as keys have them
+const uint span_positions = 256u;   // kernels::attention_span
+
+#define minus_infinity uintBitsToFloat(0xff800000u)
+
+// Eight neighbouring channels as they lie in memory.
+struct raw_chunk { uvec4 low, high; };
+struct key_chunk { vec4 low, high; };
+
+// Index of a chunk of a position's key: [kv_heads, octets, chunks, 8 positions].
+uint key_index(uint kv_head, uint position, uint chunk) {
+  return ((kv_head * ((context + 7u) / 8u) + position / 8u) * chunks + chunk) * 8u + (position & 7u);
+}
+
+raw_chunk load_key(Words keys, uint index) {
+  if (cache_element == element_f32) return raw_chunk(word_quad(keys, 2u * index), word_quad(keys, 2u * index + 1u));
+  return raw_chunk(word_quad(keys, index), uvec4(0u));
+}
+key_chunk widened(raw_chunk raw) {
+  if (cache_element == element_f32) return key_chunk(uintBitsToFloat(raw.low), uintBitsToFloat(raw.high));
+  return key_chunk(vec4(halves(raw.low.x), halves(raw.low.y)), vec4(halves(raw.low.z), halves(raw.low.w)));
+}
+
+// Four neighbouring channels of a value: [kv_heads, context, quads].
+uvec4 load_value(Words values, uint index) {
+  if (cache_element == element_f32) return word_quad(values, index);
+  return uvec4(word_pair(values, index), 0u, 0u);
+}
+vec4 widened_value(uvec4 raw) {
+  if (cache_element == element_f32) return uintBitsToFloat(raw);
+  return vec4(halves(raw.x), halves(raw.y));
+}
+
+// Sum of an octet's eight probabilities.
+float octet_total(vec4 low, vec4 high) {
+  precise vec4 four = low + high;
+  precise float sum = (four.x + four.z) + (four.y + four.w);
+  return sum;
+}
+
+// Factors of what is there and of what comes, and the new maximum and total in `weight`.
+vec2 merge_factors(inout vec2 weight, vec2 later) {
+  float merged = max(weight.x, later.x);
+  precise float old_distance = weight.x - merged, new_distance = later.x - merged;
+  vec2 f = vec2(canonical_exp(old_distance), canonical_exp(new_distance));
+  precise float total = weight.y * f.x + later.y * f.y;
+  weight = vec2(merged, total);
+  return f;
+}
+vec4 merged_sums(vec4 sums, vec4 later, vec2 f) {
+  precise vec4 merged = sums * f.x + later * f.y;
+  return merged;
+}
+
+float scaled_score(float sum) {
+  precise float score = sum * (1.0 / sqrt(float(head_dim)));
+  return score;
+}
+
+#endif
