@@ -34,6 +34,7 @@ engine::engine(const model_options& model, const common_options& common) {
   gpu::device device = open_device(common);
   progress_bar bar("loading");
   session_options options;
+  options.find_first_nan = common.validate;
   options.progress = [&](const load_progress& at) {
     bar.show(at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total),
              bytes_text(static_cast<double>(at.bytes_done)) + " of " + bytes_text(static_cast<double>(at.bytes_total)) + ", " +

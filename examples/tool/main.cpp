@@ -93,7 +93,7 @@ class command_line {
     to.add_option("--device", common_.device, "which device: its number, UUID or a part of its name, as `intaglio devices` shows them")
         ->type_name("DEVICE")
         ->group("Everywhere");
-    to.add_flag("--validate", common_.validate, "run with Vulkan's validation layer; any message of it is an error")->group("Everywhere");
+    to.add_flag("--validate", common_.validate, "run with Vulkan's validation layer, any message of it is an error; name the layer where numbers end")->group("Everywhere");
     to.add_flag("--quiet", common_.quiet, "no notes, warnings and progress")->group("Everywhere");
   }
 

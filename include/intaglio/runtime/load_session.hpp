@@ -22,6 +22,7 @@ struct session_options {
   std::optional<std::string> cache_folder{};  ///< of compiled pipelines; absent: gpu::default_cache_folder(), empty: none
   double submit_budget_ms = 250;              ///< no submission is planned to take the device longer
   bool prove_kernels = true;                  ///< hold each kernel against the reference when it first runs on this device and driver
+  bool find_first_nan = false;                ///< debugging: where logits are no numbers, the error names the first state that is none; feeds all anew
   unsigned load_threads = 0;                  ///< that repack weights; 0: as the machine has
   io::checkpoint_options checkpoint{};        ///< how an I2_S file is laid out
 };
@@ -68,6 +69,7 @@ inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::sp
     require_match(from, table);
     auto body = std::make_shared<session_body>(on, table, options.submit_budget_ms);
     body->path = from.path();
+    body->find_first_nan = options.find_first_nan;
     body->warnings = from.warnings();
     if (from.vocabulary()) {
       body->tokens.emplace(*from.vocabulary(), table.config->vocab_size);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "intaglio/io/detokenizer.hpp"
+#include "intaglio/runtime/first_not_finite.hpp"
 #include "intaglio/runtime/generation.hpp"
 #include "intaglio/runtime/session_body.hpp"
 #include "intaglio/runtime/stop_text.hpp"
@@ -166,8 +167,7 @@ class text_stream {
 
   void take_token(std::uint32_t drawn) {
     runtime::session_body& body = *use_;
-    if (drawn >= body.vocab_size())
-      throw device_error(body.device.label(), "draw a token", "the logits at position " + std::to_string(body.size() - 1) + " are no numbers");
+    if (drawn >= body.vocab_size()) refuse_logits();
     const auto id = static_cast<std::int32_t>(drawn);
     const auto now = clock::now();
     if (result_.ids.empty()) {
@@ -187,6 +187,16 @@ class text_stream {
     result_.text.append(piece_, before, std::string::npos);
     if (stop_.stopped()) finish(finish_reason::stop);
     else if (result_.ids.size() == limit_) finish(finish_reason::length);
+  }
+
+  [[noreturn]] void refuse_logits() {
+    runtime::session_body& body = *use_;
+    std::string what = "the logits at position " + std::to_string(body.size() - 1) + " are no numbers";
+    if (body.find_first_nan) {
+      const auto first = runtime::first_not_finite(body);
+      what += first ? "; first: " + first->text() : "; every state between layers is finite";
+    }
+    throw device_error(body.device.label(), "draw a token", what);
   }
 
   void finish(finish_reason reason) {
