@@ -44,7 +44,7 @@ void main() {
   if (subgroups > 1u) barrier();
   sum = whole_sum(sum);
   if (gl_LocalInvocationIndex == 0u) {
-    precise float factor = m / 127.0;
+    float factor = grid_step(m, r);
     WordPairs(factors).at[token] = uvec2(floatBitsToUint(factor), uint(sum));
   }
 }

@@ -70,7 +70,7 @@ float quantise_input(out int sum) {
       }
   }
   sum = shared_sum(sum);
-  precise float factor = m / 127.0;
+  float factor = grid_step(m, r);
   return factor;
 }
 

@@ -45,6 +45,10 @@ float greatest(vec4 v) {
   return max(max(v.x, v.y), max(v.z, v.w));
 }
 
+// By their bits: drivers may take it that no float is infinite or NaN.
+#define not_a_number uintBitsToFloat(0x7fc00000u)
+bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
+
 // 1 / root mean square of x[4 * first_quad ..]; in `largest` the greatest |x * w|. One barrier.
 float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float largest) {
   largest = 0.0;
@@ -95,13 +99,19 @@ float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float l
   }
   precise float mean = virtual_sum(part) / float(norm_width) + eps;
   precise float r = 1.0 / sqrt(mean);
-  return r;
+  return finite(mean) ? r : not_a_number;
 }
 
 // The largest |y|, at least 1e-5: rounding is monotone, so it is that of the products.
 float largest_activation(float largest, float r) {
   precise float y = largest * r;
   return max(y, 1e-5);
+}
+
+// The step of the int8 grid. Integers know no NaN: what is wrong in x must show here.
+float grid_step(float largest, float r) {
+  precise float step_ = largest / 127.0;
+  return finite(r) ? step_ : not_a_number;
 }
 
 // y of quad s.

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/reference/norm_quantize.hpp"
+
+#include <cmath>
+#include <limits>
+
 #include "kernels/kernel_device.hpp"
 
 using namespace intaglio;
@@ -43,4 +47,23 @@ TEST_CASE("norm_quantize: a token of zeros") {
   on.run(kernels::kernel::norm_quantize, 1, {{"width", 64u}, {"eps", 0.0f}},
          {{"input", &x}, {"norm_weight", &w}, {"output", &output}, {"factors", &factors}, {"state", &s}}, {1, 1, 1});
   CHECK(factors.intact());
+}
+
+TEST_CASE("norm_quantize: what is no number among a token's activations shows in its factor, and in no other token's") {
+  kernel_device on;
+  on.wide_loads = on.fixed_width = GENERATE(false, true);
+  for (const float wrong : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), 1e30f})
+    for (const std::uint32_t subgroups : on.widths()) {
+      std::vector<float> input(2 * 640, 0.5f);
+      input[333] = wrong;
+      const std::vector<float> ones(640, 1.0f);
+      const auto x = on.filled(input), w = on.filled(ones), s = on.filled(fresh_state(0, 2, 2, 8));
+      const auto output = on.poisoned(2 * 640), factors = on.poisoned(16);
+      on.run(kernels::kernel::norm_quantize, subgroups, {{"width", 640u}, {"eps", 1e-5f}},
+             {{"input", &x}, {"norm_weight", &w}, {"output", &output}, {"factors", &factors}, {"state", &s}}, {1, 2, 1});
+      const auto found = factors.read<reference::factors>();
+      INFO(wrong << ", " << subgroups << " subgroups");
+      CHECK(std::isnan(found[0].inverse_scale));
+      CHECK(std::isfinite(found[1].inverse_scale));
+    }
 }

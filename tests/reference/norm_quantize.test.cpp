@@ -2,6 +2,7 @@
 #include "intaglio/reference/norm_quantize.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -32,8 +33,9 @@ TEST_CASE("zeros quantise to zeros with the floor of the maximum") {
 TEST_CASE("values that are no numbers end in range") {
   const std::vector<float> y{std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1.0f};
   std::vector<std::int8_t> q(3);
-  reference::quantize(y, q);
+  const auto factors = reference::quantize(y, q);
   CHECK(q == std::vector<std::int8_t>{-128, -128, 0});
+  CHECK(std::isnan(factors.inverse_scale));  // they do not get lost
 }
 
 TEST_CASE("quantisation agrees with 0xBitNet's reference") {

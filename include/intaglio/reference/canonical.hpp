@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "intaglio/core/float16.hpp"
@@ -59,7 +60,8 @@ inline float inverse_rms(std::span<const float> x, float eps) {
     }
     sums[b % virtual_lanes] += butterfly(quads);
   }
-  return 1.0f / std::sqrt(butterfly(sums) / static_cast<float>(x.size()) + eps);
+  const float mean = butterfly(sums) / static_cast<float>(x.size()) + eps;
+  return std::isfinite(mean) ? 1.0f / std::sqrt(mean) : std::numeric_limits<float>::quiet_NaN();
 }
 
 /// y = rms_norm(x) * w, all [width]. The weight comes first, so that the largest |y| is the largest |x * w| times the factor, exactly.

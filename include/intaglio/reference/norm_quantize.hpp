@@ -2,9 +2,11 @@
 // Kernel norm_quantize on the CPU.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -24,7 +26,9 @@ inline factors quantize(std::span<const float> y, std::span<std::int8_t> output)
   float largest = 1e-5f;
   for (const float value : y) largest = std::fmax(largest, std::fabs(value));
   const float scale = 127.0f / largest;
-  factors out{largest / 127.0f, 0};
+  // Integers know no NaN: what is wrong in y must show in the factor.
+  const bool sound = std::none_of(y.begin(), y.end(), [](float value) { return std::isnan(value); });
+  factors out{sound ? largest / 127.0f : std::numeric_limits<float>::quiet_NaN(), 0};
   for (std::size_t i = 0; i < y.size(); ++i) {
     const float grid = std::nearbyint(product(y[i], scale));
     // Written so that a value that is not a number becomes -128 rather than undefined.
