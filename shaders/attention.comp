@@ -47,14 +47,16 @@ shared bool came_last;
 #define resident (own_octets <= 2u && virtual_count == 1u && quads <= 32u)
 #define octet_of(n) ((n) * subgroups + subgroup_index)
 
-// Loops over virtual lanes and over slots go round once where a GPU's subgroups of 32 stand in a wide workgroup; elsewhere they stay loops,
-// since their unrolled code would take drivers long to compile. Slot s + 8 r of an invocation: quad gl_LocalInvocationIndex + s * workgroup_size
-// of the r-th 32 of a head.
-#define each_slot(s) for (uint s = 0u; s * workgroup_size < row_quads; ++s)
+// Where a GPU's subgroups of 32 stand in a wide workgroup, an invocation is one virtual lane and has one slot of each 128 channels: that one is
+// written out, so that its numbers stay in registers. The others are left to loops, which drivers do not take long to compile.
+// Slot s + 8 r of an invocation: quad gl_LocalInvocationIndex + s * workgroup_size of the r-th 32 of a head.
+#define more_slots(s) for (uint s = 1u; s * workgroup_size < row_quads; ++s)
+#define each_row(r) LATER_UNROLLED for (uint r = 0u; r < 2u; ++r) if (32u * r < quads)
 #define quad_in_row(s) (gl_LocalInvocationIndex + (s) * workgroup_size)
 
 vec4 sums[16];
-vec2 weight;  // maximum and total
+vec2 weight;             // maximum and total
+uvec4 raw_values[2][8];  // of the subgroup's octets, where they are resident
 
 // Sums of four quarters of the virtual lanes, for position lane % 8 (subgroups of 4: lane + 4 r).
 float sum_of_quarters(float part[8], uint r) {
@@ -75,41 +77,77 @@ uvec4 octet_value(uint first_row, uint octet, uint position, uint count, uint qu
   return load_value(values, (first_row + min(8u * octet + position, count - 1u)) * quads + min(quad, quads - 1u));
 }
 
+// One virtual lane's part of the scores of octets n and n + 1. Loads what is resident of the values as well.
+vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint octets, uint n, uint virtual_index) {
+  uint place = virtual_lane + virtual_index * virtual_width, quarter = place >> 3;
+  vec4 q[16];
+  raw_chunk raw[2][8];
+  LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
+    if (4u * c < chunks) {
+      uint chunk = min(quarter + 4u * c, chunks - 1u);
+      LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
+        if (octet_of(n + i) < octets) raw[i][c] = load_key(keys, key + (octet_of(n + i) * chunks + chunk) * 8u + (place & 7u));
+      q[2u * c] = FloatQuads(query).at[query_quad + 2u * chunk];
+      q[2u * c + 1u] = FloatQuads(query).at[query_quad + 2u * chunk + 1u];
+    }
+  if (resident)
+    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
+      if (octet_of(i) < octets)
+        LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw_values[i][r] = octet_value(first_row, octet_of(i), r, count, virtual_lane);
+  vec2 parts;
+  LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
+    precise vec4 a = vec4(0.0);
+    LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
+      if (quarter + 4u * c < chunks) {
+        key_chunk k = widened(raw[i][c]);
+        precise vec4 low = q[2u * c] * k.low, high = q[2u * c + 1u] * k.high;
+        a = a + low;
+        a = a + high;
+      }
+    precise float sum = (a.x + a.y) + (a.z + a.w);
+    parts[i] = sum;
+  }
+  return parts;
+}
+
+// One virtual lane's part of an octet's sum of values; i: which of two octets, where they are resident.
+void sum_octet(uint first_row, uint count, uint octet, uint i, uint row, vec4 p_low, vec4 p_high, uint virtual_index) {
+  uint quad = virtual_lane + virtual_index * virtual_width;
+  precise vec4 a = vec4(0.0);
+  LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) {
+    uvec4 raw = resident ? raw_values[i][r] : octet_value(first_row, octet, r, count, 32u * row + quad);
+    precise vec4 product = (r < 4u ? p_low[r & 3u] : p_high[r & 3u]) * widened_value(raw);
+    a = a + product;
+  }
+  if (quad < row_quads) octet_sums[octet * row_quads + quad] = a;
+}
+
+// The span's sum of one slot, from its octets'.
+void sum_span(uint s, uint row, uint octets, bool merges, vec2 f) {
+  uint at = min(quad_in_row(s), row_quads - 1u);
+  precise vec4 group[4];
+  LATER_UNROLLED for (uint g = 0u; g < 4u; ++g) {
+    group[g] = vec4(0.0);
+    LATER_UNROLLED for (uint o = 8u * g; o < 8u * g + 8u; ++o)
+      if (o < octets) group[g] = group[g] + octet_sums[o * row_quads + at];
+  }
+  precise vec4 all = (group[0] + group[1]) + (group[2] + group[3]);
+  sums[s + 8u * row] = merges ? merged_sums(sums[s + 8u * row], all, f) : all;
+}
+
 // Takes a span of `count` positions into the totals. first_row: its first position's row among the values; key: index of its first chunk of keys.
 void attend_span(uint query_quad, uint key, uint first_row, uint count, bool merges) {
   uint octets = (count + 7u) / 8u;
-  uvec4 raw_values[2][8];
   float greatest = minus_infinity;
   for (uint n = 0u; n < own_octets; n += 2u) {
     float part[2][8];
-    for (uint j = 0u; j < virtual_count; ++j) {
-      uint place = virtual_lane + j * virtual_width, quarter = place >> 3;
-      vec4 q[16];
-      raw_chunk raw[2][8];
-      LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
-        if (4u * c < chunks) {
-          uint chunk = min(quarter + 4u * c, chunks - 1u);
-          LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-            if (octet_of(n + i) < octets) raw[i][c] = load_key(keys, key + (octet_of(n + i) * chunks + chunk) * 8u + (place & 7u));
-          q[2u * c] = FloatQuads(query).at[query_quad + 2u * chunk];
-          q[2u * c + 1u] = FloatQuads(query).at[query_quad + 2u * chunk + 1u];
-        }
-      if (resident)
-        LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-          if (octet_of(i) < octets)
-            LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw_values[i][r] = octet_value(first_row, octet_of(i), r, count, virtual_lane);
-      LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
-        precise vec4 a = vec4(0.0);
-        LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
-          if (quarter + 4u * c < chunks) {
-            key_chunk k = widened(raw[i][c]);
-            precise vec4 low = q[2u * c] * k.low, high = q[2u * c + 1u] * k.high;
-            a = a + low;
-            a = a + high;
-          }
-        precise float sum = (a.x + a.y) + (a.z + a.w);
-        part[i][j] = sum;
-      }
+    vec2 parts = score_parts(query_quad, key, first_row, count, octets, n, 0u);
+    part[0][0] = parts.x;
+    part[1][0] = parts.y;
+    for (uint j = 1u; j < virtual_count; ++j) {
+      parts = score_parts(query_quad, key, first_row, count, octets, n, j);
+      part[0][j] = parts.x;
+      part[1][j] = parts.y;
     }
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
       LATER_UNROLLED for (uint r = 0u; r < 2u; ++r)
@@ -143,54 +181,35 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
   subgroupBarrier();
 
   vec2 f = vec2(0.0);
-  LATER_UNROLLED for (uint round = 0u; round < 2u; ++round)
-    if (32u * round < quads) {
-      if (round != 0u) barrier();  // octet_sums have been read
-      for (uint n = 0u; n < own_octets; n += 2u)
-        LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-          if (octet_of(n + i) < octets) {
-            uint octet = octet_of(n + i);
-            precise vec4 p[2];
-            p[0] = vec4(scores[8u * octet], scores[8u * octet + 1u], scores[8u * octet + 2u], scores[8u * octet + 3u]);
-            p[1] = vec4(scores[8u * octet + 4u], scores[8u * octet + 5u], scores[8u * octet + 6u], scores[8u * octet + 7u]);
-            if (round == 0u && lane == 0u) octet_totals[octet] = octet_total(p[0], p[1]);
-            for (uint j = 0u; j < virtual_count; ++j) {
-              uint quad = virtual_lane + j * virtual_width;
-              precise vec4 a = vec4(0.0);
-              LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) {
-                uvec4 raw = resident ? raw_values[i][r] : octet_value(first_row, octet, r, count, 32u * round + quad);
-                precise vec4 product = p[r >> 2][r & 3u] * widened_value(raw);
-                a = a + product;
-              }
-              if (quad < row_quads) octet_sums[octet * row_quads + quad] = a;
-            }
-          }
-      barrier();
-      if (gl_LocalInvocationIndex < row_quads) {  // who has sums
-        if (round == 0u) {
-          precise float group[4];
-          LATER_UNROLLED for (uint g = 0u; g < 4u; ++g) {
-            group[g] = 0.0;
-            LATER_UNROLLED for (uint o = 8u * g; o < 8u * g + 8u; ++o)
-              if (o < octets) group[g] = group[g] + octet_totals[o];
-          }
-          precise float total = (group[0] + group[1]) + (group[2] + group[3]);
-          if (merges) f = merge_factors(weight, vec2(greatest, total));
-          else weight = vec2(greatest, total);
+  each_row(row) {
+    if (row != 0u) barrier();  // octet_sums have been read
+    for (uint n = 0u; n < own_octets; n += 2u)
+      LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
+        if (octet_of(n + i) < octets) {
+          uint octet = octet_of(n + i);
+          vec4 low = vec4(scores[8u * octet], scores[8u * octet + 1u], scores[8u * octet + 2u], scores[8u * octet + 3u]);
+          vec4 high = vec4(scores[8u * octet + 4u], scores[8u * octet + 5u], scores[8u * octet + 6u], scores[8u * octet + 7u]);
+          if (row == 0u && lane == 0u) octet_totals[octet] = octet_total(low, high);
+          sum_octet(first_row, count, octet, i, row, low, high, 0u);
+          for (uint j = 1u; j < virtual_count; ++j) sum_octet(first_row, count, octet, i, row, low, high, j);
         }
-        each_slot(s) {
-          uint at = min(quad_in_row(s), row_quads - 1u);
-          precise vec4 group[4];
-          LATER_UNROLLED for (uint g = 0u; g < 4u; ++g) {
-            group[g] = vec4(0.0);
-            LATER_UNROLLED for (uint o = 8u * g; o < 8u * g + 8u; ++o)
-              if (o < octets) group[g] = group[g] + octet_sums[o * row_quads + at];
-          }
-          precise vec4 all = (group[0] + group[1]) + (group[2] + group[3]);
-          sums[s + 8u * round] = merges ? merged_sums(sums[s + 8u * round], all, f) : all;
+    barrier();
+    if (gl_LocalInvocationIndex < row_quads) {  // who has sums
+      if (row == 0u) {
+        precise float group[4];
+        LATER_UNROLLED for (uint g = 0u; g < 4u; ++g) {
+          group[g] = 0.0;
+          LATER_UNROLLED for (uint o = 8u * g; o < 8u * g + 8u; ++o)
+            if (o < octets) group[g] = group[g] + octet_totals[o];
         }
+        precise float total = (group[0] + group[1]) + (group[2] + group[3]);
+        if (merges) f = merge_factors(weight, vec2(greatest, total));
+        else weight = vec2(greatest, total);
       }
+      sum_span(0u, row, octets, merges, f);
+      more_slots(s) sum_span(s, row, octets, merges, f);
     }
+  }
 }
 
 // True in the workgroup that is the last of its head to come here; what the others wrote before can then be read. One invocation fences for
@@ -209,58 +228,68 @@ bool comes_last(uint head, uint spans) {
   return came_last;
 }
 
-// Merges the spans of a head, in order.
-void merge_spans(uint first_row, uint spans) {
-  for (uint first = 0u; first < spans; first += 8u) {
-    vec4 ends[8];
-    vec4 rows[8][16];
+// Merges one slot of a head's spans, in order. first: index of the first span's row.
+void merge_spans(uint first, uint spans, uint s, uint row) {
+  uint quad = min(32u * row + quad_in_row(s), quads - 1u);
+  vec4 merged = vec4(0.0);
+  for (uint span = 0u; span < spans; span += 8u) {
+    vec4 ends[8], later[8];
     LATER_UNROLLED for (uint k = 0u; k < 8u; ++k)
-      if (first + k < spans) {
-        uint row = (first_row + first + k) * (quads + 1u);
-        ends[k] = partials.at[row + quads];
-        LATER_UNROLLED for (uint round = 0u; round < 2u; ++round)
-          if (32u * round < quads) each_slot(s) rows[k][s + 8u * round] = partials.at[row + min(32u * round + quad_in_row(s), quads - 1u)];
+      if (span + k < spans) {
+        uint at = (first + span + k) * (quads + 1u);
+        ends[k] = partials.at[at + quads];
+        later[k] = partials.at[at + quad];
       }
     LATER_UNROLLED for (uint k = 0u; k < 8u; ++k)
-      if (first + k < spans) {
-        bool starts = first + k == 0u;
-        vec2 f = vec2(0.0);
-        if (starts) weight = ends[k].xy;
-        else f = merge_factors(weight, ends[k].xy);
-        LATER_UNROLLED for (uint round = 0u; round < 2u; ++round)
-          if (32u * round < quads) each_slot(s) {
-            uint at = s + 8u * round;
-            sums[at] = starts ? rows[k][at] : merged_sums(sums[at], rows[k][at], f);
-          }
+      if (span + k < spans) {
+        if (span + k == 0u) {
+          weight = ends[k].xy;
+          merged = later[k];
+        } else {
+          vec2 f = merge_factors(weight, ends[k].xy);
+          merged = merged_sums(merged, later[k], f);
+        }
       }
   }
+  sums[s + 8u * row] = merged;
+}
+
+bool has_quad(uint s, uint row) { return quad_in_row(s) < row_quads && 32u * row + quad_in_row(s) < quads; }
+
+void store_result(uint first_quad, uint s, uint row) {
+  precise vec4 result = sums[s + 8u * row] / weight.y;
+  if (has_quad(s, row)) FloatQuads(output_).at[first_quad + 32u * row + quad_in_row(s)] = result;
+}
+void store_partial(uint first_quad, uint s, uint row) {
+  if (has_quad(s, row)) partials.at[first_quad + 32u * row + quad_in_row(s)] = sums[s + 8u * row];
 }
 
 void attend(uint token, uint head, uint count) {
   uint spans = (count + span_positions - 1u) / span_positions, split = splits > 1u ? gl_WorkGroupID.z : 0u;
-  uint row = token * heads + head, kv_head = head / (heads / kv_heads);
-  bool parted = splits > 1u && spans > 1u;
+  uint token_head = token * heads + head, kv_head = head / (heads / kv_heads);
   uint end = splits > 1u ? split + 1u : spans;
   for (uint span = split; span < end; ++span) {
     uint first = span * span_positions;
-    attend_span(row * quads, key_index(kv_head, first, 0u), kv_head * context + first, min(count - first, span_positions), span != split);
+    attend_span(token_head * quads, key_index(kv_head, first, 0u), kv_head * context + first, min(count - first, span_positions), span != split);
     if (span + 1u < end) barrier();
   }
-  if (parted) {
-    uint place = (row * splits + split) * (quads + 1u);
-    LATER_UNROLLED for (uint round = 0u; round < 2u; ++round)
-      if (32u * round < quads) each_slot(s)
-        if (quad_in_row(s) < row_quads && 32u * round + quad_in_row(s) < quads) partials.at[place + 32u * round + quad_in_row(s)] = sums[s + 8u * round];
+  if (splits > 1u && spans > 1u) {
+    uint place = (token_head * splits + split) * (quads + 1u);
+    each_row(row) {
+      store_partial(place, 0u, row);
+      more_slots(s) store_partial(place, s, row);
+    }
     if (gl_LocalInvocationIndex == 0u) partials.at[place + quads] = vec4(weight, 0.0, 0.0);
-    if (!comes_last(row, spans) || gl_LocalInvocationIndex >= row_quads) return;
-    merge_spans(row * splits, spans);
+    if (!comes_last(token_head, spans) || gl_LocalInvocationIndex >= row_quads) return;
+    each_row(row) {
+      merge_spans(token_head * splits, spans, 0u, row);
+      more_slots(s) merge_spans(token_head * splits, spans, s, row);
+    }
   }
-  LATER_UNROLLED for (uint round = 0u; round < 2u; ++round)
-    if (32u * round < quads) each_slot(s)
-      if (quad_in_row(s) < row_quads && 32u * round + quad_in_row(s) < quads) {
-        precise vec4 result = sums[s + 8u * round] / weight.y;
-        FloatQuads(output_).at[row * quads + 32u * round + quad_in_row(s)] = result;
-      }
+  each_row(row) {
+    store_result(token_head * quads, 0u, row);
+    more_slots(s) store_result(token_head * quads, s, row);
+  }
 }
 
 void main() {

@@ -48,24 +48,27 @@ void attend_span(uint kv_head, uint first, uint count) {
   float greatest[4];
   each_head(h) greatest[h] = minus_infinity;
   for (uint base = 0u; base < count; base += subgroup_size) {
-    uint own = base + lane, index = key_index(kv_head, first + min(own, count - 1u), 0u);  // the last position again instead of those past it
+    uint own = base + lane, index = key_index(kv_head, first + own, 0u);
     precise vec4 a[4][4];
     each_head(h) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) a[h][k] = vec4(0.0);
-    LATER_UNROLLED for (uint c = 0u; c < 32u; ++c) if (c < chunks) {
-      key_chunk key = widened(load_key(keys, index + 8u * c));
-      each_head(h) {
-        precise vec4 low = q[h][2u * c] * key.low, high = q[h][2u * c + 1u] * key.high;
-        a[h][c & 3u] = a[h][c & 3u] + low;
-        a[h][c & 3u] = a[h][c & 3u] + high;
+    if (own < count)
+      LATER_UNROLLED for (uint c = 0u; c < 32u; ++c) if (c < chunks) {
+        key_chunk key = widened(load_key(keys, index + 8u * c));
+        each_head(h) {
+          precise vec4 low = q[h][2u * c] * key.low, high = q[h][2u * c + 1u] * key.high;
+          a[h][c & 3u] = a[h][c & 3u] + low;
+          a[h][c & 3u] = a[h][c & 3u] + high;
+        }
       }
-    }
     each_head(h) {
       precise float part[4];
       LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) part[k] = (a[h][k].x + a[h][k].y) + (a[h][k].z + a[h][k].w);
       precise float sum = (part[0] + part[1]) + (part[2] + part[3]);
       float score = scaled_score(sum);
-      if (own < count) scores[h * span_positions + own] = score;
-      greatest[h] = max(greatest[h], score);
+      if (own < count) {
+        scores[h * span_positions + own] = score;
+        greatest[h] = max(greatest[h], score);
+      }
     }
   }
   each_head(h) greatest[h] = subgroup_max(greatest[h]);
@@ -99,16 +102,17 @@ void attend_span(uint kv_head, uint first, uint count) {
       }
       precise vec4 a[4][16];
       each_head(h) each_slot(s) a[h][s] = vec4(0.0);
-      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
-        uint row = (kv_head * context + first + min(octet + i, count - 1u)) * quads;
-        each_slot(s) {
-          vec4 value = widened_value(load_value(values, row + quad_of(s)));
-          each_head(h) {
-            precise vec4 product = p[h][i] * value;
-            a[h][s] = a[h][s] + product;
+      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
+        if (octet + i < count) {
+          uint row = (kv_head * context + first + octet + i) * quads;
+          each_slot(s) {
+            vec4 value = widened_value(load_value(values, row + quad_of(s)));
+            each_head(h) {
+              precise vec4 product = p[h][i] * value;
+              a[h][s] = a[h][s] + product;
+            }
           }
         }
-      }
       each_head(h) each_slot(s) group_sums[h][s] = group_sums[h][s] + a[h][s];
     }
     // (g0 + g1) + (g2 + g3); one that is not there counts as 0.
@@ -137,9 +141,10 @@ void main() {
   if (token >= state.at[state_count] || subgroup_index != 0u || (splits > 1u && gl_WorkGroupID.z != 0u)) return;
   uint count = min(state.at[state_position] + token + 1u, context);
   uint first_head = gl_WorkGroupID.x * heads_together, kv_head = first_head / (heads / kv_heads), row = (token * heads + first_head) * quads;
-  each_head(h) LATER_UNROLLED for (uint c = 0u; c < 32u; ++c) if (c < chunks) {
-    q[h][2u * c] = float_quad(query, row + h * quads + 2u * c);
-    q[h][2u * c + 1u] = float_quad(query, row + h * quads + 2u * c + 1u);
+  each_head(h) {  // each quad is read once
+    vec4 own[16];
+    each_slot(s) own[s] = float_quad(query, row + h * quads + quad_of(s));
+    LATER_UNROLLED for (uint i = 0u; i < 64u; ++i) if (i < quads) q[h][i] = subgroupBroadcast(own[i / subgroup_size], i % subgroup_size);
   }
   for (uint first = 0u; first < count; first += span_positions) {
     attend_span(kv_head, first, min(count - first, span_positions));
