@@ -9,6 +9,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <cstring>
+#include <map>
 #include <random>
 #include <span>
 #include <string>
@@ -99,8 +100,7 @@ class kernel_device {
     runtime::kernel_modules modules;
     modules.integer_dot = integer_dot;
     modules.wide_loads = wide_loads && device_.description().type == gpu::device_type::cpu;
-    const gpu::pipeline pipeline(device_, {.name = face.name, .spirv = modules.of(which), .constants = values, .push_constant_bytes = face.push_bytes(),
-                                           .required_subgroup_size = runtime::choose_subgroup(device_.limits()).required});
+    const gpu::pipeline& pipeline = made(which, modules, values);
     gpu::recorder commands(device_, std::string(face.name));
     commands.dispatch(pipeline, std::as_bytes(std::span(push)), groups);
     const gpu::recording recorded = commands.finish();
@@ -116,7 +116,21 @@ class kernel_device {
   bool integer_dot = true, wide_loads = false;  ///< which modules
 
  private:
+  /// The pipeline of these constants, compiled once: CPU drivers take seconds for one.
+  const gpu::pipeline& made(kernels::kernel which, const runtime::kernel_modules& modules, const std::vector<gpu::specialization>& values) {
+    const kernels::interface& face = kernels::interface_of(which);
+    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which), modules.integer_dot, modules.wide_loads};
+    for (const auto& each : values) key.insert(key.end(), {each.id, each.value});
+    const auto found = pipelines_.find(key);
+    if (found != pipelines_.end()) return found->second;
+    return pipelines_
+        .emplace(std::move(key), gpu::pipeline(device_, {.name = face.name, .spirv = modules.of(which), .constants = values, .push_constant_bytes = face.push_bytes(),
+                                                         .required_subgroup_size = runtime::choose_subgroup(device_.limits()).required}))
+        .first->second;
+  }
+
   gpu::device device_;
+  std::map<std::vector<std::uint32_t>, gpu::pipeline> pipelines_;
   gpu::queue queue_;
 };
 
