@@ -3,9 +3,9 @@
 #include "shared.hpp"
 #include "tool/program.hpp"
 
-#include <cstdlib>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 using namespace tool_test;
