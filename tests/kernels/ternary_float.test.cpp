@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/reference/ternary_float.hpp"
-#include "kernels/kernel_device.hpp"
+#include "kernels/ternary_product.hpp"
 
 using namespace intaglio;
 using namespace intaglio::testing;
@@ -9,42 +9,8 @@ using kernels::prologue;
 
 namespace {
 
-struct problem {
-  reference::ternary_matmul_shape shape;
-  std::uint32_t position = 0, tokens = 1, room = 1;  ///< tokens of the pass, and those that there is room for
-  std::vector<float> x, norm_weight, scales;
-  std::vector<std::uint32_t> weight;
-
-  std::size_t output_width() const { return shape.epilogue == epilogue::rope_cache ? shape.q_size : shape.epilogue == epilogue::gated ? shape.rows / 2 : shape.rows; }
-};
-
-problem make(random_numbers& random, const reference::ternary_matmul_shape& shape, std::uint32_t tokens, std::uint32_t room, std::uint32_t position = 0) {
-  problem out{shape, position, tokens, room, random.floats(std::size_t{room} * shape.columns, -2, 2), random.floats(shape.columns, 0.5f, 1.5f),
-              random.floats(3, 0.01f, 0.1f), std::vector<std::uint32_t>(kernels::tile_words(shape.rows, shape.columns))};
-  for (auto& word : out.weight)
-    for (std::uint32_t i = 0; i < 16; ++i) word |= random.below(3) << (2 * i);
-  return out;
-}
-
-struct result {
-  std::vector<float> output;
-  std::vector<std::byte> keys, values;
-};
-
-/// Every buffer starts as poison, the output of `add` as a ramp.
-result initial(const problem& p) {
-  const auto& s = p.shape;
-  const auto cache = [&](const auto& elements) {
-    return std::vector<std::byte>(s.epilogue == epilogue::rope_cache ? elements(s.kv_size / s.head_dim, s.head_dim, s.context) * reference::elements::size_bytes(s.cache_element) : 4, poison);
-  };
-  result out{std::vector<float>(p.room * p.output_width(), std::bit_cast<float>(0xa5a5a5a5u)), cache(kernels::key_cache_elements), cache(kernels::value_cache_elements)};
-  if (s.epilogue == epilogue::add)
-    for (std::size_t i = 0; i < out.output.size(); ++i) out.output[i] = static_cast<float>(i % 17) - 8.0f;
-  return out;
-}
-
-result expect(const problem& p, prologue before) {
-  result out = initial(p);
+ternary_result expect(const ternary_problem& p, prologue before) {
+  ternary_result out = initial(p);
   const std::size_t columns = p.shape.columns;
   std::vector<float> y(p.x.begin(), p.x.begin() + static_cast<std::ptrdiff_t>(p.tokens * columns));
   for (std::size_t t = 0; before == prologue::norm && t < p.tokens; ++t)
@@ -54,18 +20,14 @@ result expect(const problem& p, prologue before) {
 }
 
 /// All tokens in one pass, `tile_tokens` of them in a workgroup; 0: one pass a token, as decode does it.
-result run(kernel_device& on, const problem& p, prologue before, std::uint32_t subgroups, std::uint32_t tile_tokens, std::uint32_t groups) {
+ternary_result run(kernel_device& on, const ternary_problem& p, prologue before, std::uint32_t subgroups, std::uint32_t tile_tokens, std::uint32_t groups) {
   const auto& s = p.shape;
-  result out = initial(p);
-  const std::vector<named_value> constants{
-      {"columns", s.columns}, {"rows", s.rows}, {"prologue", static_cast<std::uint32_t>(before)}, {"epilogue", static_cast<std::uint32_t>(s.epilogue)},
-      {"eps", 1e-5f}, {"tile_tokens", std::max(1u, tile_tokens)}, {"head_dim", std::max(4u, s.head_dim)}, {"q_size", s.q_size}, {"kv_size", s.kv_size},
-      {"context", s.context}, {"rope_theta", s.rope_theta}, {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"gate", static_cast<std::uint32_t>(s.gate)}};
+  ternary_result out = initial(p);
   const auto weight = on.filled(p.weight), norm_weight = on.filled(p.norm_weight), scales = on.filled(p.scales), keys = on.filled(out.keys), values = on.filled(out.values);
   const auto pass = [&](const std::vector<float>& x, std::span<float> y, std::uint32_t position, std::uint32_t count, std::uint32_t tiles) {
     const auto input = on.filled(x), output = on.filled(std::vector<float>(y.begin(), y.end()));
     const auto state = on.filled(fresh_state(position, count, p.room, std::max(1u, s.context)));
-    on.run(kernels::kernel::ternary_float, subgroups, constants,
+    on.run(kernels::kernel::ternary_float, subgroups, ternary_constants(s, before, std::max(1u, tile_tokens)),
            {{"input", &input}, {"norm_weight", &norm_weight}, {"weight", &weight}, {"scales", &scales}, {"output", &output}, {"state", &state}, {"keys", &keys}, {"values", &values}},
            {groups, tiles, 1});
     std::ranges::copy(output.read<float>(), y.begin());
@@ -81,13 +43,6 @@ result run(kernel_device& on, const problem& p, prologue before, std::uint32_t s
   out.keys = keys.read<std::byte>();
   out.values = values.read<std::byte>();
   return out;
-}
-
-void check(kernel_device& on, const result& found, const result& expected) {
-  CHECK_SAME(on, found.output, expected.output);
-  if (on.device().description().type != gpu::device_type::cpu) return;
-  CHECK(found.keys == expected.keys);
-  CHECK(found.values == expected.values);
 }
 
 }  // namespace
@@ -110,16 +65,16 @@ TEST_CASE("ternary_float: every epilogue, prologue, tile of tokens and width giv
       {.columns = 768, .rows = 24, .epilogue = epilogue::gated},
   };
   for (const auto& shape : shapes) {
-    const problem p = make(random, shape, 5, 16, shape.epilogue == epilogue::rope_cache ? shape.context - 3 : 0);
+    const ternary_problem p = ternary_problem::make(random, shape, 5, 16, shape.epilogue == epilogue::rope_cache ? shape.context - 3 : 0);
     INFO("columns " << shape.columns << ", rows " << shape.rows << ", epilogue " << static_cast<int>(shape.epilogue) << ", module " << module);
-    const result normal = expect(p, prologue::norm);
+    const ternary_result normal = expect(p, prologue::norm);
     check(on, run(on, p, prologue::norm, 1, 0, 3), normal);
     for (const std::uint32_t tile : {1u, 4u, 8u}) {
       INFO("tile of " << tile);
       check(on, run(on, p, prologue::norm, tile == 4 ? 2 : 1, tile, 2), normal);
     }
     check(on, run(on, p, prologue::plain, 1, 8, 2), expect(p, prologue::plain));
-    const result wide = run(on, p, prologue::norm, 4, 0, 5), prefilled = run(on, p, prologue::norm, 4, 8, 5);
+    const ternary_result wide = run(on, p, prologue::norm, 4, 0, 5), prefilled = run(on, p, prologue::norm, 4, 8, 5);
     CHECK(wide.output == prefilled.output);
     CHECK(wide.keys == prefilled.keys);
     CHECK(wide.values == prefilled.values);
@@ -131,7 +86,7 @@ TEST_CASE("ternary_float: the widths of a model of 3 billion parameters") {
   random_numbers random(12);
   for (const auto& shape : {reference::ternary_matmul_shape{.columns = 3200, .rows = 64, .epilogue = epilogue::gated, .gate = kernels::gate::silu},
                             reference::ternary_matmul_shape{.columns = 8640, .rows = 32, .epilogue = epilogue::add}}) {
-    const problem p = make(random, shape, 1, 1);
+    const ternary_problem p = ternary_problem::make(random, shape, 1, 1);
     for (const bool wide : {true, false}) {
       on.wide_loads = wide;
       check(on, run(on, p, prologue::norm, 1, 0, 4), expect(p, prologue::norm));
