@@ -98,8 +98,22 @@ step_gpu_second() {
 # The layer is asked for from outside too and reports to standard output: a program that forgets INTAGLIO_VALIDATE is caught as well.
 # (Its log_filename would be emptied by every instance.)
 validation_message='Validation (Error|Warning|Performance Warning)|(VUID|SYNC-HAZARD|UNASSIGNED)-[A-Za-z]'
+no_messages() {  # no_messages LOG
+  local messages
+  # What tests earn on purpose stands between marks (tests/gpu/planted_messages.hpp).
+  sed -i '/^<<<<planted/,/^>>>>planted/d' "$1"
+  messages=$(grep -cE "$validation_message" "$1") || true
+  [[ $messages == 0 ]] && return
+  echo "expected no validation message, found $messages:" >&2
+  grep -E "$validation_message" "$1" | head -n 40 >&2
+  return 1
+}
 step_validation() {
-  local settings=$PWD/build/test/validation log=build/test/validation.log messages
+  local settings=$PWD/build/test/validation log=build/test/validation.log assisted
+  # These turn on GPU-assisted checks themselves, which take no other layer's settings beside them.
+  on_lavapipe "$(lavapipe_22)" run_ctest build/test/assisted.log build/dev -L validation -j "$jobs"
+  no_messages build/test/assisted.log.plain
+  assisted="GPU-assisted: $result"
   mkdir -p "$settings"
   cat >"$settings/vk_layer_settings.txt" <<TEXT
 khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG
@@ -114,15 +128,8 @@ TEXT
   grep -q 'SYNC-HAZARD-WRITE-AFTER-WRITE' build/test/planted_hazard.log ||
     { echo "expected the layer to see the planted hazard, found:" >&2; cat build/test/planted_hazard.log >&2; return 1; }
   on_lavapipe "$(lavapipe_22)" run_ctest "$log" build/dev -L gpu -j "$jobs"
-  # What tests earn on purpose stands between marks (tests/gpu/planted_messages.hpp).
-  sed -i '/^<<<<planted/,/^>>>>planted/d' "$log.plain"
-  messages=$(grep -cE "$validation_message" "$log.plain") || true
-  if [[ $messages != 0 ]]; then
-    echo "expected no validation message, found $messages:" >&2
-    grep -E "$validation_message" "$log.plain" | head -n 40 >&2
-    return 1
-  fi
-  result+=", no message"
+  no_messages "$log.plain"
+  result+="; $assisted; no message"
 }
 
 # Nothing is optimised here: clang compiles so in two fifths of the time, and only the tests that need no device run.
