@@ -67,6 +67,19 @@ TEST_CASE("sample: the reference's token for every combination of parameters") {
     }
 }
 
+TEST_CASE("sample: the largest vocabularies, by the fewest subgroups that a plan gives them") {
+  kernel_device on;
+  random_numbers random(10);
+  for (const std::uint32_t vocab : {8192u, 128'256u, 1u << 18})
+    for (int round = 0; round < 3; ++round) {
+      const auto logits = random.floats(vocab, -9, 9);
+      const sampling_options options{.temperature = 0.7f, .top_k = 20u + random.below(20), .top_p = 0.85f, .min_p = 0.01f, .repeat_penalty = 1.2f, .repeat_last_n = context,
+                                     .seed = random.below(~0u)};
+      INFO("vocabulary " << vocab << ", round " << round);
+      both(on, logits, state_for(options, context - 1, random, vocab), kernels::least_sample_subgroups(vocab));
+    }
+}
+
 TEST_CASE("sample: logits that are no numbers give the token that is none; no token of the pass changes nothing") {
   kernel_device on;
   random_numbers random(8);

@@ -93,7 +93,7 @@ class lowering {
     dispatch d{.kernel = kernels::kernel::sample};
     d_ = &d;
     face_ = &kernels::sample_interface;
-    d.subgroups = c_.target.sample_subgroups;
+    d.subgroups = std::max(c_.target.sample_subgroups, kernels::least_sample_subgroups(c_.config.vocab_size));
     d.label.append("sample");
     bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size, false);
     bind("scratch", {region::arena, 0, scratch}, scratch_bytes, true);
