@@ -37,6 +37,7 @@ layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool quantises = prologue == 1u;  // the norm stands in front
 const uint norm_width = quantises ? columns : 0u;
+#define columns_max columns
 #include "norm.glsl"
 #include "ternary.glsl"
 
@@ -44,140 +45,9 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, factors,
 
 #include "epilogue.glsl"
 
-const uint tiles = columns / 16u;
-
-// Activations of the prologue.
-shared uvec4 shared_x[quantises ? tiles : 1u];
-
-uvec4 activations(uint first_token, uint t, uint tile) {
-  if (quantises) return shared_x[tile];
-  return word_quad(input_, (first_token + t) * tiles + tile);
-}
-
-// Fills shared_x; gives 1 / s, and in `sum` what shared_sum() says of the int8 values.
-float quantise_input(out int sum) {
-  float largest, r = inverse_rms(input_, 0u, norm_weight, eps, largest), m = largest_activation(largest, r);
-  precise float s = 127.0 / m;
-  sum = 0;
-  for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
-    reload_chunk(input_, 0u, norm_weight, chunk);
-    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (owns_quad(chunk, i)) {
-        ivec4 q = quantised(normalised(i, r), s);
-        uint quad = norm_quad(chunk, i);
-        shared_x[quad / 4u][quad & 3u] = packed(q);
-        sum += sum_of(q);
-      }
-  }
-  sum = shared_sum(sum);
-  float factor = grid_step(m, r);
-  return factor;
-}
-
-// Scales the sums of four rows of codes 0, 1, 2, which stand for -1, 0, +1, and hands them on.
-void finish_sums(uint token, uint group, ivec4 sums, float factor, int activation_sum) {
-  if (!quantises) {
-    uvec2 word = word_pair(factors, token);
-    factor = uintBitsToFloat(word.x);
-    activation_sum = int(word.y);
-  }
-  precise vec4 y = vec4(sums - activation_sum) * (factor * row_scales(group));
-  finish(token, group, y);
-}
-
-#if WIDE_LOADS
-
-// On a CPU every lane has groups of its own: no sum crosses lanes, and activations that are read, from shared memory where they fit,
-// serve `batches` groups of every lane.
-const uint batches = 4u, all_pairs = 2u * tile_tokens * tiles, pair_quads = all_pairs <= 1536u ? all_pairs : 0u;
-shared u64vec2 shared_pairs[pair_quads + 1u];
-
-void share_pairs(uint first_token, uint tokens) {
-  for (uint i = gl_LocalInvocationIndex; i < tokens * tiles; i += workgroup_size) {
-    prepared p = prepare(activations(first_token, i / tiles, i % tiles));
-    shared_pairs[2u * i] = u64vec2(pack64(uvec2(p.pair[0], p.pair[1])), pack64(uvec2(p.pair[2], p.pair[3])));
-    shared_pairs[2u * i + 1u] = u64vec2(pack64(uvec2(p.pair[4], p.pair[5])), pack64(uvec2(p.pair[6], p.pair[7])));
-  }
-  workgroup_barrier();
-}
-
-prepared activation_pairs(uint first_token, uint t, uint tile) {
-  if (pair_quads == 0u) return prepare(activations(first_token, t, tile));
-  uint i = 2u * (t * tiles + tile);
-  u64vec2 low = shared_pairs[i], high = shared_pairs[i + 1u];
-  uvec2 a = unpack32(low.x), b = unpack32(low.y), c = unpack32(high.x), d = unpack32(high.y);
-  return prepared(uint[8](a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y));
-}
-
-void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
-  if (pair_quads != 0u) share_pairs(first_token, tokens);
-  uint groups = rows / 4u, step = batches * subgroup_size;
-  for (uint first = (gl_WorkGroupID.x * subgroups + subgroup_index) * step; first < groups; first += gl_NumWorkGroups.x * subgroups * step) {
-    ivec4 sums[8][batches];
-    uint at[batches];
-    LATER_UNROLLED for (uint b = 0u; b < batches; ++b) {
-      at[b] = min(first + b * subgroup_size + lane, groups - 1u) * tiles;
-      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[t][b] = ivec4(0);
-    }
-    for (uint tile = 0u; tile < tiles; ++tile) {
-      unpacked_codes codes[batches];
-      LATER_UNROLLED for (uint b = 0u; b < batches; ++b) codes[b] = unpack(word_quad(weight, at[b] + tile));
-      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-        if (t < tile_tokens && t < tokens) {
-          prepared pairs = activation_pairs(first_token, t, tile);
-          LATER_UNROLLED for (uint b = 0u; b < batches; ++b) accumulate(sums[t][b], codes[b], pairs);
-        }
-    }
-    for (uint i = 0u; i < tokens * batches; ++i) {  // a loop, so that what follows is there but once
-      ivec4 own = ivec4(0);
-      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-        LATER_UNROLLED for (uint b = 0u; b < batches; ++b)
-          if (t < tile_tokens && i == t * batches + b) own = sums[t][b];
-      uint group = first + i % batches * subgroup_size + lane;
-      if (group < groups) finish_sums(first_token + i / batches, group, own, factor, activation_sum);
-    }
-  }
-}
-
-#else
-
-// Every lane keeps the sums of one token and group until all lanes have some, then all finish at once; subgroups of 4 keep two each.
-void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
-  ivec4 kept[2];
-  uint kept_group[2], kept_token[2], filled = 0u;
-  uint room = max(subgroup_size, 8u), groups = rows / 4u, stride = gl_NumWorkGroups.x * subgroups;
-  for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < groups; group += stride) {
-    ivec4 sums[8];
-    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[t] = ivec4(0);
-    for (uint tile = lane; tile < tiles; tile += subgroup_size) {
-      uvec4 codes = word_quad(weight, group * tiles + tile);
-      if (tile_tokens == 1u) {
-        accumulate_one(sums[0], codes, activations(first_token, 0u, tile));
-      } else {
-        unpacked_codes unpacked = unpack(codes);
-        LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-          if (t < tile_tokens && t < tokens) accumulate(sums[t], unpacked, prepare(activations(first_token, t, tile)));
-      }
-    }
-    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-      if (t < tile_tokens && t < tokens) {
-        ivec4 all = subgroup_sum4(sums[t]);
-        LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-          if (k * subgroup_size < room && lane + k * subgroup_size == filled) {
-            kept[k] = all;
-            kept_group[k] = group;
-            kept_token[k] = first_token + t;
-          }
-        ++filled;
-      }
-    if (filled + tokens <= room && group + stride < groups) continue;
-    LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-      if (k * subgroup_size < room && lane + k * subgroup_size < filled) finish_sums(kept_token[k], kept_group[k], kept[k], factor, activation_sum);
-    filled = 0u;
-  }
-}
-
-#endif
+#define product_part gl_WorkGroupID.x
+#define product_parts gl_NumWorkGroups.x
+#include "ternary_product.glsl"
 
 void main() {
   find_place();

@@ -127,8 +127,8 @@ class bench_run {
     out_.host_peak_bytes = host_peak_bytes();
     if (device_->limits().timestamp_bits == 0) return;
     const plan::table& table = *out_.table;
-    out_.timed.push_back(run_->timed(pass_kind::decode, table.decode, out_.context, 1));
-    out_.timed.push_back(run_->timed(pass_kind::prefill, table.prefill, out_.context, std::min(table.prefill.max_tokens, table.context - out_.context)));
+    out_.timed.push_back(run_->timed(pass_kind::decode, out_.context, 1));
+    out_.timed.push_back(run_->timed(pass_kind::prefill, out_.context, std::min(table.prefill.max_tokens, table.context - out_.context)));
   }
 
   void report() const {

@@ -40,7 +40,7 @@ struct timed_sequence {
   std::vector<const plan::dispatch*> calls;
   std::vector<double> microseconds;
   std::uint64_t times_run(std::size_t index) const {
-    return index >= of->prologue.size() && index < of->prologue.size() + of->period.size() ? of->layers : 1;
+    return index >= of->prologue.size() && index < of->prologue.size() + of->recorded()[1].size() ? of->repeats() : 1;
   }
 };
 
@@ -89,9 +89,10 @@ class bench_driver {
     return out;
   }
 
-  timed_sequence timed(runtime::pass_kind kind, const plan::sequence& of, std::uint32_t position, std::uint32_t tokens) {
+  timed_sequence timed(runtime::pass_kind kind, std::uint32_t position, std::uint32_t tokens) {
+    const plan::sequence& of = run_->plan_of(kind);
     timed_sequence out{&of, tokens, {}, {}};
-    for (const auto part : {of.prologue, of.period, of.epilogue})
+    for (const auto part : of.recorded())
       for (const auto& each : part) out.calls.push_back(&each);
     std::vector<std::vector<double>> samples(out.calls.size());
     const std::vector<std::uint32_t> ids(tokens, 1);

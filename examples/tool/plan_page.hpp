@@ -40,10 +40,13 @@ class plan_page {
            "</style>\n</head>\n<body>\n<main>\n";
     out += header();
     out +=
-        "<input type=\"radio\" name=\"tab\" id=\"tab-decode\" checked><input type=\"radio\" name=\"tab\" id=\"tab-prefill\">\n"
-        "<nav><label for=\"tab-decode\">Decode, one token</label><label for=\"tab-prefill\">Prefill, " +
-        std::to_string(table_.prefill.max_tokens) + " tokens</label></nav>\n";
+        "<input type=\"radio\" name=\"tab\" id=\"tab-decode\" checked><input type=\"radio\" name=\"tab\" id=\"tab-decode_in_one\">"
+        "<input type=\"radio\" name=\"tab\" id=\"tab-prefill\">\n<nav><label for=\"tab-decode\">Decode, one token</label>";
+    const bool in_one = !table_.decode_in_one.in_one.empty();
+    if (in_one) out += "<label for=\"tab-decode_in_one\">Decode, all layers in one dispatch</label>";
+    out += "<label for=\"tab-prefill\">Prefill, " + std::to_string(table_.prefill.max_tokens) + " tokens</label></nav>\n";
     out += section_of(table_.decode);
+    if (in_one) out += section_of(table_.decode_in_one);
     out += section_of(table_.prefill);
     out += memory() + rules() + "</main>\n</body>\n</html>\n";
     return out;
@@ -79,7 +82,7 @@ class plan_page {
   static std::vector<column> columns(const plan::sequence& s) {
     std::vector<column> out;
     for (const auto& each : s.prologue) out.push_back({&each, 1});
-    for (const auto& each : s.period) out.push_back({&each, s.layers});
+    for (const auto& each : s.recorded()[1]) out.push_back({&each, s.repeats()});
     for (const auto& each : s.epilogue) out.push_back({&each, 1});
     return out;
   }
@@ -121,7 +124,7 @@ class plan_page {
     out += figure(std::to_string(table_.decode.period.size()), "dispatches a layer");
     out += figure(std::to_string(table_.decode.barrier_count()), "barriers a token");
     out += figure(size_text(table_.decode.weight_bytes()), "weights read a token");
-    out += figure(size_text(std::max(table_.decode.arena_bytes, table_.prefill.arena_bytes)), "arena");
+    out += figure(size_text(std::max({table_.decode.arena_bytes, table_.prefill.arena_bytes, table_.decode_in_one.arena_bytes})), "arena");
     return out + "</div></header>\n";
   }
 
@@ -134,7 +137,7 @@ class plan_page {
         "the only places where the device waits. ";
     out += times != nullptr
                ? "Bars are times in one pass, measured on " + escaped(times->device) +
-                     (times->sequence == "decode"
+                     (s.max_tokens == 1
                           ? "; the dashed line is how long a streaming read of the same weights takes, the percentage how near that is."
                           : ".")
                : "Bars are the weights that a dispatch reads in one pass.";
@@ -168,11 +171,12 @@ class plan_page {
              label((from + to) / 2, 13, "bracket-text", text) + "\n";
     };
     bracket(0, s.prologue.size(), "once");
-    bracket(s.prologue.size(), s.period.size(), "\u00d7 " + std::to_string(s.layers) + " layers");
-    bracket(s.prologue.size() + s.period.size(), s.epilogue.size(), "once");
-    if (!s.period.empty())
+    const std::size_t middle = s.recorded()[1].size();
+    bracket(s.prologue.size(), middle, s.in_one.empty() ? "\u00d7 " + std::to_string(s.layers) + " layers" : "all " + std::to_string(s.layers) + " layers");
+    bracket(s.prologue.size() + middle, s.epilogue.size(), "once");
+    if (middle != 0)
       out += "<rect class=\"period\" x=\"" + px(x_of(s.prologue.size())) + "\" y=\"26\" width=\"" +
-             px(static_cast<double>(s.period.size()) * column_width - 2) + "\" height=\"" + px(total - 34) + "\" rx=\"8\"/>\n";
+             px(static_cast<double>(middle) * column_width - 2) + "\" height=\"" + px(total - 34) + "\" rx=\"8\"/>\n";
 
     double largest = 1e-9;
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -187,7 +191,7 @@ class plan_page {
     }
     for (const auto& v : s.values) {
       const double x = x_of(v.first) + 4, y = map_top + height_at[v.offset] + 1.5;
-      const double w = x_of(v.last + 1) - 6 - x, h = height_at[v.offset + v.bytes] - height_at[v.offset] - 3;
+      const double w = x_of(std::min<std::size_t>(v.last + 1, all.size())) - 6 - x, h = height_at[v.offset + v.bytes] - height_at[v.offset] - 3;
       const std::string name(v.name.view());
       out += box(x, y, w, h, "value",
                  name + ": " + std::string(intaglio::name(v.type)) + " x " + std::to_string(v.width) + " a token, " + size_text(v.bytes) +
@@ -234,7 +238,7 @@ class plan_page {
         times == nullptr ? (d.weight_bytes == 0 ? "" : size_text(d.weight_bytes)) : fixed(each, each < 100 ? 1 : 0) + " \u00b5s";
     if (!text.empty() && of.repeats > 1) text += " \u00d7 " + std::to_string(of.repeats);
     double top = height;
-    if (times != nullptr && times->sequence == "decode" && times->stream_bytes_per_second > 0 && d.weight_bytes != 0 &&
+    if (times != nullptr && times->sequence.starts_with("decode") && times->stream_bytes_per_second > 0 && d.weight_bytes != 0 &&
         value > 0) {  // wide passes read weights for many tokens
       const double limit = of.repeats * static_cast<double>(d.weight_bytes) / times->stream_bytes_per_second * 1e6;
       const double at = (bars_height - 18) * std::min(limit, largest) / largest;
@@ -273,7 +277,7 @@ class plan_page {
 
   std::string memory() const {
     const std::uint64_t cache = table_.cache_bytes(),
-                        arena = std::max(table_.decode.arena_bytes, table_.prefill.arena_bytes);
+                        arena = std::max({table_.decode.arena_bytes, table_.prefill.arena_bytes, table_.decode_in_one.arena_bytes});
     const std::pair<std::string, std::uint64_t> parts[] = {{"weights", table_.weight_bytes()},
                                                            {"KV cache of " + std::to_string(table_.context) + " positions", cache},
                                                            {"arena", arena},

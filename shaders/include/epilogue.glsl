@@ -4,6 +4,10 @@
 #ifndef INTAGLIO_EPILOGUE
 #define INTAGLIO_EPILOGUE
 
+#ifndef added_to  // the stream that a product is added to, where it does not stay in its place
+#define added_to output_
+#endif
+
 const uint epilogue_add = 1u, epilogue_rope_cache = 2u, epilogue_gated = 3u;
 const uint gate_silu = 1u, gate_gelu_tanh = 2u;
 
@@ -87,7 +91,7 @@ void finish(uint token, uint group, vec4 y) {
   } else if (epilogue == epilogue_gated) {
     FloatPairs(output_).at[quad] = vec2(gated(y.x, y.y), gated(y.z, y.w));
   } else if (epilogue == epilogue_add) {
-    precise vec4 sum = float_quad(output_, quad) + y;
+    precise vec4 sum = float_quad(added_to, quad) + y;
     FloatQuads(output_).at[quad] = sum;
   } else {
     FloatQuads(output_).at[quad] = y;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Root mean square norm and int8 quantisation of one token's activations, the same for every kernel: y = (x * w) * r. Blocks of 128 elements
 // go round the subgroups of the workgroup; an invocation holds up to eight quads of a chunk of them. Loads stand together.
-// The including shader says what `norm_width` is, the elements of a token: a constant.
+// The including shader says what `norm_width` is, the elements of a token, and norm_width_max, a constant that is not less.
 #ifndef INTAGLIO_NORM
 #define INTAGLIO_NORM
 
-const uint norm_quads = norm_width / 4u;
-const uint norm_blocks = (norm_width + 127u) / 128u;
-shared float block_sums[norm_blocks + 1u];  // of squares
+#ifndef norm_width_max
+#define norm_width_max norm_width
+#endif
+#define norm_quads (norm_width / 4u)
+#define norm_blocks ((norm_width + 127u) / 128u)
+shared float block_sums[(norm_width_max + 127u) / 128u + 1u];  // of squares
 shared float from_subgroups[workgroup_size / 4u];
 shared int sums_of_subgroups[workgroup_size / 4u];
 

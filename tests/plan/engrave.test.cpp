@@ -118,6 +118,7 @@ TEST_CASE("whatever shapes recording or memory changes the hash", "[plan][engrav
   CHECK(hash_with_table([](plan::table& t) { t.logits.residual_offset += 256; }) != same);
   CHECK(hash_with_table([](plan::table& t) { t.logits.logits_offset += 256; }) != same);
   CHECK(hash_with_table([](plan::table& t) { t.ring_size *= 2; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.decode_in_one.in_one = {}; }) != same);
   CHECK(hash_with_table([](plan::table& t) { t.weights = t.weights.first(t.weights.size() - 1); }) != same);
 }
 
@@ -130,7 +131,8 @@ TEST_CASE("the sequences of a model share weights and cache", "[plan][engrave]")
     CHECK(decode_matrices == 4);
     CHECK(prefill_matrices == 4);
     CHECK(t->max_tokens == t->prefill.max_tokens);
-    CHECK(t->state_bytes() == 4ull * (kernels::state::words(t->max_tokens, t->context) + t->config->num_attention_heads));
+    CHECK(t->progress_offset() == 4ull * (kernels::state::words(t->max_tokens, t->context) + t->config->num_attention_heads));
+    CHECK(t->state_bytes() == t->progress_offset() + (t->decode_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(t->config->num_hidden_layers)));
   }
 }
 

@@ -105,8 +105,8 @@ TEST_CASE("accesses past their allocation are refused", "[plan][verify]") {
   }
   {
     broken b;
-    b.table.context += 1;  // the state is sized by it, the sampler's access is not; attention's counters lie behind that
-    b.epilogue.back().accesses[2].bytes += 4 + 4 * b.table.config->num_attention_heads + 4;
+    b.table.context += 1;  // the state is sized by it, the sampler's access is not; counters and progress lie behind that
+    b.epilogue.back().accesses[2].bytes += 4 + b.table.state_bytes() - 4 * kernels::state::words(b.table.max_tokens, b.table.context) + 4;
     CHECK_THAT(std::string(b.verdict().view()), ContainsSubstring("bytes of state"));
   }
   {

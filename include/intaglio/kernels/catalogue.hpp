@@ -9,8 +9,8 @@
 
 namespace intaglio::kernels {
 
-enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, ternary_float, attention, dense_matmul, sample };
-inline constexpr std::size_t kernel_count = 7;
+enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, ternary_float, attention, dense_matmul, sample, layers };
+inline constexpr std::size_t kernel_count = 8;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -106,6 +106,27 @@ inline constexpr interface sample_interface{
     {{{"logits"}, {"state"}, {"ring"}, {"scratch"}}},
     {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}}}};
 
+/// All layers of a decode pass, for llvmpipe alone: the five steps of each layer (q, k, v with norm, RoPE and cache; attention; its projection; gate
+/// and up; down), each in `parts` parts, bit for bit what the kernels of the period do one after the other. One token, ternary products behind
+/// quantising norms. Workgroups may run at once or one after the other, and none waits for another for long: whoever finds a step unfinished does it.
+/// arguments: addresses, argument_count a layer (kernels::layers). progress: u32 [progress_steps + steps * layers], 0 before and after.
+/// patience: turns of a loop that a workgroup spends on waiting in each step, before it does the step itself. One workgroup a part.
+inline constexpr interface layers_interface{
+    "layers",
+    {{{"arguments"}, {"progress"}, {"state"}}},
+    {{{"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32}, {"patience"}, {"head_dim"}, {"heads"},
+      {"kv_heads"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"heads_together"}, {"subgroup_width"}}}};
+
+namespace layers {
+/// Addresses of a layer, in this order: the stream, keys, values, query, what attention gives, the stream behind attention, gated, the stream
+/// behind the layer; then norm weight, weight and scales of q/k/v, of attention's projection, of gate and up, of down.
+inline constexpr std::uint32_t argument_count = 20, first_weight = 8, steps = 5;
+/// Words of `progress` before those of the steps.
+inline constexpr std::uint32_t progress_steps = 4;
+constexpr std::uint64_t progress_bytes(std::uint32_t count) { return std::uint64_t{4} * (progress_steps + steps * count); }
+constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
+}  // namespace layers
+
 /// Reads input once, 8 x `rounds` blocks of 16 bytes for each invocation of the grid: the device's streaming rate, the yardstick of benchmarks.
 /// In no plan.
 inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
@@ -121,7 +142,7 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
 }
 
 inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_float_interface,
-                                                             &attention_interface, &dense_matmul_interface,  &sample_interface};
+                                                             &attention_interface, &dense_matmul_interface,  &sample_interface,        &layers_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

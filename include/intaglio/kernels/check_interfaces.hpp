@@ -9,6 +9,7 @@
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
@@ -34,6 +35,7 @@ static_assert(shader_interface<matches(attention_interface, spirv::attention_cpu
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(sample_interface, spirv::sample_spirv)>::agrees);
+static_assert(shader_interface<matches(layers_interface, spirv::layers_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

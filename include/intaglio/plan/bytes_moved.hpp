@@ -19,6 +19,11 @@ constexpr bool holds_partials(const dispatch& d, const access& a) {
 /// left out, as is what workgroups of an attention tell each other.
 /// @param of the sequence of the dispatch; tokens <= of.max_tokens
 constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const dispatch& d, std::uint32_t position, std::uint32_t tokens) {
+  if (d.kernel == kernels::kernel::layers) {
+    std::uint64_t steps = 0;
+    for (const dispatch& each : of.period) steps += bytes_moved(t, of, each, position, tokens);
+    return of.layers * steps;
+  }
   const auto part = [&](std::uint64_t bytes) { return bytes * tokens / of.max_tokens; };
   // A token reads one row of the embedding; matrices are read whole.
   std::uint64_t out = d.kernel == kernels::kernel::embed ? part(d.weight_bytes) : d.weight_bytes;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "intaglio/ir/trace.hpp"
+#include "intaglio/plan/in_one.hpp"
 #include "intaglio/plan/lower.hpp"
 #include "intaglio/plan/order.hpp"
 #include "intaglio/plan/verify.hpp"
@@ -39,6 +40,8 @@ struct drafted_sequence {
   bounded_list<dispatch, 8> prologue;
   bounded_list<dispatch, max_section_dispatches> period;
   bounded_list<dispatch, 8> epilogue;
+  bounded_list<dispatch, 1> in_one;
+  bounded_list<operand, kernels::layers::argument_count> arguments;
   bounded_list<placed_value, max_values> values;
   std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0;
   bool has_head = false, has_sampler = false;
@@ -46,7 +49,7 @@ struct drafted_sequence {
 
 struct draft {
   text<256> failure;
-  drafted_sequence decode, prefill, logits;
+  drafted_sequence decode, prefill, logits, decode_in_one;
   bounded_list<weight, max_weights> weights;
   std::uint64_t global_weight_bytes = 0, layer_weight_bytes = 0, key_layer_bytes = 0, value_layer_bytes = 0;
 };
@@ -93,6 +96,26 @@ constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, 
   out.has_sampler = kind.sampler;
 }
 
+/// Leaves `out` empty where the model's decode pass is none that all layers in one dispatch can do.
+constexpr void draft_in_one(const decoder_config& config, const profile& target, std::uint32_t context, const drafted_sequence& chain, drafted_sequence& out,
+                            text<256>& failure) {
+  const auto list = [](const auto& part) { return std::vector<dispatch>(part.items.begin(), part.items.begin() + static_cast<std::ptrdiff_t>(part.size)); };
+  table sizes;
+  sizes.config = &config, sizes.context = context, sizes.max_tokens = target.prefill_tokens;
+  layers_in_one made{config, target, context, sizes.progress_offset()};
+  if (!made.make(list(chain.prologue), list(chain.period), list(chain.epilogue))) return;
+  out.prologue.assign(made.prologue, "dispatches before the layers", failure);
+  out.period.assign(made.period, "dispatches in a period", failure);
+  out.epilogue.assign(made.epilogue, "dispatches after the layers", failure);
+  out.in_one.assign(made.in_one, "dispatches of all layers", failure);
+  out.arguments.assign(made.arguments, "arguments of a layer", failure);
+  out.values.assign(made.values, "values", failure);
+  out.arena_bytes = made.arena_bytes;
+  out.residual_offset = made.residual_offset;
+  out.logits_offset = made.logits_offset;
+  out.has_head = out.has_sampler = true;
+}
+
 /// The config's own sense, before any graph is made of it.
 constexpr void check_config(const decoder_config& c, std::uint32_t context, const profile& target, text<256>& failure) {
   auto refuse = [&](auto... parts) { if (failure.empty()) (failure.append(parts), ...); };
@@ -122,6 +145,7 @@ constexpr draft make_draft(const profile& target, std::uint32_t context) {
   if (out.failure.empty()) draft_sequence(g, config, target, context, {target.prefill_tokens, false, false}, weights, out.prefill, out.failure);
   if (out.failure.empty()) draft_sequence(g, config, target, context, {target.prefill_tokens, true, false}, weights, out.logits, out.failure);
   if (!out.failure.empty()) return out;
+  draft_in_one(config, target, context, out.decode, out.decode_in_one, out.failure);
   out.weights.assign(weights.weights, "weights", out.failure);
   out.global_weight_bytes = weights.global_bytes;
   out.layer_weight_bytes = weights.layer_bytes;
@@ -134,18 +158,22 @@ constexpr draft make_draft(const profile& target, std::uint32_t context) {
 }
 
 /// Arrays of exactly the size that a drafted sequence needs: what the program carries.
-template <std::size_t Prologue, std::size_t Period, std::size_t Epilogue, std::size_t Values>
+template <std::size_t Prologue, std::size_t Period, std::size_t Epilogue, std::size_t Values, std::size_t InOne, std::size_t Arguments>
 struct frozen_sequence {
   std::array<dispatch, Prologue> prologue{};
   std::array<dispatch, Period> period{};
   std::array<dispatch, Epilogue> epilogue{};
   std::array<placed_value, Values> values{};
+  std::array<dispatch, InOne> in_one{};
+  std::array<operand, Arguments> arguments{};
 
   constexpr explicit frozen_sequence(const drafted_sequence& from) {
     for (std::size_t i = 0; i < Prologue; ++i) prologue[i] = from.prologue.items[i];
     for (std::size_t i = 0; i < Period; ++i) period[i] = from.period.items[i];
     for (std::size_t i = 0; i < Epilogue; ++i) epilogue[i] = from.epilogue.items[i];
     for (std::size_t i = 0; i < Values; ++i) values[i] = from.values.items[i];
+    for (std::size_t i = 0; i < InOne; ++i) in_one[i] = from.in_one.items[i];
+    for (std::size_t i = 0; i < Arguments; ++i) arguments[i] = from.arguments.items[i];
   }
 };
 
@@ -163,15 +191,15 @@ constexpr std::uint64_t hash_of(const table& t) {
     mix(w.source_count, w.per_layer, w.layout, w.order, w.element, w.head_dim, w.rows, w.columns, w.offset, w.bytes);
     for (const auto rows : w.source_rows) mix(rows);
   }
-  for (const sequence* s : {&t.decode, &t.prefill, &t.logits}) {
+  for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.decode_in_one}) {
     mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->has_head, s->has_sampler);
-    for (const auto part : {s->prologue, s->period, s->epilogue}) {
+    for (const auto part : {s->prologue, s->period, s->epilogue, s->in_one}) {
       mix(part.size());
       for (const auto& d : part) {
         mix(static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40);
         for (const auto word : d.groups) mix(word);
         for (const auto word : d.specialization) mix(word);
-        for (const auto& each : d.push) mix(static_cast<std::uint64_t>(each.where) | std::uint64_t{each.slot} << 8, each.offset);
+        for (const auto& each : d.push) mix(static_cast<std::uint64_t>(each.where) | std::uint64_t{each.slot} << 8, each.offset, each.layer_stride);
       }
     }
   }
@@ -187,7 +215,7 @@ struct engraved {
 
   template <drafted_sequence draft::*Part>  // a reference to a subobject is no template argument for clang 16
   static constexpr frozen_sequence<(drafted.*Part).prologue.size, (drafted.*Part).period.size, (drafted.*Part).epilogue.size,
-                                   (drafted.*Part).values.size> frozen{drafted.*Part};
+                                   (drafted.*Part).values.size, (drafted.*Part).in_one.size, (drafted.*Part).arguments.size> frozen{drafted.*Part};
 
   static constexpr auto weights = [] {
     std::array<weight, drafted.weights.size> out{};
@@ -199,7 +227,7 @@ struct engraved {
   static constexpr sequence view(std::string_view name, std::uint32_t tokens) {
     const auto& f = frozen<Part>;
     const auto& from = drafted.*Part;
-    return {name, tokens, Model::config.num_hidden_layers, f.prologue, f.period, f.epilogue, f.values, from.arena_bytes,
+    return {name, tokens, Model::config.num_hidden_layers, f.prologue, f.period, f.epilogue, f.in_one, f.arguments, f.values, from.arena_bytes,
             from.residual_offset, from.logits_offset, from.has_head, from.has_sampler};
   }
 
@@ -220,6 +248,7 @@ struct engraved {
     t.decode = view<&draft::decode>("decode", 1);
     t.prefill = view<&draft::prefill>("prefill", Profile.prefill_tokens);
     t.logits = view<&draft::logits>("logits", Profile.prefill_tokens);
+    if constexpr (drafted.decode_in_one.in_one.size != 0) t.decode_in_one = view<&draft::decode_in_one>("decode_in_one", 1);
     t.hash = hash_of(t);
     return t;
   }

@@ -40,7 +40,8 @@ inline void describe(std::string& out, const sequence& s) {
          " bytes of weights, arena of " + number(s.arena_bytes) + " bytes\n";
   out += "  section    kernel          tensors                               groups   weight bytes  rule\n";
   for (const auto& d : s.prologue) row(out, "once", d);
-  for (std::size_t i = 0; i < s.period.size(); ++i) row(out, i == 0 ? "x " + std::to_string(s.layers) : "", s.period[i]);
+  for (const auto& d : s.in_one) row(out, "once", d);
+  for (std::size_t i = 0; i < s.period.size(); ++i) row(out, i == 0 ? (s.in_one.empty() ? "x " : "step x ") + std::to_string(s.layers) : "", s.period[i]);
   for (const auto& d : s.epilogue) row(out, "once", d);
   out += "  arena\n";
   for (const auto& v : s.values)
@@ -80,7 +81,7 @@ inline std::string json(const sequence& s) {
   return "{\"name\":" + quoted(s.name) + ",\"max_tokens\":" + std::to_string(s.max_tokens) + ",\"layers\":" + std::to_string(s.layers) +
          ",\"dispatches\":" + std::to_string(s.dispatch_count()) + ",\"barriers\":" + std::to_string(s.barrier_count()) +
          ",\"weight_bytes\":" + std::to_string(s.weight_bytes()) + ",\"arena_bytes\":" + std::to_string(s.arena_bytes) + ",\"prologue\":" + calls(s.prologue) +
-         ",\"period\":" + calls(s.period) + ",\"epilogue\":" + calls(s.epilogue) + ",\"values\":" + array(s.values, [](const placed_value& v) {
+         ",\"in_one\":" + calls(s.in_one) + ",\"period\":" + calls(s.period) + ",\"epilogue\":" + calls(s.epilogue) + ",\"values\":" + array(s.values, [](const placed_value& v) {
            return "{\"name\":" + quoted(v.name.view()) + ",\"type\":" + quoted(intaglio::name(v.type)) + ",\"width\":" + std::to_string(v.width) +
                   ",\"offset\":" + std::to_string(v.offset) + ",\"bytes\":" + std::to_string(v.bytes) + ",\"first\":" + std::to_string(v.first) +
                   ",\"last\":" + std::to_string(v.last) + "}";
@@ -95,9 +96,10 @@ inline std::string explain(const table& t, std::string_view model) {
   const std::uint64_t cache = t.cache_bytes();
   std::string out = std::string(model) + " for profile " + std::string(t.profile) + "\n";
   out += "device memory: weights " + number(t.weight_bytes()) + ", cache " + number(cache) + " (" + number(t.context) + " positions, " +
-         (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " + number(std::max(t.decode.arena_bytes, t.prefill.arena_bytes)) +
+         (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " + number(std::max({t.decode.arena_bytes, t.prefill.arena_bytes, t.decode_in_one.arena_bytes})) +
          ", state " + number(t.state_bytes()) + " bytes\n\n";
-  for (const sequence* s : {&t.decode, &t.prefill}) {
+  for (const sequence* s : {&t.decode, &t.decode_in_one, &t.prefill}) {
+    if (s->prologue.empty()) continue;
     explanation::describe(out, *s);
     out += '\n';
   }
@@ -115,7 +117,8 @@ inline std::string explain_json(const table& t, std::string_view model) {
          ",\"state_bytes\":" + std::to_string(t.state_bytes()) + ",\"hash\":" + explanation::quoted(std::to_string(t.hash)) + ",\"rules\":" +
          explanation::array(std::span(rules).subspan(1), [](const rule& r) {
            return "{\"name\":" + quoted(r.name) + ",\"merges\":" + quoted(r.merges) + ",\"reason\":" + quoted(r.reason) + "}";
-         }) + ",\"sequences\":[" + explanation::json(t.decode) + "," + explanation::json(t.prefill) + "," + explanation::json(t.logits) + "]}";
+         }) + ",\"sequences\":[" + explanation::json(t.decode) + "," +
+         (t.decode_in_one.prologue.empty() ? std::string() : explanation::json(t.decode_in_one) + ",") + explanation::json(t.prefill) + "," + explanation::json(t.logits) + "]}";
 }
 
 }  // namespace intaglio::plan

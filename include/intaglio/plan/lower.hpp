@@ -83,7 +83,7 @@ class lowering {
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_float: ternary_product(n); break;
       case kernels::kernel::attention: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: dense_matmul(n); break;
-      case kernels::kernel::sample: break;
+      case kernels::kernel::sample: case kernels::kernel::layers: break;
     }
     return d;
   }

@@ -19,6 +19,7 @@ struct profile {
   std::uint32_t norm_subgroups = 1, attention_subgroups = 1, sample_subgroups = 1, embed_subgroups = 1;
   std::uint32_t attention_heads = 1;                        ///< heads that share keys and values and are done by one workgroup, at most
   bool attention_splits = false;                            ///< decode: a head's spans of positions go to workgroups of their own
+  std::uint32_t layers_parts = 0;                           ///< decode: most workgroups that do all layers in one dispatch; 0: no such sequence
   std::uint32_t prefill_tokens = 32;                        ///< tokens of a prefill chunk
   std::uint32_t tile_tokens = 8;                            ///< tokens that share one read of a weight tile in prefill
   bool norm_prologue = true;                                ///< decode: every workgroup normalises and quantises for itself
@@ -30,7 +31,7 @@ namespace profiles {
 /// CPU drivers: one subgroup a workgroup, so that no barrier remains, and few long invocations. The cache is f32: there a conversion costs
 /// more than the bytes, and the numbers then agree with float32 implementations to the last rounding of an activation.
 inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights = 1u << 18, .chunk_matmul_groups = 8, .head_groups = 64, .attention_heads = 2,
-                             .prefill_tokens = 32, .cache_element = kernels::element::f32};
+                             .layers_parts = 8, .prefill_tokens = 32, .cache_element = kernels::element::f32};
 /// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups are 64 wide.
 inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,
                                   .head_subgroups = 8, .head_groups = 1056, .norm_subgroups = 8, .attention_subgroups = 16,

@@ -25,10 +25,11 @@ enum class region : std::uint8_t {
   values,   ///< the value cache of this layer
   state,    ///< kernels/state.hpp
   ring,     ///< drawn tokens, read by the host
+  arguments,  ///< addresses that all layers in one dispatch take from memory (kernels::layers)
 };
 
 std::string_view constexpr name(region where) {
-  constexpr std::string_view names[] = {"none", "arena", "weight", "keys", "values", "state", "ring"};
+  constexpr std::string_view names[] = {"none", "arena", "weight", "keys", "values", "state", "ring", "arguments"};
   return names[static_cast<std::size_t>(where)];
 }
 
@@ -37,6 +38,7 @@ struct operand {
   region where = region::none;
   std::uint32_t slot = 0;
   std::uint64_t offset = 0;
+  std::uint64_t layer_stride = 0;  ///< what a layer's place lies behind that of the layer before
 };
 
 /// Bytes that a dispatch touches, for hazards and bounds; `bytes` covers every token of the widest pass.
@@ -46,6 +48,7 @@ struct access {
   std::uint32_t slot = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t layer_stride = 0;           ///< as of operand
 };
 
 inline constexpr std::size_t max_accesses = 10;
@@ -109,6 +112,8 @@ struct sequence {
   std::uint32_t max_tokens = 1;             ///< tokens of the widest pass
   std::uint32_t layers = 0;                 ///< times the period is stamped
   std::span<const dispatch> prologue, period, epilogue;
+  std::span<const dispatch> in_one;         ///< empty, or the one dispatch that does all layers; the period then says what its steps do
+  std::span<const operand> arguments;       ///< of a layer, for in_one (kernels::layers)
   std::span<const placed_value> values;
   std::uint64_t arena_bytes = 0;
   std::uint64_t residual_offset = 0;        ///< f32 [max_tokens, hidden_size], the stream between layers
@@ -116,10 +121,14 @@ struct sequence {
   bool has_head = false;
   bool has_sampler = false;
 
-  constexpr std::uint64_t dispatch_count() const { return prologue.size() + layers * period.size() + epilogue.size(); }
+  /// What is recorded: before the layers, of the layers `repeats()` times, behind them.
+  constexpr std::array<std::span<const dispatch>, 3> recorded() const { return {prologue, in_one.empty() ? period : in_one, epilogue}; }
+  constexpr std::uint32_t repeats() const { return in_one.empty() ? layers : 1; }
+
+  constexpr std::uint64_t dispatch_count() const { return prologue.size() + repeats() * recorded()[1].size() + epilogue.size(); }
   constexpr std::uint64_t barrier_count() const {
     auto count = [](std::span<const dispatch> part) { std::uint64_t n = 0; for (const auto& d : part) n += d.barrier; return n; };
-    return count(prologue) + layers * count(period) + count(epilogue);
+    return count(prologue) + repeats() * count(recorded()[1]) + count(epilogue);
   }
   constexpr std::uint64_t weight_bytes() const {
     auto sum = [](std::span<const dispatch> part) { std::uint64_t n = 0; for (const auto& d : part) n += d.weight_bytes; return n; };
@@ -141,11 +150,13 @@ struct table {
   kernels::element cache_element = kernels::element::f16;
   std::uint64_t key_layer_bytes = 0, value_layer_bytes = 0;  ///< the cache of one layer (kernels/cache_layout.hpp)
   sequence decode, prefill, logits;
+  sequence decode_in_one;                   ///< decode with all layers in one dispatch; without layers where there is none (plan/in_one.hpp)
   std::uint64_t hash = 0;                   ///< hash_of (plan/engrave.hpp); keys the pipeline cache
 
   constexpr std::uint64_t weight_bytes() const { return global_weight_bytes + config->num_hidden_layers * layer_weight_bytes; }
-  /// Words of kernels/state.hpp, then attention's counters.
-  constexpr std::uint64_t state_bytes() const {
+  /// Words of kernels/state.hpp, then attention's counters, then the progress of all layers in one.
+  constexpr std::uint64_t state_bytes() const { return progress_offset() + (decode_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(decode_in_one.layers)); }
+  constexpr std::uint64_t progress_offset() const {
     return 4ull * kernels::state::words(max_tokens, context) + kernels::attention_counter_bytes(1, config->num_attention_heads);
   }
   constexpr std::uint64_t cache_bytes() const { return config->num_hidden_layers * (key_layer_bytes + value_layer_bytes); }

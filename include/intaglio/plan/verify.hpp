@@ -20,6 +20,12 @@ struct limits {
   std::uint32_t widest_subgroup = 64;
 };
 
+/// Activations of a product as CPU drivers multiply with them, where they find room (shaders/include/ternary_product.glsl).
+constexpr std::uint64_t activation_pair_bytes(std::uint64_t columns, std::uint64_t tokens) {
+  const std::uint64_t quads = 2 * tokens * (columns / 16);
+  return quads <= 1536 ? 16 * (quads + 1) : 16;
+}
+
 /// Shared memory of a dispatch, at least as much as its shader declares: int8 inputs of a product, the head's normalised input, a norm's sums
 /// of blocks and what its subgroups found, what attention has of a span.
 constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
@@ -30,7 +36,12 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
   switch (d.kernel) {
     case kernels::kernel::ternary_matmul: {
       const bool quantises = constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize);
-      return (quantises ? constant("columns") : 0) + 16 + norm(quantises ? constant("columns") : 0);
+      const std::uint64_t pairs = d.subgroups == 1 ? activation_pair_bytes(constant("columns"), constant("tile_tokens")) : 0;  // of CPU drivers
+      return (quantises ? constant("columns") : 0) + 16 + pairs + norm(quantises ? constant("columns") : 0);
+    }
+    case kernels::kernel::layers: {
+      const std::uint64_t widest = std::max({constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
+      return widest + 16 + activation_pair_bytes(widest, 1) + norm(widest) + 256 * 4 * constant("heads_together") + combining;
     }
     case kernels::kernel::ternary_float:
       return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
@@ -57,6 +68,7 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const ac
     case region::values: return t.value_layer_bytes;
     case region::state: return t.state_bytes();
     case region::ring: return std::uint64_t{4} * t.ring_size;
+    case region::arguments: return kernels::layers::argument_bytes(s.layers);
     case region::none: break;
   }
   return 0;
@@ -66,9 +78,10 @@ constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text
   for (std::size_t i = 0; i < d.access_count; ++i) {
     const access& a = d.accesses[i];
     const std::uint64_t whole = region_bytes(t, s, a);
-    if (a.offset > whole || a.bytes > whole - a.offset) {
+    const std::uint64_t last = a.offset + (s.layers - 1) * a.layer_stride;  // of the last layer
+    if (a.offset > whole || last < a.offset || last > whole || a.bytes > whole - last) {
       begin(out, s, d);
-      out.append("expected accesses inside the ", whole, " bytes of ", a.where, ", found one that ends at ", a.offset + a.bytes);
+      out.append("expected accesses inside the ", whole, " bytes of ", a.where, ", found one that ends at ", last + a.bytes);
       return false;
     }
   }
@@ -76,7 +89,8 @@ constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text
     const operand& o = d.push[i];
     bool covered = o.where == region::none;
     for (std::size_t k = 0; k < d.access_count; ++k)
-      covered = covered || (d.accesses[k].where == o.where && d.accesses[k].slot == o.slot && d.accesses[k].offset == o.offset);
+      covered = covered || (d.accesses[k].where == o.where && d.accesses[k].slot == o.slot && d.accesses[k].offset == o.offset &&
+                            d.accesses[k].layer_stride == o.layer_stride);
     if (!covered) {
       begin(out, s, d);
       out.append("expected the bytes behind every address to be stated, found none for ", kernels::interface_of(d.kernel).push[i].name);
@@ -126,7 +140,7 @@ constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, 
     if (a.where != region::arena) continue;
     bool found = false;
     for (const auto& v : s.values)
-      found = found || (v.first <= index && index <= v.last && a.offset >= v.offset && a.offset + a.bytes <= v.offset + v.bytes);
+      found = found || (v.first <= index && index <= v.last && a.offset >= v.offset && a.offset + (s.layers - 1) * a.layer_stride + a.bytes <= v.offset + v.bytes);
     if (!found) {
       begin(out, s, d);
       out.append("expected a live value behind its ", a.write ? "write" : "read", " at offset ", a.offset, ", found none");
@@ -154,6 +168,68 @@ constexpr bool hazards(const sequence& s, text<256>& out) {
   return walk(s.prologue, 0) && walk(s.period, 0) && (s.layers < 2 || walk(s.period, 1)) && walk(s.epilogue, s.layers);
 }
 
+/// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote; every argument is an
+/// address whose bytes a step states; nothing but a barrier stands between that dispatch and its neighbours.
+constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
+  const auto overlap = [&](const access& a, const access& b, bool same) {
+    for (std::uint64_t i = 0; i < s.layers; ++i)
+      for (std::uint64_t k = 0; k < s.layers; ++k) {
+        if (same && i == k) continue;
+        const std::uint64_t x = a.offset + i * a.layer_stride, y = b.offset + k * b.layer_stride;
+        if (x < y + b.bytes && y < x + a.bytes) return true;
+      }
+    return false;
+  };
+  const auto each_write = [&](auto&& check) {
+    for (const auto part : {s.prologue, s.period})
+      for (const auto& d : part)
+        for (std::size_t i = 0; i < d.access_count; ++i)
+          if (d.accesses[i].where == region::arena && d.accesses[i].write && !check(d, d.accesses[i])) return false;
+    return true;
+  };
+  return each_write([&](const dispatch& d, const access& a) {
+    return each_write([&](const dispatch& other, const access& b) {
+      const bool prologue = &d == s.prologue.data();
+      if (prologue && &other == &d) return true;
+      if (!overlap(a, b, &a == &b)) return true;
+      begin(out, s, d);
+      out.append("expected bytes of its own for what it writes in each layer, found some that ", other.label.view(), " writes too");
+      return false;
+    });
+  });
+}
+
+constexpr bool argues(const sequence& s, text<256>& out) {
+  for (const operand& o : s.arguments) {
+    bool stated = false;
+    for (const auto& d : s.period)
+      for (std::size_t i = 0; i < d.access_count; ++i) {
+        const access& a = d.accesses[i];
+        stated = stated || (a.where == o.where && a.slot == o.slot && a.offset == o.offset && a.layer_stride == o.layer_stride);
+      }
+    if (stated) continue;
+    out.append(s.name, ": expected the bytes behind every argument to be stated, found none for one at offset ", o.offset, " of ", o.where);
+    return false;
+  }
+  return true;
+}
+
+/// Behind and before the one dispatch of all layers nothing may run at once with it.
+constexpr bool hazards_in_one(const sequence& s, text<256>& out) {
+  pending_accesses pending;
+  for (const auto part : {s.prologue, s.in_one, s.epilogue})
+    for (const auto& d : part) {
+      if (d.barrier) pending.barrier();
+      if (pending.hazard(d, 0)) {
+        begin(out, s, d);
+        out.append("expected a barrier before it, found none between it and what it depends on");
+        return false;
+      }
+      pending.add(d, 0);
+    }
+  return true;
+}
+
 }  // namespace verification
 
 constexpr void verify(const table& t, const sequence& s, const limits& limit, text<256>& out) {
@@ -162,7 +238,11 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
   for (const auto part : {s.prologue, s.period, s.epilogue})
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out) || !lives(s, d, index++, out)) return;
-  if (no_overlap(s, out)) hazards(s, out);
+  if (!no_overlap(s, out)) return;
+  if (s.in_one.empty()) return void(hazards(s, out));
+  for (const auto& d : s.in_one)
+    if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
+  if (done_twice_is_done_once(s, out) && argues(s, out)) hazards_in_one(s, out);
 }
 
 /// Empty where the plan is proven; else the first violation.
@@ -185,6 +265,7 @@ constexpr text<256> verify(const table& t, const limits& limit = {}) {
   }
   for (const sequence* s : {&t.decode, &t.prefill, &t.logits})
     if (out.empty()) verify(t, *s, limit, out);
+  if (out.empty() && !t.decode_in_one.in_one.empty()) verify(t, t.decode_in_one, limit, out);
   return out;
 }
 

@@ -71,6 +71,7 @@ class machine {
       case kernels::kernel::attention: c.attention(); break;
       case kernels::kernel::dense_matmul: c.dense_matmul(); break;
       case kernels::kernel::sample: c.sample(); break;
+      case kernels::kernel::layers: break;  // the steps of the chain are its reference
     }
   }
 

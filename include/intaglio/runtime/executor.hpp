@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -44,7 +45,8 @@ class executor {
   /// @param weights loaded, or still being loaded by the caller's transfers on this device
   /// @error device_error, out_of_memory, device_lost
   executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
-      : device_(on), table_(&table), weights_(std::move(weights)), kernels_(on, modules), queue_(on) {
+      : device_(on), table_(&table), decode_(modules.in_one && !table.decode_in_one.in_one.empty() ? &table.decode_in_one : &table.decode),
+        weights_(std::move(weights)), kernels_(on, modules), queue_(on) {
     gpu::translated([&] { create(cache); });
   }
   executor(const executor&) = delete;
@@ -57,14 +59,24 @@ class executor {
   std::uint32_t subgroup_size() const noexcept { return kernels_.subgroup_size(); }
   const pace& speed(pass_kind kind) const { return sequence(kind).speed; }
   std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
+  /// The plan of a kind of pass.
+  const plan::sequence& plan_of(pass_kind kind) const noexcept {
+    return kind == pass_kind::decode ? *decode_ : kind == pass_kind::prefill ? table_->prefill : table_->logits;
+  }
 
-  /// Holds every pipeline of decode and prefill against the CPU reference.
+  /// Holds every pipeline of decode and prefill against the CPU reference, and a dispatch of all layers against prefill. Before the first job.
   /// @return the first that differs, or an empty kernel
   kernel_fault prove() {
     return gpu::translated([&] {
-      kernel_proof proof(device_, *table_, kernels_, weights_);
-      kernel_fault fault = proof.check(table_->decode);
-      return fault.kernel.empty() ? proof.check(table_->prefill) : fault;
+      kernel_fault fault;
+      {
+        kernel_proof proof(device_, *table_, kernels_, weights_);
+        fault = proof.check(*decode_);
+        if (fault.kernel.empty()) fault = proof.check(table_->prefill);
+      }
+      if (fault.kernel.empty() && !decode_->in_one.empty() && !all_layers_agree())
+        fault = {std::string(kernels::layers_interface.name), std::string(decode_->in_one.front().label.view()), 1};
+      return fault;
     });
   }
   /// Gives up the weights, for another executor; this one may then only be destroyed.
@@ -269,10 +281,10 @@ class executor {
   }
 
   void create(gpu::pipeline_cache* cache) {
-    const plan::sequence* const list[] = {&table_->decode, &table_->prefill};
+    const plan::sequence* const list[] = {decode_, &table_->prefill};
     kernels_.add(list, cache);
     const decoder_config& config = *table_->config;
-    arena_ = gpu::buffer(device_, std::max({table_->decode.arena_bytes, table_->prefill.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
+    arena_ = gpu::buffer(device_, std::max({decode_->arena_bytes, table_->prefill.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");
     ring_ = gpu::buffer(device_, std::uint64_t{4} * table_->ring_size, gpu::placement::readback, "the ring of tokens");
     box_bytes_ = (std::uint64_t{4} * (kernels::state::tokens + table_->max_tokens) + 255) / 256 * 256;
@@ -291,16 +303,66 @@ class executor {
     addresses_.first_weight = weights_.first;
     for (const auto& item : weights_.placed.items) addresses_.weights.push_back(item.address);
 
+    write_arguments();
+
     for (std::size_t box = 0; box < mailboxes; ++box) {
       gpu::recorder to(device_, "mailbox of " + model_name(*table_));
       to.copy(mailbox_, box * box_bytes_, state_, 0, mailbox(box).size_bytes());
       feeds_[box] = to.finish();
     }
-    sequence(pass_kind::decode) = record_sequence(device_, *table_, table_->decode, kernels_, addresses_);
+    sequence(pass_kind::decode) = record_sequence(device_, *table_, *decode_, kernels_, addresses_);
     sequence(pass_kind::prefill) = record_sequence(device_, *table_, table_->prefill, kernels_, addresses_);
     counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size();
     buffers_.resize(max_buffers);
     clear();
+  }
+
+  /// What a dispatch of all layers takes from memory instead of push constants.
+  void write_arguments() {
+    if (decode_->in_one.empty()) return;
+    arguments_ = gpu::buffer(device_, kernels::layers::argument_bytes(decode_->layers), gpu::placement::shared, "the arguments of all layers");
+    addresses_.arguments = arguments_.address();
+    std::byte* at = arguments_.mapped().data();
+    for (std::uint32_t layer = 0; layer < decode_->layers; ++layer)
+      for (const plan::operand& each : decode_->arguments) {
+        const std::uint64_t address = addresses_.resolve(each, *table_, layer);
+        std::memcpy(at, &address, sizeof address);
+        at += sizeof address;
+      }
+  }
+
+  /// The same tokens as a prompt and one by one: the stream behind the last layer and the last layer's cache must have the same bits.
+  bool all_layers_agree() {
+    const std::uint32_t vocabulary = table_->config->vocab_size, count = std::min({3u, table_->prefill.max_tokens, table_->context});
+    const std::array<std::uint32_t, 3> ids{vocabulary - 1, vocabulary / 3, vocabulary / 2};
+    const std::size_t width = std::size_t{4} * table_->config->hidden_size;
+    const auto state_of = [&](std::uint64_t stream) {
+      gpu::transfer transfer(device_, std::uint64_t{1} << 20);
+      std::vector<std::byte> out(width);
+      transfer.download(arena_, stream, out);
+      for (const auto& item : std::span(caches_.items).last(2)) {
+        std::vector<std::byte> cache(item.bytes);
+        transfer.download(caches_.buffers[item.buffer], item.offset, cache);
+        out.insert(out.end(), cache.begin(), cache.end());
+      }
+      return out;
+    };
+    const auto feed = [&](pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) {
+      begin(kind, position, tokens, {}, 1);
+      while (pending()) {
+        if (!may_submit()) wait();
+        submit(HUGE_VAL, 1);
+      }
+      drain();
+      sequence(kind).speed = {};  // a driver that compiles on first use would have made it slow
+    };
+    feed(pass_kind::prefill, 0, std::span(ids).first(count));
+    const auto expected = state_of(table_->prefill.residual_offset + (count - 1) * width);
+    clear();
+    for (std::uint32_t i = 0; i < count; ++i) feed(pass_kind::decode, i, std::span(ids).subspan(i, 1));
+    const bool same = state_of(decode_->residual_offset) == expected;
+    clear();
+    return same;
   }
 
   /// Masked positions are read and multiplied by zero, so they must hold numbers.
@@ -339,9 +401,10 @@ class executor {
 
   gpu::device device_;
   const plan::table* table_;
+  const plan::sequence* decode_;  ///< of the table
   weight_memory weights_;
   kernel_set kernels_;
-  gpu::buffer arena_, wide_arena_, state_, ring_, mailbox_, logits_output_, probe_output_;
+  gpu::buffer arena_, wide_arena_, state_, ring_, mailbox_, arguments_, logits_output_, probe_output_;
   placed_items caches_;
   address_table addresses_;
   std::uint64_t box_bytes_ = 0;

@@ -2,6 +2,7 @@
 // Which SPIR-V module runs each kernel on a device.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
@@ -30,14 +32,15 @@ namespace intaglio::runtime {
 /// The modules in use; variants of one kernel differ in how they compute, not in what.
 struct kernel_modules {
   bool wide_loads = false;  ///< modules for CPU drivers: 64-bit loads (needs shaderInt64, subgroups that broadcast) and no packed dot products
+  bool in_one = false;      ///< decode with all layers in one dispatch, where the plan has that: relies on llvmpipe (shaders/layers_cpu.comp)
   bool integer_dot = true;  ///< ternary products by packed dot products, else by shifts and masks
 
   /// Changes with any module's source and with the choice of variants.
   std::string identity() const {
     namespace spirv = kernels::spirv;
-    std::uint64_t mixed = wide_loads ? 3 : integer_dot ? 1 : 2;
+    std::uint64_t mixed = in_one ? 4 : wide_loads ? 3 : integer_dot ? 1 : 2;
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash})
+                                     spirv::attention_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash, spirv::layers_cpu_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -55,8 +58,20 @@ struct kernel_modules {
       case kernels::kernel::attention: return wide_loads ? bytes(spirv::attention_cpu_spirv) : bytes(spirv::attention_spirv);
       case kernels::kernel::dense_matmul: return wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
       case kernels::kernel::sample: return bytes(spirv::sample_spirv);
+      case kernels::kernel::layers: {
+        static const auto whole = joined(bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1));
+        return std::as_bytes(std::span(whole));
+      }
     }
     return {};
+  }
+
+ private:
+  /// Modules of more than a string literal holds come in parts; they are words.
+  static std::vector<std::uint32_t> joined(std::span<const std::byte> first, std::span<const std::byte> second) {
+    std::vector<std::uint32_t> out((first.size() + second.size()) / 4);
+    std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), std::as_writable_bytes(std::span(out)).begin()));
+    return out;
   }
 };
 
@@ -64,7 +79,10 @@ struct kernel_modules {
 inline std::vector<kernel_modules> usable_modules(const gpu::device& on) {
   std::vector<kernel_modules> out;
   const bool broadcasts = (on.limits().subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
-  if (on.description().type == gpu::device_type::cpu && on.has(gpu::feature::shader_int64) && broadcasts) out.push_back({.wide_loads = true});
+  if (on.description().type == gpu::device_type::cpu && on.has(gpu::feature::shader_int64) && broadcasts) {
+    if (on.description().driver_name == "llvmpipe") out.push_back({.wide_loads = true, .in_one = true});
+    out.push_back({.wide_loads = true});
+  }
   if (on.has(gpu::feature::shader_integer_dot_product)) out.push_back({.integer_dot = true});
   out.push_back({.integer_dot = false});
   return out;

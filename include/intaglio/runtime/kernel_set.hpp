@@ -44,11 +44,8 @@ class kernel_set {
           if (find(keys_, its) == keys_.size() && find(wanted, its) == wanted.size()) wanted.push_back(its);
         }
       };
-      for (const plan::sequence* each : sequences) {
-        want(each->prologue);
-        want(each->period);
-        want(each->epilogue);
-      }
+      for (const plan::sequence* each : sequences)
+        for (const auto part : each->recorded()) want(part);
       std::vector<std::array<gpu::specialization, kernels::max_specialization_constants>> constants(wanted.size());
       std::vector<gpu::pipeline_description> descriptions;
       for (std::size_t i = 0; i < wanted.size(); ++i) {

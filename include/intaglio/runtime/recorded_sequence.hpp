@@ -19,7 +19,7 @@ namespace intaglio::runtime {
 
 /// Device addresses of everything that a plan's operands point into.
 struct address_table {
-  std::uint64_t arena = 0, state = 0, ring = 0;
+  std::uint64_t arena = 0, state = 0, ring = 0, arguments = 0;
   std::vector<std::uint64_t> keys, values;          ///< by layer
   std::vector<std::uint64_t> weights;               ///< by weight_index
   std::vector<std::uint32_t> first_weight;          ///< by slot
@@ -27,12 +27,13 @@ struct address_table {
   std::uint64_t resolve(const plan::operand& what, const plan::table& of, std::uint32_t layer) const {
     switch (what.where) {
       case plan::region::none: return 0;
-      case plan::region::arena: return arena + what.offset;
+      case plan::region::arena: return arena + what.offset + layer * what.layer_stride;
       case plan::region::weight: return weights[first_weight[what.slot] + (of.weights[what.slot].per_layer ? layer : 0)] + what.offset;
       case plan::region::keys: return keys[layer] + what.offset;
       case plan::region::values: return values[layer] + what.offset;
       case plan::region::state: return state + what.offset;
       case plan::region::ring: return ring + what.offset;
+      case plan::region::arguments: return arguments + what.offset;
     }
     return 0;
   }
@@ -71,7 +72,7 @@ struct recorded_sequence {
 inline std::uint32_t layers_per_segment(const plan::sequence& of) { return of.max_tokens > 1 ? 1u : std::max(1u, of.layers / 10); }
 
 /// Records a sequence.
-/// @param copy null, or where a probing sequence leaves its states and logits
+/// @param copy null, or where a probing sequence leaves its states and logits; a chain of dispatches
 /// @param measure takes the time of every dispatch
 /// @param layers of one segment, 0: layers_per_segment()
 /// @error out_of_memory, device_lost; device_error: no timestamps on this device
@@ -80,13 +81,14 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
   return gpu::translated([&] {
     recorded_sequence out;
     out.plan = &of;
-    const std::uint32_t step = layers != 0 ? layers : layers_per_segment(of);
-    const std::uint32_t count = std::max(1u, (of.layers + step - 1) / step);
+    const auto [before, layer_part, behind] = of.recorded();
+    const std::uint32_t repeats = of.repeats(), step = layers != 0 ? layers : layers_per_segment(of);
+    const std::uint32_t count = std::max(1u, (repeats + step - 1) / step);
     for (std::uint32_t s = 0; s < count; ++s) {
-      const std::uint32_t first = s * step, end = std::min(of.layers, first + step);
-      std::size_t dispatches = (end - first) * of.period.size();
-      if (s == 0) dispatches += of.prologue.size();
-      if (s + 1 == count) dispatches += of.epilogue.size();
+      const std::uint32_t first = s * step, end = std::min(repeats, first + step);
+      std::size_t dispatches = (end - first) * layer_part.size();
+      if (s == 0) dispatches += before.size();
+      if (s + 1 == count) dispatches += behind.size();
       gpu::timestamps* clock = nullptr;
       if (measure) clock = &out.clocks.emplace_back(on, static_cast<std::uint32_t>(dispatches + 1));
       gpu::recorder to(on, std::string(of.name) + " of " + model_name(table) + ", layers " + std::to_string(first) + " to " + std::to_string(end), clock);
@@ -111,15 +113,15 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
         fresh = true;
       };
       if (s == 0) {
-        run(of.prologue, 0);
+        run(before, 0);
         keep_state(0);
       }
       for (std::uint32_t layer = first; layer < end; ++layer) {
-        run(of.period, layer);
+        run(layer_part, layer);
         keep_state(layer + 1);
       }
       if (s + 1 == count) {
-        run(of.epilogue, 0);
+        run(behind, 0);
         if (copy != nullptr && copy->logits_bytes != 0)
           to.full_barrier().copy(*copy->arena, of.logits_offset, *copy->to, copy->logits_at, copy->logits_bytes).full_barrier();
       }

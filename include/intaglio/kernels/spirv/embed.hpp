@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Written by tools/embed_shaders from shaders/embed.comp -DWIDE_LOADS=0: 3640 bytes of SPIR-V.
+// Written by tools/embed_shaders from shaders/embed.comp -O -DWIDE_LOADS=0: 3640 bytes of SPIR-V.
 #pragma once
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long embed_source_hash = 0x274ffb0f700c0305ULL;
+inline constexpr unsigned long long embed_source_hash = 0xbbf18955bdcc9bb6ULL;
 alignas(4) inline constexpr char embed_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\177\001\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\004\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"

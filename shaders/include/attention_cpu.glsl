@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Attention of some heads that share keys and values, by one subgroup of a CPU driver.
+#ifndef INTAGLIO_ATTENTION_CPU
+#define INTAGLIO_ATTENTION_CPU
+
+#define each_head(h) LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) if (h < heads_together)
+// Channel quads of a lane, those past the last one repeating it.
+#define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < 16u; ++s) if ((s) * subgroup_size < quads)
+#define quad_of(s) min(lane + (s) * subgroup_size, quads - 1u)
+
+shared float scores[heads_together * span_positions];
+
+vec4 head_query[4][64];
+vec4 head_sums[4][16];
+vec2 head_weight[4];  // maximum and total
+
+// One span of `count` positions from `first` on, into span_sums and span_weight.
+vec4 span_sums[4][16];
+vec2 span_weight[4];
+
+void attend_span(uint kv_head, uint first, uint count) {
+  float greatest[4];
+  each_head(h) greatest[h] = minus_infinity;
+  for (uint base = 0u; base < count; base += subgroup_size) {
+    uint own = base + lane, index = key_index(kv_head, first + own, 0u);
+    precise vec4 a[4][4];
+    each_head(h) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) a[h][k] = vec4(0.0);
+    if (own < count)
+      LATER_UNROLLED for (uint c = 0u; c < 32u; ++c) if (c < chunks) {
+        key_chunk key = widened(load_key(keys, index + 8u * c));
+        each_head(h) {
+          precise vec4 low = head_query[h][2u * c] * key.low, high = head_query[h][2u * c + 1u] * key.high;
+          a[h][c & 3u] = a[h][c & 3u] + low;
+          a[h][c & 3u] = a[h][c & 3u] + high;
+        }
+      }
+    each_head(h) {
+      precise float part[4];
+      LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) part[k] = (a[h][k].x + a[h][k].y) + (a[h][k].z + a[h][k].w);
+      precise float sum = (part[0] + part[1]) + (part[2] + part[3]);
+      float score = scaled_score(sum);
+      if (own < count) {
+        scores[h * span_positions + own] = score;
+        greatest[h] = max(greatest[h], score);
+      }
+    }
+  }
+  each_head(h) greatest[h] = subgroup_max(greatest[h]);
+  subgroupMemoryBarrier();
+
+  precise float total[4], group_total[4], pair_total[4], low_total[4];
+  vec4 pair[4][16], low_pair[4][16];
+  each_head(h) {
+    total[h] = low_total[h] = 0.0;
+    each_slot(s) span_sums[h][s] = low_pair[h][s] = vec4(0.0);
+  }
+  for (uint group = 0u; 64u * group < count; ++group) {
+    precise vec4 group_sums[4][16];
+    each_head(h) {
+      group_total[h] = 0.0;
+      each_slot(s) group_sums[h][s] = vec4(0.0);
+    }
+    for (uint octet = 64u * group; octet < min(64u * group + 64u, count); octet += 8u) {
+      // Probabilities of the octet: in the lanes, then in each of them.
+      float p[4][8];
+      each_head(h) {
+        float own[2];
+        LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) {
+          uint position = octet + (lane & 7u) + 4u * k;
+          precise float below = scores[h * span_positions + min(position, count - 1u)] - greatest[h];
+          own[k] = position < count ? canonical_exp(below) : 0.0;
+        }
+        LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) p[h][i] = subgroup_size == 4u ? subgroupBroadcast(own[i / 4u], i & 3u) : subgroupBroadcast(own[0], i);
+        precise float sum = group_total[h] + octet_total(vec4(p[h][0], p[h][1], p[h][2], p[h][3]), vec4(p[h][4], p[h][5], p[h][6], p[h][7]));
+        group_total[h] = sum;
+      }
+      precise vec4 a[4][16];
+      each_head(h) each_slot(s) a[h][s] = vec4(0.0);
+      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
+        if (octet + i < count) {
+          uint row = (kv_head * context + first + octet + i) * quads;
+          each_slot(s) {
+            vec4 value = widened_value(load_value(values, row + quad_of(s)));
+            each_head(h) {
+              precise vec4 product = p[h][i] * value;
+              a[h][s] = a[h][s] + product;
+            }
+          }
+        }
+      each_head(h) each_slot(s) group_sums[h][s] = group_sums[h][s] + a[h][s];
+    }
+    // (g0 + g1) + (g2 + g3); one that is not there counts as 0.
+    bool odd = (group & 1u) != 0u;
+    each_head(h) {
+      precise float both = pair_total[h] + group_total[h];
+      pair_total[h] = odd ? both : group_total[h];
+      if (group < 2u) low_total[h] = pair_total[h];
+      precise float all = low_total[h] + pair_total[h];
+      total[h] = group < 2u ? pair_total[h] : all;
+      each_slot(s) {
+        precise vec4 both_sums = pair[h][s] + group_sums[h][s];
+        pair[h][s] = odd ? both_sums : group_sums[h][s];
+        if (group < 2u) low_pair[h][s] = pair[h][s];
+        precise vec4 all_sums = low_pair[h][s] + pair[h][s];
+        span_sums[h][s] = group < 2u ? pair[h][s] : all_sums;
+      }
+    }
+  }
+  each_head(h) span_weight[h] = vec2(greatest[h], total[h]);
+}
+
+// A token's heads from first_head on.
+void attend(uint token, uint first_head, uint count) {
+  uint kv_head = first_head / (heads / kv_heads), row = (token * heads + first_head) * quads;
+  each_head(h) {  // each quad is read once
+    vec4 own[16];
+    each_slot(s) own[s] = float_quad(query, row + h * quads + quad_of(s));
+    LATER_UNROLLED for (uint i = 0u; i < 64u; ++i) if (i < quads) head_query[h][i] = subgroupBroadcast(own[i / subgroup_size], i % subgroup_size);
+  }
+  for (uint first = 0u; first < count; first += span_positions) {
+    attend_span(kv_head, first, min(count - first, span_positions));
+    each_head(h) {
+      vec2 f = vec2(0.0);
+      if (first == 0u) head_weight[h] = span_weight[h];
+      else f = merge_factors(head_weight[h], span_weight[h]);
+      each_slot(s) head_sums[h][s] = first == 0u ? span_sums[h][s] : merged_sums(head_sums[h][s], span_sums[h][s], f);
+    }
+  }
+  each_head(h) each_slot(s) if (lane + s * subgroup_size < quads) {
+    precise vec4 result = head_sums[h][s] / head_weight[h].y;
+    FloatQuads(output_).at[row + h * quads + quad_of(s)] = result;
+  }
+}
+
+#endif

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// All layers of a decode pass as one dispatch, for llvmpipe: there a dispatch costs as much as a layer's share of this one. Workgroups of one
+// subgroup go through the steps of each layer together, a part of every step each, and tell each other in `progress` what is done. None ever
+// has to wait for another: who finds a step unfinished for long does what is left of it himself. That is safe because a step only reads what
+// steps before it wrote and no two steps write the same bytes, so whoever does a part writes the same numbers.
+// llvmpipe's atomics are sequentially consistent and order all that is around them; its memory barriers cost a suspension of the shader each.
+// It ends all loops of an invocation after 65,535 turns in all: plan/in_one.hpp counts them, and `patience` is what it leaves for waiting.
+// Not optimised into SPIR-V, which would write out the product four times; the driver's own optimizer does that.
+// variant: layers_cpu -O0 -DINTEGER_DOT=0 -DWIDE_LOADS=1
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "memory.glsl"
+#include "state.glsl"
+#include "arithmetic.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 32;
+layout(constant_id = 1) const uint hidden_size = 256;
+layout(constant_id = 2) const uint intermediate_size = 1024;
+layout(constant_id = 3) const uint layers = 8;
+layout(constant_id = 4) const uint parts = 2;
+layout(constant_id = 5) const float eps = 1e-5;
+layout(constant_id = 6) const uint patience = 512;
+layout(constant_id = 7) const uint head_dim = 64;
+layout(constant_id = 8) const uint heads = 4;
+layout(constant_id = 9) const uint kv_heads = 2;
+layout(constant_id = 10) const uint context = 256;
+layout(constant_id = 11) const float rope_theta = 500000.0;
+layout(constant_id = 12) const uint cache_element = 0;
+layout(constant_id = 13) const uint gate = 0;
+layout(constant_id = 14) const uint heads_together = 1;
+layout(constant_id = 15) const uint subgroup_width = 0;
+layout(local_size_x_id = 0) in;
+
+// What a product is, set before each.
+uint columns, rows, epilogue, part;
+const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, tile_tokens = 1u;
+const uint narrow = hidden_size > q_size ? hidden_size : q_size, columns_max = intermediate_size > narrow ? intermediate_size : narrow;
+#define quantises true
+#define norm_width columns
+#define norm_width_max columns_max
+#define product_part part
+#define product_parts parts
+#include "subgroup.glsl"
+#include "norm.glsl"
+#include "ternary.glsl"
+#include "attention.glsl"
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { Words at[]; };
+layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
+
+Words input_, norm_weight, factors, weight, scales, output_, keys, values, query, stream;
+#define added_to stream
+#include "epilogue.glsl"
+#include "ternary_product.glsl"
+#include "attention_cpu.glsl"
+
+// kernels::layers: places of a layer's arguments and of words in `progress`.
+const uint argument_count = 20u, steps = 5u;
+const uint progress_started = 0u, progress_left = 1u, progress_layer = 2u, progress_steps = 4u;
+
+const uint every_part = (1u << parts) - 1u;
+
+// Adds bits to a word of `progress`: what it has then.
+uint tell(uint word, uint bits) {
+  uint found = 0u;
+  if (lane == 0u) found = atomicOr(progress.at[word], bits);
+  return subgroupBroadcastFirst(found) | bits;
+}
+uint count_in(uint word) {
+  uint found = 0u;
+  if (lane == 0u) found = atomicAdd(progress.at[word], 1u);
+  return subgroupBroadcastFirst(found) + 1u;
+}
+
+// The first part that is not done, from this workgroup's own on.
+uint next_part(uint done) {
+  uint own = gl_WorkGroupID.x % parts, left = every_part & ~done;
+  return (findLSB((left >> own) | (left << (parts - own)) & every_part) + own) % parts;
+}
+
+// Says that `part` is done and gives the others some time: what is done then.
+uint finish_part(uint word, uint done, bool alone) {
+  if (done != every_part) done = tell(word, 1u << part);
+  for (uint turn = 0u; turn < patience; ++turn) {
+    if (done == every_part || alone) break;
+    done = tell(word, 0u);
+  }
+  return done;
+}
+
+// Rows of a product with its norm before it, `at` being the place of its norm weight, weight and scales.
+void product(uint at, uint columns_in, uint rows_out, uint how) {
+  norm_weight = arguments.at[at];
+  weight = arguments.at[at + 1u];
+  scales = arguments.at[at + 2u];
+  columns = columns_in;
+  rows = rows_out;
+  epilogue = how;
+  int sum;
+  float factor = quantise_input(sum);
+  subgroupMemoryBarrier();
+  read_epilogue();
+  multiply(0u, 1u, factor, sum);
+}
+
+void attention() {
+  uint count = min(state.at[state_position] + 1u, context);
+  for (uint head = part * heads_together; head < heads; head += parts * heads_together) attend(0u, head, count);
+}
+
+// A loop around the body even for one part: llvmpipe runs what stands behind an `if` in any case, masked.
+#define each_part(index, body) { \
+  uint word = progress_steps + layer * steps + index, done = tell(word, 0u); \
+  do { \
+    part = next_part(done); \
+    if (done != every_part) { body; } \
+    done = finish_part(word, done, alone); \
+  } while (done != every_part); }
+
+void main() {
+  find_place();
+  uint first = tell(progress_layer, 0u);
+  count_in(progress_started);
+  for (uint layer = first; layer < layers; ++layer) {
+    bool alone = tell(progress_started, 0u) == 1u;
+    uint at = layer * argument_count;
+    Words residual = arguments.at[at], attended = arguments.at[at + 4u], middle = arguments.at[at + 5u], gate_up = arguments.at[at + 6u];
+    keys = arguments.at[at + 1u];
+    values = arguments.at[at + 2u];
+    query = arguments.at[at + 3u];
+    input_ = residual;
+    output_ = query;
+    each_part(0u, product(at + 8u, hidden_size, q_size + 2u * kv_size, epilogue_rope_cache))
+    output_ = attended;
+    each_part(1u, attention())
+    input_ = attended;
+    stream = residual;
+    output_ = middle;
+    each_part(2u, product(at + 11u, q_size, hidden_size, epilogue_add))
+    input_ = middle;
+    output_ = gate_up;
+    each_part(3u, product(at + 14u, hidden_size, 2u * intermediate_size, epilogue_gated))
+    input_ = gate_up;
+    stream = middle;
+    output_ = arguments.at[at + 7u];
+    each_part(4u, product(at + 17u, intermediate_size, hidden_size, epilogue_add))
+    if (lane == 0u) atomicMax(progress.at[progress_layer], layer + 1u);
+  }
+  // The last to leave makes everything ready for the next pass.
+  if (count_in(progress_left) == gl_NumWorkGroups.x)
+    for (uint i = lane; i < progress_steps + layers * steps; i += workgroup_size) progress.at[i] = 0u;
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// All layers of a token in one dispatch, held against the chain of dispatches: the same tokens are drawn, bit for bit the same logits, however
+// many workgroups there are and in whatever order they come.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <vector>
+
+#include "gpu/checked_device.hpp"
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/plan/engrave.hpp"
+#include "intaglio/runtime/executor.hpp"
+#include "intaglio/runtime/synthetic_weights.hpp"
+#include "runtime/tables.hpp"
+
+using namespace intaglio;
+
+namespace {
+constexpr plan::profile with_parts(std::uint32_t parts) {
+  plan::profile out = plan::profiles::cpu;
+  out.layers_parts = parts;
+  out.group_weights = 1;
+  return out;
+}
+constexpr plan::profile two = with_parts(2), three = with_parts(3), eight = with_parts(8);
+template <const plan::profile& Profile>
+constexpr const plan::table& fable_of = plan::engraved<models::fable, Profile>::table;
+
+runtime::kernel_modules modules(bool in_one) { return {.wide_loads = true, .in_one = in_one}; }
+
+bool usable(const gpu::device& on) {
+  const auto all = runtime::usable_modules(on);
+  return !all.empty() && all.front().in_one;
+}
+
+/// Drawn at a high temperature, where nearly every bit of the logits counts.
+std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, bool in_one, std::uint32_t position, std::uint32_t count) {
+  runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules(in_one), nullptr);
+  const std::uint32_t first = 17;
+  run.begin(runtime::pass_kind::decode, position, {&first, 1}, {.temperature = 4.f, .seed = 5}, count);
+  std::vector<std::uint32_t> out;
+  while (out.size() < count) {
+    while (run.may_submit()) run.submit(1000, 16);
+    run.wait();
+    while (out.size() < run.completed()) {
+      const auto at = static_cast<std::uint32_t>(out.size());
+      out.push_back(run.drawn(at));
+    }
+  }
+  return out;
+}
+}  // namespace
+
+TEST_CASE("llvmpipe decodes with all layers in one dispatch", "[runtime][in_one][gpu]") {
+  const checked_device on;
+  REQUIRE(usable(on.device));
+  runtime::executor run(on.device, fable_table(), runtime::synthetic_weights(on.device, fable_table()), runtime::usable_modules(on.device).front(), nullptr);
+  CHECK(run.plan_of(runtime::pass_kind::decode).in_one.size() == 1);
+  CHECK(run.segments(runtime::pass_kind::decode) == 1);
+  CHECK(run.prove().kernel.empty());
+}
+
+TEST_CASE("any number of workgroups gives the tokens of the chain", "[runtime][in_one][gpu]") {
+  const checked_device on;
+  REQUIRE(usable(on.device));
+  for (const std::uint32_t position : {0u, 250u}) {  // inside a span of attention, and over the end of one
+    CAPTURE(position);
+    const auto expected = drawn(on.device, fable_of<two>, false, position, 24);
+    CHECK(drawn(on.device, fable_of<two>, true, position, 24) == expected);
+    CHECK(drawn(on.device, fable_of<three>, true, position, 24) == expected);
+    CHECK(drawn(on.device, fable_of<eight>, true, position, 24) == expected);
+  }
+}
+
+TEST_CASE("a model in f16 and of another shape in one dispatch", "[runtime][in_one][gpu]") {
+  const checked_device on;
+  const plan::table& table = bitnet_tiny_table();
+  REQUIRE_FALSE(table.decode_in_one.in_one.empty());
+  CHECK(drawn(on.device, table, true, 0, 40) == drawn(on.device, table, false, 0, 40));
+}
+
+TEST_CASE("layers that compute something else are found before they are used", "[runtime][in_one][gpu]") {
+  const checked_device on;
+  struct swap { std::size_t argument, other; };
+  // Keys and values, the stream to come, and weights for others that are at least as large.
+  const auto [argument, other] = GENERATE(swap{1, 2}, swap{2, 1}, swap{7, 0}, swap{9, 15}, swap{12, 9}, swap{18, 15});
+  std::vector<plan::operand> arguments(fable_table().decode_in_one.arguments.begin(), fable_table().decode_in_one.arguments.end());
+  arguments[argument] = arguments[other];
+  plan::table table = fable_table();
+  table.decode_in_one.arguments = arguments;
+  runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules(true), nullptr);
+  CAPTURE(argument, other);
+  CHECK(run.prove().kernel == "layers");
+}
