@@ -73,11 +73,11 @@ std::vector<std::uint64_t> stated_bytes(const plan::dispatch& call) {
 }
 
 /// The operands of one dispatch, each a buffer of its own, all in one allocation in the order of the push constants: what the layer does
-/// does not depend on where an allocator puts them. They stand far apart, and what lies between them is poison: layer 1.3.239 looks at
-/// loads and stores, not at atomic operations.
+/// does not depend on where an allocator puts them. They stand far apart, each between two guards of poison: layer 1.3.239 looks at loads
+/// and stores, not at atomic operations.
 class exact_operands {
  public:
-  static constexpr std::size_t gap = 1U << 16U;
+  static constexpr std::size_t gap = 1U << 20U, guard = 1U << 12U;
   static constexpr std::byte poison{0xa5};
 
   /// @param bytes of each; 0: the kernel does not read it
@@ -110,15 +110,14 @@ class exact_operands {
     memory_ = {on.on(), memory};
     void* place = nullptr;
     demand(on.call().vkMapMemory(on.handle(), memory, 0, VK_WHOLE_SIZE, 0, &place));
-    all_ = {static_cast<std::byte*>(place), end + gap};
-    std::ranges::fill(all_, poison);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       if (bytes[i] == 0) continue;
       demand(on.call().vkBindBufferMemory(on.handle(), buffers_[i].get(), memory, offsets[i]));
       vk::BufferDeviceAddressInfo which;
       which.buffer = vk::Buffer(buffers_[i].get());
       push[i] = on.call().vkGetBufferDeviceAddress(on.handle(), gpu::native(which));
-      contents[i] = all_.subspan(offsets[i], static_cast<std::size_t>(bytes[i]));
+      contents[i] = {static_cast<std::byte*>(place) + offsets[i], static_cast<std::size_t>(bytes[i])};
+      std::fill_n(contents[i].data() - guard, bytes[i] + 2 * guard, poison);
       std::ranges::fill(contents[i], std::byte{0});
     }
   }
@@ -126,16 +125,10 @@ class exact_operands {
   std::vector<std::uint64_t> push;             ///< addresses
   std::vector<std::span<std::byte>> contents;  ///< the host's view
 
-  /// Nothing was written between the operands.
+  /// Nothing was written beside the operands.
   bool intact() const {
-    const std::byte* from = all_.data();
-    const auto clean_until = [&](const std::byte* end) { return std::all_of(from, end, [](std::byte b) { return b == poison; }); };
-    for (const auto& each : contents) {
-      if (each.empty()) continue;
-      if (!clean_until(each.data())) return false;
-      from = each.data() + each.size();
-    }
-    return clean_until(all_.data() + all_.size());
+    const auto clean = [](const std::byte* from) { return std::all_of(from, from + guard, [](std::byte b) { return b == poison; }); };
+    return std::ranges::all_of(contents, [&](std::span<std::byte> each) { return each.empty() || (clean(each.data() - guard) && clean(each.data() + each.size())); });
   }
 
  private:
@@ -149,7 +142,6 @@ class exact_operands {
     return type;
   }
 
-  std::span<std::byte> all_;
   gpu::owned_handle<VkDeviceMemory, &gpu::dispatch_table::vkFreeMemory> memory_;
   std::vector<gpu::owned_handle<VkBuffer, &gpu::dispatch_table::vkDestroyBuffer>> buffers_;
 };
