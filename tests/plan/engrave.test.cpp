@@ -56,7 +56,7 @@ constexpr const plan::table& older = plan::engraved<models::bitnet_b158<older_co
 static_assert(older.decode.dispatch_count() == 8 * 5 + 3 && older.prefill.dispatch_count() == 8 * 5 + 1);
 static_assert(older.decode.weight_bytes() == story.decode.weight_bytes() && older.hash != story.hash);
 
-// The sampler gets more subgroups where the vocabulary is long, whatever the profile: a subgroup's loops have an end on Mesa 22.3.
+// The sampler gets more subgroups where the vocabulary is long, whatever the profile: a subgroup's loops have an end in llvmpipe.
 constexpr decoder_config wordy_config = [] { auto c = models::fable_config; c.vocab_size = 128'256; return c; }();
 constexpr const plan::table& wordy = plan::engraved<models::bitnet_b158<wordy_config>, plan::profiles::cpu>::table;
 static_assert(story.decode.epilogue.back().subgroups == 1 && wordy.decode.epilogue.back().subgroups == 16);

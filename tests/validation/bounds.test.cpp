@@ -21,7 +21,7 @@ using namespace intaglio;
 
 namespace {
 
-// Small: the layer's check looks for an address in a loop over all operands, and llvmpipe of Mesa 22.3 leaves every loop at once when an
+// Small: the layer's check looks for an address in a loop over all operands, and llvmpipe up to Mesa 24 leaves every loop at once when an
 // invocation has taken 65,535 turns, those of all its loops added up (LP_MAX_TGSI_LOOP_ITERATIONS). The check then finds nothing and
 // reports addresses that are right. Mesa 25.0 has no such limit.
 // Uneven: a vocabulary of no whole quads or words, a context of two spans that ends inside an octet.

@@ -134,7 +134,7 @@ inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"o
 /// Bytes that `scratch` of sample takes: a bit for each token.
 constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) { return (std::uint64_t{vocab_size} + 31) / 32 * 4; }
 
-/// Subgroups that sample needs at least for a vocabulary: one goes through 8,192 logits some twenty times, and in llvmpipe of Mesa 22.3 all loops end
+/// Subgroups that sample needs at least for a vocabulary: one goes through 8,192 logits some twenty times, and in llvmpipe up to Mesa 24 all loops end
 /// after 65,535 turns (docs/kernels.md). No more than 16, which fit into a workgroup at any width and do for 2^18 logits.
 constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
   const std::uint32_t wanted = (vocab_size + 8191) / 8192;
