@@ -213,7 +213,9 @@ TEST_CASE("no kernel leaves the bytes that the plan states, whatever the session
   const gpu::device on(options);
   INFO(on.label());
   REQUIRE(on.validation_messages().empty());  // the layer says here what it cannot check on this device
-  REQUIRE(runtime::usable_modules(on).size() == 3);
+  const auto usable = runtime::usable_modules(on);
+  for (const form& each : forms)
+    REQUIRE(std::ranges::any_of(usable, [&](const auto& m) { return m.wide_loads == each.modules.wide_loads && m.integer_dot == each.modules.integer_dot; }));
   std::set<const std::byte*> modules_seen;
   std::set<std::vector<std::uint64_t>> seen;
   for (const form& each : forms) {
