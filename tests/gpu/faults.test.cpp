@@ -4,6 +4,7 @@
 #include "gpu/checked_device.hpp"
 #include "gpu/failing_new.hpp"
 #include "gpu/scale_add.hpp"
+#include "temporary_folder.hpp"
 
 #include <intaglio/gpu/transfer.hpp>
 
@@ -70,9 +71,10 @@ bool whole_life(const std::string& cache_folder, gpu::validation validate = gpu:
 }  // namespace
 
 TEST_CASE("a life without faults leaves no handle") {
-  const temporary_folder cache;
+  const temporary_folder folder;
+  const std::string cache = folder.path();
   faults::the_shim().reset();
-  REQUIRE(whole_life(cache.path));
+  REQUIRE(whole_life(cache));
   CHECK(faults::the_shim().live().empty());
   CHECK(faults::the_shim().wrong_destroys() == 0);
   CHECK(faults::the_shim().calls(faults::id::vkQueueSubmit) >= 5);
@@ -83,9 +85,10 @@ namespace {
 /// Lets each call of a life that `choose` takes return each of its codes.
 template <class Choose>
 void fail_each_call(gpu::validation validate, Choose choose) {
-  const temporary_folder cache;
+  const temporary_folder folder;
+  const std::string cache = folder.path();
   faults::the_shim().reset();
-  REQUIRE(whole_life(cache.path, validate));
+  REQUIRE(whole_life(cache, validate));
   const auto calls = faults::the_shim().record();
   REQUIRE(calls.size() > 60);
   std::size_t thrown = 0, survived = 0;
@@ -100,7 +103,7 @@ void fail_each_call(gpu::validation validate, Choose choose) {
       std::string problem;
       bool right = false;
       try {
-        right = whole_life(cache.path, validate);
+        right = whole_life(cache, validate);
         ++survived;
       } catch (const device_error& typed) {
         ++thrown;
@@ -125,7 +128,7 @@ void fail_each_call(gpu::validation validate, Choose choose) {
   }
   CHECK(thrown > survived);
   faults::the_shim().reset();
-  CHECK(whole_life(cache.path, validate));
+  CHECK(whole_life(cache, validate));
 }
 
 }  // namespace
@@ -144,15 +147,16 @@ TEST_CASE("opening the validation layer fails at each call") {
 }
 
 TEST_CASE("the device is lost at each submit and names what was in flight") {
-  const temporary_folder cache;
+  const temporary_folder folder;
+  const std::string cache = folder.path();
   faults::the_shim().reset();
-  REQUIRE(whole_life(cache.path));
+  REQUIRE(whole_life(cache));
   const std::size_t submits = faults::the_shim().calls(faults::id::vkQueueSubmit);
   std::size_t named = 0;
   for (std::size_t nth = 0; nth < submits; ++nth) {
     faults::the_shim().arm(faults::id::vkQueueSubmit, nth, VK_ERROR_DEVICE_LOST);
     try {
-      whole_life(cache.path);
+      whole_life(cache);
       FAIL("the loss went unnoticed");
     } catch (const device_lost& lost) {
       CHECK(lost.result() == VK_ERROR_DEVICE_LOST);
@@ -161,15 +165,16 @@ TEST_CASE("the device is lost at each submit and names what was in flight") {
     }
     CHECK(faults::the_shim().live().empty());
     faults::the_shim().reset();
-    CHECK(whole_life(cache.path));
+    CHECK(whole_life(cache));
   }
   CHECK(named == 3);
 }
 
 TEST_CASE("the host's memory ends at each allocation") {
-  const temporary_folder cache;
+  const temporary_folder folder;
+  const std::string cache = folder.path();
   faults::the_shim().reset();
-  REQUIRE(whole_life(cache.path));  // first-time allocations of the C++ library are over
+  REQUIRE(whole_life(cache));  // first-time allocations of the C++ library are over
   for (const bool for_good : {false, true}) {
     long at = 0;
     bool failed = true;
@@ -179,7 +184,7 @@ TEST_CASE("the host's memory ends at each allocation") {
       {
         const faults::failing_allocations order(at, for_good);
         try {
-          right = whole_life(cache.path);
+          right = whole_life(cache);
         } catch (const out_of_memory&) {
           typed = true;
         } catch (const std::bad_alloc&) {
@@ -194,5 +199,5 @@ TEST_CASE("the host's memory ends at each allocation") {
     }
     CHECK(at > 30);
   }
-  CHECK(whole_life(cache.path));
+  CHECK(whole_life(cache));
 }

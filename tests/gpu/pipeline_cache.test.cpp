@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/checked_device.hpp"
 #include "gpu/scale_add.hpp"
+#include "temporary_folder.hpp"
 
 #include <intaglio/gpu/pipeline.hpp>
 
@@ -44,7 +45,7 @@ TEST_CASE("a stored cache is found again with its note") {
   const checked_device checked;
   const temporary_folder folder;
   {
-    gpu::pipeline_cache cache(checked.device, folder.path + "/made/when/needed", 7);
+    gpu::pipeline_cache cache(checked.device, folder / "made/when/needed", 7);
     CHECK_FALSE(cache.loaded());
     CHECK(cache.warning().empty());
     build_one(checked.device, cache);
@@ -52,9 +53,9 @@ TEST_CASE("a stored cache is found again with its note") {
     cache.set_note("kernels proved");
     cache.store();
     CHECK(cache.warning().empty());
-    CHECK(files_in(folder.path + "/made/when/needed") == 1);  // no temporary is left
+    CHECK(files_in(folder / "made/when/needed") == 1);  // no temporary is left
   }
-  gpu::pipeline_cache again(checked.device, folder.path + "/made/when/needed", 7);
+  gpu::pipeline_cache again(checked.device, folder / "made/when/needed", 7);
   CHECK(again.loaded());
   CHECK(again.note() == "kernels proved");
   build_one(checked.device, again);
@@ -62,7 +63,7 @@ TEST_CASE("a stored cache is found again with its note") {
   again.store();  // nothing new: the file stays as it is
   CHECK(std::filesystem::last_write_time(again.path()) == before);
 
-  gpu::pipeline_cache other_plan(checked.device, folder.path + "/made/when/needed", 8);
+  gpu::pipeline_cache other_plan(checked.device, folder / "made/when/needed", 8);
   CHECK_FALSE(other_plan.loaded());
   CHECK(other_plan.warning().empty());
   gpu::pipeline_cache in_memory(checked.device, "", 7);
@@ -75,7 +76,7 @@ TEST_CASE("an unusable file is ignored with one warning and rewritten") {
   const temporary_folder folder;
   std::string path, sound;
   {
-    gpu::pipeline_cache cache(checked.device, folder.path, 7);
+    gpu::pipeline_cache cache(checked.device, folder.path(), 7);
     cache.set_note("old");
     cache.store();
     path = cache.path();
@@ -87,7 +88,7 @@ TEST_CASE("an unusable file is ignored with one warning and rewritten") {
   const std::string foreign = gpu::detail::frame_cache({}, "", "another driver's");
   for (const std::string& bad : {std::string(), std::string("x"), std::string(300, 'x'), sound.substr(0, sound.size() / 2), corrupt, sound + "tail", foreign}) {
     write(path, bad);
-    gpu::pipeline_cache cache(checked.device, folder.path, 7);
+    gpu::pipeline_cache cache(checked.device, folder.path(), 7);
     CHECK_FALSE(cache.loaded());
     CHECK(cache.note().empty());
     CHECK(cache.warning().find(path) != std::string::npos);
@@ -102,26 +103,26 @@ TEST_CASE("an unusable file is ignored with one warning and rewritten") {
 TEST_CASE("a folder, a pipe or a read-only place costs a warning and no more") {
   const checked_device checked;
   const temporary_folder folder;
-  const std::string path = gpu::pipeline_cache(checked.device, folder.path, 7).path();
+  const std::string path = gpu::pipeline_cache(checked.device, folder.path(), 7).path();
 
   std::filesystem::create_directories(path + "/inside");
   {
-    gpu::pipeline_cache cache(checked.device, folder.path, 7);
+    gpu::pipeline_cache cache(checked.device, folder.path(), 7);
     CHECK(cache.warning().find("no regular file") != std::string::npos);
     cache.store();
     CHECK(std::filesystem::is_directory(path));
-    CHECK(files_in(folder.path) == 1);
+    CHECK(files_in(folder.path()) == 1);
   }
   std::filesystem::remove_all(path);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   {
-    gpu::pipeline_cache cache(checked.device, folder.path, 7);  // returns at once, nobody writes to the pipe
+    gpu::pipeline_cache cache(checked.device, folder.path(), 7);  // returns at once, nobody writes to the pipe
     CHECK(cache.warning().find("no regular file") != std::string::npos);
     cache.store();
     CHECK(std::filesystem::is_regular_file(path));
   }
-  write(folder.path + "/a file", "no folder");
-  gpu::pipeline_cache below_a_file(checked.device, folder.path + "/a file/cache", 7);
+  write(folder / "a file", "no folder");
+  gpu::pipeline_cache below_a_file(checked.device, folder / "a file/cache", 7);
   CHECK_FALSE(below_a_file.warning().empty());
   below_a_file.store();
   gpu::pipeline_cache nowhere(checked.device, "/proc/no/such/place", 7);
@@ -133,15 +134,15 @@ TEST_CASE("a folder, a pipe or a read-only place costs a warning and no more") {
 TEST_CASE("a writer killed at any moment leaves the old file or the new one") {
   const checked_device checked;
   const temporary_folder folder;
-  const std::string path = folder.path + "/x.pipelines";
+  const std::string path = folder / "x.pipelines";
   const gpu::detail::cache_key key{};
   const std::string contents[] = {gpu::detail::frame_cache(key, "a", std::string(200'000, 'a')), gpu::detail::frame_cache(key, "b", std::string(150'000, 'b'))};
-  REQUIRE(gpu::detail::write_whole_file(folder.path, path, contents[0]).empty());
+  REQUIRE(gpu::detail::write_whole_file(folder.path(), path, contents[0]).empty());
   for (int round = 0; round < 100; ++round) {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0)
-      for (int turn = round;; ++turn) (void)gpu::detail::write_whole_file(folder.path, path, contents[turn % 2]);
+      for (int turn = round;; ++turn) (void)gpu::detail::write_whole_file(folder.path(), path, contents[turn % 2]);
     ::usleep(static_cast<useconds_t>(50 + 37 * round));
     ::kill(child, SIGKILL);
     int status = 0;

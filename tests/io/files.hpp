@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Folders and files that tests make and remove.
+// Files that tests make and remove.
 #pragma once
-
-#include <unistd.h>
 
 #include <cstddef>
 #include <filesystem>
@@ -12,28 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "temporary_folder.hpp"
+
 using bytes = std::vector<std::byte>;
-
-/// A folder of its own, gone with everything in it at the end of the test.
-class temporary_folder {
- public:
-  temporary_folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "intaglio-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp: " + pattern);
-    path_ = pattern;
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline bytes read_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -11,6 +11,7 @@
 #include "intaglio/runtime/basic_session.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
+#include "temporary_folder.hpp"
 
 using namespace intaglio;
 
@@ -51,7 +52,7 @@ outcome whole_life(const session_options& wish) {
 
 TEST_CASE("each Vulkan function fails at its first, a middle and its last call") {
   const temporary_folder folder;
-  const session_options wish{.cache_folder = folder.path};
+  const session_options wish{.cache_folder = folder.path()};
   faults::the_shim().reset();
   const outcome expected = whole_life(wish);
   REQUIRE(expected.ids.size() == 4);
@@ -109,7 +110,7 @@ void lose_at_submissions(const session_options& wish, std::size_t step) {
 // With a budget of next to nothing each submission is one segment, so how many a life takes does not depend on time.
 TEST_CASE("the device is lost at each submission: typed error, a new session gives the same") {
   const temporary_folder folder;
-  const session_options wish{.cache_folder = folder.path, .submit_budget_ms = 1e-6};
+  const session_options wish{.cache_folder = folder.path(), .submit_budget_ms = 1e-6};
   whole_life(wish);  // the kernels have been proven in the lives that follow
   lose_at_submissions(wish, 1);
 }
@@ -157,7 +158,7 @@ TEST_CASE("no memory for a submission: the session forgets nothing and goes on")
 
 TEST_CASE("the host's memory ends at some allocation, once and for good") {
   const temporary_folder folder;
-  const session_options wish{.cache_folder = folder.path};
+  const session_options wish{.cache_folder = folder.path()};
   faults::the_shim().reset();
   const outcome expected = whole_life(wish);
   for (const bool for_good : {false, true}) {

@@ -14,6 +14,7 @@
 #include "intaglio/runtime/basic_session.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
+#include "temporary_folder.hpp"
 
 using namespace intaglio;
 
@@ -65,7 +66,7 @@ TEST_CASE("the first value that is no number: states in order, then positions, t
 
 TEST_CASE("logits that are no numbers are an error, which names the layer where asked") {
   const temporary_folder folder;
-  const std::filesystem::path path = std::filesystem::path(folder.path) / "spoiled.gguf";
+  const std::filesystem::path path = folder / "spoiled.gguf";
   std::ofstream(path, std::ios::binary) << spoiled();
   const std::string plain = failure(path, false), searched = failure(path, true);
   CHECK_THAT(plain, Catch::Matchers::EndsWith("the logits at position 2 are no numbers"));

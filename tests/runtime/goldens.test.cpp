@@ -13,6 +13,7 @@
 #include "intaglio/runtime/basic_session.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
+#include "temporary_folder.hpp"
 
 using namespace intaglio;
 
@@ -238,17 +239,17 @@ TEST_CASE("bitnet-tiny with SiLU and f32 activations gives the goldens of its ar
 TEST_CASE("a head of its own gives its own rows' logits, bit for bit, from GGUF and from a folder") {
   const auto folder = conformance("bitnet-tiny");
   const temporary_folder made;
-  write_untied(folder / "gguf/bitnet-tiny-b158-f16.gguf", made.path + "/untied.gguf");
-  std::filesystem::create_directory(made.path + "/untied");
-  write_untied_folder(folder / "hf-packed", made.path + "/untied");
+  write_untied(folder / "gguf/bitnet-tiny-b158-f16.gguf", made / "untied.gguf");
+  std::filesystem::create_directory(made / "untied");
+  write_untied_folder(folder / "hf-packed", made / "untied");
   const std::vector<std::int32_t> ids{1000, 246, 324, 532, 914};
   checked_device on;
   basic_session tied = open(on, bitnet_tiny_table(), bitnet_tiny_table(), folder / "gguf/bitnet-tiny-b158-f16.gguf");
   const auto expected = tied.logits(ids);
   for (const char* form : {"/untied.gguf", "/untied"}) {
     INFO(form);
-    CHECK_THROWS_AS(open(on, bitnet_tiny_table(), bitnet_tiny_table(), made.path + form), mismatch_error);
-    basic_session session = open(on, bitnet_tiny_untied_table(), bitnet_tiny_untied_table(), made.path + form);
+    CHECK_THROWS_AS(open(on, bitnet_tiny_table(), bitnet_tiny_table(), made / form), mismatch_error);
+    basic_session session = open(on, bitnet_tiny_untied_table(), bitnet_tiny_untied_table(), made / form);
     const auto found = session.logits(ids);
     std::size_t differing = 0;
     for (std::size_t t = 0; t < ids.size(); ++t)

@@ -10,6 +10,7 @@
 #include "intaglio/io/gguf_writer.hpp"
 #include "intaglio/runtime/weights.hpp"
 #include "runtime/tables.hpp"
+#include "temporary_folder.hpp"
 
 using namespace intaglio;
 
@@ -89,7 +90,7 @@ std::uint64_t status(const std::string& key) {
 
 TEST_CASE("loading takes a bounded amount of host memory, far below the model's size") {
   const temporary_folder folder;
-  const std::filesystem::path path = std::filesystem::path(folder.path) / "middle.gguf";
+  const std::filesystem::path path = folder / "middle.gguf";
   write_model(path);
   REQUIRE(std::filesystem::file_size(path) > (std::uint64_t{180} << 20));
   checked_device on;

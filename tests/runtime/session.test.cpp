@@ -8,6 +8,7 @@
 #include "gpu/checked_device.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
+#include "temporary_folder.hpp"
 
 using namespace intaglio;
 
@@ -296,7 +297,7 @@ TEST_CASE("a second start compiles nothing and proves nothing") {
   std::vector<std::int32_t> ids;
   for (std::uint64_t* submits : {&first, &second}) {
     const auto before = on.device.counters().submits.load();
-    basic_session session(on.device, tables, fable_file(), {.cache_folder = folder.path});
+    basic_session session(on.device, tables, fable_file(), {.cache_folder = folder.path()});
     *submits = on.device.counters().submits - before;
     const auto drawn = session.generate(prompt(session), {.max_tokens = 4}).ids;
     if (ids.empty()) ids = drawn;

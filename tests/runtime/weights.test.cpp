@@ -13,6 +13,7 @@
 #include "intaglio/io/checkpoint.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
+#include "temporary_folder.hpp"
 
 using namespace intaglio;
 
@@ -197,7 +198,7 @@ TEST_CASE("what the callback throws ends the load and leaves nothing behind") {
 TEST_CASE("a file that is cut or changed while it is loaded is an error") {
   checked_device on;
   const temporary_folder folder;
-  const std::filesystem::path copy = std::filesystem::path(folder.path) / "model.gguf";
+  const std::filesystem::path copy = folder / "model.gguf";
   for (const bool cut : {true, false}) {
     std::filesystem::copy_file(shared("models/fable-bitnet-i2_s.gguf"), copy, std::filesystem::copy_options::overwrite_existing);
     std::filesystem::permissions(copy, std::filesystem::perms::owner_all);

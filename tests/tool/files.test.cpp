@@ -42,7 +42,7 @@ TEST_CASE("check is silent about sound files but for one line") {
 }
 
 TEST_CASE("a bad file is named in the first line, with exit code 1") {
-  const scratch_folder folder;
+  const temporary_folder folder;
   const std::string whole = content(fable());
   const std::string cut = folder / "cut.gguf", nan = folder / "nan.gguf", text = folder / "text.gguf", empty = folder / "empty.gguf",
                     odd = folder / "odd\nname.gguf";
@@ -53,7 +53,7 @@ TEST_CASE("a bad file is named in the first line, with exit code 1") {
   write(text, "no model at all");
   write(empty, "");
   write(odd, "no model at all");
-  for (const std::string& path : {cut, text, empty, odd, folder / "missing.gguf", std::string("/dev/null"), folder / "."}) {
+  for (const std::string& path : std::vector<std::string>{cut, text, empty, odd, folder / "missing.gguf", "/dev/null", folder / "."}) {
     for (const std::string command : {"check", "inspect", "tokenize", "run", "logits", "bench", "convert", "engrave"}) {
       std::vector<std::string> arguments{command};
       if (command == "tokenize") arguments.insert(arguments.end(), {"--text", "a"});
@@ -78,7 +78,7 @@ TEST_CASE("a bad file is named in the first line, with exit code 1") {
 }
 
 TEST_CASE("convert keeps codes and scales through every ternary codec") {
-  const scratch_folder folder;
+  const temporary_folder folder;
   std::string in = fable();
   for (const std::string codec : {"tq2_0", "tq1_0", "f32", "i2_s"}) {
     CAPTURE(codec);
@@ -116,7 +116,7 @@ TEST_CASE("a model of another config is refused with the differences and the rem
 }
 
 TEST_CASE("what cannot be engraved is refused before anything is built") {
-  const scratch_folder folder;
+  const temporary_folder folder;
   const outcome got = call({"engrave", shared("models/stories260k/stories260K-f32.gguf").string(), "-o", folder / "made"});
   CAPTURE(got.err);
   CHECK(got.code == 1);

@@ -22,7 +22,7 @@ TEST_CASE("plan prints the sequence as text and as JSON") {
 }
 
 TEST_CASE("the page stands alone") {
-  const scratch_folder folder;
+  const temporary_folder folder;
   const outcome got = call({"plan", "bitnet_2b_4t", "--html", folder / "plan.html"});
   CHECK(got.code == 0);
   CHECK(got.out.empty());
@@ -48,7 +48,7 @@ TEST_CASE("the page stands alone") {
 }
 
 TEST_CASE("times of another plan are refused") {
-  const scratch_folder folder;
+  const temporary_folder folder;
   write(folder / "bench.json",
         R"({"plan":{"model":"fable","profile":"cpu","hash":"1"},"sequences":[],"stream_bytes_per_second":1,"device":"x"})");
   const outcome other = call({"plan", "fable", "--html", folder / "plan.html", "--bench", folder / "bench.json"});

@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "temporary_folder.hpp"
+
 namespace tool_test {
 
 namespace fs = std::filesystem;
@@ -38,26 +40,6 @@ struct outcome {
   }
 };
 
-/// A folder that goes with the test.
-class scratch_folder {
- public:
-  scratch_folder() {
-    std::string name = (fs::temp_directory_path() / "intaglio-tool-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~scratch_folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
-
 inline std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -73,8 +55,8 @@ struct call_options {
 
 /// Starts the tool and waits for its end.
 inline outcome call(std::vector<std::string> arguments, const call_options& options = {}) {
-  const scratch_folder folder;
-  const std::string out_path = options.stdout_path.empty() ? folder / "out" : options.stdout_path, err_path = folder / "err",
+  const temporary_folder folder;
+  const std::string out_path = options.stdout_path.empty() ? (folder / "out").string() : options.stdout_path, err_path = folder / "err",
                     in_path = folder / "in";
   write(in_path, options.input);
   arguments.insert(arguments.begin(), INTAGLIO_TOOL);

@@ -135,7 +135,7 @@ TEST_CASE("a signal ends a story with what there is") {
 }
 
 TEST_CASE("logits and hidden states, whatever the chunk") {
-  const scratch_folder folder;
+  const temporary_folder folder;
   const std::string ids = "4093,453,466,258,418,11,395,282,258,378,482,443,457,13";
   REQUIRE(call({"logits", "--ids", ids, "--out", folder / "a", "--hidden"}).code == 0);
   REQUIRE(call({"logits", "--ids", ids, "--out", folder / "b", "--hidden", "--chunk", "3"}).code == 0);
@@ -207,7 +207,7 @@ TEST_CASE("doctor reports, and bench measures what the page can show") {
   for (const std::string word : {"version", "loader", "driver", "embedded model"}) CHECK(contains(report.out, word));
   CHECK(call({"doctor", "--json"}).json().size() >= 3);
 
-  const scratch_folder folder;
+  const temporary_folder folder;
   const outcome measured = call({"bench", "-p", "16", "-n", "8", "-r", "1", "--json"});
   CAPTURE(measured.err);
   REQUIRE(measured.code == 0);
@@ -238,7 +238,7 @@ TEST_CASE("doctor reports, and bench measures what the page can show") {
 }
 
 TEST_CASE("bench makes weights up, compares two ways to decode, and writes the page") {
-  const scratch_folder folder;
+  const temporary_folder folder;
   const outcome made = call({"bench", "--synthetic", "fable", "--codec", "tq2_0", "--relu-zeros", "0.8", "-p", "4", "-n", "4", "-r", "1", "--ab",
                              "record", "--ab", "submit", "--json", "--html", folder / "plan.html"});
   CAPTURE(made.err);

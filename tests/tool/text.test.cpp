@@ -22,7 +22,7 @@ TEST_CASE("special tokens are text unless asked for") {
 }
 
 TEST_CASE("files and stdin, and the way back byte for byte") {
-  const scratch_folder folder;
+  const temporary_folder folder;
   const std::string text = "  Two\n\nlines\tand \xC3\xA9\xE2\x80\x93\xF0\x9F\x90\xAD,\r\n broken \xFF\xC3 bytes\n";
   write(folder / "text", text);
   const outcome ids = call({"tokenize", "--file", folder / "text"});
