@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 
+#include <intaglio/core/number_text.hpp>
 #include <intaglio/core/version.hpp>
 #include <intaglio/io/atomic_file.hpp>
 #include <intaglio/io/model_config.hpp>
@@ -44,7 +45,7 @@ std::string identifier_of(std::string_view text) {
 }
 
 std::string number(float value) {
-  std::string out = io::number_text(value);
+  std::string out = number_text(value);
   if (out.find_first_of(".e") == std::string::npos) out += ".0";
   return out + "f";
 }

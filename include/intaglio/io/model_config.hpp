@@ -2,8 +2,6 @@
 // Ranges of a model's hyperparameters, and how two configs differ.
 #pragma once
 
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -13,6 +11,7 @@
 
 #include "intaglio/core/decoder_config.hpp"
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/number_text.hpp"
 
 namespace intaglio::io {
 
@@ -21,14 +20,6 @@ struct config_limits {
   static constexpr std::uint64_t hidden_size = 1 << 20, intermediate_size = 1 << 22, num_hidden_layers = 4096, num_attention_heads = 1 << 16,
                                  head_dim = 1 << 16, vocab_size = 1 << 24, max_position_embeddings = std::uint64_t{1} << 31;
 };
-
-/// The shortest text that reads back as the same number, whatever the locale.
-inline std::string number_text(float value) {
-  std::array<char, 32> text{};
-  const bool plain = std::fabs(value) >= 1e-4f && std::fabs(value) < 1e9f;  // 500000 rather than 5e+05
-  const auto end = plain ? std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed) : std::to_chars(text.data(), text.data() + text.size(), value);
-  return std::string(text.data(), end.ptr);
-}
 
 /// Checks the whole config. @param path the file that the error names
 /// @throws file_error with the key as config.json spells it, its range and its value

@@ -2,9 +2,7 @@
 // How the next token is picked: the parameters that a user sets, what is allowed, and the words of the state that the kernel reads.
 #pragma once
 
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -12,6 +10,7 @@
 #include <string>
 
 #include "intaglio/core/error.hpp"
+#include "intaglio/core/number_text.hpp"
 #include "intaglio/kernels/state.hpp"
 
 namespace intaglio {
@@ -30,12 +29,6 @@ struct sampling_options {
 };
 
 namespace runtime {
-
-/// The shortest text that reads back as the same number, whatever the locale.
-inline std::string number_text(float value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
 
 /// @error argument_error naming the parameter, its range and its value; nothing has been computed by then
 inline void validate(const sampling_options& options, std::uint32_t vocab_size, std::uint32_t context) {

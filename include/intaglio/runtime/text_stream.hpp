@@ -58,7 +58,7 @@ class text_stream {
   /// @return true while there is more to come
   /// @error device_lost, out_of_memory, device_error: logits that are no numbers
   bool advance(double budget_ms) {
-    if (!(budget_ms > 0)) throw argument_error("budget_ms", "a time above 0", runtime::number_text(static_cast<float>(budget_ms)));
+    if (!(budget_ms > 0)) throw argument_error("budget_ms", "a time above 0", number_text(static_cast<float>(budget_ms)));
     piece_.clear();
     if (done() || !use_) return false;
     guarded([&] {

@@ -136,7 +136,7 @@ class weight_image {
       const std::uint16_t bits = f16 ? f16_from_f32(values[i]) : bf16_from_f32(values[i]);
       if (!finite(bits, w.element))
         throw file_error(tensor.stored.file->path(), tensor.stored.offset, "tensor '" + printable(tensor.stored_name, 70) + "': row " + std::to_string(first_row + i / w.columns),
-                         f16 ? "values up to 65504, to be held as f16" : "values that bf16 holds", io::number_text(values[i]));
+                         f16 ? "values up to 65504, to be held as f16" : "values that bf16 holds", number_text(values[i]));
       std::memcpy(out.data() + 2 * i, &bits, 2);
     }
   }
