@@ -108,23 +108,42 @@ TEST_CASE("checkpoint: the architecture string decides activation and its type",
   CHECK(checkpoint::open(folder / "hf-packed").config() == current.config());
 }
 
-TEST_CASE("checkpoint: a second table is the head, but for bitnet-25", "[checkpoint]") {
+TEST_CASE("checkpoint: a second table is the head, unless it is the embedding again", "[checkpoint]") {
   const temporary_folder made;
-  gguf_image image = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-f16.gguf");
-  auto head = image.tensor_at("token_embd.weight");
-  head.name = "output.weight";
-  image.tensors.push_back(head);
-  const auto untied = checkpoint::open(write_bytes(made / "untied.gguf", image.build()));
-  CHECK_FALSE(untied.config().tie_word_embeddings);
-  CHECK(untied.find("output.weight") != nullptr);
-  CHECK(untied.warnings().empty());
-  for (auto& key : image.keys)
-    if (key.name.starts_with("bitnet-b1.58.")) key.name = "bitnet-25." + key.name.substr(13);
-  image.set<std::string>("general.architecture", "bitnet-25");
-  const auto copied = checkpoint::open(write_bytes(made / "copied.gguf", image.build()));
-  CHECK(copied.config().tie_word_embeddings);
-  CHECK(copied.find("output.weight") == nullptr);
-  CHECK(copied.warnings() == std::vector<std::string>{"output.weight is ignored: the model's head is its embedding"});
+  const gguf_image tied = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-f16.gguf");
+  const auto with_head = [&](const std::string& architecture, auto&& edit) {
+    gguf_image image = tied;
+    auto head = image.tensor_at("token_embd.weight");
+    head.name = "output.weight";
+    edit(head);
+    image.tensors.push_back(head);
+    for (auto& key : image.keys)
+      if (key.name.starts_with("bitnet-b1.58.")) key.name = architecture + key.name.substr(12);
+    image.set<std::string>("general.architecture", architecture);
+    return checkpoint::open(write_bytes(made / "model.gguf", image.build()));
+  };
+  const auto same = [](auto&) {};
+  const auto other = [](auto& head) { head.data.back() ^= std::byte{1}; };
+  const auto in_f32 = [](auto& head) {
+    std::vector<float> values(head.data.size() / 2);
+    decode_row(dtype::f16, head.data, values);
+    const auto view = std::as_bytes(std::span(values));
+    head.type = 0;
+    head.data.assign(view.begin(), view.end());
+  };
+  const std::vector<std::string> ignored{"output.weight is ignored: the model's head is its embedding"};
+  for (const auto& copied : {with_head("bitnet-b1.58", same), with_head("bitnet", same), with_head("bitnet-25", same), with_head("bitnet-25", other)}) {
+    CAPTURE(copied.stated_architecture());
+    CHECK(copied.config().tie_word_embeddings);
+    CHECK(copied.find("output.weight") == nullptr);
+    CHECK(copied.warnings() == ignored);
+  }
+  for (const auto& untied : {with_head("bitnet-b1.58", other), with_head("bitnet", other), with_head("bitnet-b1.58", in_f32)}) {
+    CAPTURE(untied.stated_architecture());
+    CHECK_FALSE(untied.config().tie_word_embeddings);
+    CHECK(untied.find("output.weight") != nullptr);
+    CHECK(untied.warnings().empty());
+  }
 }
 
 TEST_CASE("checkpoint: llama and gemma3 files are recognised with their tensors", "[checkpoint]") {

@@ -97,6 +97,30 @@ TEST_CASE("convert: the tensors of fable come out as the published files have th
   }
 }
 
+TEST_CASE("convert: a folder with SiLU becomes the architecture that means SiLU", "[convert]") {
+  const temporary_folder folder;
+  std::filesystem::create_directory(folder / "silu");
+  const auto in = conformance("bitnet-tiny") / "hf-packed";
+  std::filesystem::copy_file(in / "model.safetensors", folder / "silu/model.safetensors");
+  const bytes config = read_bytes(in / "config.json");
+  std::string text(reinterpret_cast<const char*>(config.data()), config.size());
+  const std::size_t at = text.find("\"relu2\"");
+  REQUIRE(at != std::string::npos);
+  write_text(folder / "silu/config.json", text.replace(at, 7, "\"silu\""));
+  convert_options options;
+  options.codec = dtype::i2_s;
+  const auto report = convert(folder / "silu", folder / "out.gguf", options);
+  CHECK(report.warnings == std::vector<std::string>{"no tokenizer.json in this folder",
+                                                    "GGUF has SiLU only with f32 activations (architecture bitnet); the folder's are i8"});
+  const auto written = checkpoint::open(folder / "out.gguf");
+  CHECK(written.stated_architecture() == "bitnet");
+  auto expected = checkpoint::open(folder / "silu").config();
+  CHECK(expected.hidden_act == intaglio::activation::silu);
+  expected.activation_type = dtype::f32;
+  CHECK(written.differences(expected).empty());
+  expect_same(folder / "silu", folder / "out.gguf");
+}
+
 TEST_CASE("convert: a llama file takes the Q codecs", "[convert]") {
   const temporary_folder folder;
   const auto in = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf");

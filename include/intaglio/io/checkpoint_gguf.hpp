@@ -2,8 +2,12 @@
 // Opens a GGUF model as a checkpoint: config and vocabulary from its keys. Key names: llama.cpp's llama-arch.cpp.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/io/gguf.hpp"
@@ -48,8 +52,8 @@ class gguf_config {
     // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
     config_.hidden_act = gemma ? activation::gelu_tanh : bitnet && architecture_ != "bitnet" ? activation::relu_squared : activation::silu;
     config_.activation_type = architecture_ == "bitnet" ? dtype::f32 : dtype::i8;
-    // Files of "bitnet-25" hold their embedding a second time as the head.
-    config_.tie_word_embeddings = architecture_ == "bitnet-25" || file_.find_tensor("output.weight") == nullptr;
+    // Files of "bitnet-25" hold their embedding a second time as the head, others may.
+    config_.tie_word_embeddings = architecture_ == "bitnet-25" || file_.find_tensor("output.weight") == nullptr || (bitnet && head_is_embedding());
     read_rope_scaling(bitnet);
     if (const auto experts = value("expert_count"); experts && *experts != 0) refuse(key("expert_count"), "0", std::to_string(*experts));
     if (gemma) warnings_.push_back("sliding windows and their RoPE base are not part of the config that was read");
@@ -61,6 +65,18 @@ class gguf_config {
     if (embedding == nullptr) refuse(key("vocab_size"), "a number", "no such key");
     if (embedding->rows() > config_limits::vocab_size) refuse("rows of token_embd.weight", "at most " + std::to_string(config_limits::vocab_size), std::to_string(embedding->rows()));
     return static_cast<std::uint32_t>(embedding->rows());
+  }
+  bool head_is_embedding() const {
+    const gguf_tensor *embedding = file_.find_tensor("token_embd.weight"), *head = file_.find_tensor("output.weight");
+    if (embedding == nullptr || embedding->type != head->type || embedding->shape != head->shape || embedding->bytes != head->bytes) return false;
+    std::vector<std::byte> one(std::size_t{1} << 20), other(one.size());
+    for (std::uint64_t at = 0; at < head->bytes; at += one.size()) {
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(one.size(), head->bytes - at));
+      file_.parts()[embedding->part].file().read(embedding->offset + at, std::span(one).first(some));
+      file_.parts()[head->part].file().read(head->offset + at, std::span(other).first(some));
+      if (!std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(some), other.begin())) return false;
+    }
+    return true;
   }
   void read_head_dim() {
     const std::uint32_t heads = config_.num_attention_heads;

@@ -125,13 +125,18 @@ class model_converter {
     writer_.set("general.file_type", file_type(options_.codec));
   }
 
-  /// The keys of the published BitNet files (formats as B's convert-hf-to-gguf-bitnet.py writes them).
+  /// The keys of the published BitNet files (formats as B's convert-hf-to-gguf-bitnet.py writes them). The architecture says the activation:
+  /// "bitnet" is SiLU with f32 activations, so a folder's int8 activations get lost with SiLU.
   void write_hf_keys() {
     const decoder_config& c = model_.config();
-    if (!bitnet() || c.hidden_act != activation::relu_squared)
-      throw argument_error("model", "a Hugging Face folder of a BitNet model with relu2", printable(model_.stated_architecture()) + " with " + std::string(name(c.hidden_act)));
-    const std::string prefix = "bitnet-b1.58.";
-    writer_.set("general.architecture", "bitnet-b1.58");
+    const bool silu = c.hidden_act == activation::silu;
+    if (!bitnet() || !(silu || c.hidden_act == activation::relu_squared))
+      throw argument_error("model", "a Hugging Face folder of a BitNet model with relu2 or silu",
+                           printable(model_.stated_architecture()) + " with " + std::string(name(c.hidden_act)));
+    if (silu && c.activation_type != dtype::f32)
+      report_.warnings.push_back("GGUF has SiLU only with f32 activations (architecture bitnet); the folder's are " + std::string(name(c.activation_type)));
+    const std::string stated = silu ? "bitnet" : "bitnet-b1.58", prefix = stated + ".";
+    writer_.set("general.architecture", stated);
     std::filesystem::path folder(model_.path());
     if (!folder.has_filename()) folder = folder.parent_path();
     writer_.set("general.name", is_utf8(folder.filename().string()) ? folder.filename().string() : std::string("model"));
