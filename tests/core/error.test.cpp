@@ -22,6 +22,14 @@ TEST_CASE("a mismatch lists every difference and the remedy", "[core][error]") {
   CHECK(e.differences().size() == 2);
 }
 
+TEST_CASE("names are UTF-8 without control characters", "[core][error]") {
+  CHECK(is_printable("blk.0.caf\xC3\xA9"));
+  CHECK(is_printable(std::string(500, 'a')));
+  CHECK(is_printable(""));
+  for (const char* odd : {"a\n", "a\x1B[2J", "\x7F", "\xC2\x85", "\xFF", "\xED\xA0\x80"}) CHECK_FALSE(is_printable(odd));
+  CHECK_FALSE(is_printable(std::string_view("a\0b", 3)));
+}
+
 TEST_CASE("what a file holds is printed safely", "[core][error]") {
   CHECK(printable("plain caf\xC3\xA9") == "plain caf\xC3\xA9");
   CHECK(printable(std::string_view("a\0b\n\x7F", 5)) == "a\\x00b\\x0a\\x7f");

@@ -17,6 +17,7 @@ void judge_all(const std::string& base) {
   }).all();
   std::printf("%zu malformed GGUF files: median %.1f ms, worst %.1f ms\n", judge.count(), judge.median() * 1e3, judge.worst() * 1e3);
   CHECK(judge.count() >= 300);
+  CHECK(judge.median() <= 0.020);
 }
 
 }  // namespace

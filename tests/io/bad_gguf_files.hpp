@@ -42,6 +42,22 @@ class bad_gguf_files {
                                            (std::uint64_t{1} << 61) + 1,  std::uint64_t{1} << 62,  std::uint64_t{1} << 63, ~std::uint64_t{0},
                                            ~std::uint64_t{0} / 14,        ~std::uint64_t{0} / 33};
 
+  static std::vector<std::string> texts_of(const bytes& array) {
+    std::vector<std::string> out;
+    for (std::size_t at = 12; at < array.size();) {
+      std::uint64_t length;
+      std::memcpy(&length, array.data() + at, 8);
+      out.emplace_back(reinterpret_cast<const char*>(array.data()) + at + 8, static_cast<std::size_t>(length));
+      at += 8 + static_cast<std::size_t>(length);
+    }
+    return out;
+  }
+  static bytes array_of(const std::vector<std::string>& texts) {
+    bytes out = bytes_of(std::uint32_t{8});
+    append(out, std::uint64_t{texts.size()});
+    for (const std::string& text : texts) append_text(out, text);
+    return out;
+  }
   std::string text_of(const std::string& key) { return {reinterpret_cast<const char*>(base_.at(key).value.data()) + 8, base_.at(key).value.size() - 8}; }
   const gguf_field& field(const std::string& name) const {
     for (const auto& f : fields_)
@@ -105,6 +121,7 @@ class bad_gguf_files {
     changed("key not UTF-8", [](gguf_image& g) { g.keys.push_back({"a\xC3", 7, bytes_of(std::uint8_t{1})}); });
     changed("key with a surrogate", [](gguf_image& g) { g.keys.push_back({"a\xED\xA0\x80", 7, bytes_of(std::uint8_t{1})}); });
     changed("key with NUL", [](gguf_image& g) { g.keys.push_back({std::string("a\0b", 3), 7, bytes_of(std::uint8_t{1})}); });
+    changed("key with an escape character", [](gguf_image& g) { g.keys.push_back({"a\x1B[2J", 7, bytes_of(std::uint8_t{1})}); });
     changed("key of 65536 bytes", [](gguf_image& g) { g.keys.push_back({std::string(65536, 'k'), 7, bytes_of(std::uint8_t{1})}); });
     changed("bool 2", [](gguf_image& g) { g.keys.push_back({"a", 7, bytes_of(std::uint8_t{2})}); });
     changed("bool 255", [](gguf_image& g) { g.at("tokenizer.ggml.add_bos_token").value = bytes_of(std::uint8_t{255}); });
@@ -178,6 +195,8 @@ class bad_gguf_files {
     changed("sizes whose bytes wrap", [&](gguf_image& g) { g.tensor_at(matrix).shape = {std::uint64_t{1} << 31, std::uint64_t{1} << 31}; });
     changed("name not UTF-8", [&](gguf_image& g) { g.tensor_at(matrix).name = "blk.0.attn_q.weigh\xFF"; });
     changed("name with NUL", [&](gguf_image& g) { g.tensor_at(matrix).name = std::string("blk\0", 4); });
+    for (const char* text : {"blk\n.weight", "blk.0.attn_q\x1B[2J.weight", "blk.0.attn_q.weight\x7F", "blk.0.attn_q.weight\xC2\x85"})
+      changed("name with a control character", [&](gguf_image& g) { g.tensor_at(matrix).name = text; });
     changed("I2_S in a llama file", [&](gguf_image& g) { g.set<std::string>("general.architecture", "llama"); });
     for (const std::uint32_t type : {38u, 39u}) changed("TL codec " + std::to_string(type), [&](gguf_image& g) { g.tensor_at(matrix).type = type; });
   }
@@ -295,6 +314,31 @@ class bad_gguf_files {
     for (const char* key : {"bos_token_id", "eos_token_id"}) changed(std::string(key) + " out of range", [&](gguf_image& g) { g.set(std::string("tokenizer.ggml.") + key, std::uint32_t{1024}); });
     changed("bos_token_id as i64", [](gguf_image& g) { g.set("tokenizer.ggml.bos_token_id", std::int64_t{1000}); });
     changed("add_bos_token as u32", [](gguf_image& g) { g.set("tokenizer.ggml.add_bos_token", std::uint32_t{1}); });
+    const auto texts = [&](const std::string& what, const char* key, auto&& edit, verdict expected = verdict::refused) {
+      changed(what, [&](gguf_image& g) {
+        std::vector<std::string> list = texts_of(g.at(key).value);
+        edit(list);
+        g.at(key).value = array_of(list);
+      }, expected);
+    };
+    using list = std::vector<std::string>;
+    for (const char* merge : {"", " ", "t", "t ", " h", "no such token", "\xF0\x9F\x90\xAD zz"})
+      texts(std::string("merge '") + merge + "'", "tokenizer.ggml.merges", [&](list& all) { all[3] = merge; });
+    texts("merge twice", "tokenizer.ggml.merges", [](list& all) { all.push_back(all[5]); });
+    changed("token twice", [&](gguf_image& g) {
+      // A token of control: no merge makes it.
+      const std::string key = "tokenizer.ggml.tokens";
+      list all = texts_of(g.at(key).value);
+      all.back() = all[300];
+      g.at(key).value = array_of(all);
+      bytes& types = g.at("tokenizer.ggml.token_type").value;
+      const std::int32_t ordinary = 1;
+      std::memcpy(types.data() + types.size() - 4, &ordinary, 4);
+    }, verdict::warned);
+    texts("all tokens alike", "tokenizer.ggml.tokens", [](list& all) { all.assign(all.size(), "a"); });
+    texts("token of a byte missing", "tokenizer.ggml.tokens", [](list& all) { all[0] += "x"; });
+    texts("token not UTF-8", "tokenizer.ggml.tokens", [](list& all) { all[700] = "\xFF"; });
+    texts("an empty token", "tokenizer.ggml.tokens", [](list& all) { all[700].clear(); });
     changed("unknown tokenizer", [](gguf_image& g) { g.set<std::string>("tokenizer.ggml.model", "oracle"); });
   }
 

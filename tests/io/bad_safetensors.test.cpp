@@ -20,6 +20,7 @@ void judge_all(const char* form) {
   bad_safetensors_folders(folder.path(), [&](const std::string& name, std::uint64_t size, verdict expected) { judge.judge(name, folder.path(), size, expected); }).all();
   std::printf("%zu malformed safetensors folders: median %.1f ms, worst %.1f ms\n", judge.count(), judge.median() * 1e3, judge.worst() * 1e3);
   CHECK(judge.count() >= 300);
+  CHECK(judge.median() <= 0.020);
 }
 
 }  // namespace

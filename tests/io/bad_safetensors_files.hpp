@@ -126,6 +126,8 @@ class bad_safetensors_folders {
     header_text("lone surrogate", replaced("model.norm", "model.\\ud800norm"));
     header_text("overlong UTF-8", replaced("model.norm", "model.\xC0\xAEnorm"));
     header_text("raw control character", replaced("model.norm", "model.\nnorm"));
+    header_text("escape character in a name", replaced("model.norm", "model.\\u001bnorm"));
+    header_text("C1 control character in a name", replaced("model.norm", "model.\\u0085norm"));
     header_text("NUL in a name", replaced("model.norm", "model.\\u0000norm"));
     std::string deep = R"({"a":)";
     for (int i = 0; i < 100'000; ++i) deep += "[";

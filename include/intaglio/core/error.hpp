@@ -38,6 +38,9 @@ inline std::string printable(std::string_view text, std::size_t limit = 120) {
   return out;
 }
 
+/// True for UTF-8 without control characters, as names of keys and tensors are.
+inline bool is_printable(std::string_view text) { return printable(text, std::string::npos) == text; }
+
 /// Offset in a file as the messages print it: 0x24e0.
 inline std::string hexadecimal(std::uint64_t number) {
   std::string out;

@@ -236,8 +236,8 @@ class gguf_part {
     out.info_offset = cursor.offset();
     const std::string where = "tensor " + std::to_string(number);
     out.name = cursor.text(where + " name", gguf_limits::tensor_name_bytes);
-    if (out.name.empty() || !is_utf8(out.name) || out.name.find('\0') != std::string::npos)
-      cursor.fail(out.info_offset, where + " has no proper name", "1 to 63 bytes of UTF-8 without NUL", "'" + printable(out.name, 70) + "'");
+    if (out.name.empty() || !is_printable(out.name))
+      cursor.fail(out.info_offset, where + " has no proper name", "1 to 63 bytes of UTF-8 without control characters", "'" + printable(out.name, 70) + "'");
     const std::string what = where + " '" + printable(out.name, 70) + "'";
 
     std::uint64_t at = cursor.offset();

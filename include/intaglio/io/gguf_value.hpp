@@ -68,8 +68,8 @@ inline gguf_value read_gguf_value(file_cursor& cursor, std::uint64_t number) {
   gguf_value out;
   out.key = cursor.text(where, gguf_limits::key_bytes);
   if (out.key.empty()) cursor.fail(start, where + " is empty");
-  if (!is_utf8(out.key) || out.key.find('\0') != std::string::npos)
-    cursor.fail(start, where + " is not a name", "UTF-8 without NUL", "'" + printable(out.key) + "'");
+  if (!is_printable(out.key))
+    cursor.fail(start, where + " is not a name", "UTF-8 without control characters", "'" + printable(out.key) + "'");
   const std::string what = where + " '" + printable(out.key) + "'";
 
   const auto known_type = [&](std::string_view role, bool may_be_array) {

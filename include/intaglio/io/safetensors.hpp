@@ -118,8 +118,8 @@ class safetensors_header_reader : public json_reader {
   }
   bool key(std::string& name) {
     if (place_ == place::header) {
-      if (name.empty() || name.size() > safetensors_limits::name_bytes || name.find('\0') != std::string::npos)
-        refuse("tensor name", "1 to " + std::to_string(safetensors_limits::name_bytes) + " bytes without NUL", "'" + printable(name, 70) + "'");
+      if (name.empty() || name.size() > safetensors_limits::name_bytes || !is_printable(name))
+        refuse("tensor name", "1 to " + std::to_string(safetensors_limits::name_bytes) + " bytes without control characters", "'" + printable(name, 70) + "'");
       if (!names_.insert(name).second) refuse("tensor '" + printable(name, 70) + "' occurs twice", "once");
       if (names_.size() > safetensors_limits::tensors) refuse("number of tensors", "at most " + std::to_string(safetensors_limits::tensors), "more");
       name_ = name;
