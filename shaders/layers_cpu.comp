@@ -5,7 +5,7 @@
 // steps before it wrote and no two steps write the same bytes, so whoever does a part writes the same numbers.
 // llvmpipe's atomics are sequentially consistent and order all that is around them; its memory barriers cost a suspension of the shader each.
 // It ends all loops of an invocation after 65,535 turns in all: plan/in_one.hpp counts them, and `patience` is what it leaves for waiting.
-// Not optimised into SPIR-V, which would write out the product four times; the driver's own optimizer does that.
+// Not optimised into SPIR-V, which would write out the product at each call; the driver's own optimizer does that.
 // variant: layers_cpu -O0 -DINTEGER_DOT=0 -DWIDE_LOADS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -130,7 +130,8 @@ void main() {
   for (uint layer = first; layer < layers; ++layer) {
     bool alone = tell(progress_started, 0u) == 1u;
     uint at = layer * argument_count;
-    Words residual = arguments.at[at], attended = arguments.at[at + 4u], middle = arguments.at[at + 5u], gate_up = arguments.at[at + 6u];
+    Words residual = arguments.at[at], attended = arguments.at[at + 4u], middle = arguments.at[at + 5u], gate_up = arguments.at[at + 6u],
+          next = arguments.at[at + 7u];
     keys = arguments.at[at + 1u];
     values = arguments.at[at + 2u];
     query = arguments.at[at + 3u];
@@ -139,17 +140,15 @@ void main() {
     each_part(0u, product(at + 8u, hidden_size, q_size + 2u * kv_size, epilogue_rope_cache))
     output_ = attended;
     each_part(1u, attention())
-    input_ = attended;
-    stream = residual;
-    output_ = middle;
-    each_part(2u, product(at + 11u, q_size, hidden_size, epilogue_add))
-    input_ = middle;
-    output_ = gate_up;
-    each_part(3u, product(at + 14u, hidden_size, 2u * intermediate_size, epilogue_gated))
-    input_ = gate_up;
-    stream = middle;
-    output_ = arguments.at[at + 7u];
-    each_part(4u, product(at + 17u, intermediate_size, hidden_size, epilogue_add))
+    // One loop, so that the driver compiles the product twice and not four times: it does so for seconds.
+    for (uint place = 2u; place < steps; ++place) {
+      bool projects = place == 2u, gates = place == 3u;
+      input_ = projects ? attended : gates ? middle : gate_up;
+      stream = projects ? residual : middle;
+      output_ = projects ? middle : gates ? gate_up : next;
+      each_part(place, product(at + 5u + 3u * place, projects ? q_size : gates ? hidden_size : intermediate_size,
+                               gates ? 2u * intermediate_size : hidden_size, gates ? epilogue_gated : epilogue_add))
+    }
     if (lane == 0u) atomicMax(progress.at[progress_layer], layer + 1u);
   }
   // The last to leave makes everything ready for the next pass.
