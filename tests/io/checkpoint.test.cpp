@@ -8,7 +8,6 @@
 #include "../conformance.hpp"
 #include "files.hpp"
 #include "gguf_image.hpp"
-#include "intaglio/io/inspect.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using intaglio::activation;
@@ -195,27 +194,4 @@ TEST_CASE("checkpoint: rows are read by the range that was asked for", "[checkpo
   std::vector<float> values(2 * 256);
   model.read_f32(matrix, 50, 2, values);
   for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(values[i] == static_cast<float>(codes[i]) * source.scale());
-}
-
-TEST_CASE("inspect: what the tool prints", "[inspect]") {
-  const auto file = inspect(shared("models/fable-bitnet-i2_s.gguf"));
-  CHECK(file.form == "gguf");
-  CHECK(file.version == 3);
-  CHECK(file.architecture == "bitnet-b1.58");
-  CHECK(file.parameters == 8'927'488);
-  CHECK(file.tokens == 4096);
-  CHECK(file.metadata.size() == 28);
-  CHECK(file.types.at("i2_s").first == 56);
-  CHECK(file.tensors.at(2).shape == std::vector<std::uint64_t>{256, 256});
-  CHECK_FALSE(file.problem);
-  const auto folder = inspect(shared("models/fable-bitnet-packed"));
-  CHECK(folder.form == "safetensors");
-  CHECK(folder.architecture == "bitnet");
-  CHECK(folder.parameters == 8'927'488);
-  CHECK(folder.types.at("u8").first == 56);
-  CHECK(folder.config == file.config);
-  CHECK_THROWS_AS(inspect(shared("models/README.md")), intaglio::file_error);
-  CHECK_THROWS_AS(inspect(shared("conformance/chat")), intaglio::file_error);
-  const auto head = inspect(shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf"));
-  CHECK(head.config.has_value());
 }

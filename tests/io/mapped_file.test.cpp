@@ -8,8 +8,6 @@
 #include <cstring>
 
 #include "files.hpp"
-#include "intaglio/io/atomic_file.hpp"
-#include "intaglio/io/file_cursor.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using intaglio::file_error;
@@ -87,46 +85,4 @@ TEST_CASE("mapped_file: a file that is cut or changed while open gives an error,
     CHECK(problem.offset() == 5000);
     CHECK_THAT(problem.what(), ContainsSubstring("cut while it was being read"));
   }
-}
-
-TEST_CASE("file_cursor: reads fields through its window and names the one that does not fit", "[file_cursor]") {
-  bytes data(200'000, std::byte{0});
-  const std::uint32_t number = 0xDEADBEEF;
-  std::memcpy(data.data() + 65'534, &number, 4);  // across the window's border
-  const auto file = mapped_file::from_memory(data, "memory");
-  intaglio::io::file_cursor cursor(file);
-  cursor.skip(65'534, "start");
-  CHECK(cursor.number<std::uint32_t>("number") == number);
-  CHECK(cursor.text("text", 10).empty());
-  cursor.skip(cursor.left() - 3, "middle");
-  try {
-    cursor.number<std::uint64_t>("last number");
-    FAIL("read past the end");
-  } catch (const file_error& problem) {
-    CHECK(problem.offset() == 199'997);
-    CHECK_THAT(problem.what(), ContainsSubstring("last number") && ContainsSubstring("8 bytes") && ContainsSubstring("found 3"));
-  }
-}
-
-TEST_CASE("atomic_file: the place holds the old file or the new one", "[atomic_file]") {
-  const temporary_folder folder;
-  const auto path = write_text(folder / "file", "old");
-  const std::string_view text = "new";
-  {
-    intaglio::io::atomic_file file(path);
-    file.write(std::as_bytes(std::span(text)));
-    CHECK(read_bytes(path).size() == 3);
-    CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
-  }
-  CHECK(std::memcmp(read_bytes(path).data(), "old", 3) == 0);
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
-  {
-    intaglio::io::atomic_file file(path);
-    file.write(std::as_bytes(std::span(text)));
-    file.commit();
-  }
-  CHECK(std::memcmp(read_bytes(path).data(), "new", 3) == 0);
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
-  CHECK_THROWS_AS(intaglio::io::atomic_file(folder.path()), file_error);
-  CHECK_THROWS_AS(intaglio::io::atomic_file(folder / "no" / "folder"), file_error);
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/io/hf_config.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "files.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using namespace intaglio;
+
+namespace {
+
+/// A sound config with more fields, or with others in their place.
+std::string bitnet_with(const std::string& fields) {
+  return R"({"model_type":"bitnet","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,)"
+         R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" + (fields.empty() ? "" : "," + fields) + "}";
+}
+io::hf_config read(const std::string& text) {
+  const temporary_folder folder;
+  return io::read_hf_config(write_text(folder / "config.json", text));
+}
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const file_error& problem) {
+    return problem.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("hf_config: what a file leaves out has the family's default") {
+  const auto got = read(bitnet_with(""));
+  CHECK(got.config.num_key_value_heads == 4);
+  CHECK(got.config.head_dim == 64);
+  CHECK(got.config.rope_theta == 10'000.f);
+  CHECK(got.config.hidden_act == activation::relu_squared);
+  CHECK(got.config.activation_type == dtype::i8);
+  CHECK_FALSE(got.tie_word_embeddings);
+  CHECK_FALSE(got.scale_divides);
+  CHECK(got.warnings.empty());
+}
+
+TEST_CASE("hf_config: RoPE and activation in the spellings of transformers 4 and 5") {
+  CHECK(read(bitnet_with(R"("rope_theta":500000.0)")).config.rope_theta == 500'000.f);
+  CHECK(read(bitnet_with(R"("rope_parameters":{"rope_type":"default","rope_theta":500000})")).config.rope_theta == 500'000.f);
+  CHECK(read(bitnet_with(R"("hidden_act":"silu")")).config.hidden_act == activation::silu);
+  CHECK_THAT(refusal(bitnet_with(R"("hidden_act":"gelu")")), ContainsSubstring("hidden_act") && ContainsSubstring("expected relu2, silu or gelu_pytorch_tanh, found 'gelu'"));
+  CHECK_THAT(refusal(bitnet_with(R"("rope_scaling":{"rope_type":"linear","factor":2.0})")), ContainsSubstring("expected default, found 'linear'"));
+}
+
+TEST_CASE("hf_config: the class of linear layers says whether a scale multiplies or divides") {
+  CHECK(read(bitnet_with(R"("quantization_config":{"quant_method":"bitnet"})")).scale_divides);
+  CHECK(read(bitnet_with(R"("quantization_config":{"linear_class":"bitlinear"})")).scale_divides);
+  CHECK_FALSE(read(bitnet_with(R"("quantization_config":{"linear_class":"autobitlinear"})")).scale_divides);
+  CHECK_THAT(refusal(bitnet_with(R"("quantization_config":{"linear_class":"other"})")), ContainsSubstring("expected bitlinear or autobitlinear, found 'other'"));
+  CHECK_THAT(refusal(bitnet_with(R"("quantization_config":{"quant_method":"gptq"})")), ContainsSubstring("expected bitnet, found 'gptq'"));
+  CHECK_THAT(refusal(bitnet_with(R"("quantization_config":{"use_rms_norm":true})")), ContainsSubstring("use_rms_norm: expected false, found true"));
+}
+
+TEST_CASE("hf_config: what the library does not run is refused by name") {
+  CHECK_THAT(refusal(bitnet_with(R"("attention_bias":true)")), ContainsSubstring("attention_bias: expected false, found true"));
+  CHECK_THAT(refusal(bitnet_with(R"("num_local_experts":8)")), ContainsSubstring("num_local_experts: expected 0, found 8"));
+  CHECK_THAT(refusal(R"({"model_type":"falcon\u001b[2J"})"), ContainsSubstring("found 'falcon\\x1b[2J'"));
+  CHECK_THAT(refusal("[]"), ContainsSubstring("expected a JSON object, found array"));
+  CHECK_THAT(refusal(std::string((1 << 20) + 1, ' ')), ContainsSubstring("too large for a config"));
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/io/hf_names.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace intaglio::io;
+using intaglio::architecture;
+
+TEST_CASE("hf_names: tensors of a model, whatever stands in front of them") {
+  CHECK(gguf_name("model.embed_tokens.weight", architecture::bitnet) == "token_embd.weight");
+  CHECK(gguf_name("model.norm.weight", architecture::bitnet) == "output_norm.weight");
+  CHECK(gguf_name("lm_head.weight", architecture::llama) == "output.weight");
+  CHECK(gguf_name("model.layers.29.mlp.down_proj.weight_scale", architecture::bitnet) == "blk.29.ffn_down.weight_scale");
+  CHECK(gguf_name("model.layers.0.self_attn.attn_sub_norm.weight", architecture::bitnet) == "blk.0.attn_sub_norm.weight");
+  CHECK(gguf_name("language_model.model.layers.3.self_attn.q_norm.weight", architecture::gemma3) == "blk.3.attn_q_norm.weight");
+  CHECK(gguf_name("model.language_model.layers.3.mlp.up_proj.weight", architecture::gemma3) == "blk.3.ffn_up.weight");
+}
+
+TEST_CASE("hf_names: one name means two norms") {
+  const char* const name = "model.layers.1.post_attention_layernorm.weight";
+  CHECK(gguf_name(name, architecture::llama) == "blk.1.ffn_norm.weight");
+  CHECK(gguf_name(name, architecture::gemma3) == "blk.1.post_attention_norm.weight");
+}
+
+TEST_CASE("hf_names: other names are no tensors of the model") {
+  for (const char* name : {"", "model.", "model.layers.", "model.layers..mlp.up_proj.weight", "model.layers.01.mlp.up_proj.weight", "model.layers.-1.mlp.up_proj.weight",
+                           "model.layers.1234567.mlp.up_proj.weight", "model.layers.1.weight", "model.layers.1.mlp.up_proj", "model.layers.1.mlp.up_proj.bias",
+                           "model.layers.1.mlp.side_proj.weight", "model.layers.1x.mlp.up_proj.weight", "transformer.wte.weight", "embed_tokens.weight"}) {
+    CAPTURE(name);
+    CHECK_FALSE(gguf_name(name, architecture::bitnet));
+  }
+  CHECK(is_vision_name("vision_tower.encoder.weight"));
+  CHECK(is_vision_name("model.multi_modal_projector.weight"));
+  CHECK_FALSE(is_vision_name("model.layers.0.mlp.up_proj.weight"));
+}
