@@ -16,8 +16,10 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/engrave.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
+#include "validation/exact_operands.hpp"
 
 using namespace intaglio;
+using testing::exact_operands, testing::stated_operand, testing::stated_operands;
 
 namespace {
 
@@ -52,99 +54,9 @@ struct form {
 };
 const form forms[] = {{&engraved<small, cpu>::table, {.wide_loads = true}},           {&engraved<small_silu, cpu>::table, {.wide_loads = true}},
                       {&engraved<small, portable>::table, {.integer_dot = true}},     {&engraved<small, portable>::table, {.integer_dot = false}},
-                      {&engraved<small_silu, portable>::table, {.integer_dot = false}}};
-constexpr std::size_t module_count = 13;  // of kernel_modules::of, all variants
-
-/// Bytes behind each push constant as the plan's accesses state them; one that starts at no operand goes on where another ends.
-std::vector<std::uint64_t> stated_bytes(const plan::dispatch& call) {
-  const std::span accesses = std::span(call.accesses).first(call.access_count);
-  const std::span operands = std::span(call.push).first(kernels::interface_of(call.kernel).push_count());
-  std::vector<std::uint64_t> out;
-  for (const plan::operand& own : operands) {
-    std::uint64_t end = own.offset;
-    for (const plan::access& a : accesses) {
-      if (a.where != own.where || a.slot != own.slot) continue;
-      const bool has_operand = std::ranges::any_of(operands, [&](const plan::operand& o) { return o.where == a.where && o.slot == a.slot && o.offset == a.offset; });
-      if (has_operand ? a.offset == own.offset : a.offset == end) end = std::max(end, a.offset + a.bytes);
-    }
-    out.push_back(own.where == plan::region::none ? 0 : end - own.offset);
-  }
-  return out;
-}
-
-/// The operands of one dispatch, each a buffer of its own, all in one allocation in the order of the push constants: what the layer does
-/// does not depend on where an allocator puts them. They stand far apart, each between two guards of poison: layer 1.3.239 looks at loads
-/// and stores, not at atomic operations.
-class exact_operands {
- public:
-  static constexpr std::size_t gap = 1U << 20U, guard = 1U << 12U;
-  static constexpr std::byte poison{0xa5};
-
-  /// @param bytes of each; 0: the kernel does not read it
-  exact_operands(const gpu::device& on, std::span<const std::uint64_t> bytes) : push(bytes.size()), contents(bytes.size()), buffers_(bytes.size()) {
-    std::vector<std::size_t> offsets(bytes.size());
-    std::size_t end = 0;
-    std::uint32_t types = std::numeric_limits<std::uint32_t>::max();
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      if (bytes[i] == 0) continue;
-      vk::BufferCreateInfo info;
-      info.size = bytes[i];
-      info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eShaderDeviceAddress;
-      VkBuffer made = VK_NULL_HANDLE;
-      demand(on.call().vkCreateBuffer(on.handle(), gpu::native(info), nullptr, &made));
-      buffers_[i] = {on.on(), made};
-      VkMemoryRequirements needs{};
-      on.call().vkGetBufferMemoryRequirements(on.handle(), made, &needs);
-      types &= needs.memoryTypeBits;
-      offsets[i] = static_cast<std::size_t>((end + gap) / needs.alignment * needs.alignment);
-      end = offsets[i] + static_cast<std::size_t>(needs.size);
-    }
-    vk::MemoryAllocateFlagsInfo flags;
-    flags.flags = vk::MemoryAllocateFlagBits::eDeviceAddress;
-    vk::MemoryAllocateInfo info;
-    info.pNext = &flags;
-    info.allocationSize = end + gap;
-    info.memoryTypeIndex = host_type(on, types);
-    VkDeviceMemory memory = VK_NULL_HANDLE;
-    demand(on.call().vkAllocateMemory(on.handle(), gpu::native(info), nullptr, &memory));
-    memory_ = {on.on(), memory};
-    void* place = nullptr;
-    demand(on.call().vkMapMemory(on.handle(), memory, 0, VK_WHOLE_SIZE, 0, &place));
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      if (bytes[i] == 0) continue;
-      demand(on.call().vkBindBufferMemory(on.handle(), buffers_[i].get(), memory, offsets[i]));
-      vk::BufferDeviceAddressInfo which;
-      which.buffer = vk::Buffer(buffers_[i].get());
-      push[i] = on.call().vkGetBufferDeviceAddress(on.handle(), gpu::native(which));
-      contents[i] = {static_cast<std::byte*>(place) + offsets[i], static_cast<std::size_t>(bytes[i])};
-      std::fill_n(contents[i].data() - guard, bytes[i] + 2 * guard, poison);
-      std::ranges::fill(contents[i], std::byte{0});
-    }
-  }
-
-  std::vector<std::uint64_t> push;             ///< addresses
-  std::vector<std::span<std::byte>> contents;  ///< the host's view
-
-  /// Nothing was written beside the operands.
-  bool intact() const {
-    const auto clean = [](const std::byte* from) { return std::all_of(from, from + guard, [](std::byte b) { return b == poison; }); };
-    return std::ranges::all_of(contents, [&](std::span<std::byte> each) { return each.empty() || (clean(each.data() - guard) && clean(each.data() + each.size())); });
-  }
-
- private:
-  static void demand(VkResult result) { REQUIRE(result == VK_SUCCESS); }
-  static std::uint32_t host_type(const gpu::device& on, std::uint32_t among) {
-    constexpr VkMemoryPropertyFlags wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    const VkPhysicalDeviceMemoryProperties& memory = on.on()->memory;
-    std::uint32_t type = 0;
-    while (type < memory.memoryTypeCount && ((among >> type & 1U) == 0 || (memory.memoryTypes[type].propertyFlags & wanted) != wanted)) ++type;
-    REQUIRE(type < memory.memoryTypeCount);
-    return type;
-  }
-
-  gpu::owned_handle<VkDeviceMemory, &gpu::dispatch_table::vkFreeMemory> memory_;
-  std::vector<gpu::owned_handle<VkBuffer, &gpu::dispatch_table::vkDestroyBuffer>> buffers_;
-};
+                      {&engraved<small_silu, portable>::table, {.integer_dot = false}},
+                      {&engraved<small, cpu, 44>::table, {.wide_loads = true, .in_one = true}}};  // for all layers in one dispatch, with many operands
+constexpr std::size_t module_count = 14;  // of kernel_modules::of, all variants
 
 /// What a session's state may never hold, but does here.
 struct wild_state {
@@ -182,26 +94,40 @@ void write_state(const plan::table& of, const wild_state& wild, std::span<std::b
   std::memcpy(to.data(), words.data(), std::min(to.size(), 4 * words.size()));
 }
 
+/// A dispatch of a plan, and where it stands.
+struct chosen_call {
+  const plan::sequence* in;
+  plan::dispatch call;
+  stated_operands operands;
+};
+
 /// Runs one dispatch with a state; returns how many messages of the layer that gives, and one more where the poison was hurt.
-std::size_t complaints_of(const gpu::device& on, const gpu::pipeline& kernel, const plan::table& of, const plan::dispatch& call, const exact_operands& operands,
+std::size_t complaints_of(const gpu::device& on, const gpu::pipeline& kernel, const plan::table& of, const chosen_call& chosen, const exact_operands& memory,
                           const wild_state& state) {
   const std::size_t before = on.validation_message_count();
-  write_state(of, state, operands.contents[kernels::interface_of(call.kernel).push_index("state")]);
+  const kernels::interface& face = kernels::interface_of(chosen.call.kernel);
+  const auto contents_of = [&](std::string_view name) { return memory.contents[chosen.operands.push[face.push_index(name)]]; };
+  write_state(of, state, contents_of("state"));
+  std::vector<std::uint64_t> push, arguments;
+  for (const std::size_t each : chosen.operands.push) push.push_back(each == stated_operands::none ? 0 : memory.addresses[each]);
+  for (const std::size_t each : chosen.operands.arguments) arguments.push_back(memory.addresses[each]);
+  if (!arguments.empty()) std::memcpy(contents_of("arguments").data(), arguments.data(), std::min(contents_of("arguments").size(), 8 * arguments.size()));
   gpu::recorder to(on, kernel.name());
-  to.dispatch(kernel, std::as_bytes(std::span(operands.push)), call.groups);
+  to.dispatch(kernel, std::as_bytes(std::span(push)), chosen.call.groups);
   const gpu::recording commands = to.finish();
   const VkCommandBuffer handle = commands.handle();
   gpu::queue line(on);
   line.wait(line.submit({&handle, 1}, commands.name()), std::chrono::seconds(120));
-  return on.validation_message_count() - before + (operands.intact() ? 0 : 1);
+  return on.validation_message_count() - before + (memory.intact() ? 0 : 1);
 }
 
-/// How much shorter than stated an operand must be at least for the last pass that fits to leave it.
-std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call, std::string_view operand, std::uint64_t stated) {
+/// Bytes of an operand that the last pass that fits still leaves alone when the operand is one word shorter.
+std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call, const stated_operand& operand) {
   const std::uint32_t element_bytes = of.cache_element == kernels::element::f32 ? 4 : 2;
-  if (operand == "keys") return std::uint64_t{(8 - of.context % 8) % 8 * kernels::cache_octet} * element_bytes;  // positions of the last octet past the context
-  // Most kernels are given all parameters and read position and count.
-  if (operand == "state" && call.kernel != kernels::kernel::embed && call.kernel != kernels::kernel::sample) return stated - 8;
+  if (operand.where == plan::region::keys)  // positions of the last octet past the context
+    return std::uint64_t{(8 - of.context % 8) % 8 * kernels::cache_octet} * element_bytes;
+  // Most kernels are given all parameters and read the position or the count: three bytes are too few for both.
+  if (operand.name == "state" && call.kernel != kernels::kernel::embed && call.kernel != kernels::kernel::sample) return operand.bytes - 4 - 3;
   return 0;
 }
 
@@ -220,45 +146,49 @@ TEST_CASE("no kernel leaves the bytes that the plan states, whatever the session
   std::set<std::vector<std::uint64_t>> seen;
   for (const form& each : forms) {
     const plan::table& table = *each.table;
-    std::vector<std::pair<const plan::sequence*, plan::dispatch>> chosen;
+    std::vector<chosen_call> chosen;
     std::vector<plan::dispatch> calls;
-    for (const plan::sequence* in : {&table.decode, &table.prefill, &table.logits})
-      for (const auto part : {in->prologue, in->period, in->epilogue})
-        for (const plan::dispatch& call : part) {
-          std::vector<std::uint64_t> key = stated_bytes(call);
+    for (const plan::sequence* in : {&table.decode, &table.prefill, &table.logits, &table.decode_in_one})
+      for (const auto part : in->recorded())
+        for (plan::dispatch call : part) {
+          if (each.modules.in_one != (call.kernel == kernels::kernel::layers)) continue;
+          // One workgroup, which then does every part of every step: several share them as they come, and the turns of their loops with them.
+          if (call.kernel == kernels::kernel::layers) call.groups = {1, 1, 1};
+          stated_operands operands = testing::operands_of(*in, call);
+          std::vector<std::uint64_t> key = operands.bytes();
           key.insert(key.end(), call.specialization.begin(), call.specialization.end());
           key.insert(key.end(), call.groups.begin(), call.groups.end());
           const std::byte* const module = each.modules.of(call.kernel).data();
           key.insert(key.end(), {call.subgroups, reinterpret_cast<std::uintptr_t>(module)});
           modules_seen.insert(module);
           if (!seen.insert(key).second) continue;
-          chosen.emplace_back(in, call);
           calls.push_back(call);
+          chosen.push_back({in, call, std::move(operands)});
         }
     runtime::kernel_set kernels(on, each.modules);
     plan::sequence sequence;
     sequence.prologue = calls;
     const plan::sequence* const list[] = {&sequence};
     kernels.add(list, nullptr);
-    for (const auto& [in, call] : chosen) {
-      const kernels::interface& face = kernels::interface_of(call.kernel);
-      const std::vector<std::uint64_t> bytes = stated_bytes(call);
-      const std::vector<wild_state> states = states_of(table, *in);
-      INFO(table.profile << ", " << in->name << ": " << call.label.view() << " (" << face.name << ")");
+    for (const chosen_call& one : chosen) {
+      const gpu::pipeline& kernel = kernels.of(one.call);
+      const std::vector<std::uint64_t> bytes = one.operands.bytes();
+      const std::vector<wild_state> states = states_of(table, *one.in);
+      INFO(table.profile << ", " << one.in->name << ": " << one.call.label.view() << " (" << kernel.name() << ")");
       {
-        const exact_operands operands(on, bytes);
+        const exact_operands memory(on, bytes);
         for (const wild_state& state : states) {
           INFO("position " << state.position << ", count " << state.count << ", token " << state.id);
-          CHECK(complaints_of(on, kernels.of(call), table, call, operands, state) == 0);
+          CHECK(complaints_of(on, kernel, table, one, memory, state) == 0);
         }
       }
       const planted_messages planted;
       for (std::size_t i = 0; i < bytes.size(); ++i) {
-        if (bytes[i] == 0) continue;
-        INFO(face.push[i].name << " a word shorter than its " << bytes[i] << " bytes");
+        const stated_operand& operand = one.operands.all[i];
+        INFO(operand.name << " " << operand.slot << " of layer " << operand.layer << " a word shorter than its " << bytes[i] << " bytes");
         std::vector<std::uint64_t> shorter = bytes;
-        shorter[i] -= 4 + untouched_bytes(table, call, face.push[i].name, bytes[i]);
-        CHECK(complaints_of(on, kernels.of(call), table, call, exact_operands(on, shorter), states.front()) > 0);
+        shorter[i] -= 4 + untouched_bytes(table, one.call, operand);
+        CHECK(complaints_of(on, kernel, table, one, exact_operands(on, shorter), states.front()) > 0);
       }
     }
   }
