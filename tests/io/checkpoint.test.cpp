@@ -2,10 +2,12 @@
 #include "intaglio/io/checkpoint.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
 
 #include "../conformance.hpp"
+#include "bad_safetensors_files.hpp"
 #include "files.hpp"
 #include "gguf_image.hpp"
 
@@ -143,6 +145,42 @@ TEST_CASE("checkpoint: a second table is the head, unless it is the embedding ag
     CHECK(untied.find("output.weight") != nullptr);
     CHECK(untied.warnings().empty());
   }
+}
+
+TEST_CASE("checkpoint: a factor beside a ternary matrix multiplies its scale", "[checkpoint]") {
+  const temporary_folder made;
+  gguf_image image = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-tq2_0.gguf");
+  const auto plain = checkpoint::open(write_bytes(made / "plain.gguf", image.build()));
+  image.tensors.push_back({"blk.1.ffn_up.scale", {1}, 0, bytes_of(0.25f)});
+  const auto scaled = checkpoint::open(write_bytes(made / "scaled.gguf", image.build()));
+  CHECK(scaled.tensors().size() == plain.tensors().size());
+  for (const char* name : {"blk.1.ffn_up.weight", "blk.0.ffn_up.weight", "blk.1.ffn_gate.weight"}) {
+    CAPTURE(name);
+    const float factor = std::string_view(name) == "blk.1.ffn_up.weight" ? 0.25f : 1.f;
+    CHECK(scaled.ternary(scaled.at(name)).scale() == plain.ternary(plain.at(name)).scale() * factor);
+  }
+}
+
+TEST_CASE("checkpoint: keys and values of heads have one width", "[checkpoint]") {
+  const temporary_folder made;
+  gguf_image image = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-i2_s.gguf");
+  image.set("bitnet-b1.58.attention.key_length", std::uint32_t{64});
+  CHECK(checkpoint::open(write_bytes(made / "model.gguf", image.build())).config().head_dim == 64);
+  image.set("bitnet-b1.58.attention.value_length", std::uint32_t{32});
+  CHECK_THROWS_WITH(checkpoint::open(write_bytes(made / "model.gguf", image.build())),
+                    ContainsSubstring("attention.value_length") && ContainsSubstring("expected 64 as attention.key_length, found 32"));
+}
+
+TEST_CASE("checkpoint: one tensor under two names is refused with both", "[checkpoint]") {
+  const temporary_folder made;
+  const auto in = conformance("bitnet-tiny") / "hf-packed";
+  std::filesystem::copy_file(in / "config.json", made / "config.json");
+  auto image = safetensors_image::of(in / "model.safetensors");
+  const std::uint64_t at = image.data.size();
+  image.header["language_model.model.norm.weight"] = {{"dtype", "F32"}, {"shape", {256}}, {"data_offsets", {at, at + 1024}}};
+  image.data.resize(image.data.size() + 1024);
+  write_bytes(made / "model.safetensors", image.build());
+  CHECK_THROWS_WITH(checkpoint::open(made.path()), ContainsSubstring("'output_norm.weight' is there twice"));
 }
 
 TEST_CASE("checkpoint: llama and gemma3 files are recognised with their tensors", "[checkpoint]") {

@@ -2,12 +2,16 @@
 #include "intaglio/io/convert.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
 
 #include "../conformance.hpp"
+#include "bad_safetensors_files.hpp"
 #include "files.hpp"
 #include "intaglio/io/check.hpp"
 
+using Catch::Matchers::ContainsSubstring;
 using intaglio::dtype;
 using namespace intaglio::io;
 
@@ -135,6 +139,66 @@ TEST_CASE("convert: a llama file takes the Q codecs", "[convert]") {
   options.codec = dtype::f32;
   convert(in, folder / "out.gguf", options);
   expect_same(in, folder / "out.gguf");
+}
+
+TEST_CASE("convert: numbers that the codec cannot hold are refused by name", "[convert]") {
+  const temporary_folder folder;
+  convert_options options;
+  options.codec = dtype::f16;
+  gguf_image image = gguf_image::of(conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf");
+  const float large = 1e6f;
+  std::memcpy(image.tensor_at("blk.1.ffn_up.weight").data.data() + 400, &large, 4);
+  CHECK_THROWS_WITH(convert(write_bytes(folder / "in.gguf", image.build()), folder / "out.gguf", options),
+                    ContainsSubstring("blk.1.ffn_up.weight") && ContainsSubstring("expected values that f16 can hold"));
+  image = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-i2_s.gguf");
+  bytes& data = image.tensor_at("blk.1.ffn_up.weight").data;
+  const float tiny = 1e-12f;
+  std::memcpy(data.data() + data.size() - 32, &tiny, 4);
+  options.codec = dtype::tq2_0;
+  CHECK_THROWS_WITH(convert(write_bytes(folder / "in.gguf", image.build()), folder / "out.gguf", options),
+                    ContainsSubstring("blk.1.ffn_up.weight") && ContainsSubstring("scale: expected one that tq2_0 can hold, found 1e-12"));
+  options.codec = dtype::bf16;
+  CHECK(convert(folder / "in.gguf", folder / "out.gguf", options).warnings.size() == 1);
+  options.embedding = dtype::tq1_0;
+  CHECK_THROWS_AS(convert(folder / "in.gguf", folder / "out.gguf", options), intaglio::argument_error);
+}
+
+TEST_CASE("convert: a folder whose heads do not add up to the model's width", "[convert]") {
+  const temporary_folder folder;
+  std::filesystem::create_directory(folder / "narrow");
+  // Half of the heads: the first rows of q, k, v, packed four to a byte, and the first columns of o.
+  const auto source = safetensors_image::of(conformance("bitnet-tiny") / "hf-packed/model.safetensors");
+  safetensors_image narrow;
+  for (const auto& [name, entry] : source.header.items()) {
+    if (name == "__metadata__") continue;
+    auto shape = entry["shape"].get<std::vector<std::size_t>>();
+    const auto from = source.data.begin() + entry["data_offsets"][0].get<std::ptrdiff_t>(), to = source.data.begin() + entry["data_offsets"][1].get<std::ptrdiff_t>();
+    bytes data(from, to);
+    const auto has = [&, tensor = name](std::string_view part) { return tensor.ends_with(part); };
+    if (has("q_proj.weight") || has("k_proj.weight") || has("v_proj.weight") || has("attn_sub_norm.weight")) {
+      shape[0] /= 2;
+      data.resize(data.size() / 2);
+    } else if (has("o_proj.weight")) {
+      for (std::size_t row = 1; row < shape[0]; ++row) std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(row * shape[1]), shape[1] / 2, data.begin() + static_cast<std::ptrdiff_t>(row * shape[1] / 2));
+      shape[1] /= 2;
+      data.resize(data.size() / 2);
+    }
+    const std::size_t at = narrow.data.size();
+    narrow.data.insert(narrow.data.end(), data.begin(), data.end());
+    narrow.header[name] = {{"dtype", entry["dtype"]}, {"shape", shape}, {"data_offsets", {at, at + data.size()}}};
+  }
+  write_bytes(folder / "narrow/model.safetensors", narrow.build());
+  const bytes raw = read_bytes(conformance("bitnet-tiny") / "hf-packed/config.json");
+  auto config = nlohmann::json::parse(std::string(reinterpret_cast<const char*>(raw.data()), raw.size()));
+  config["num_attention_heads"] = 2;
+  config["num_key_value_heads"] = 1;
+  config["head_dim"] = 64;
+  write_text(folder / "narrow/config.json", config.dump());
+  convert(folder / "narrow", folder / "out.gguf", {});
+  const auto written = checkpoint::open(folder / "out.gguf");
+  CHECK(written.config().q_size() == 128);
+  CHECK(written.config() == checkpoint::open(folder / "narrow").config());
+  expect_same(folder / "narrow", folder / "out.gguf");
 }
 
 TEST_CASE("convert: what cannot be done leaves nothing behind", "[convert]") {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "intaglio/io/tokenizer.hpp"
+#include "io/files.hpp"
 #include "io/vocabularies.hpp"
 
 using namespace intaglio;
@@ -71,6 +72,42 @@ TEST_CASE("a directory gives the vocabulary that its files describe") {
   CHECK(gemma.add_space_prefix == false);
   CHECK(gemma.padding_id == 0);
   CHECK(gemma.token_types[7] == 4);
+}
+
+TEST_CASE("a chat template stands in the config, in a list of named ones, or in a file of its own") {
+  const temporary_folder folder;
+  for (const char* name : {"config.json", "tokenizer.json"}) std::filesystem::copy_file(shared("models/fable-bitnet") / name, folder / name);
+  const auto read = [&](const json& config) {
+    write_text(folder / "tokenizer_config.json", config.dump());
+    return io::vocabulary_from_hf_directory(folder.path());
+  };
+  json config = shared_json("models/fable-bitnet/tokenizer_config.json");
+  config.erase("chat_template");
+  CHECK_FALSE(read(config).chat_template);
+  write_text(folder / "chat_template.jinja", "from a file");
+  CHECK(read(config).chat_template == "from a file");
+  config["chat_template"] = json::array({{{"name", "tools"}, {"template", "of tools"}}, {{"name", "default"}, {"template", "by default"}}});
+  CHECK(read(config).chat_template == "by default");
+  config["chat_template"] = "of the config";
+  CHECK(read(config).chat_template == "of the config");
+  config["chat_template"] = 7;
+  CHECK_THROWS_AS(read(config), file_error);
+  config.erase("chat_template");
+  write_text(folder / "chat_template.jinja", std::string((1 << 20) + 1, 'x'));
+  CHECK_THROWS_AS(read(config), file_error);
+}
+
+TEST_CASE("the config says whether BOS goes in front where tokenizer.json does not") {
+  const temporary_folder folder;
+  std::filesystem::copy_file(shared("models/fable-bitnet/config.json"), folder / "config.json");
+  json document = shared_json("models/fable-bitnet/tokenizer.json"), config = shared_json("models/fable-bitnet/tokenizer_config.json");
+  document["post_processor"] = nullptr;
+  write_text(folder / "tokenizer.json", document.dump());
+  for (const bool wanted : {true, false}) {
+    config["add_bos_token"] = wanted;
+    write_text(folder / "tokenizer_config.json", config.dump());
+    CHECK(io::vocabulary_from_hf_directory(folder.path()).add_bos == wanted);
+  }
 }
 
 TEST_CASE("a missing directory or file is named") {

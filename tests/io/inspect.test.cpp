@@ -3,6 +3,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "gguf_image.hpp"
 #include "shared.hpp"
 
 using namespace intaglio::io;
@@ -28,4 +29,27 @@ TEST_CASE("inspect: what the tool prints", "[inspect]") {
   CHECK_THROWS_AS(inspect(shared("conformance/chat")), intaglio::file_error);
   const auto head = inspect(shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf"));
   CHECK(head.config.has_value());
+}
+
+TEST_CASE("inspect: values of every type, and a sound file that is no model", "[inspect]") {
+  const temporary_folder folder;
+  gguf_image image;
+  image.version = 3;
+  image.set<std::string>("general.architecture", "abacus");
+  image.set("a.u8", std::uint8_t{200});
+  image.set("a.i8", std::int8_t{-100});
+  image.set("a.u16", std::uint16_t{60'000});
+  image.set("a.i16", std::int16_t{-30'000});
+  image.set("a.u64", ~std::uint64_t{0});
+  image.set("a.i64", std::int64_t{-5});
+  image.set("a.f64", 0.25);
+  image.set("a.bool", true);
+  const auto got = inspect(write_bytes(folder / "keys.gguf", image.build()));
+  std::string texts;
+  for (const auto& key : got.metadata) texts += key.text + " ";
+  CHECK(texts == "abacus 200 -100 60000 -30000 18446744073709551615 -5 0.25 true ");
+  CHECK(got.architecture == "abacus");
+  CHECK_FALSE(got.config);
+  REQUIRE(got.problem);
+  CHECK(got.problem->find("expected one of: bitnet, bitnet-b1.58") != std::string::npos);
 }
