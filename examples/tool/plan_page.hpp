@@ -95,9 +95,10 @@ class plan_page {
   /// All rules behind a dispatch: the table keeps the last one, a product's epilogue tells the earlier one.
   static std::vector<std::uint8_t> rules_of(const plan::dispatch& d) {
     std::vector<std::uint8_t> out;
-    if (d.kernel == kernels::kernel::ternary_matmul || d.kernel == kernels::kernel::ternary_float) {
+    const auto& face = kernels::interface_of(d.kernel);
+    if (const auto place = face.specialization_index("epilogue"); place < face.specialization_count()) {
       constexpr std::string_view by_epilogue[] = {"", "residual_add", "stack_qkv", "gate_up"};
-      const std::uint32_t epilogue = d.specialization[kernels::interface_of(d.kernel).specialization_index("epilogue")];
+      const std::uint32_t epilogue = d.specialization[place];
       if (epilogue < std::size(by_epilogue) && epilogue != 0) out.push_back(plan::rule_index(by_epilogue[epilogue]));
     }
     if (d.rule != 0 && std::find(out.begin(), out.end(), d.rule) == out.end()) out.push_back(d.rule);

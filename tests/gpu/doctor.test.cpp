@@ -29,6 +29,12 @@ TEST_CASE("a device that cannot be used says why") {
   CHECK(*find(section, "subgroup operations") == "none");
   CHECK(*find(section, "timestamps") == "none");
   CHECK(*find(section, "features") == "none");
+  CHECK(*find(section, "cooperative matrices") == "none");
+  CHECK(*find(section, "int8 products of chunks") == "by dot products");
+  using enum gpu::matrix_element;
+  card.matrix_shapes = {{.m = 16, .n = 16, .k = 32, .a = s8, .b = s8, .c = s32, .result = s32, .scope = gpu::matrix_shape::subgroup_scope}};
+  const gpu::report_section matrices = gpu::report_device(card);
+  CHECK(*find(matrices, "cooperative matrices") == "16x16x32 s8 s8 s32");
 }
 
 TEST_CASE("subgroup operations are listed in words") {

@@ -1,41 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "intaglio/reference/attention.hpp"
-#include "kernels/kernel_device.hpp"
+#include "kernels/attention_problem.hpp"
 
 using namespace intaglio;
 using namespace intaglio::testing;
 
 namespace {
 
-struct problem {
-  reference::attention_shape shape;
-  std::uint32_t position, tokens, room;
-  std::vector<float> query, expected;
-  std::vector<std::byte> keys, values;
-};
-
-problem make(random_numbers& random, const reference::attention_shape& shape, std::uint32_t position, std::uint32_t tokens, std::uint32_t room) {
-  const std::size_t width = std::size_t{shape.heads} * shape.head_dim;
-  problem out{shape, position, tokens, room, random.floats(room * width, -2, 2), std::vector<float>(room * width, std::bit_cast<float>(0xa5a5a5a5u)), {}, {}};
-  auto k = random.floats(kernels::key_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
-  auto v = random.floats(kernels::value_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
-  for (auto* list : {&k, &v})
-    for (std::size_t i = 0; i < list->size(); i += 5) (*list)[i] *= 1e-5f;  // halves without a leading one
-  // What lies past the last position would show in any sum.
-  for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
-    for (std::uint32_t at = position + tokens; at < (shape.context + 7) / 8 * 8; ++at)
-      for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
-        k[kernels::key_cache_index(head, at, c, shape.head_dim, shape.context)] = 60000.f;
-        if (at < shape.context) v[kernels::value_cache_index(head, at, c, shape.head_dim, shape.context)] = std::nanf("");
-      }
-  out.keys = elements_of(k, shape.cache_element);
-  out.values = elements_of(v, shape.cache_element);
-  reference::attention(shape, out.query, out.keys, out.values, position, tokens, out.expected);
-  return out;
-}
-
 /// All tokens at once, each head's spans by one workgroup or by `splits`; twice, since counters must be left as they were found.
-void check(kernel_device& on, const problem& p, std::uint32_t subgroups, std::uint32_t splits, std::uint32_t together) {
+void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroups, std::uint32_t splits, std::uint32_t together) {
   const auto& s = p.shape;
   INFO("head_dim " << s.head_dim << ", position " << p.position << ", " << subgroups << " subgroups of " << on.subgroup_size() << ", " << splits << " splits, " << together << " heads together");
   const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values), state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context));
@@ -71,7 +43,7 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
                                         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 70}, 62}, sizes{{.heads = 1, .kv_heads = 1, .head_dim = 104, .context = 40}, 33},
                                         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 160, .context = 300, .cache_element = element::f32}, 260},
                                         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 600, .cache_element = element::f32}, 597}}) {
-    const problem p = make(random, shape, position, 3, 4);
+    const attention_problem p = attention_problem::make(random, shape, position, 3, 4);
     for (const std::uint32_t subgroups : on.widths()) check(on, p, subgroups, 1, 1);
     if (shape.heads / shape.kv_heads % 2 == 0) check(on, p, 1, 1, 2);
     if (shape.heads / shape.kv_heads == 4) check(on, p, 2, 1, 4);
@@ -81,7 +53,7 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
 TEST_CASE("attention: a workgroup of each width that a profile may ask for") {
   kernel_device on;
   random_numbers random(6);
-  const problem p = make(random, {.heads = 2, .kv_heads = 1, .head_dim = 128, .context = 300}, 250, 2, 2);
+  const attention_problem p = attention_problem::make(random, {.heads = 2, .kv_heads = 1, .head_dim = 128, .context = 300}, 250, 2, 2);
   for (const std::uint32_t subgroups : {8u, 12u, 16u, 32u}) check(on, p, subgroups, 1, 1);
 }
 
@@ -92,10 +64,10 @@ TEST_CASE("attention: spans by workgroups of their own give the same bits, with 
   const element type = GENERATE(element::f16, element::f32);
   for (const std::uint32_t position : {3u, 255u, 256u, 700u})
     for (const std::uint32_t head_dim : {64u, 160u}) {
-      const problem p = make(random, {.heads = 4, .kv_heads = 2, .head_dim = head_dim, .context = 710, .cache_element = type}, position, 1, 1);
+      const attention_problem p = attention_problem::make(random, {.heads = 4, .kv_heads = 2, .head_dim = head_dim, .context = 710, .cache_element = type}, position, 1, 1);
       for (const std::uint32_t subgroups : {1u, 4u, 16u}) check(on, p, subgroups, 3, 1);
       check(on, p, 2, 3, 2);
     }
   // More spans than are merged at once.
-  check(on, make(random, {.heads = 1, .kv_heads = 1, .head_dim = 16, .context = 2600, .cache_element = type}, 2570, 1, 1), 2, 11, 1);
+  check(on, attention_problem::make(random, {.heads = 1, .kv_heads = 1, .head_dim = 16, .context = 2600, .cache_element = type}, 2570, 1, 1), 2, 11, 1);
 }

@@ -100,6 +100,7 @@ class kernel_device {
     runtime::kernel_modules modules;
     modules.integer_dot = integer_dot;
     modules.wide_loads = wide_loads && device_.description().type == gpu::device_type::cpu;
+    modules.matrix = matrix;
     const gpu::pipeline& pipeline = made(which, modules, values);
     gpu::recorder commands(device_, std::string(face.name));
     commands.dispatch(pipeline, std::as_bytes(std::span(push)), groups);
@@ -113,13 +114,13 @@ class kernel_device {
   }
 
   bool fixed_width = true;  ///< tell shaders the subgroup size by a constant
-  bool integer_dot = true, wide_loads = false;  ///< which modules
+  bool integer_dot = true, wide_loads = false, matrix = false;  ///< which modules; matrix only where usable_modules() has it
 
  private:
   /// The pipeline of these constants, compiled once: CPU drivers take seconds for one.
   const gpu::pipeline& made(kernels::kernel which, const runtime::kernel_modules& modules, const std::vector<gpu::specialization>& values) {
     const kernels::interface& face = kernels::interface_of(which);
-    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which), modules.integer_dot, modules.wide_loads};
+    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which), modules.integer_dot, modules.wide_loads, modules.matrix};
     for (const auto& each : values) key.insert(key.end(), {each.id, each.value});
     const auto found = pipelines_.find(key);
     if (found != pipelines_.end()) return found->second;

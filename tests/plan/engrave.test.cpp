@@ -32,7 +32,7 @@ static_assert(two_b.decode.weight_bytes() == two_b_body + two_b_norms + 2ull * 1
 static_assert(story.decode.arena_bytes == 17'408);
 static_assert(story.prefill.arena_bytes <= 32 * (256 * 4 + 1024 * 4 + 1024 + 8) + 4 * plan::arena_alignment);
 static_assert(two_b.decode.values.size() == 7);
-static_assert(two_b.decode.arena_bytes == 529'152 && two_b.prefill.arena_bytes == 2'867'712);
+static_assert(two_b.decode.arena_bytes == 529'152 && two_b.prefill.arena_bytes == 22'941'696);
 
 // Weights: tied, so the table is there once; 13 a layer.
 constexpr auto count_named(const plan::table& t, std::string_view name) {
@@ -78,13 +78,13 @@ static_assert(brief.key_layer_bytes * 4 == story.key_layer_bytes && brief.hash !
 constexpr const plan::table& uneven = plan::engraved<fable, plan::profiles::cpu, 125>::table;
 static_assert(uneven.key_layer_bytes == 2ull * 64 * 128 * 4 && uneven.value_layer_bytes == 2ull * 64 * 125 * 4);
 
-// In decode a GPU parts a head's context into spans; a chunk has enough to do without.
+// In decode a GPU parts a head's context into spans; of a chunk a workgroup has 8 tokens.
 constexpr auto attention_of(const plan::sequence& s) {
   for (const auto& d : s.period)
-    if (d.kernel == kernels::kernel::attention) return d.groups;
+    if (d.kernel == kernels::kernel::attention || d.kernel == kernels::kernel::attention_chunk) return d.groups;
   return std::array<std::uint32_t, 3>{};
 }
-static_assert(attention_of(two_b.decode) == std::array{20u, 1u, 16u} && attention_of(two_b.prefill) == std::array{20u, 64u, 1u});
+static_assert(attention_of(two_b.decode) == std::array{20u, 1u, 16u} && attention_of(two_b.prefill) == std::array{20u, 512u / 8, 1u});
 static_assert(attention_of(story.decode) == std::array{2u, 1u, 1u} && attention_of(story.prefill) == std::array{2u, 32u, 1u});
 
 /// The same plan with one dispatch of a decode layer changed by `change`.
@@ -126,8 +126,11 @@ TEST_CASE("the sequences of a model share weights and cache", "[plan][engrave]")
   for (const auto* t : {&two_b, &story, &older}) {
     REQUIRE(plan::verify(*t).empty());
     std::uint64_t decode_matrices = 0, prefill_matrices = 0;
-    for (const auto& d : t->decode.period) decode_matrices += d.kernel == kernels::kernel::ternary_matmul || d.kernel == kernels::kernel::ternary_float;
-    for (const auto& d : t->prefill.period) prefill_matrices += d.kernel == kernels::kernel::ternary_matmul || d.kernel == kernels::kernel::ternary_float;
+    const auto is_product = [](const plan::dispatch& d) {
+      return d.kernel == kernels::kernel::ternary_matmul || d.kernel == kernels::kernel::ternary_chunk || d.kernel == kernels::kernel::ternary_float;
+    };
+    for (const auto& d : t->decode.period) decode_matrices += is_product(d);
+    for (const auto& d : t->prefill.period) prefill_matrices += is_product(d);
     CHECK(decode_matrices == 4);
     CHECK(prefill_matrices == 4);
     CHECK(t->max_tokens == t->prefill.max_tokens);

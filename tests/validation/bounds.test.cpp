@@ -56,7 +56,7 @@ const form forms[] = {{&engraved<small, cpu>::table, {.wide_loads = true}},     
                       {&engraved<small, portable>::table, {.integer_dot = true}},     {&engraved<small, portable>::table, {.integer_dot = false}},
                       {&engraved<small_silu, portable>::table, {.integer_dot = false}},
                       {&engraved<small, cpu, 44>::table, {.wide_loads = true, .in_one = true}}};  // for all layers in one dispatch, with many operands
-constexpr std::size_t module_count = 14;  // of kernel_modules::of, all variants
+constexpr std::size_t module_count = 17;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
 
 /// What a session's state may never hold, but does here.
 struct wild_state {

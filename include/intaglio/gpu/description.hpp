@@ -58,6 +58,7 @@ struct device_description {
   device_limits limits;
   std::vector<memory_heap> heaps;
   feature_set features;                        ///< supported, not necessarily enabled
+  std::vector<matrix_shape> matrix_shapes;     ///< of cooperative matrices
   std::optional<std::uint32_t> queue_family;   ///< compute, preferably without graphics
   std::vector<std::string> missing;            ///< what intaglio requires and the device lacks; empty: usable
 
@@ -193,6 +194,7 @@ inline device_description describe(const instance& from, VkPhysicalDevice physic
     if (entry.required && !offered) out.missing.push_back("feature " + std::string(entry.name));
   }
   detail::read_properties(call, physical, contains(out.features, feature::external_memory_host), out);
+  if (contains(out.features, feature::cooperative_matrix)) out.matrix_shapes = list_matrix_shapes(from, physical, out.name);
   return out;
 }
 

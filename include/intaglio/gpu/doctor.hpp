@@ -75,6 +75,10 @@ inline report_section report_device(const device_description& of) {
                       (limits.subgroup_size_selectable ? ", selectable)" : ", not selectable)"));
   add("subgroup operations", detail::subgroup_operations_text(limits.subgroup_operations));
   add("int8 dot product", limits.int8_dot_product_accelerated ? "accelerated" : "not accelerated");
+  std::string shapes;
+  for (const auto& each : of.matrix_shapes) shapes.append(shapes.empty() ? "" : ", ").append(each.text());
+  add("cooperative matrices", shapes.empty() ? "none" : shapes);
+  add("int8 products of chunks", multiplies_int8(of.matrix_shapes) ? "by cooperative matrices" : "by dot products");
   add("timestamps", limits.timestamp_bits == 0 ? "none" : std::to_string(limits.timestamp_bits) + " bits of " + std::to_string(static_cast<double>(limits.timestamp_period_ns)) + " ns");
   std::string present, absent;
   for (const auto& entry : feature_table) (contains(of.features, entry.id) ? present : absent).append(" ").append(entry.name);

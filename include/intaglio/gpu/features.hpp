@@ -2,7 +2,7 @@
 // The Vulkan features that intaglio knows, in one table: it drives the check, what is enabled, the report and the error text.
 #pragma once
 
-#include <intaglio/gpu/dispatch.hpp>
+#include <intaglio/gpu/cooperative_matrix.hpp>
 
 #include <array>
 #include <bitset>
@@ -55,9 +55,7 @@ struct feature_chain {
 #ifdef VK_EXT_device_fault
   vk::PhysicalDeviceFaultFeaturesEXT fault;
 #endif
-#ifdef VK_KHR_cooperative_matrix
-  vk::PhysicalDeviceCooperativeMatrixFeaturesKHR cooperative_matrix;
-#endif
+  cooperative_matrix_features cooperative_matrix;
 
   feature_chain() {
     base.pNext = &core11;
@@ -81,9 +79,7 @@ struct feature_chain {
 #ifdef VK_EXT_device_fault
     link("VK_EXT_device_fault", fault);
 #endif
-#ifdef VK_KHR_cooperative_matrix
-    link("VK_KHR_cooperative_matrix", cooperative_matrix);
-#endif
+    link(cooperative_matrix_extension, cooperative_matrix);
   }
 
   const void* head() const noexcept { return &base; }
@@ -121,12 +117,8 @@ inline constexpr std::array<feature_entry, static_cast<std::size_t>(feature::cou
     {feature::buffer_int64_atomics, "shaderBufferInt64Atomics", nullptr, [](feature_chain& c) { return &c.core12.shaderBufferInt64Atomics; }, false},
     {feature::pipeline_executable_info, "pipelineExecutableInfo", "VK_KHR_pipeline_executable_properties",
      [](feature_chain& c) { return &c.pipeline_executable.pipelineExecutableInfo; }, false},
-#ifdef VK_KHR_cooperative_matrix
-    {feature::cooperative_matrix, "cooperativeMatrix", "VK_KHR_cooperative_matrix",
+    {feature::cooperative_matrix, "cooperativeMatrix", cooperative_matrix_extension,
      [](feature_chain& c) { return &c.cooperative_matrix.cooperativeMatrix; }, false},
-#else
-    {feature::cooperative_matrix, "cooperativeMatrix", nullptr, nullptr, false},
-#endif
 #ifdef VK_EXT_device_fault
     {feature::device_fault, "deviceFault", "VK_EXT_device_fault", [](feature_chain& c) { return &c.fault.deviceFault; }, false},
 #else

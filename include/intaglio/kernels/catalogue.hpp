@@ -9,8 +9,8 @@
 
 namespace intaglio::kernels {
 
-enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, ternary_float, attention, dense_matmul, sample, layers };
-inline constexpr std::size_t kernel_count = 8;
+enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, sample, layers };
+inline constexpr std::size_t kernel_count = 10;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -63,7 +63,17 @@ inline constexpr interface ternary_matmul_interface{
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"head_dim"},
       {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
 
-/// The same of activations that are not quantised: y[token, row] = scale(row) * sum over columns of code[row, column] * x[token, column],
+/// ternary_matmul with prologue::quantized for up to max_tokens tokens: workgroup (x, y) has tile_rows rows and tile_tokens tokens.
+/// The module for cooperative matrices wants subgroups of 32, columns that are a multiple of chunk_columns, tile_tokens of 32, and of tile_rows
+/// 16, 32, 48 or 64 for each of the workgroup's subgroups / (tile_tokens / 32).
+inline constexpr interface ternary_chunk_interface{
+    "ternary_chunk",
+    {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"tile_rows"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"},
+      {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"max_tokens"}}}};
+inline constexpr std::uint32_t chunk_columns = 64;
+
+/// ternary_matmul of activations that are not quantised: y[token, row] = scale(row) * sum over columns of code[row, column] * x[token, column],
 /// x being input f32 [tokens, columns] or, with prologue::norm, rms_norm(input) * norm_weight. All else as in ternary_matmul.
 inline constexpr interface ternary_float_interface{
     "ternary_float",
@@ -87,6 +97,14 @@ constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint3
   return std::uint64_t{4} * tokens * heads * splits * (head_dim + 4);
 }
 constexpr std::uint64_t attention_counter_bytes(std::uint32_t tokens, std::uint32_t heads) { return std::uint64_t{4} * tokens * heads; }
+
+/// attention with splits 1 for up to max_tokens tokens: workgroup (x, y) does head x of the attention_tile tokens from (its number from the end) * attention_tile on.
+/// head_dim at most attention_chunk_head_dim.
+inline constexpr interface attention_chunk_interface{
+    "attention_chunk",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"max_tokens"}}}};
+inline constexpr std::uint32_t attention_tile = 8, attention_chunk_head_dim = 128;
 
 /// logits[token, row] = sum over columns of weight[row, column] * rms_norm(x)[token, column] * norm_weight[column]; the language model head.
 /// input f32 [tokens, columns]; weight [rows, columns] row-major of weight_element; output f32 [tokens, rows].
@@ -141,8 +159,9 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
   return wanted > 16 ? 16 : wanted;
 }
 
-inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_float_interface,
-                                                             &attention_interface, &dense_matmul_interface,  &sample_interface,        &layers_interface};
+inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_chunk_interface,
+                                                             &ternary_float_interface, &attention_interface, &attention_chunk_interface, &dense_matmul_interface,
+                                                             &sample_interface,        &layers_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -5,6 +5,7 @@
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/reflection.hpp"
 #include "intaglio/kernels/spirv/attention.hpp"
+#include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
@@ -14,6 +15,9 @@
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/stream_read.hpp"
+#include "intaglio/kernels/spirv/ternary_chunk.hpp"
+#include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
+#include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_float.hpp"
 #include "intaglio/kernels/spirv/ternary_float_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul.hpp"
@@ -28,10 +32,14 @@ static_assert(shader_interface<matches(norm_quantize_interface, spirv::norm_quan
 static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_portable_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_matrix_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_float_interface, spirv::ternary_float_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_float_interface, spirv::ternary_float_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_interface, spirv::attention_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_interface, spirv::attention_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(attention_chunk_interface, spirv::attention_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(sample_interface, spirv::sample_spirv)>::agrees);

@@ -59,6 +59,10 @@ struct sequence_kind {
   bool head, sampler;
 };
 
+/// Tokens of a prefill chunk, and of one whose logits are wanted.
+constexpr std::uint32_t chunk_tokens(const profile& target, std::uint32_t context) { return std::min(target.prefill_tokens, context); }
+constexpr std::uint32_t logits_tokens(const profile& target, std::uint32_t context) { return std::min(target.logits_tokens, chunk_tokens(target, context)); }
+
 constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
                               weight_list& weights, drafted_sequence& out, text<256>& failure) {
   fuser fusion{g, {.norm_prologue = target.norm_prologue && kind.tokens == 1}};
@@ -69,7 +73,7 @@ constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, 
   placement p = place(g, nodes, kind.tokens, failure);
   if (!failure.empty()) return;
 
-  const lowering_context c{config, target, kind.tokens, target.prefill_tokens, context};
+  const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context};
   place_partials(nodes, c, p);
   lowering lower{g, p, c, weights};
   std::vector<dispatch> prologue, period, epilogue;
@@ -121,8 +125,8 @@ constexpr void check_config(const decoder_config& c, std::uint32_t context, cons
   auto refuse = [&](auto... parts) { if (failure.empty()) (failure.append(parts), ...); };
   if (context == 0 || context > c.max_position_embeddings)
     refuse("context: expected 1 to max_position_embeddings ", c.max_position_embeddings, ", found ", context);
-  if (target.prefill_tokens == 0 || target.prefill_tokens > context)
-    refuse("profile ", target.name, ": prefill_tokens: expected 1 to the context of ", context, ", found ", target.prefill_tokens);
+  if (target.prefill_tokens == 0 || target.logits_tokens == 0)
+    refuse("profile ", target.name, ": prefill_tokens and logits_tokens: expected at least 1, found ", target.prefill_tokens, " and ", target.logits_tokens);
   if (target.tile_tokens == 0 || target.prefill_tokens % (target.tile_tokens == 0 ? 1 : target.tile_tokens) != 0)
     refuse("profile ", target.name, ": prefill_tokens: expected a multiple of tile_tokens ", target.tile_tokens, ", found ", target.prefill_tokens);
 }
@@ -142,8 +146,8 @@ constexpr draft make_draft(const profile& target, std::uint32_t context) {
 
   weight_list weights;
   draft_sequence(g, config, target, context, {1, true, true}, weights, out.decode, out.failure);
-  if (out.failure.empty()) draft_sequence(g, config, target, context, {target.prefill_tokens, false, false}, weights, out.prefill, out.failure);
-  if (out.failure.empty()) draft_sequence(g, config, target, context, {target.prefill_tokens, true, false}, weights, out.logits, out.failure);
+  if (out.failure.empty()) draft_sequence(g, config, target, context, {chunk_tokens(target, context), false, false}, weights, out.prefill, out.failure);
+  if (out.failure.empty()) draft_sequence(g, config, target, context, {logits_tokens(target, context), true, false}, weights, out.logits, out.failure);
   if (!out.failure.empty()) return out;
   draft_in_one(config, target, context, out.decode, out.decode_in_one, out.failure);
   out.weights.assign(weights.weights, "weights", out.failure);
@@ -240,14 +244,14 @@ struct engraved {
     t.global_weight_bytes = drafted.global_weight_bytes;
     t.layer_weight_bytes = drafted.layer_weight_bytes;
     t.context = Context;
-    t.max_tokens = Profile.prefill_tokens;
+    t.max_tokens = chunk_tokens(Profile, Context);
     t.ring_size = Profile.ring_size;
     t.cache_element = Profile.cache_element;
     t.key_layer_bytes = drafted.key_layer_bytes;
     t.value_layer_bytes = drafted.value_layer_bytes;
     t.decode = view<&draft::decode>("decode", 1);
-    t.prefill = view<&draft::prefill>("prefill", Profile.prefill_tokens);
-    t.logits = view<&draft::logits>("logits", Profile.prefill_tokens);
+    t.prefill = view<&draft::prefill>("prefill", chunk_tokens(Profile, Context));
+    t.logits = view<&draft::logits>("logits", logits_tokens(Profile, Context));
     if constexpr (drafted.decode_in_one.in_one.size != 0) t.decode_in_one = view<&draft::decode_in_one>("decode_in_one", 1);
     t.hash = hash_of(t);
     return t;

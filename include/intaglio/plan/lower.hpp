@@ -74,14 +74,14 @@ class lowering {
 
   /// @param index of the node among all
   constexpr dispatch lower(const node& n, std::size_t index) {
-    dispatch d{.kernel = n.kernel, .rule = n.rule, .op_count = n.op_count, .ops = n.ops};
+    dispatch d{.kernel = kernel_of(n), .rule = n.rule, .op_count = n.op_count, .ops = n.ops};
     d_ = &d;
-    face_ = &kernels::interface_of(n.kernel);
-    switch (n.kernel) {
+    face_ = &kernels::interface_of(d.kernel);
+    switch (d.kernel) {
       case kernels::kernel::embed: embed(n); break;
       case kernels::kernel::norm_quantize: norm_quantize(n); break;
-      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_float: ternary_product(n); break;
-      case kernels::kernel::attention: attention(n, placement_.partials[index]); break;
+      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
+      case kernels::kernel::attention: case kernels::kernel::attention_chunk: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: dense_matmul(n); break;
       case kernels::kernel::sample: case kernels::kernel::layers: break;
     }
@@ -107,6 +107,13 @@ class lowering {
   }
 
  private:
+  /// Chunks have kernels of their own where the profile and the shape allow.
+  constexpr kernels::kernel kernel_of(const node& n) const {
+    if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
+    if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0) return kernels::kernel::ternary_chunk;
+    if (n.kernel == kernels::kernel::attention && n.head_dim <= kernels::attention_chunk_head_dim) return kernels::kernel::attention_chunk;
+    return n.kernel;
+  }
   constexpr std::uint64_t counters_offset() const { return std::uint64_t{4} * kernels::state::words(c_.max_tokens, c_.context); }
   constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
   constexpr std::uint32_t width(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].width; }
@@ -235,15 +242,27 @@ class lowering {
     set("cache_element", c_.target.cache_element);
     set("columns", w.columns);
     set("rows", w.rows);
-    set("prologue", n.prologue);
     set("epilogue", n.epilogue);
-    set("eps", n.eps);
     set("gate", n.act == activation::silu ? kernels::gate::silu : n.act == activation::gelu_tanh ? kernels::gate::gelu_tanh : kernels::gate::relu_squared);
+    if (d_->kernel == kernels::kernel::ternary_chunk) return tile_chunk(w);
+    set("prologue", n.prologue);
+    set("eps", n.eps);
     const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.target.tile_tokens;
     set("tile_tokens", tile);
     d_->subgroups = c_.target.matmul_subgroups;
     const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
     d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
+  }
+
+  /// Tiles of 64 tokens and as many rows as leave enough tiles, for 4 subgroups.
+  constexpr void tile_chunk(const weight& w) {
+    const std::uint32_t tile_tokens = 64, token_tiles = (c_.tokens + tile_tokens - 1) / tile_tokens;
+    const std::uint32_t tile_rows = (w.rows + 127) / 128 * token_tiles >= c_.target.chunk_groups ? 128 : 64;
+    set("tile_tokens", tile_tokens);
+    set("tile_rows", tile_rows);
+    set("max_tokens", c_.tokens);
+    d_->subgroups = 4;
+    d_->groups = {(w.rows + tile_rows - 1) / tile_rows, token_tiles, 1};
   }
 
   /// As many groups as have enough to do: every group normalises the input for itself.
@@ -265,6 +284,12 @@ class lowering {
     set("head_dim", n.head_dim);
     set("context", c_.context);
     set("cache_element", c_.target.cache_element);
+    if (d_->kernel == kernels::kernel::attention_chunk) {
+      set("max_tokens", c_.tokens);
+      d_->subgroups = 4;
+      d_->groups = {n.heads, (c_.tokens + kernels::attention_tile - 1) / kernels::attention_tile, 1};
+      return;
+    }
     std::uint32_t together = std::max(1u, std::min(c_.target.attention_heads, n.heads / n.kv_heads));
     while (n.heads / n.kv_heads % together != 0) --together;
     set("splits", c_.splits());

@@ -15,12 +15,15 @@ struct profile {
   std::uint32_t matmul_subgroups = 1, matmul_groups = 64;   ///< ternary products of one token
   std::uint32_t group_weights = 0;                          ///< weights that a group of a product takes at least, two groups at least; 0: any
   std::uint32_t chunk_matmul_groups = 64;                   ///< the same for a chunk, for each tile of tokens
+  bool chunk_tiles = false;                                 ///< chunks: int8 products and attention by tiles of tokens, ternary_chunk and attention_chunk
+  std::uint32_t chunk_groups = 0;                           ///< tiles that keep the device busy: where 128 rows give fewer, they have 64
   std::uint32_t head_subgroups = 1, head_groups = 64;
   std::uint32_t norm_subgroups = 1, attention_subgroups = 1, sample_subgroups = 1, embed_subgroups = 1;
   std::uint32_t attention_heads = 1;                        ///< heads that share keys and values and are done by one workgroup, at most
   bool attention_splits = false;                            ///< decode: a head's spans of positions go to workgroups of their own
   std::uint32_t layers_parts = 0;                           ///< decode: most workgroups that do all layers in one dispatch; 0: no such sequence
-  std::uint32_t prefill_tokens = 32;                        ///< tokens of a prefill chunk
+  std::uint32_t prefill_tokens = 32;                        ///< tokens of a prefill chunk, where the context has as many
+  std::uint32_t logits_tokens = 32;                         ///< the same of a chunk whose logits are wanted, which take much memory
   std::uint32_t tile_tokens = 8;                            ///< tokens that share one read of a weight tile in prefill
   bool norm_prologue = true;                                ///< decode: every workgroup normalises and quantises for itself
   kernels::element cache_element = kernels::element::f16;
@@ -34,8 +37,9 @@ inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights 
                              .layers_parts = 8, .prefill_tokens = 32, .cache_element = kernels::element::f32};
 /// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups are 64 wide.
 inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,
-                                  .head_subgroups = 8, .head_groups = 1056, .norm_subgroups = 8, .attention_subgroups = 16,
-                                  .sample_subgroups = 16, .embed_subgroups = 4, .attention_splits = true, .prefill_tokens = 64};
+                                  .chunk_tiles = true, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .norm_subgroups = 8, .attention_subgroups = 16,
+                                  .sample_subgroups = 16, .embed_subgroups = 4, .attention_splits = true,
+                                  .prefill_tokens = 512, .logits_tokens = 64};
 }  // namespace profiles
 
 }  // namespace intaglio::plan

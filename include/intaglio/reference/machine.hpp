@@ -66,9 +66,9 @@ class machine {
     switch (d.kernel) {
       case kernels::kernel::embed: c.embed(); break;
       case kernels::kernel::norm_quantize: c.norm_quantize(); break;
-      case kernels::kernel::ternary_matmul: c.ternary_matmul(); break;
+      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_chunk: c.ternary_matmul(); break;
       case kernels::kernel::ternary_float: c.ternary_float(); break;
-      case kernels::kernel::attention: c.attention(); break;
+      case kernels::kernel::attention: case kernels::kernel::attention_chunk: c.attention(); break;
       case kernels::kernel::dense_matmul: c.dense_matmul(); break;
       case kernels::kernel::sample: c.sample(); break;
       case kernels::kernel::layers: break;  // the steps of the chain are its reference
@@ -118,7 +118,8 @@ class machine {
     std::uint32_t position() const { return m.state[kernels::state::position]; }
     std::uint32_t tokens() const { return std::min(m.state[kernels::state::count], d.groups[1] * std::max(1u, tile())); }
     std::uint32_t tile() const {
-      return d.kernel == kernels::kernel::ternary_matmul || d.kernel == kernels::kernel::ternary_float ? constant("tile_tokens") : 1;
+      if (d.kernel == kernels::kernel::attention_chunk) return kernels::attention_tile;
+      return face().specialization_index("tile_tokens") < face().specialization_count() ? constant("tile_tokens") : 1;
     }
 
     void embed() {
@@ -151,7 +152,7 @@ class machine {
       const std::size_t n = tokens(), columns = shape.columns;
       std::vector<std::int8_t> quantized(n * columns);
       std::vector<factors> token_factors(n);
-      if (static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm_quantize) {
+      if (d.kernel == kernels::kernel::ternary_matmul && static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm_quantize) {
         reference::norm_quantize(memory<float>("input").first(n * columns), weight<float>("norm_weight"), columns, real("eps"), quantized, token_factors);
       } else {
         std::ranges::copy(memory<std::int8_t>("input").first(n * columns), quantized.begin());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which SPIR-V module runs each kernel on a device.
+// Which SPIR-V module runs each kernel on a device, and in subgroups of which size.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "intaglio/gpu/device.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/spirv/attention.hpp"
+#include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
@@ -21,6 +22,9 @@
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
+#include "intaglio/kernels/spirv/ternary_chunk.hpp"
+#include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
+#include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_float.hpp"
 #include "intaglio/kernels/spirv/ternary_float_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul.hpp"
@@ -29,18 +33,32 @@
 
 namespace intaglio::runtime {
 
+/// The subgroup size that kernels run at: 32, the width that their arithmetic is laid out for, where the device lets a shader choose
+/// it, else the device's own.
+struct subgroup_choice {
+  std::uint32_t size = 0;
+  std::uint32_t required = 0;  ///< what pipelines ask for; 0: the device has but one
+};
+
+inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
+  if (!limits.subgroup_size_selectable) return {limits.subgroup_size, 0};
+  const std::uint32_t size = std::clamp(32u, limits.min_subgroup_size, limits.max_subgroup_size);
+  return {size, size};
+}
+
 /// The modules in use; variants of one kernel differ in how they compute, not in what.
 struct kernel_modules {
   bool wide_loads = false;  ///< modules for CPU drivers: 64-bit loads (needs shaderInt64, subgroups that broadcast) and no packed dot products
   bool in_one = false;      ///< decode with all layers in one dispatch, where the plan has that: relies on llvmpipe (shaders/layers_cpu.comp)
   bool integer_dot = true;  ///< ternary products by packed dot products, else by shifts and masks
+  bool matrix = false;      ///< those of chunks by cooperative matrices of int8
 
   /// Changes with any module's source and with the choice of variants.
   std::string identity() const {
     namespace spirv = kernels::spirv;
-    std::uint64_t mixed = in_one ? 4 : wide_loads ? 3 : integer_dot ? 1 : 2;
-    for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash, spirv::layers_cpu_source_hash})
+    std::uint64_t mixed = in_one ? 4 : wide_loads ? 3 : matrix ? 5 : integer_dot ? 1 : 2;
+    for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_float_source_hash,
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash, spirv::layers_cpu_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -54,8 +72,12 @@ struct kernel_modules {
       case kernels::kernel::ternary_matmul:
         if (wide_loads) return bytes(spirv::ternary_matmul_cpu_spirv);
         return integer_dot ? bytes(spirv::ternary_matmul_spirv) : bytes(spirv::ternary_matmul_portable_spirv);
+      case kernels::kernel::ternary_chunk:
+        if (matrix) return bytes(spirv::ternary_chunk_matrix_spirv);
+        return integer_dot && !wide_loads ? bytes(spirv::ternary_chunk_spirv) : bytes(spirv::ternary_chunk_portable_spirv);
       case kernels::kernel::ternary_float: return wide_loads ? bytes(spirv::ternary_float_cpu_spirv) : bytes(spirv::ternary_float_spirv);
       case kernels::kernel::attention: return wide_loads ? bytes(spirv::attention_cpu_spirv) : bytes(spirv::attention_spirv);
+      case kernels::kernel::attention_chunk: return bytes(spirv::attention_chunk_spirv);
       case kernels::kernel::dense_matmul: return wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
       case kernels::kernel::sample: return bytes(spirv::sample_spirv);
       case kernels::kernel::layers: {
@@ -83,6 +105,9 @@ inline std::vector<kernel_modules> usable_modules(const gpu::device& on) {
     if (on.description().driver_name == "llvmpipe") out.push_back({.wide_loads = true, .in_one = true});
     out.push_back({.wide_loads = true});
   }
+  const bool matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_int8) && gpu::multiplies_int8(on.description().matrix_shapes) &&
+                      choose_subgroup(on.limits()).size == 32;
+  if (matrix && on.has(gpu::feature::shader_integer_dot_product)) out.push_back({.integer_dot = true, .matrix = true});
   if (on.has(gpu::feature::shader_integer_dot_product)) out.push_back({.integer_dot = true});
   out.push_back({.integer_dot = false});
   return out;

@@ -40,11 +40,12 @@ class kernel_proof {
   /// Runs every dispatch of the sequence once, the period's for layer 0; what does all layers in one dispatch is left out.
   /// @return the first fault  @error device_lost, out_of_memory
   kernel_fault check(const plan::sequence& of) {
-    tokens_ = std::min(2u, of.max_tokens);
     width_ = of.max_tokens;
     for (const auto part : of.recorded())
       for (const auto& call : part) {
         if (call.kernel == kernels::kernel::layers) continue;
+        // Tiles show their borders only to more tokens than the first of them has.
+        tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : 2u, of.max_tokens);
         const double apart = difference(call);
         // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
         const bool rounds = call.kernel == kernels::kernel::norm_quantize ||
@@ -137,8 +138,8 @@ class kernel_proof {
     switch (call.kernel) {
       case kernels::kernel::embed: return embed(call);
       case kernels::kernel::norm_quantize: return norm_quantize(call);
-      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_float: return ternary_product(call);
-      case kernels::kernel::attention: return attention(call);
+      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: return ternary_product(call);
+      case kernels::kernel::attention: case kernels::kernel::attention_chunk: return attention(call);
       case kernels::kernel::dense_matmul: return dense_matmul(call);
       case kernels::kernel::sample: return sample(call);
       case kernels::kernel::layers: break;  // executor::prove holds it against the prompt's sequence
@@ -191,8 +192,8 @@ class kernel_proof {
     using kernels::epilogue, kernels::prologue;
     const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows");
     const auto how = static_cast<epilogue>(constant(call, "epilogue"));
-    const auto before = static_cast<prologue>(constant(call, "prologue"));
-    const bool rounds = call.kernel == kernels::kernel::ternary_matmul;
+    const auto before = call.kernel == kernels::kernel::ternary_chunk ? prologue::quantized : static_cast<prologue>(constant(call, "prologue"));
+    const bool rounds = call.kernel != kernels::kernel::ternary_float;
     std::vector<float> plain;
     std::vector<std::int8_t> codes(std::size_t{tokens_} * columns);
     std::vector<reference::factors> factors(tokens_);
@@ -298,10 +299,13 @@ class kernel_proof {
     reference::attention_shape shape{constant(call, "heads"), constant(call, "kv_heads"), constant(call, "head_dim"), constant(call, "context"),
                                      static_cast<kernels::element>(constant(call, "cache_element"))};
     const std::size_t size = std::size_t{shape.heads} * shape.head_dim, element = shape.cache_element == kernels::element::f32 ? 4 : 2;
-    const std::uint32_t splits = constant(call, "splits");
-    // One span, and where spans go to several workgroups two of them, twice: the counters must be as before.
-    std::vector<std::uint32_t> positions{position};
-    if (splits > 1) positions.insert(positions.end(), 2, std::min(kernels::attention_span + position, shape.context - tokens_));
+    const bool chunk = call.kernel == kernels::kernel::attention_chunk;
+    const std::uint32_t splits = chunk ? 1 : constant(call, "splits");
+    // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be as before.
+    const std::uint32_t latest = shape.context - tokens_;
+    std::vector<std::uint32_t> positions{std::min(position, latest)};
+    if (splits > 1) positions.insert(positions.end(), 2, std::min(kernels::attention_span + position, latest));
+    if (chunk) positions.push_back(std::min(kernels::attention_span - position, latest));
     const std::uint32_t filled_positions = positions.back() + tokens_;
     const auto query = floats(tokens_ * size);
     const gpu::buffer in = filled(query, width_ * size), keys = room(table_->key_layer_bytes), values = room(table_->value_layer_bytes),
@@ -315,7 +319,9 @@ class kernel_proof {
     double worst = 0;
     for (const std::uint32_t first : positions) {
       const gpu::buffer out = room(4 * width_ * size), memory = filled(state(first), 0);
-      run(call, {{"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}, {"partials", &partials}, {"counters", &counters}});
+      named_buffers buffers{{"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}};
+      if (!chunk) buffers.insert(buffers.end(), {{"partials", &partials}, {"counters", &counters}});
+      run(call, buffers);
       std::vector<float> expected(query.size());
       reference::attention(shape, query, keys.mapped(), values.mapped(), first, tokens_, expected);
       worst = std::max(worst, apart(read<float>(out, 0, expected.size()), expected));

@@ -15,19 +15,6 @@
 
 namespace intaglio::runtime {
 
-/// The subgroup size that kernels run at: 32, the width that their arithmetic is laid out for, where the device lets a shader choose
-/// it, else the device's own.
-struct subgroup_choice {
-  std::uint32_t size = 0;
-  std::uint32_t required = 0;  ///< what pipelines ask for; 0: the device has but one
-};
-
-inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
-  if (!limits.subgroup_size_selectable) return {limits.subgroup_size, 0};
-  const std::uint32_t size = std::clamp(32u, limits.min_subgroup_size, limits.max_subgroup_size);
-  return {size, size};
-}
-
 /// Pipelines by dispatch. Grows when another sequence is added, never between tokens.
 class kernel_set {
  public:

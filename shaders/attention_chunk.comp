@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// Causal attention of one head (x) for 8 neighbouring tokens (y), which share what is read of keys and values. 128 parties, mostly one invocation
+// each, work on a span of 256 positions at a time: four of 32 have a group of 64 positions each. For scores a party has 4 tokens and 4 positions,
+// for sums of values 4 channels and all tokens. The bits are those of attention: docs/kernels.md has the order of operations.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+// variant: attention_chunk -DWIDE_LOADS=0
+#include "memory.glsl"
+#include "state.glsl"
+#include "arithmetic.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 32;
+layout(constant_id = 1) const uint heads = 4;
+layout(constant_id = 2) const uint kv_heads = 1;
+layout(constant_id = 3) const uint head_dim = 64;
+layout(constant_id = 4) const uint context = 256;
+layout(constant_id = 5) const uint cache_element = 0;
+layout(constant_id = 6) const uint max_tokens = 512;
+layout(local_size_x_id = 0) in;
+const uint subgroup_width = 0u;  // nothing here depends on it
+#include "subgroup.glsl"
+#include "attention.glsl"
+
+layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state; };
+
+const uint tile = 8u;  // kernels::attention_tile
+const uint parties = 128u;
+#define each_party(v) for (uint v = gl_LocalInvocationIndex; v < parties; v += workgroup_size)
+
+const uint sum_quads = 4u * tile * quads, maximum_quads = tile * 16u;
+shared vec4 queries[tile * quads];
+shared vec4 scores[tile * span_positions / 4u];  // then probabilities
+shared vec4 sums[sum_quads > maximum_quads ? sum_quads : maximum_quads];  // of groups; before that the maxima of parties
+shared float octet_totals[tile * 32u], group_totals[4u * tile], maxima[tile];
+shared vec2 weights[2u * tile];  // maximum and total of the spans so far, by turns
+
+uint first_token, tokens, first_count;
+
+// Positions that a token of the tile sees; behind the last one of the pass it again.
+uint count_of(uint token) { return min(first_count + min(token, tokens - 1u), context); }
+
+// The party's scores, positions 64 * group + place + 16 j of the span; `end`: where the positions of the tile end.
+void find_scores(uint v, uint kv_head, uint first, uint end) {
+  uint group = v / 32u, place = v % 16u, token = 4u * (v / 16u % 2u);
+  vec4 greatest = vec4(minus_infinity);
+  if (first + 64u * group < end) {
+    uint at[4];
+    precise float lower[4][4], sum[4][4];
+    LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
+      at[j] = key_index(kv_head, min(first + 64u * group + place + 16u * j, end - 1u), 0u);
+      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) lower[t][j] = sum[t][j] = 0.0;
+    }
+    for (uint quarter = 0u; quarter < 4u; ++quarter) {
+      precise vec4 a[4][4];
+      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
+        LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) a[t][j] = vec4(0.0);
+      for (uint chunk = quarter; chunk < chunks; chunk += 4u) {
+        raw_chunk raw[4];
+        LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) raw[j] = load_key(keys, at[j] + 8u * chunk);
+        key_chunk k[4];
+        LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) k[j] = widened(raw[j]);
+        LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) {
+          vec4 low = queries[(token + t) * quads + 2u * chunk], high = queries[(token + t) * quads + 2u * chunk + 1u];
+          LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
+            precise vec4 lower_product = low * k[j].low, upper_product = high * k[j].high;
+            a[t][j] = a[t][j] + lower_product;
+            a[t][j] = a[t][j] + upper_product;
+          }
+        }
+      }
+      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
+        LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
+          precise float h = (a[t][j].x + a[t][j].y) + (a[t][j].z + a[t][j].w);
+          if ((quarter & 1u) == 0u) sum[t][j] = h;
+          else sum[t][j] = sum[t][j] + h;
+          if (quarter == 1u) lower[t][j] = sum[t][j];
+        }
+    }
+    LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) {
+      uint count = count_of(first_token + token + t);
+      LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
+        uint position = 64u * group + place + 16u * j;
+        precise float whole = lower[t][j] + sum[t][j];
+        float score = scaled_score(whole);
+        scores[(token + t) * 64u + position / 4u][position & 3u] = score;
+        if (first + position < count) greatest[t] = max(greatest[t], score);
+      }
+    }
+  }
+  LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[(token + t) * 16u + 4u * group + place / 4u][place & 3u] = greatest[t];
+}
+
+// Probabilities of one token and two octets, and their totals.
+void find_probabilities(uint v, uint first, uint end) {
+  uint token = v / 16u, count = count_of(first_token + token);
+  vec4 four = vec4(minus_infinity);
+  for (uint i = 0u; i < 16u; ++i) four = max(four, sums[token * 16u + i]);
+  float greatest = max(max(four.x, four.y), max(four.z, four.w));
+  if (v % 16u == 0u) maxima[token] = greatest;
+  for (uint octet = v % 16u; first + 8u * octet < end && octet < 32u; octet += 16u) {
+    vec4 p[2];
+    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
+      uint at = token * 64u + 2u * octet + i;
+      precise vec4 below = scores[at] - greatest;
+      LATER_UNROLLED for (uint c = 0u; c < 4u; ++c) p[i][c] = first + 8u * octet + 4u * i + c < count ? canonical_exp(below[c]) : 0.0;
+      scores[at] = p[i];
+    }
+    octet_totals[token * 32u + octet] = octet_total(p[0], p[1]);
+  }
+}
+
+vec4 group_sums[8];
+
+// An octet's sums of values for all tokens; `mixed`: some tokens see but a part of it, and what the others see may be no number.
+void add_octet(vec4 value[8], uint octet, uint position, bool mixed) {
+  LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) {
+    vec4 p[2];
+    p[0] = scores[t * 64u + 2u * octet];
+    p[1] = scores[t * 64u + 2u * octet + 1u];
+    uint count = mixed ? count_of(first_token + t) : 0u;
+    precise vec4 a = vec4(0.0);
+    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) {
+      precise vec4 product = p[r / 4u][r & 3u] * value[r];
+      if (mixed && position + r >= count) product = vec4(0.0);
+      a = a + product;
+    }
+    precise vec4 sum = group_sums[t] + a;
+    group_sums[t] = sum;
+  }
+}
+
+// Sums of a group of 8 octets for 4 channels, and its totals of probabilities.
+void sum_values(uint v, uint kv_head, uint first, uint end) {
+  uint group = v / 32u, quad = v % 32u, octets = min((end - first + 7u) / 8u, 32u), last = min(8u * group + 8u, octets);
+  LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) group_sums[t] = vec4(0.0);
+  for (uint octet = 8u * group; octet < last; ++octet) {
+    uint position = first + 8u * octet;
+    uvec4 raw[8];
+    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw[r] = load_value(values, (kv_head * context + min(position + r, end - 1u)) * quads + min(quad, quads - 1u));
+    vec4 value[8];
+    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) value[r] = widened_value(raw[r]);
+    if (position + 8u > count_of(first_token)) add_octet(value, octet, position, true);
+    else add_octet(value, octet, position, false);
+  }
+  if (quad < quads)
+    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[(group * tile + t) * quads + quad] = group_sums[t];
+  if (quad < tile) {
+    precise float total = 0.0;
+    for (uint octet = 8u * group; octet < last; ++octet) total = total + octet_totals[quad * 32u + octet];
+    group_totals[group * tile + quad] = total;
+  }
+}
+
+// Takes the span into the output, which holds sums until the token's last span divides them.
+void merge_span(uint head, uint span) {
+  for (uint i = gl_LocalInvocationIndex; i < tile * quads; i += workgroup_size) {
+    uint t = i / quads, quad = i % quads, token = first_token + t, count = count_of(token);
+    if (token >= tokens || span * span_positions >= count) continue;
+    uint place = (token * heads + head) * quads + quad;
+    precise vec4 all = (sums[i] + sums[i + tile * quads]) + (sums[i + 2u * tile * quads] + sums[i + 3u * tile * quads]);
+    precise float total = (group_totals[t] + group_totals[tile + t]) + (group_totals[2u * tile + t] + group_totals[3u * tile + t]);
+    vec2 weight = vec2(maxima[t], total);
+    if (span != 0u) {
+      weight = weights[(span + 1u) % 2u * tile + t];
+      vec2 f = merge_factors(weight, vec2(maxima[t], total));
+      all = merged_sums(FloatQuads(output_).at[place], all, f);
+    }
+    if (quad == 0u) weights[span % 2u * tile + t] = weight;
+    precise vec4 result = all / weight.y;
+    FloatQuads(output_).at[place] = (span + 1u) * span_positions >= count ? result : all;
+  }
+}
+
+void main() {
+  uvec2 now = word_pair(state, 0u);  // position and count
+  first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
+  tokens = min(now.y, max_tokens);
+  first_count = now.x + 1u;
+  if (first_token >= tokens) return;
+  uint head = gl_WorkGroupID.x, kv_head = head / (heads / kv_heads), end = count_of(first_token + tile - 1u);
+  for (uint i = gl_LocalInvocationIndex; i < tile * quads; i += workgroup_size)
+    queries[i] = FloatQuads(query).at[(min(first_token + i / quads, tokens - 1u) * heads + head) * quads + i % quads];
+  barrier();
+  for (uint first = 0u; first < end; first += span_positions) {
+    each_party(v) find_scores(v, kv_head, first, end);
+    barrier();
+    each_party(v) find_probabilities(v, first, end);
+    barrier();
+    each_party(v) sum_values(v, kv_head, first, end);
+    barrier();
+    merge_span(head, first / span_positions);
+    barrier();
+  }
+}

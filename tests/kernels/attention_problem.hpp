@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// What the tests of the kernels of attention share: a problem and its solution.
+#pragma once
+
+#include "intaglio/reference/attention.hpp"
+#include "kernels/kernel_device.hpp"
+
+namespace intaglio::testing {
+
+/// Random queries and caches, and what attention makes of them.
+struct attention_problem {
+  reference::attention_shape shape;
+  std::uint32_t position, tokens, room;
+  std::vector<float> query, expected;
+  std::vector<std::byte> keys, values;
+
+  static attention_problem make(random_numbers& random, const reference::attention_shape& shape, std::uint32_t position, std::uint32_t tokens, std::uint32_t room) {
+    const std::size_t width = std::size_t{shape.heads} * shape.head_dim;
+    attention_problem out{shape, position, tokens, room, random.floats(room * width, -2, 2), std::vector<float>(room * width, std::bit_cast<float>(0xa5a5a5a5u)), {}, {}};
+    auto k = random.floats(kernels::key_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
+    auto v = random.floats(kernels::value_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
+    for (auto* list : {&k, &v})
+      for (std::size_t i = 0; i < list->size(); i += 5) (*list)[i] *= 1e-5f;  // halves without a leading one
+    // What lies past the last position would show in any sum.
+    for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
+      for (std::uint32_t at = position + tokens; at < (shape.context + 7) / 8 * 8; ++at)
+        for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
+          k[kernels::key_cache_index(head, at, c, shape.head_dim, shape.context)] = 60000.f;
+          if (at < shape.context) v[kernels::value_cache_index(head, at, c, shape.head_dim, shape.context)] = std::nanf("");
+        }
+    out.keys = elements_of(k, shape.cache_element);
+    out.values = elements_of(v, shape.cache_element);
+    reference::attention(shape, out.query, out.keys, out.values, position, tokens, out.expected);
+    return out;
+  }
+};
+
+}  // namespace intaglio::testing

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/reference/norm_quantize.hpp"
+#include "intaglio/reference/ternary_matmul.hpp"
+#include "kernels/ternary_product.hpp"
+
+using namespace intaglio;
+using namespace intaglio::testing;
+using kernels::epilogue;
+
+namespace {
+
+/// A problem whose activations are int8 already, as norm_quantize leaves them.
+struct chunk_problem {
+  ternary_problem product;
+  std::vector<std::int8_t> q;
+  std::vector<reference::factors> factors;
+
+  static chunk_problem make(random_numbers& random, const reference::ternary_matmul_shape& shape, std::uint32_t tokens, std::uint32_t room) {
+    chunk_problem out{ternary_problem::make(random, shape, tokens, 1, shape.epilogue == epilogue::rope_cache ? shape.context - tokens + 2 : 0), {}, {}};
+    out.product.room = room;
+    for (std::size_t i = 0; i < std::size_t{room} * shape.columns; ++i) out.q.push_back(static_cast<std::int8_t>(static_cast<int>(random.below(256)) - 128));
+    for (std::uint32_t t = 0; t < room; ++t) {
+      reference::factors each{random.between(0.01f, 0.02f), 0};
+      for (std::uint32_t c = 0; c < shape.columns; ++c) each.sum += out.q[std::size_t{t} * shape.columns + c];
+      out.factors.push_back(each);
+    }
+    return out;
+  }
+};
+
+ternary_result expect(const chunk_problem& p) {
+  const auto& of = p.product;
+  ternary_result out = initial(of);
+  reference::ternary_matmul(of.shape, p.q, std::span(p.factors).first(of.tokens), of.weight, of.scales, out.output, of.position, out.keys, out.values);
+  return out;
+}
+
+ternary_result run(kernel_device& on, const chunk_problem& p, std::uint32_t subgroups, std::uint32_t tile_rows, std::uint32_t tile_tokens) {
+  const auto& s = p.product.shape;
+  ternary_result out = initial(p.product);
+  const auto weight = on.filled(p.product.weight), scales = on.filled(p.product.scales), q = on.filled(p.q), factors = on.filled(p.factors),
+             output = on.filled(out.output), keys = on.filled(out.keys), values = on.filled(out.values),
+             state = on.filled(fresh_state(p.product.position, p.product.tokens, p.product.room, std::max(1u, s.context)));
+  on.run(kernels::kernel::ternary_chunk, subgroups,
+         {{"columns", s.columns}, {"rows", s.rows}, {"epilogue", static_cast<std::uint32_t>(s.epilogue)}, {"tile_rows", tile_rows}, {"tile_tokens", tile_tokens},
+          {"head_dim", std::max(4u, s.head_dim)}, {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", s.context}, {"rope_theta", s.rope_theta},
+          {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"gate", static_cast<std::uint32_t>(s.gate)}, {"max_tokens", p.product.room}},
+         {{"input", &q}, {"factors", &factors}, {"weight", &weight}, {"scales", &scales}, {"output", &output}, {"state", &state}, {"keys", &keys}, {"values", &values}},
+         {(s.rows + tile_rows - 1) / tile_rows, (p.product.room + tile_tokens - 1) / tile_tokens, 1});
+  out.output = output.read<float>();
+  out.keys = keys.read<std::byte>();
+  out.values = values.read<std::byte>();
+  return out;
+}
+
+const std::vector<reference::ternary_matmul_shape> shapes{
+    {.columns = 128, .rows = 132},
+    {.columns = 64, .rows = 64, .epilogue = epilogue::add},
+    {.columns = 192, .rows = 192, .epilogue = epilogue::rope_cache, .head_dim = 16, .q_size = 128, .kv_size = 32, .context = 61, .rope_theta = 10000.f},
+    {.columns = 128, .rows = 72, .epilogue = epilogue::rope_cache, .head_dim = 24, .q_size = 24, .kv_size = 24, .context = 60, .rope_theta = 500000.f, .cache_element = kernels::element::f32},
+    {.columns = 128, .rows = 136, .epilogue = epilogue::gated},
+};
+
+}  // namespace
+
+TEST_CASE("ternary_chunk: every epilogue, tile and module gives the reference's bits") {
+  kernel_device on;
+  for (const auto& modules : runtime::usable_modules(on.device())) {
+    on.integer_dot = modules.integer_dot;
+    on.matrix = modules.matrix;
+    random_numbers random(5);
+    for (const auto& shape : shapes) {
+      const chunk_problem p = chunk_problem::make(random, shape, 53, 70);
+      const ternary_result expected = expect(p);
+      INFO("columns " << shape.columns << ", rows " << shape.rows << ", epilogue " << static_cast<int>(shape.epilogue) << ", dot " << on.integer_dot << ", matrix " << on.matrix);
+      for (const auto& [subgroups, tile_rows, tile_tokens] : {std::array{4u, 64u, 64u}, std::array{4u, 128u, 64u}, std::array{8u, 64u, 128u}, std::array{1u, 16u, 32u}}) {
+        INFO(subgroups << " subgroups, tile of " << tile_rows << " rows and " << tile_tokens << " tokens");
+        check(on, run(on, p, subgroups, tile_rows, tile_tokens), expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("ternary_chunk: sums of BitNet 2B's widest rows at their extremes") {
+  kernel_device on;
+  random_numbers random(6);
+  for (const auto& modules : runtime::usable_modules(on.device())) {
+    on.integer_dot = modules.integer_dot;
+    on.matrix = modules.matrix;
+    chunk_problem p = chunk_problem::make(random, {.columns = 6912, .rows = 64}, 33, 33);
+    for (std::size_t i = 0; i < p.q.size(); ++i) p.q[i] = (i / 6912) % 2 ? 127 : -128;
+    for (std::size_t t = 0; t < 33; ++t) p.factors[t].sum = 6912 * (t % 2 ? 127 : -128);
+    check(on, run(on, p, 4, 64, 64), expect(p));
+  }
+}
