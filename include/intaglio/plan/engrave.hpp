@@ -105,7 +105,7 @@ constexpr void draft_in_one(const decoder_config& config, const profile& target,
                             text<256>& failure) {
   const auto list = [](const auto& part) { return std::vector<dispatch>(part.items.begin(), part.items.begin() + static_cast<std::ptrdiff_t>(part.size)); };
   table sizes;
-  sizes.config = &config, sizes.context = context, sizes.max_tokens = target.prefill_tokens;
+  sizes.config = &config, sizes.context = context, sizes.max_tokens = chunk_tokens(target, context);
   layers_in_one made{config, target, context, sizes.progress_offset()};
   if (!made.make(list(chain.prologue), list(chain.period), list(chain.epilogue))) return;
   out.prologue.assign(made.prologue, "dispatches before the layers", failure);
