@@ -14,18 +14,6 @@
 #include "bad_gguf_files.hpp"
 #include "intaglio/io/check.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool with_sanitizers = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr bool with_sanitizers = true;
-#else
-inline constexpr bool with_sanitizers = false;
-#endif
-#else
-inline constexpr bool with_sanitizers = false;
-#endif
-
 class bad_file_judge {
  public:
   static std::uint64_t peak_kib() {
@@ -59,9 +47,9 @@ class bad_file_judge {
       }
       CHECK(std::none_of(finding.text.begin(), finding.text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
     }
-    // The peak only ever rises, so a rise beyond the limit belongs to this file. Sanitizers keep freed memory and slow everything down.
-    CHECK(seconds <= (with_sanitizers ? 10.0 : 1.0));
-    if (!with_sanitizers) CHECK((peak_kib() - before) * 1024 <= (std::uint64_t{64} << 20) + size);
+    // The peak only ever rises, so a rise beyond the limit belongs to this file. Sanitizers slow everything down, but keep these limits too.
+    CHECK(seconds <= 1.0);
+    CHECK((peak_kib() - before) * 1024 <= (std::uint64_t{64} << 20) + size);
   }
 
   std::size_t count() const { return count_; }
