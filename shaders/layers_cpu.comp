@@ -61,7 +61,7 @@ Words input_, norm_weight, factors, weight, scales, output_, keys, values, query
 #include "attention_cpu.glsl"
 
 // kernels::layers: places of a layer's arguments and of words in `progress`.
-const uint argument_count = 20u, steps = 5u;
+const uint argument_count = 21u, steps = 5u;
 const uint progress_started = 0u, progress_left = 1u, progress_layer = 2u, progress_steps = 4u;
 
 const uint every_part = (1u << parts) - 1u;

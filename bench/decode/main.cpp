@@ -66,7 +66,7 @@ void measure(const gpu::device& device, const plan::table& table, const char* na
   std::sort(prefill.begin(), prefill.end());
   std::sort(decode.begin(), decode.end());
   const double token_ms = decode[2] / passes;
-  std::printf("  decode %.1f tok/s (%.1f us, %.0f GB/s of weights); prefill %.0f tok/s\n", 1e3 / token_ms, 1e3 * token_ms,
+  std::printf("  %s %.1f tok/s (%.1f us, %.0f GB/s of weights); prefill %.0f tok/s\n", run.plan_of(runtime::pass_kind::decode).name.data(), 1e3 / token_ms, 1e3 * token_ms,
               static_cast<double>(table.decode.weight_bytes()) / token_ms / 1e6, prompt / prefill[2] * 1e3);
   std::printf("  decode, one pass:\n");
   print_dispatches(run, runtime::pass_kind::decode, context, std::span(tokens).first(1));

@@ -31,9 +31,38 @@ constexpr plan::profile chain_only = [] {
   return out;
 }();
 static_assert(plan::engraved<models::fable, chain_only>::table.decode_in_one.in_one.empty());
-static_assert(plan::engraved<models::fable, plan::profiles::portable>::table.decode_in_one.in_one.empty());
+static_assert(one.blank_bytes == 0);  // none waits for good
 // Its products take llvmpipe more turns of loops than an invocation may have.
 static_assert(plan::engraved<models::bitnet_2b_4t, plan::profiles::cpu>::table.decode_in_one.in_one.empty());
+
+// On GPUs workgroups wait for what they exchange, which is blank before the pass.
+constexpr const plan::table& two_b = plan::engraved<models::bitnet_2b_4t, plan::profiles::portable>::table;
+constexpr const plan::sequence& waiting = two_b.decode_in_one;
+static_assert(waiting.dispatch_count() == 4 && waiting.barrier_count() == 3);
+static_assert(two_b.decode.dispatch_count() == 153);
+static_assert(waiting.weight_bytes() == two_b.decode.weight_bytes());
+static_assert(waiting.in_one[0].groups[0] == 132 && waiting.in_one[0].subgroups == kernels::layers::resident_subgroups);
+static_assert(waiting.blank_bytes > 0 && waiting.blank_offset + waiting.blank_bytes < waiting.logits_offset + 1);
+static_assert(plan::engraved<models::fable, plan::profiles::portable>::table.decode_in_one.in_one.size() == 1);
+constexpr plan::profile exact_portable = [] {
+  plan::profile out = plan::profiles::portable;
+  out.cache_element = kernels::element::f32;
+  return out;
+}();
+static_assert(plan::engraved<models::fable, exact_portable>::table.decode_in_one.in_one.empty());
+// As many layers as the kernel holds addresses for, within the compilers' default limits on constant expressions.
+constexpr decoder_config deep_config = [] {
+  decoder_config out = models::bitnet_2b_4t::config;
+  out.num_hidden_layers = 90;
+  return out;
+}();
+static_assert(plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table.decode_in_one.in_one.size() == 1);
+constexpr plan::profile few_workgroups = [] {
+  plan::profile out = plan::profiles::portable;
+  out.layers_parts = 64;
+  return out;
+}();
+static_assert(plan::engraved<models::bitnet_2b_4t, few_workgroups>::table.decode_in_one.in_one.empty());
 
 constexpr std::uint32_t constant(std::string_view name) { return one.in_one[0].specialization[kernels::layers_interface.specialization_index(name)]; }
 static_assert(constant("layers") == 8 && constant("parts") == 2 && constant("hidden_size") == 256 && constant("intermediate_size") == 1024);
@@ -41,11 +70,14 @@ static_assert(constant("heads") == 4 && constant("kv_heads") == 2 && constant("h
 
 /// A copy of the sound sequence whose parts can be changed.
 struct broken {
-  std::vector<plan::dispatch> prologue{one.prologue.begin(), one.prologue.end()}, period{one.period.begin(), one.period.end()},
-      epilogue{one.epilogue.begin(), one.epilogue.end()}, in_one{one.in_one.begin(), one.in_one.end()};
-  std::vector<plan::placed_value> values{one.values.begin(), one.values.end()};
-  std::vector<plan::operand> arguments{one.arguments.begin(), one.arguments.end()};
-  plan::table table = story;
+  plan::table table;
+  const plan::sequence sound = table.decode_in_one;
+  std::vector<plan::dispatch> prologue{sound.prologue.begin(), sound.prologue.end()}, period{sound.period.begin(), sound.period.end()},
+      epilogue{sound.epilogue.begin(), sound.epilogue.end()}, in_one{sound.in_one.begin(), sound.in_one.end()};
+  std::vector<plan::placed_value> values{sound.values.begin(), sound.values.end()};
+  std::vector<plan::operand> arguments{sound.arguments.begin(), sound.arguments.end()};
+
+  explicit broken(const plan::table& of = story) : table(of) {}
 
   std::string verdict() {
     auto& s = table.decode_in_one;
@@ -122,4 +154,22 @@ TEST_CASE("what the one dispatch lacks is refused", "[plan][in_one]") {
     b.in_one[0].accesses[1].bytes += 4;
     CHECK_THAT(b.verdict(), ContainsSubstring("bytes of state"));
   }
+}
+
+TEST_CASE("what workgroups wait for must be blank", "[plan][in_one]") {
+  CHECK(broken{two_b}.verdict().empty());
+  const auto refused = [](auto change) {
+    broken b{two_b};
+    change(b, b.table.decode_in_one);
+    return b.verdict();
+  };
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes = 0; }), ContainsSubstring("to be blank before the pass"));
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes -= 4; }), ContainsSubstring("to be blank before the pass"));
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_offset += 4, s.blank_bytes -= 4; }), ContainsSubstring("to be blank before the pass"));
+  // What the embedding wrote would be gone.
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes += s.blank_offset, s.blank_offset = 0; }), ContainsSubstring("to be blank before the pass"));
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes = s.arena_bytes; }), ContainsSubstring("blank words inside the arena"));
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes -= 2; }), ContainsSubstring("blank words inside the arena"));
+  CHECK_THAT(refused([](broken& b, plan::sequence&) { b.in_one[0].subgroups = 64; }), ContainsSubstring("invocations a workgroup"));
+  CHECK_THAT(refused([](broken& b, plan::sequence&) { b.arguments[20].offset += 4; }), ContainsSubstring("expected the bytes behind every argument"));
 }

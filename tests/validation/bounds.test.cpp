@@ -110,7 +110,7 @@ std::size_t complaints_of(const gpu::device& on, const gpu::pipeline& kernel, co
   write_state(of, state, contents_of("state"));
   std::vector<std::uint64_t> push, arguments;
   for (const std::size_t each : chosen.operands.push) push.push_back(each == stated_operands::none ? 0 : memory.addresses[each]);
-  for (const std::size_t each : chosen.operands.arguments) arguments.push_back(memory.addresses[each]);
+  for (const std::size_t each : chosen.operands.arguments) arguments.push_back(each == stated_operands::none ? 0 : memory.addresses[each]);
   if (!arguments.empty()) std::memcpy(contents_of("arguments").data(), arguments.data(), std::min(contents_of("arguments").size(), 8 * arguments.size()));
   gpu::recorder to(on, kernel.name());
   to.dispatch(kernel, std::as_bytes(std::span(push)), chosen.call.groups);
@@ -126,6 +126,7 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
   const std::uint32_t element_bytes = of.cache_element == kernels::element::f32 ? 4 : 2;
   if (operand.where == plan::region::keys)  // positions of the last octet past the context
     return std::uint64_t{(8 - of.context % 8) % 8 * kernels::cache_octet} * element_bytes;
+  if (operand.where == plan::region::arguments && of.decode_in_one.arguments.back().where == plan::region::none) return 8;  // an address of nothing
   // Most kernels are given all parameters and read the position or the count: three bytes are too few for both.
   if (operand.name == "state" && call.kernel != kernels::kernel::embed && call.kernel != kernels::kernel::sample) return operand.bytes - 4 - 3;
   return 0;

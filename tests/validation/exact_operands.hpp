@@ -29,7 +29,7 @@ struct stated_operands {
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   std::vector<stated_operand> all;
   std::vector<std::size_t> push;       ///< of each push constant; none: the kernel does not read it
-  std::vector<std::size_t> arguments;  ///< of each address that all layers in one dispatch take from memory, layer after layer
+  std::vector<std::size_t> arguments;  ///< of each address that all layers in one dispatch take from memory, layer after layer; none as above
 
   std::vector<std::uint64_t> bytes() const {
     std::vector<std::uint64_t> out;
@@ -58,6 +58,10 @@ inline stated_operands operands_of(const plan::sequence& in, const plan::dispatc
   if (call.kernel != kernels::kernel::layers) return out;
   for (std::uint32_t layer = 0; layer < in.layers; ++layer)
     for (const plan::operand& own : in.arguments) {
+      if (own.where == plan::region::none) {
+        out.arguments.push_back(stated_operands::none);
+        continue;
+      }
       std::uint64_t bytes = 0;
       for (const plan::dispatch& step : in.period)
         for (const plan::access& a : std::span(step.accesses).first(step.access_count))

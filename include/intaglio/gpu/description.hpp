@@ -37,6 +37,7 @@ struct device_limits {
   bool subgroup_size_selectable = false;  ///< for compute
   std::uint32_t subgroup_operations = 0;  ///< VkSubgroupFeatureFlags
   bool int8_dot_product_accelerated = false;
+  std::uint32_t multiprocessors = 0;      ///< that run workgroups at once (VK_NV_shader_sm_builtins), 0: not known
   std::uint64_t max_allocation_bytes = 0;
   std::uint64_t max_buffer_bytes = 0;
   std::uint64_t max_storage_range_bytes = 0;
@@ -110,7 +111,7 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
   }
 }
 
-inline void read_properties(const dispatch_table& call, VkPhysicalDevice physical, bool host_pointers, device_description& out) {
+inline void read_properties(const dispatch_table& call, VkPhysicalDevice physical, bool host_pointers, bool multiprocessors, device_description& out) {
   vk::PhysicalDeviceProperties2 properties;
   vk::PhysicalDeviceVulkan11Properties core11;
   vk::PhysicalDeviceVulkan12Properties core12;
@@ -119,7 +120,15 @@ inline void read_properties(const dispatch_table& call, VkPhysicalDevice physica
   properties.pNext = &core11;
   core11.pNext = &core12;
   core12.pNext = &core13;
-  if (host_pointers) core13.pNext = &host;
+  vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV multi;
+  void** end = &core13.pNext;
+  const auto link = [&](bool wanted, auto& part) {
+    if (!wanted) return;
+    *end = &part;
+    end = &part.pNext;
+  };
+  link(host_pointers, host);
+  link(multiprocessors, multi);
   call.vkGetPhysicalDeviceProperties2(physical, native(properties));
 
   const VkPhysicalDeviceLimits& limits = native(properties)->properties.limits;
@@ -144,6 +153,7 @@ inline void read_properties(const dispatch_table& call, VkPhysicalDevice physica
   to.subgroup_size_selectable = (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   to.subgroup_operations = (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 ? p11.subgroupSupportedOperations : 0;
   to.int8_dot_product_accelerated = p13.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
+  to.multiprocessors = multiprocessors ? native(multi)->shaderSMCount : 0;
   to.max_allocation_bytes = p11.maxMemoryAllocationSize;
   to.max_buffer_bytes = p13.maxBufferSize;
   to.max_storage_range_bytes = limits.maxStorageBufferRange;
@@ -193,7 +203,7 @@ inline device_description describe(const instance& from, VkPhysicalDevice physic
     out.features.set(static_cast<std::size_t>(entry.id), offered);
     if (entry.required && !offered) out.missing.push_back("feature " + std::string(entry.name));
   }
-  detail::read_properties(call, physical, contains(out.features, feature::external_memory_host), out);
+  detail::read_properties(call, physical, contains(out.features, feature::external_memory_host), present("VK_NV_shader_sm_builtins"), out);
   if (contains(out.features, feature::cooperative_matrix)) out.matrix_shapes = list_matrix_shapes(from, physical, out.name);
   return out;
 }

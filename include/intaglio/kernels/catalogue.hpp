@@ -124,11 +124,15 @@ inline constexpr interface sample_interface{
     {{{"logits"}, {"state"}, {"ring"}, {"scratch"}}},
     {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}}}};
 
-/// All layers of a decode pass, for llvmpipe alone: the five steps of each layer (q, k, v with norm, RoPE and cache; attention; its projection; gate
-/// and up; down), each in `parts` parts, bit for bit what the kernels of the period do one after the other. One token, ternary products behind
-/// quantising norms. Workgroups may run at once or one after the other, and none waits for another for long: whoever finds a step unfinished does it.
-/// arguments: addresses, argument_count a layer (kernels::layers). progress: u32 [progress_steps + steps * layers], 0 before and after.
-/// patience: turns of a loop that a workgroup spends on waiting in each step, before it does the step itself. One workgroup a part.
+/// All layers of a decode pass: the five steps of each layer (q, k, v with norm, RoPE and cache; attention; its projection; gate and up; down), each
+/// in `parts` parts, bit for bit what the kernels of the period do one after the other. One token, ternary products behind quantising norms. One
+/// workgroup a part. arguments: addresses, argument_count a layer (kernels::layers). progress: u32 [progress_steps + steps * layers], 0 before.
+/// Two forms. For llvmpipe (layers_cpu), in workgroups of one subgroup, which may run at once or one after the other: none waits for another for
+/// long, whoever finds a step unfinished does it. patience: turns of a loop that a workgroup spends on waiting in each step, before it does the step
+/// itself. progress is 0 afterwards.
+/// For GPUs on which all workgroups run at once (layers), in workgroups of 32 subgroups of 32: each waits until what it reads is no longer ~0,
+/// which all bytes that the steps exchange are before. patience: reads of one element, after which a workgroup gives up: the stream behind
+/// the last layer is then NaN, and progress[progress_gave_up] 1 until somebody clears it.
 inline constexpr interface layers_interface{
     "layers",
     {{{"arguments"}, {"progress"}, {"state"}}},
@@ -137,10 +141,13 @@ inline constexpr interface layers_interface{
 
 namespace layers {
 /// Addresses of a layer, in this order: the stream, keys, values, query, what attention gives, the stream behind attention, gated, the stream
-/// behind the layer; then norm weight, weight and scales of q/k/v, of attention's projection, of gate and up, of down.
-inline constexpr std::uint32_t argument_count = 20, first_weight = 8, steps = 5;
-/// Words of `progress` before those of the steps.
-inline constexpr std::uint32_t progress_steps = 4;
+/// behind the layer; then norm weight, weight and scales of q/k/v, of attention's projection, of gate and up, of down; then what the workgroups
+/// of an attention tell each other (as the chain's; none where no context has two spans).
+inline constexpr std::uint32_t argument_count = 21, first_weight = 8, steps = 5;
+/// Words of `progress`: whether workgroups waited in vain, and those before the words of the steps.
+inline constexpr std::uint32_t progress_gave_up = 3, progress_steps = 4;
+/// What the form for GPUs takes: its subgroups of 32, and shared memory at most.
+inline constexpr std::uint32_t resident_subgroups = 32, resident_subgroup_width = 32, resident_shared_memory_bytes = 49152;
 constexpr std::uint64_t progress_bytes(std::uint32_t count) { return std::uint64_t{4} * (progress_steps + steps * count); }
 constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
 }  // namespace layers

@@ -10,6 +10,7 @@
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/layers.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
@@ -43,6 +44,7 @@ static_assert(shader_interface<matches(attention_chunk_interface, spirv::attenti
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(sample_interface, spirv::sample_spirv)>::agrees);
+static_assert(shader_interface<matches(layers_interface, spirv::layers_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_interface, spirv::layers_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
 

@@ -43,7 +43,7 @@ struct drafted_sequence {
   bounded_list<dispatch, 1> in_one;
   bounded_list<operand, kernels::layers::argument_count> arguments;
   bounded_list<placed_value, max_values> values;
-  std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0;
+  std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0, blank_offset = 0, blank_bytes = 0;
   bool has_head = false, has_sampler = false;
 };
 
@@ -117,6 +117,8 @@ constexpr void draft_in_one(const decoder_config& config, const profile& target,
   out.arena_bytes = made.arena_bytes;
   out.residual_offset = made.residual_offset;
   out.logits_offset = made.logits_offset;
+  out.blank_offset = made.blank_offset;
+  out.blank_bytes = made.blank_bytes;
   out.has_head = out.has_sampler = true;
 }
 
@@ -196,7 +198,7 @@ constexpr std::uint64_t hash_of(const table& t) {
     for (const auto rows : w.source_rows) mix(rows);
   }
   for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.decode_in_one}) {
-    mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->has_head, s->has_sampler);
+    mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes, s->has_head, s->has_sampler);
     for (const auto part : {s->prologue, s->period, s->epilogue, s->in_one}) {
       mix(part.size());
       for (const auto& d : part) {
@@ -231,7 +233,7 @@ struct engraved {
   static constexpr sequence view(std::string_view name, std::uint32_t tokens) {
     const auto& f = frozen<Part>;
     const auto& from = drafted.*Part;
-    return {name, tokens, Model::config.num_hidden_layers, f.prologue, f.period, f.epilogue, f.in_one, f.arguments, f.values, from.arena_bytes,
+    return {name, tokens, Model::config.num_hidden_layers, f.prologue, f.period, f.epilogue, f.in_one, f.arguments, from.blank_offset, from.blank_bytes, f.values, from.arena_bytes,
             from.residual_offset, from.logits_offset, from.has_head, from.has_sampler};
   }
 

@@ -43,7 +43,9 @@ inline void describe(std::string& out, const sequence& s) {
   for (const auto& d : s.in_one) row(out, "once", d);
   for (std::size_t i = 0; i < s.period.size(); ++i) row(out, i == 0 ? (s.in_one.empty() ? "x " : "step x ") + std::to_string(s.layers) : "", s.period[i]);
   for (const auto& d : s.epilogue) row(out, "once", d);
-  out += "  arena\n";
+  out += "  arena";
+  if (s.blank_bytes != 0) out += ", all ones before the pass from " + number(s.blank_offset) + " to " + number(s.blank_offset + s.blank_bytes);
+  out += '\n';
   for (const auto& v : s.values)
     out += "    " + padded(std::string(v.name.view()), 18) + padded(std::string(intaglio::name(v.type)), 6) + padded(number(v.offset), 12, true) + " .. " +
            padded(number(v.offset + v.bytes), 12) + "dispatches " + std::to_string(v.first) + " to " + std::to_string(v.last) + '\n';

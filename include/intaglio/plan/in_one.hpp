@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Decode with all layers in one dispatch (kernels::layers_interface), made from the chain of dispatches where its period is what that kernel does.
-// Every step writes bytes of its own in every layer, so that a step may be done twice, by whoever, and late.
+// Every step writes bytes of its own in every layer, so that a step may be done twice, by whoever, and late, and so that what is there shows.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,7 @@
 #include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/plan/place.hpp"
 #include "intaglio/plan/profile.hpp"
+#include "intaglio/plan/resident.hpp"
 
 namespace intaglio::plan {
 
@@ -23,12 +24,20 @@ class layers_in_one {
   std::vector<dispatch> prologue, period, epilogue, in_one;
   std::vector<placed_value> values;
   std::vector<operand> arguments;
-  std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0;
+  std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0, blank_offset = 0, blank_bytes = 0;
 
-  /// @return false where the profile wants none, the period is another one, or llvmpipe would end its loops too early
+  /// @return false where the profile wants none, the period is another one, llvmpipe would end its loops too early, or a GPU's workgroups are too small
   constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period, const std::vector<dispatch>& chain_epilogue) {
     prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
     if (target_.layers_parts == 0 || !fits()) return false;
+    if (resident()) {
+      if (!resident_fits(config_, constant(period[0], "cache_element"), target_.layers_parts, context_)) return false;
+      parts_ = target_.layers_parts;
+      place_values();
+      bind();
+      add_dispatch(resident_patience);
+      return true;
+    }
     parts_ = choose_parts();
     const std::uint64_t turns = 2 * config_.num_hidden_layers * turns_of_layer(), steps = std::uint64_t{config_.num_hidden_layers} * kernels::layers::steps;
     const std::uint64_t waiting = turns + 1024 < llvmpipe_loop_turns ? (llvmpipe_loop_turns - 1024 - turns) / steps : 0;
@@ -47,17 +56,19 @@ class layers_in_one {
   }
   static constexpr operand& push(dispatch& d, std::string_view name) { return d.push[kernels::interface_of(d.kernel).push_index(name)]; }
 
-  static constexpr bool product(const dispatch& d, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) {
+  constexpr bool resident() const { return target_.layers_subgroups > 1; }
+
+  constexpr bool product(const dispatch& d, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
     return d.kernel == kernel::ternary_matmul && constant(d, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize) &&
-           constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns && constant(d, "rows") == rows && d.subgroups == 1;
+           constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns && constant(d, "rows") == rows && (resident() || d.subgroups == 1);
   }
 
-    constexpr bool fits() const {
+  constexpr bool fits() const {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size;
     if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || period.size() != kernels::layers::steps) return false;
     if (this->epilogue.size() != 2 || this->epilogue[0].kernel != kernel::dense_matmul || this->epilogue[1].kernel != kernel::sample) return false;
-    if (!product(period[0], epilogue::rope_cache, hidden, config_.q_size() + 2 * config_.kv_size()) || period[1].kernel != kernel::attention || constant(period[1], "splits") != 1 ||
+    if (!product(period[0], epilogue::rope_cache, hidden, config_.q_size() + 2 * config_.kv_size()) || period[1].kernel != kernel::attention || (!resident() && constant(period[1], "splits") != 1) ||
         !product(period[2], epilogue::add, config_.q_size(), hidden) || !product(period[3], epilogue::gated, hidden, 2 * ffn) || !product(period[4], epilogue::add, ffn, hidden))
       return false;
     for (const std::size_t i : {2u, 3u, 4u})
@@ -96,14 +107,25 @@ class layers_in_one {
     return out;
   }
 
+  /// Resident workgroups hand on key and value of the position with the query.
+  constexpr std::uint32_t query_width() const { return config_.q_size() + (resident() ? 2 * config_.kv_size() : 0); }
+  constexpr bool has_partials() const { return constant(period[1], "splits") > 1; }
+
   constexpr void place_values() {
     const std::uint32_t layers = config_.num_hidden_layers;
     stream_ = place("stream", config_.hidden_size, layers + 1);
     middle_ = place("behind attention", config_.hidden_size, layers);
-    query_ = place("query", config_.q_size(), layers);
+    query_ = place("query", query_width(), layers);
     attended_ = place("attention", config_.q_size(), layers);
     gated_ = place("gated", config_.intermediate_size, layers);
+    if (has_partials()) {
+      partials_ = place("partials", config_.num_attention_heads * constant(period[1], "splits") * (config_.head_dim + 4), layers);
+    }
     layers_bytes_ = arena_bytes;
+    if (resident()) {  // all but what the prologue writes
+      blank_offset = stream_.offset + stream_.layer_stride;
+      blank_bytes = layers_bytes_ - blank_offset;
+    }
     logits_ = place("logits", config_.vocab_size, 1);
     scratch_ = place("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config_.vocab_size) / 4), 1);
     next_ = stream_;
@@ -139,13 +161,18 @@ class layers_in_one {
       }
     };
     in_out(period[0], stream_, query_, nullptr);
+    const operand told = push(period[1], "partials");
     for (std::size_t i = 0; i < period[1].access_count; ++i) {
       access& a = period[1].accesses[i];
       if (a.where != region::arena) continue;
-      const operand& to = a.write ? attended_ : query_;
+      const operand& to = has_partials() && a.offset == told.offset ? partials_ : a.write ? attended_ : query_;
       a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
+    for (dispatch* d : {&period[0], &period[1]})
+      for (std::size_t i = 0; i < d->access_count; ++i)
+        if (access& a = d->accesses[i]; a.where == region::arena && a.offset == query_.offset) a.bytes = std::uint64_t{4} * query_width();
     push(period[1], "query") = query_, push(period[1], "output") = attended_;
+    if (has_partials()) push(period[1], "partials") = partials_;
     in_out(period[2], attended_, middle_, &stream_);
     in_out(period[3], middle_, gated_, nullptr);
     in_out(period[4], gated_, next_, &middle_);
@@ -160,10 +187,11 @@ class layers_in_one {
     arguments = {stream_, push(period[0], "keys"), push(period[0], "values"), query_, attended_, middle_, gated_, next_};
     for (const std::size_t i : {0u, 2u, 3u, 4u})
       for (const auto name : {"norm_weight", "weight", "scales"}) arguments.push_back(push(period[i], name));
+    arguments.push_back(partials_);
   }
 
   constexpr void add_dispatch(std::uint32_t patience) {
-    dispatch d{.kernel = kernel::layers, .barrier = true};
+    dispatch d{.kernel = kernel::layers, .barrier = true, .subgroups = target_.layers_subgroups};
     d.label.append("all layers");
     const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) { d.accesses[d.access_count++] = {where, write, 0, offset, bytes}; };
     push(d, "arguments") = {region::arguments};
@@ -199,7 +227,7 @@ class layers_in_one {
   const profile& target_;
   std::uint32_t context_, parts_ = 2;
   std::uint64_t counters_end_, layers_bytes_ = 0;
-  operand stream_, middle_, query_, attended_, gated_, logits_, scratch_, next_, last_;
+  operand stream_, middle_, query_, attended_, gated_, partials_, logits_, scratch_, next_, last_;
 };
 
 }  // namespace intaglio::plan

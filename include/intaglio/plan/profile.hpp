@@ -22,6 +22,7 @@ struct profile {
   std::uint32_t attention_heads = 1;                        ///< heads that share keys and values and are done by one workgroup, at most
   bool attention_splits = false;                            ///< decode: a head's spans of positions go to workgroups of their own
   std::uint32_t layers_parts = 0;                           ///< decode: most workgroups that do all layers in one dispatch; 0: no such sequence
+  std::uint32_t layers_subgroups = 1;                       ///< theirs; 1: none relies on others to run, else so many of 32 all at once (plan/resident.hpp)
   std::uint32_t prefill_tokens = 32;                        ///< tokens of a prefill chunk, where the context has as many
   std::uint32_t logits_tokens = 32;                         ///< the same of a chunk whose logits are wanted, which take much memory
   std::uint32_t tile_tokens = 8;                            ///< tokens that share one read of a weight tile in prefill
@@ -39,7 +40,7 @@ inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights 
 inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,
                                   .chunk_tiles = true, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .norm_subgroups = 8, .attention_subgroups = 16,
                                   .sample_subgroups = 16, .embed_subgroups = 4, .attention_splits = true,
-                                  .prefill_tokens = 512, .logits_tokens = 64};
+                                  .layers_parts = 132, .layers_subgroups = kernels::layers::resident_subgroups, .prefill_tokens = 512, .logits_tokens = 64};
 }  // namespace profiles
 
 }  // namespace intaglio::plan

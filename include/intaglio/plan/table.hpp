@@ -114,6 +114,7 @@ struct sequence {
   std::span<const dispatch> prologue, period, epilogue;
   std::span<const dispatch> in_one;         ///< empty, or the one dispatch that does all layers; the period then says what its steps do
   std::span<const operand> arguments;       ///< of a layer, for in_one (kernels::layers)
+  std::uint64_t blank_offset = 0, blank_bytes = 0;  ///< of the arena, all ones before the pass: what is not written yet, for those who wait for it
   std::span<const placed_value> values;
   std::uint64_t arena_bytes = 0;
   std::uint64_t residual_offset = 0;        ///< f32 [max_tokens, hidden_size], the stream between layers

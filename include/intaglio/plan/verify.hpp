@@ -7,6 +7,7 @@
 
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/plan/order.hpp"
+#include "intaglio/plan/resident.hpp"
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {
@@ -19,6 +20,9 @@ struct limits {
   std::uint32_t workgroup_invocations = 1024;
   std::uint32_t widest_subgroup = 64;
 };
+
+/// All layers by workgroups that all run at once: recorded only where the device has what that takes (runtime/kernel_modules.hpp).
+constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kernel::layers && d.subgroups > 1; }
 
 /// Activations of a product as CPU drivers multiply with them, where they find room (shaders/include/ternary_product.glsl).
 constexpr std::uint64_t activation_pair_bytes(std::uint64_t columns, std::uint64_t tokens) {
@@ -41,6 +45,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     }
     case kernels::kernel::layers: {
       const std::uint64_t widest = std::max({constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
+      if (is_resident(d)) return resident_shared_memory_bytes(widest, constant("layers"), constant("head_dim"));
       return widest + 16 + activation_pair_bytes(widest, 1) + norm(widest) + 256 * 4 * constant("heads_together") + combining;
     }
     case kernels::kernel::ternary_chunk: return (constant("tile_rows") + constant("tile_tokens")) * ((constant("columns") % 128 == 0 ? 128 : 64) + 16);
@@ -113,8 +118,10 @@ constexpr bool keeps_limits(const sequence& s, const dispatch& d, const limits& 
   for (const auto count : d.groups)
     if (over("workgroups", limit.workgroup_count, count)) return false;
   if (over("push constant bytes", limit.push_constant_bytes, kernels::interface_of(d.kernel).push_bytes())) return false;
-  if (over("invocations a workgroup", limit.workgroup_invocations, std::uint64_t{d.subgroups} * limit.widest_subgroup)) return false;
-  return !over("bytes of shared memory", limit.shared_memory_bytes, shared_memory_bytes(d));
+  const bool resident = is_resident(d);
+  const std::uint32_t width = resident ? kernels::layers::resident_subgroup_width : limit.widest_subgroup;
+  if (over("invocations a workgroup", limit.workgroup_invocations, std::uint64_t{d.subgroups} * width)) return false;
+  return !over("bytes of shared memory", resident ? kernels::layers::resident_shared_memory_bytes : limit.shared_memory_bytes, shared_memory_bytes(d));
 }
 
 constexpr bool no_overlap(const sequence& s, text<256>& out) {
@@ -175,12 +182,13 @@ constexpr bool hazards(const sequence& s, text<256>& out) {
 /// address whose bytes a step states; nothing but a barrier stands between that dispatch and its neighbours.
 constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
   const auto overlap = [&](const access& a, const access& b, bool same) {
-    for (std::uint64_t i = 0; i < s.layers; ++i)
-      for (std::uint64_t k = 0; k < s.layers; ++k) {
-        if (same && i == k) continue;
-        const std::uint64_t x = a.offset + i * a.layer_stride, y = b.offset + k * b.layer_stride;
-        if (x < y + b.bytes && y < x + a.bytes) return true;
-      }
+    const std::uint64_t stride = b.layer_stride;
+    for (std::uint64_t i = 0; i < s.layers; ++i) {
+      const std::uint64_t x = a.offset + i * a.layer_stride, behind = b.offset + b.bytes;
+      // The first layer whose bytes of b end past x: of those before it none matters.
+      for (std::uint64_t k = x < behind ? 0 : stride == 0 ? s.layers : (x - behind) / stride + 1; k < s.layers && b.offset + k * stride < x + a.bytes; ++k)
+        if (!same || i != k) return true;
+    }
     return false;
   };
   const auto each_write = [&](auto&& check) {
@@ -202,9 +210,33 @@ constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
   });
 }
 
+/// What workgroups wait for must be blank before the pass, in every layer, and the rest of the arena not.
+constexpr bool is_blank(const sequence& s, text<256>& out) {
+  const bool waits = is_resident(s.in_one.front());
+  if (!waits && s.blank_bytes == 0) return true;
+  if (s.blank_offset > s.arena_bytes || s.blank_bytes > s.arena_bytes - s.blank_offset || s.blank_offset % 4 != 0 || s.blank_bytes % 4 != 0) {
+    out.append(s.name, ": expected whole blank words inside the arena of ", s.arena_bytes, " bytes, found ", s.blank_bytes, " bytes at ", s.blank_offset);
+    return false;
+  }
+  const std::uint64_t end = s.blank_offset + s.blank_bytes;
+  for (const auto part : {s.prologue, s.period, s.epilogue})
+    for (const auto& d : part)
+      for (std::size_t i = 0; i < d.access_count; ++i) {
+        const access& a = d.accesses[i];
+        if (a.where != region::arena || !a.write) continue;
+        const std::uint64_t last = a.offset + (s.layers - 1) * a.layer_stride + a.bytes;
+        const bool inside = a.offset >= s.blank_offset && last <= end, outside = last <= s.blank_offset || a.offset >= end;
+        if (part.data() == s.period.data() ? inside : outside) continue;
+        begin(out, s, d);
+        out.append("expected what a layer writes, and no more, to be blank before the pass, found a write at offset ", a.offset);
+        return false;
+      }
+  return true;
+}
+
 constexpr bool argues(const sequence& s, text<256>& out) {
   for (const operand& o : s.arguments) {
-    bool stated = false;
+    bool stated = o.where == region::none;
     for (const auto& d : s.period)
       for (std::size_t i = 0; i < d.access_count; ++i) {
         const access& a = d.accesses[i];
@@ -245,7 +277,7 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
   if (s.in_one.empty()) return void(hazards(s, out));
   for (const auto& d : s.in_one)
     if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
-  if (done_twice_is_done_once(s, out) && argues(s, out)) hazards_in_one(s, out);
+  if (done_twice_is_done_once(s, out) && is_blank(s, out) && argues(s, out)) hazards_in_one(s, out);
 }
 
 /// Empty where the plan is proven; else the first violation.

@@ -34,6 +34,13 @@ struct executor_counters {
   std::uint64_t recordings = 0;   ///< command buffers recorded
 };
 
+/// Whether decode runs with all layers in one dispatch: in the form that the modules have, and with as many workgroups as wait for each other.
+inline bool runs_in_one(const kernel_modules& modules, const plan::table& table) {
+  if (!modules.in_one || table.decode_in_one.in_one.empty()) return false;
+  const plan::dispatch& all = table.decode_in_one.in_one.front();
+  return all.subgroups == 1 ? modules.wide_loads : !modules.wide_loads && all.groups[0] <= modules.resident_workgroups;
+}
+
 /// One job at a time: a mailbox (position, tokens, sampling) and some passes of one sequence. Submissions of it may be in flight while
 /// the host reads what earlier ones drew. Used by one thread.
 class executor {
@@ -45,7 +52,7 @@ class executor {
   /// @param weights loaded, or still being loaded by the caller's transfers on this device
   /// @error device_error, out_of_memory, device_lost
   executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
-      : device_(on), table_(&table), decode_(modules.in_one && !table.decode_in_one.in_one.empty() ? &table.decode_in_one : &table.decode),
+      : device_(on), table_(&table), decode_(runs_in_one(modules, table) ? &table.decode_in_one : &table.decode),
         weights_(std::move(weights)), kernels_(on, modules), queue_(on) {
     gpu::translated([&] { create(cache); });
   }
@@ -77,6 +84,27 @@ class executor {
       if (fault.kernel.empty() && !decode_->in_one.empty() && !all_layers_agree())
         fault = {std::string(kernels::layers_interface.name), std::string(decode_->in_one.front().label.view()), 1};
       return fault;
+    });
+  }
+  /// Where a pass drew no token: true if workgroups of the dispatch of all layers waited in vain for each other. From then on decode is the chain
+  /// of dispatches; the job is dropped, and what its passes before that one drew and left in the cache stands.
+  /// @error device_lost, out_of_memory
+  bool leave_in_one() {
+    return gpu::translated([&] {
+      if (decode_->in_one.empty()) return false;
+      drain();
+      std::uint32_t gave_up = 0;
+      gpu::transfer(device_, std::uint64_t{1} << 16).download(state_, table_->progress_offset() + 4 * kernels::layers::progress_gave_up, std::as_writable_bytes(std::span(&gave_up, 1)));
+      if (gave_up == 0) return false;
+      const plan::sequence* const list[] = {&table_->decode};
+      kernels_.add(list, nullptr);
+      recorded_sequence chain = record_sequence(device_, *table_, table_->decode, kernels_, addresses_);
+      counters_.recordings += chain.size();
+      decode_ = &table_->decode;
+      sequence(pass_kind::decode) = std::move(chain);
+      timed_[static_cast<std::size_t>(pass_kind::decode)] = {};
+      completed_ = 0;
+      return true;
     });
   }
   /// Gives up the weights, for another executor; this one may then only be destroyed.
@@ -284,7 +312,7 @@ class executor {
     const plan::sequence* const list[] = {decode_, &table_->prefill};
     kernels_.add(list, cache);
     const decoder_config& config = *table_->config;
-    arena_ = gpu::buffer(device_, std::max({decode_->arena_bytes, table_->prefill.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
+    arena_ = gpu::buffer(device_, std::max({decode_->arena_bytes, table_->decode.arena_bytes, table_->prefill.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");
     ring_ = gpu::buffer(device_, std::uint64_t{4} * table_->ring_size, gpu::placement::readback, "the ring of tokens");
     box_bytes_ = (std::uint64_t{4} * (kernels::state::tokens + table_->max_tokens) + 255) / 256 * 256;
@@ -294,6 +322,7 @@ class executor {
     caches_ = place_items(device_, sizes, gpu::placement::device_local, "the KV cache");
 
     addresses_.arena = arena_.address();
+    addresses_.arena_memory = &arena_;
     addresses_.state = state_.address();
     addresses_.ring = ring_.address();
     for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) {

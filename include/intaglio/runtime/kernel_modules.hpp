@@ -18,6 +18,7 @@
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/layers.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
@@ -49,16 +50,17 @@ inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
 /// The modules in use; variants of one kernel differ in how they compute, not in what.
 struct kernel_modules {
   bool wide_loads = false;  ///< modules for CPU drivers: 64-bit loads (needs shaderInt64, subgroups that broadcast) and no packed dot products
-  bool in_one = false;      ///< decode with all layers in one dispatch, where the plan has that: relies on llvmpipe (shaders/layers_cpu.comp)
+  bool in_one = false;      ///< decode with all layers in one dispatch, where the plan has that: with wide_loads relies on llvmpipe (shaders/layers_cpu.comp)
   bool integer_dot = true;  ///< ternary products by packed dot products, else by shifts and masks
   bool matrix = false;      ///< those of chunks by cooperative matrices of int8
+  std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that surely run at once (shaders/layers.comp)
 
   /// Changes with any module's source and with the choice of variants.
   std::string identity() const {
     namespace spirv = kernels::spirv;
-    std::uint64_t mixed = in_one ? 4 : wide_loads ? 3 : matrix ? 5 : integer_dot ? 1 : 2;
+    std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash, spirv::layers_cpu_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -81,8 +83,9 @@ struct kernel_modules {
       case kernels::kernel::dense_matmul: return wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
       case kernels::kernel::sample: return bytes(spirv::sample_spirv);
       case kernels::kernel::layers: {
-        static const auto whole = joined(bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1));
-        return std::as_bytes(std::span(whole));
+        static const auto resident = joined(bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1));
+        static const auto cpu = joined(bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1));
+        return std::as_bytes(std::span(wide_loads ? cpu : resident));
       }
     }
     return {};
@@ -97,6 +100,19 @@ struct kernel_modules {
   }
 };
 
+/// Workgroups of all layers in one dispatch that surely run at once on a device, 0: not known. NVIDIA's have one on each multiprocessor; the shader
+/// was tried nowhere else.
+inline std::uint32_t resident_workgroups(const gpu::device& on) {
+  const gpu::device_limits& limits = on.limits();
+  constexpr std::uint32_t width = kernels::layers::resident_subgroup_width;
+  constexpr std::uint32_t operations = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+  if (on.description().vendor_id != 0x10DE || on.description().driver_name != "NVIDIA" || choose_subgroup(limits).size != width || (limits.subgroup_operations & operations) != operations ||
+      !on.has(gpu::feature::shader_integer_dot_product) || !on.has(gpu::feature::shader_int64) || !on.has(gpu::feature::memory_model_device_scope) ||
+      limits.max_workgroup_invocations < kernels::layers::resident_subgroups * width || limits.max_shared_memory_bytes < kernels::layers::resident_shared_memory_bytes)
+    return 0;
+  return limits.multiprocessors;
+}
+
 /// What may run on a device, the fastest first.
 inline std::vector<kernel_modules> usable_modules(const gpu::device& on) {
   std::vector<kernel_modules> out;
@@ -107,8 +123,13 @@ inline std::vector<kernel_modules> usable_modules(const gpu::device& on) {
   }
   const bool matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_int8) && gpu::multiplies_int8(on.description().matrix_shapes) &&
                       choose_subgroup(on.limits()).size == 32;
-  if (matrix && on.has(gpu::feature::shader_integer_dot_product)) out.push_back({.integer_dot = true, .matrix = true});
-  if (on.has(gpu::feature::shader_integer_dot_product)) out.push_back({.integer_dot = true});
+  const std::uint32_t resident = resident_workgroups(on);
+  if (on.has(gpu::feature::shader_integer_dot_product))
+    for (const bool with_matrix : {true, false}) {
+      if (with_matrix && !matrix) continue;
+      if (resident != 0) out.push_back({.in_one = true, .integer_dot = true, .matrix = with_matrix, .resident_workgroups = resident});
+      out.push_back({.integer_dot = true, .matrix = with_matrix});
+    }
   out.push_back({.integer_dot = false});
   return out;
 }

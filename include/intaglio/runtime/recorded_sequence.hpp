@@ -19,6 +19,7 @@ namespace intaglio::runtime {
 
 /// Device addresses of everything that a plan's operands point into.
 struct address_table {
+  const gpu::buffer* arena_memory = nullptr;  ///< behind `arena`, for sequences with blank bytes
   std::uint64_t arena = 0, state = 0, ring = 0, arguments = 0;
   std::vector<std::uint64_t> keys, values;          ///< by layer
   std::vector<std::uint64_t> weights;               ///< by weight_index
@@ -113,7 +114,12 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
         fresh = true;
       };
       if (s == 0) {
+        if (of.blank_bytes != 0) to.fill(*addresses.arena_memory, of.blank_offset, of.blank_bytes, 0xffffffffu);
         run(before, 0);
+        if (of.blank_bytes != 0) {
+          to.full_barrier();
+          fresh = true;
+        }
         keep_state(0);
       }
       for (std::uint32_t layer = first; layer < end; ++layer) {

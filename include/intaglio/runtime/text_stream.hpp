@@ -54,7 +54,7 @@ class text_stream {
   const generation& result() const noexcept { return result_; }
 
   /// For a program's own loop: takes what is finished and hands the device at most one submission of at most `budget_ms` (as far as
-  /// the plan's cut points allow). Never waits.
+  /// the plan's cut points allow). Never waits, but once where the device fell back from all layers in one dispatch to the chain of dispatches.
   /// @return true while there is more to come
   /// @error device_lost, out_of_memory, device_error: logits that are no numbers
   bool advance(double budget_ms) {
@@ -141,7 +141,7 @@ class text_stream {
           body.begin(runtime::pass_kind::prefill, count);
           body.cached += count;
         } else {
-          body.begin(runtime::pass_kind::decode, 1, sampling_, limit_);
+          body.begin(runtime::pass_kind::decode, 1, sampling_, limit_ - static_cast<std::uint32_t>(result_.ids.size()));
           decoding_ = true;
         }
       }
@@ -167,7 +167,11 @@ class text_stream {
 
   void take_token(std::uint32_t drawn) {
     runtime::session_body& body = *use_;
-    if (drawn >= body.vocab_size()) refuse_logits();
+    if (drawn >= body.vocab_size()) {
+      if (!body.run->leave_in_one()) refuse_logits();
+      draw_anew();
+      return;
+    }
     const auto id = static_cast<std::int32_t>(drawn);
     const auto now = clock::now();
     if (result_.ids.empty()) {
@@ -187,6 +191,15 @@ class text_stream {
     result_.text.append(piece_, before, std::string::npos);
     if (stop_.stopped()) finish(finish_reason::stop);
     else if (result_.ids.size() == limit_) finish(finish_reason::length);
+  }
+
+  /// Goes on behind the last token that was drawn, with a job of its own.
+  void draw_anew() noexcept {
+    runtime::session_body& body = *use_;
+    first_ = body.size();
+    body.cached = first_ - 1;
+    taken_ = 0;
+    decoding_ = false;
   }
 
   [[noreturn]] void refuse_logits() {

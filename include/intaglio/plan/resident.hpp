@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Shapes for which all layers run as one dispatch of workgroups that all run at once (shaders/layers.comp, whose numbers these are): every
+// subgroup has one task in each product, whose weights it holds in registers while it waits for the input.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/kernels/catalogue.hpp"
+
+namespace intaglio::plan {
+
+/// Reads of one element in vain, 0.14 s on an H200, before a workgroup gives up.
+inline constexpr std::uint32_t resident_patience = 1u << 19;
+
+/// What a product is for one of `workgroups`: groups of four rows at most, and of each the tiles of 16 columns that a subgroup takes.
+struct resident_share {
+  std::uint32_t groups = 0, slices = 0, part = 0;
+};
+constexpr resident_share resident_share_of(std::uint32_t columns, std::uint32_t rows, std::uint32_t workgroups) {
+  resident_share out;
+  const std::uint32_t tiles = columns / 16;
+  out.groups = (rows / 4 + workgroups - 1) / workgroups;
+  if (out.groups == 0 || out.groups > kernels::layers::resident_subgroups) return out;
+  out.slices = std::min(kernels::layers::resident_subgroups / out.groups, (tiles + 31) / 32);
+  out.part = (tiles + out.slices - 1) / out.slices;
+  return out;
+}
+
+/// Shared memory of the kernel, in bytes, at least as much as it declares.
+constexpr std::uint64_t resident_shared_memory_bytes(std::uint64_t widest, std::uint64_t layers, std::uint64_t head_dim) {
+  const std::uint64_t of_layers = layers * (8 * kernels::layers::argument_count + 4 * 3 * kernels::layers::steps);
+  const std::uint64_t attention = head_dim * 4 * (32 + 3 + 1) + 2 * 32 * 4;
+  return widest + of_layers + attention + 2 * 128 * 4 + 64 * 16 + ((widest + 127) / 128 + 1) * 4 + 5 * 28 + 128;
+}
+
+/// @param cache_element of kernels::element
+/// @param workgroups that all run at once
+constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_element, std::uint32_t workgroups, std::uint32_t context) {
+  constexpr std::uint32_t threads = kernels::layers::resident_subgroups * kernels::layers::resident_subgroup_width;
+  if (cache_element != static_cast<std::uint32_t>(kernels::element::f16) || context == 0) return false;
+  if (c.head_dim == 0 || c.head_dim % 32 != 0 || c.head_dim > 128 || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  // The first workgroups attend whatever the context, and the others do the projection behind it.
+  if (c.num_attention_heads >= workgroups) return false;
+  // An invocation takes four elements of a norm, the last product's eight.
+  if (c.hidden_size > 4 * threads || c.q_size() > 4 * threads || c.intermediate_size > 8 * threads) return false;
+  const auto holds = [](resident_share of, std::uint32_t loads) { return of.slices != 0 && of.part <= 32 * loads; };
+  if (!holds(resident_share_of(c.hidden_size, c.q_size() + 2 * c.kv_size(), workgroups), 5) ||
+      !holds(resident_share_of(c.q_size(), c.hidden_size, workgroups - c.num_attention_heads), 1) ||
+      !holds(resident_share_of(c.hidden_size, 2 * c.intermediate_size, workgroups), 5) ||
+      !holds(resident_share_of(c.intermediate_size, c.hidden_size, workgroups), 5))
+    return false;
+  return resident_shared_memory_bytes(std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers, c.head_dim) <=
+         kernels::layers::resident_shared_memory_bytes;
+}
+
+}  // namespace intaglio::plan

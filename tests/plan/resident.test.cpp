@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/plan/resident.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "intaglio/models/bitnet_b158.hpp"
+
+using namespace intaglio;
+
+namespace {
+constexpr std::uint32_t f16 = static_cast<std::uint32_t>(kernels::element::f16), f32 = static_cast<std::uint32_t>(kernels::element::f32);
+constexpr decoder_config two_b = models::bitnet_2b_4t::config;
+
+constexpr bool fits(decoder_config c, std::uint32_t workgroups = 132, std::uint32_t context = 4096) { return plan::resident_fits(c, f16, workgroups, context); }
+template <class Change>
+constexpr bool fits_with(Change change) {
+  decoder_config c = two_b;
+  change(c);
+  return fits(c);
+}
+
+// The widest product of 2B fills every subgroup of 132 workgroups, so a few workgroups less are too few.
+constexpr auto gated = plan::resident_share_of(two_b.hidden_size, 2 * two_b.intermediate_size, 132);
+static_assert(gated.groups == 27 && gated.slices == 1 && gated.part == 160);
+constexpr auto down = plan::resident_share_of(two_b.intermediate_size, two_b.hidden_size, 132);
+static_assert(down.groups == 5 && down.slices == 6 && down.part == 72);
+}  // namespace
+
+TEST_CASE("shapes that workgroups which wait for each other can do", "[plan][resident]") {
+  CHECK(fits(two_b));
+  CHECK(fits(models::fable::config, 132, 512));
+  CHECK(fits(two_b, 144));
+  CHECK_FALSE(fits(two_b, 100));  // more groups of rows than subgroups
+  CHECK_FALSE(fits(two_b, two_b.num_attention_heads));
+  CHECK_FALSE(plan::resident_fits(two_b, f32, 132, 4096));
+  CHECK_FALSE(fits_with([](decoder_config& c) { c.head_dim = 256, c.num_attention_heads = 10; }));
+  CHECK_FALSE(fits_with([](decoder_config& c) { c.head_dim = 80, c.num_attention_heads = 32, c.num_key_value_heads = 8; }));
+  CHECK_FALSE(fits_with([](decoder_config& c) { c.hidden_size = 4112; }));
+  CHECK_FALSE(fits_with([](decoder_config& c) { c.intermediate_size = 8208; }));
+  CHECK_FALSE(fits_with([](decoder_config& c) { c.num_hidden_layers = 120; }));  // their addresses leave the shared memory
+}
+
+TEST_CASE("every tile of a product is in one slice", "[plan][resident]") {
+  for (std::uint32_t columns = 16; columns <= 8192; columns += 16)
+    for (const std::uint32_t rows : {4u, 512u, 2560u, 3840u, 13824u}) {
+      const auto share = plan::resident_share_of(columns, rows, 132);
+      CAPTURE(columns, rows);
+      REQUIRE(share.slices >= 1);
+      REQUIRE(share.groups * share.slices <= kernels::layers::resident_subgroups);
+      REQUIRE(share.slices * share.part >= columns / 16);
+      REQUIRE((share.slices - 1) * share.part < columns / 16);  // none is empty
+    }
+}
+
+TEST_CASE("the room in shared memory holds what the shader declares for 2B", "[plan][resident]") {
+  // Input, sums, addresses and scales of 30 layers, rotations, attention's sums, the fresh query, key and value, the residual.
+  const std::uint64_t declared = 6912 + 2 * 128 * 4 + 30 * (21 * 8 + 15 * 4) + 64 * 8 + 2 * 32 * 4 + 32 * 32 * 16 + 3 * 32 * 16 + 64 * 16 + 5 * 24 + 55 * 4 + 2 * 8 + 4 + 12 + 4;
+  const std::uint64_t stated = plan::resident_shared_memory_bytes(6912, 30, 128);
+  CHECK(stated >= declared);
+  CHECK(stated <= declared + 256);
+}

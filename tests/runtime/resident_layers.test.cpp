@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// All layers of a token by workgroups that wait for each other (shaders/layers.comp), held against the chain of dispatches: the same tokens bit for
+// bit; and where they cannot finish, no token at all, and the chain from then on.
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/checked_device.hpp"
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/plan/engrave.hpp"
+#include "intaglio/runtime/executor.hpp"
+#include "intaglio/runtime/synthetic_weights.hpp"
+#include "intaglio/runtime/text_stream.hpp"
+
+using namespace intaglio;
+
+namespace {
+constexpr const plan::table& story = plan::engraved<models::fable, plan::profiles::portable>::table;
+constexpr const plan::table& two_b = plan::engraved<models::bitnet_2b_4t, plan::profiles::portable>::table;
+
+/// The modules of a device that runs the dispatch; elsewhere the test is reported as skipped, with the reason.
+runtime::kernel_modules resident_modules(const gpu::device& on) {
+  const runtime::kernel_modules found = runtime::usable_modules(on).front();
+  if (!runtime::runs_in_one(found, story))
+    SKIP("NOT RUN: needs an NVIDIA GPU with " << story.decode_in_one.in_one.front().groups[0] << " multiprocessors or more, found " << on.label());
+  return found;
+}
+
+/// What decode draws from `position` on, at a high temperature, where nearly every bit of the logits counts. Ends before the first that is no token.
+std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t position, std::uint32_t first, std::uint32_t count) {
+  std::vector<std::uint32_t> out;
+  run.begin(runtime::pass_kind::decode, position, {&first, 1}, {.temperature = 4.f, .seed = 5}, count);
+  while (out.size() < count) {
+    while (run.may_submit()) run.submit(1000, 16);
+    run.wait();
+    while (out.size() < run.completed()) {
+      const std::uint32_t token = run.drawn(static_cast<std::uint32_t>(out.size()));
+      if (token >= run.table().config->vocab_size) {
+        run.drain();
+        return out;
+      }
+      out.push_back(token);
+    }
+  }
+  return out;
+}
+/// Tokens behind prompts of 0 to nearly the whole context, in caches that the executor itself filled.
+std::vector<std::vector<std::uint32_t>> drawn_along(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules,
+                                                    const std::vector<std::uint32_t>& positions) {
+  runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
+  std::vector<std::vector<std::uint32_t>> out;
+  std::uint32_t cached = 0;
+  for (const std::uint32_t position : positions) {
+    while (cached < position) {
+      std::vector<std::uint32_t> prompt(std::min(table.prefill.max_tokens, position - cached));
+      for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<std::uint32_t>((cached + i) * 7919 % table.config->vocab_size);
+      run.begin(runtime::pass_kind::prefill, cached, prompt, {}, 1);
+      while (run.pending()) {
+        if (!run.may_submit()) run.wait();
+        run.submit(1000, 1);
+      }
+      run.drain();
+      cached += static_cast<std::uint32_t>(prompt.size());
+    }
+    out.push_back(drawn(run, position, 17, 24));
+  }
+  return out;
+}
+/// What a generation behind a prompt draws.
+std::vector<std::int32_t> generated(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules) {
+  const auto body = std::make_shared<runtime::session_body>(on, table, 250.0);
+  body->run = std::make_unique<runtime::executor>(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
+  body->history = {3, 17, 400, 17};
+  text_stream stream(runtime::session_use(body), {.temperature = 4.f, .seed = 5, .max_tokens = 6});
+  while (!stream.done()) stream.next();
+  CHECK(body->run->plan_of(runtime::pass_kind::decode).in_one.empty());
+  CHECK(body->size() == 10);
+  return stream.result().ids;
+}
+runtime::kernel_modules chain_of(runtime::kernel_modules modules) {
+  modules.in_one = false;
+  return modules;
+}
+
+/// The plan with another value of a constant of the one dispatch.
+struct changed {
+  std::vector<plan::dispatch> in_one{story.decode_in_one.in_one.begin(), story.decode_in_one.in_one.end()};
+  plan::table table = story;
+  changed(std::string_view constant, std::uint32_t value) {
+    in_one[0].specialization[kernels::layers_interface.specialization_index(constant)] = value;
+    table.decode_in_one.in_one = in_one;
+  }
+};
+}  // namespace
+
+TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[runtime][in_one][resident][gpu]") {
+  const checked_device on;
+  const auto modules = resident_modules(on.device);
+  {
+    runtime::executor run(on.device, two_b, runtime::synthetic_weights(on.device, two_b), modules, nullptr);
+    REQUIRE(run.plan_of(runtime::pass_kind::decode).in_one.size() == 1);
+    CHECK(run.segments(runtime::pass_kind::decode) == 1);
+    CHECK(run.prove().kernel.empty());
+  }
+  // The first position, over the end of attention's first span, over the number of spans that the workgroups do in one round, and the context's last.
+  CHECK(drawn_along(on.device, two_b, modules, {0, 100, 250, 1530, 4000, 4072}) == drawn_along(on.device, two_b, chain_of(modules), {0, 100, 250, 1530, 4000, 4072}));
+  CHECK(drawn_along(on.device, story, modules, {0, 250, 480}) == drawn_along(on.device, story, chain_of(modules), {0, 250, 480}));
+}
+
+TEST_CASE("where a workgroup never runs all others leave, and no token is drawn", "[runtime][in_one][resident][gpu]") {
+  const checked_device on;
+  const auto modules = resident_modules(on.device);
+  changed fewer("patience", plan::resident_patience);
+  fewer.in_one[0].groups[0] -= 1;
+  runtime::executor run(on.device, fewer.table, runtime::synthetic_weights(on.device, fewer.table), modules, nullptr);
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(drawn(run, 0, 17, 1).empty());
+  const auto taken = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double, std::milli> taken_ms = taken;
+  WARN("all had given up after " << taken_ms.count() << " ms");
+  CHECK(taken < std::chrono::seconds(2));
+  CHECK(run.leave_in_one());
+}
+
+TEST_CASE("workgroups that wait in vain draw no token, and the chain goes on", "[runtime][in_one][resident][gpu]") {
+  const checked_device on;
+  const auto modules = resident_modules(on.device);
+  const changed impatient("patience", 0);
+  runtime::executor run(on.device, impatient.table, runtime::synthetic_weights(on.device, impatient.table), modules, nullptr);
+  CHECK_FALSE(run.leave_in_one());  // nothing has happened yet
+  CHECK(drawn(run, 0, 17, 8).empty());
+  CHECK(drawn(run, 0, 17, 8).empty());
+  REQUIRE(run.leave_in_one());
+  CHECK(run.plan_of(runtime::pass_kind::decode).in_one.empty());
+  CHECK_FALSE(run.leave_in_one());
+  runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), chain_of(modules), nullptr);
+  CHECK(drawn(run, 0, 17, 24) == drawn(chain, 0, 17, 24));
+}
+
+// On llvmpipe too: the kernel finds that its subgroups are not of 32, and says so instead of computing.
+TEST_CASE("a device for which the kernel is not made gets no token of it", "[runtime][in_one][resident][gpu]") {
+  const checked_device on;
+  runtime::kernel_modules modules{.in_one = true, .resident_workgroups = 132};
+  if (!on.device.has(gpu::feature::shader_int64) || !on.device.has(gpu::feature::memory_model_device_scope))
+    SKIP("NOT RUN: needs shaderInt64 and vulkanMemoryModelDeviceScope, found " << on.device.label());
+  const changed other("heads_together", 2);
+  runtime::executor run(on.device, other.table, runtime::synthetic_weights(on.device, other.table), modules, nullptr);
+  CHECK(run.prove().kernel == "layers");
+  CHECK(drawn(run, 0, 17, 4).empty());
+  REQUIRE(run.leave_in_one());
+  runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), chain_of(modules), nullptr);
+  CHECK(drawn(run, 0, 17, 4) == drawn(chain, 0, 17, 4));
+  CHECK(generated(on.device, other.table, modules) == generated(on.device, story, chain_of(modules)));  // who generates notices nothing
+}
