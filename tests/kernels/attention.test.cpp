@@ -37,6 +37,7 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
     reference::attention_shape shape;
     std::uint32_t position;
   };
+  std::size_t turn = 0;
   for (const auto& [shape, position] : {sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150}, 0}, sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150}, 140},
                                         sizes{{.heads = 4, .kv_heads = 1, .head_dim = 16, .context = 70, .cache_element = element::f32}, 31},
                                         sizes{{.heads = 2, .kv_heads = 2, .head_dim = 8, .context = 33}, 30}, sizes{{.heads = 4, .kv_heads = 1, .head_dim = 128, .context = 300}, 254},
@@ -44,7 +45,11 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
                                         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 160, .context = 300, .cache_element = element::f32}, 260},
                                         sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 600, .cache_element = element::f32}, 597}}) {
     const attention_problem p = attention_problem::make(random, shape, position, 3, 4);
-    for (const std::uint32_t subgroups : on.widths()) check(on, p, subgroups, 1, 1);
+    // Compiling is the time: all numbers of subgroups at one shape, then one of them in turn.
+    const auto widths = on.widths();
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      if (turn < 2 || i == turn % widths.size()) check(on, p, widths[i], 1, 1);
+    ++turn;
     if (shape.heads / shape.kv_heads % 2 == 0) check(on, p, 1, 1, 2);
     if (shape.heads / shape.kv_heads == 4) check(on, p, 2, 1, 4);
   }
@@ -65,7 +70,8 @@ TEST_CASE("attention: spans by workgroups of their own give the same bits, with 
   for (const std::uint32_t position : {3u, 255u, 256u, 700u})
     for (const std::uint32_t head_dim : {64u, 160u}) {
       const attention_problem p = attention_problem::make(random, {.heads = 4, .kv_heads = 2, .head_dim = head_dim, .context = 710, .cache_element = type}, position, 1, 1);
-      for (const std::uint32_t subgroups : {1u, 4u, 16u}) check(on, p, subgroups, 3, 1);
+      for (const std::uint32_t subgroups : {1u, 4u, 16u})
+        if ((head_dim == 64) == (type == element::f16) || subgroups == 4) check(on, p, subgroups, 3, 1);
       check(on, p, 2, 3, 2);
     }
   // More spans than are merged at once.

@@ -15,6 +15,9 @@ TEST_CASE("dense_matmul: the reference's bits for every element, width and numbe
   for (const auto type : {kernels::element::f16, kernels::element::f32, kernels::element::bf16})
     for (const auto& [columns, rows] : {sizes{256, 64}, sizes{8, 5}, sizes{1032, 30}, sizes{2560, 17}})
       for (const std::uint32_t subgroups : {1u, 4u}) {
+        // Compiling is the time: every element with every number of subgroups at one size, the other sizes with one element each.
+        const auto alone = columns == 8 ? kernels::element::f32 : columns == 1032 ? kernels::element::f16 : kernels::element::bf16;
+        if (columns != 256 && (type != alone || (subgroups == 1) != (columns == 8))) continue;
         const std::uint32_t tokens = 2, room = 3;
         const auto input = random.floats(std::size_t{room} * columns, -2, 2), norm_weight = random.floats(columns, 0.5f, 1.5f);
         auto values = random.floats(std::size_t{rows} * columns, -0.1f, 0.1f);

@@ -65,15 +65,20 @@ TEST_CASE("ternary_float: every epilogue, prologue, tile of tokens and width giv
       {.columns = 768, .rows = 24, .epilogue = epilogue::gated},
   };
   for (const auto& shape : shapes) {
+    // Compiling is the time. Modules 0 and 1 are one, with the subgroup size open and fixed.
+    const bool whole = &shape == &shapes.front() || shape.epilogue == epilogue::rope_cache;
+    if (module == 0 && !whole) continue;
     const ternary_problem p = ternary_problem::make(random, shape, 5, 16, shape.epilogue == epilogue::rope_cache ? shape.context - 3 : 0);
     INFO("columns " << shape.columns << ", rows " << shape.rows << ", epilogue " << static_cast<int>(shape.epilogue) << ", module " << module);
     const ternary_result normal = expect(p, prologue::norm);
     check(on, run(on, p, prologue::norm, 1, 0, 3), normal);
     for (const std::uint32_t tile : {1u, 4u, 8u}) {
       INFO("tile of " << tile);
+      if (!whole && tile != 8) continue;
       check(on, run(on, p, prologue::norm, tile == 4 ? 2 : 1, tile, 2), normal);
     }
     check(on, run(on, p, prologue::plain, 1, 8, 2), expect(p, prologue::plain));
+    if (!whole) continue;
     const ternary_result wide = run(on, p, prologue::norm, 4, 0, 5), prefilled = run(on, p, prologue::norm, 4, 8, 5);
     CHECK(wide.output == prefilled.output);
     CHECK(wide.keys == prefilled.keys);

@@ -83,8 +83,10 @@ TEST_CASE("ternary_matmul: every epilogue, prologue, tile of tokens and width gi
     INFO("columns " << shape.columns << ", rows " << shape.rows << ", epilogue " << static_cast<int>(shape.epilogue) << ", module " << module);
     const ternary_result decoded = run(on, p, prologue::norm_quantize, 1, 1, tokens, 3);
     check(on, decoded, expected);
+    const bool whole = &shape == &shapes.front() || shape.epilogue == epilogue::rope_cache;  // compiling is the time
     for (const std::uint32_t tile : {1u, 4u, 8u}) {
       INFO("tile of " << tile);
+      if (!whole && tile != 8) continue;
       check(on, run(on, p, prologue::quantized, tile == 4 ? 2 : 1, tile, tokens, 2), expected);
     }
     const ternary_result wide = run(on, p, prologue::norm_quantize, 4, 1, 2, 5);
