@@ -175,11 +175,11 @@ constexpr bool hazards(const sequence& s, text<256>& out) {
     }
     return true;
   };
-  return walk(s.prologue, 0) && walk(s.period, 0) && (s.layers < 2 || walk(s.period, 1)) && walk(s.epilogue, s.layers);
+  const auto [before, of_layers, behind] = s.recorded();
+  return walk(before, 0) && walk(of_layers, 0) && (s.repeats() < 2 || walk(of_layers, 1)) && walk(behind, s.repeats());
 }
 
-/// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote; every argument is an
-/// address whose bytes a step states; nothing but a barrier stands between that dispatch and its neighbours.
+/// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote.
 constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
   const auto overlap = [&](const access& a, const access& b, bool same) {
     const std::uint64_t stride = b.layer_stride;
@@ -234,6 +234,7 @@ constexpr bool is_blank(const sequence& s, text<256>& out) {
   return true;
 }
 
+/// Every argument is an address whose bytes a step states.
 constexpr bool argues(const sequence& s, text<256>& out) {
   for (const operand& o : s.arguments) {
     bool stated = o.where == region::none;
@@ -249,22 +250,6 @@ constexpr bool argues(const sequence& s, text<256>& out) {
   return true;
 }
 
-/// Behind and before the one dispatch of all layers nothing may run at once with it.
-constexpr bool hazards_in_one(const sequence& s, text<256>& out) {
-  pending_accesses pending;
-  for (const auto part : {s.prologue, s.in_one, s.epilogue})
-    for (const auto& d : part) {
-      if (d.barrier) pending.barrier();
-      if (pending.hazard(d, 0)) {
-        begin(out, s, d);
-        out.append("expected a barrier before it, found none between it and what it depends on");
-        return false;
-      }
-      pending.add(d, 0);
-    }
-  return true;
-}
-
 }  // namespace verification
 
 constexpr void verify(const table& t, const sequence& s, const limits& limit, text<256>& out) {
@@ -274,10 +259,9 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out) || !lives(s, d, index++, out)) return;
   if (!no_overlap(s, out)) return;
-  if (s.in_one.empty()) return void(hazards(s, out));
   for (const auto& d : s.in_one)
     if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
-  if (done_twice_is_done_once(s, out) && is_blank(s, out) && argues(s, out)) hazards_in_one(s, out);
+  if (s.in_one.empty() || (done_twice_is_done_once(s, out) && is_blank(s, out) && argues(s, out))) hazards(s, out);
 }
 
 /// Empty where the plan is proven; else the first violation.
