@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/runtime/basic_session.hpp"
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <thread>
@@ -208,8 +209,21 @@ TEST_CASE("what a callback throws reaches the caller, and the session goes on") 
   const auto all = f.session.generate(ids, {.max_tokens = 20});
   struct enough {};
   int pieces = 0;
-  CHECK_THROWS_AS(f.session.generate(ids, {.max_tokens = 20}, [&](std::string_view) { if (++pieces == 3) throw enough{}; }), enough);
+  std::string text;
+  const auto third = [&](std::string_view piece) {
+    text += piece;
+    if (++pieces == 3) throw enough{};
+  };
+  // A token a submission and two submissions in flight: however long each takes, a piece has two tokens at most, and a third one comes.
+  CHECK_THROWS_AS(f.session.generate(ids, {.max_tokens = 20, .tokens_per_submit = 1}, third), enough);
   CHECK(pieces == 3);
+  CHECK(text.size() < all.text.size());
+  CHECK(all.text.starts_with(text));
+  const auto& kept = f.session.history();
+  CHECK(kept.size() >= ids.size() + 3);
+  CHECK(kept.size() <= ids.size() + 6);
+  CHECK(std::equal(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(ids.size()), ids.begin()));
+  CHECK(std::equal(kept.begin() + static_cast<std::ptrdiff_t>(ids.size()), kept.end(), all.ids.begin()));
   CHECK(f.session.generate(ids, {.max_tokens = 20}).ids == all.ids);
 }
 
