@@ -2,6 +2,8 @@
 // All layers of a token by workgroups that wait for each other (shaders/layers.comp), held against the chain of dispatches: the same tokens bit for
 // bit; and where they cannot finish, no token at all, and the chain from then on.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -26,6 +28,13 @@ runtime::kernel_modules resident_modules(const gpu::device& on) {
   if (!runtime::runs_in_one(found, story))
     SKIP("NOT RUN: needs an NVIDIA GPU with " << story.decode_in_one.in_one.front().groups[0] << " multiprocessors or more, found " << on.label());
   return found;
+}
+
+/// Modules for any device that can make the pipeline of the dispatch, whether it computes there or gives up.
+runtime::kernel_modules modules_of_any(const gpu::device& on) {
+  if (!on.has(gpu::feature::shader_int64) || !on.has(gpu::feature::memory_model_device_scope))
+    SKIP("NOT RUN: needs shaderInt64 and vulkanMemoryModelDeviceScope, found " << on.label());
+  return {.in_one = true, .resident_workgroups = 132};
 }
 
 /// What decode draws from `position` on, at a high temperature, where nearly every bit of the logits counts. Ends before the first that is no token.
@@ -68,12 +77,17 @@ std::vector<std::vector<std::uint32_t>> drawn_along(const gpu::device& on, const
   }
   return out;
 }
-/// What a generation behind a prompt draws.
-std::vector<std::int32_t> generated(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules) {
+/// A session with a history that is not fed yet.
+std::shared_ptr<runtime::session_body> begun(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules) {
   const auto body = std::make_shared<runtime::session_body>(on, table, 250.0);
   body->run = std::make_unique<runtime::executor>(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
   body->history = {3, 17, 400, 17};
-  text_stream stream(runtime::session_use(body), {.temperature = 4.f, .seed = 5, .max_tokens = 6});
+  return body;
+}
+/// What a generation behind a prompt draws.
+std::vector<std::int32_t> generated(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules) {
+  const auto body = begun(on, table, modules);
+  text_stream stream(runtime::session_use(body), {.temperature = 4.f, .repeat_penalty = 1.5f, .seed = 5, .max_tokens = 6});
   while (!stream.done()) stream.next();
   CHECK(body->run->plan_of(runtime::pass_kind::decode).in_one.empty());
   CHECK(body->size() == 10);
@@ -142,9 +156,7 @@ TEST_CASE("workgroups that wait in vain draw no token, and the chain goes on", "
 // On llvmpipe too: the kernel finds that its subgroups are not of 32, and says so instead of computing.
 TEST_CASE("a device for which the kernel is not made gets no token of it", "[runtime][in_one][resident][gpu]") {
   const checked_device on;
-  runtime::kernel_modules modules{.in_one = true, .resident_workgroups = 132};
-  if (!on.device.has(gpu::feature::shader_int64) || !on.device.has(gpu::feature::memory_model_device_scope))
-    SKIP("NOT RUN: needs shaderInt64 and vulkanMemoryModelDeviceScope, found " << on.device.label());
+  const auto modules = modules_of_any(on.device);
   const changed other("heads_together", 2);
   runtime::executor run(on.device, other.table, runtime::synthetic_weights(on.device, other.table), modules, nullptr);
   CHECK(run.prove().kernel == "layers");
@@ -153,4 +165,24 @@ TEST_CASE("a device for which the kernel is not made gets no token of it", "[run
   runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), chain_of(modules), nullptr);
   CHECK(drawn(run, 0, 17, 4) == drawn(chain, 0, 17, 4));
   CHECK(generated(on.device, other.table, modules) == generated(on.device, story, chain_of(modules)));  // who generates notices nothing
+}
+
+TEST_CASE("the chain takes over only where its kernels are right", "[runtime][in_one][resident][gpu]") {
+  const checked_device on;
+  const auto modules = modules_of_any(on.device);
+  changed broken("heads_together", 2);
+  std::vector<plan::dispatch> period(story.decode.period.begin(), story.decode.period.end());
+  for (auto& call : period)
+    if (call.kernel == kernels::kernel::attention) call.groups = {1, 1, 1};  // most heads are left undone
+  broken.table.decode.period = period;
+  const auto body = begun(on.device, broken.table, modules);
+  for (int again = 0; again < 2; ++again) {
+    text_stream stream(runtime::session_use(body), {.max_tokens = 6});
+    CHECK_THROWS_MATCHES(stream.next(), device_error, Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("prove the kernel attention (")));
+    CHECK(stream.done());
+    CHECK(body->run->plan_of(runtime::pass_kind::decode).in_one.size() == 1);  // not the chain
+    CHECK(body->history == std::vector<std::int32_t>{3, 17, 400, 17});
+  }
+  CHECK(body->run->leave_in_one(false));  // who asks for no proof gets none
+  CHECK(body->run->plan_of(runtime::pass_kind::decode).in_one.empty());
 }

@@ -88,8 +88,9 @@ class executor {
   }
   /// Where a pass drew no token: true if workgroups of the dispatch of all layers waited in vain for each other. From then on decode is the chain
   /// of dispatches; the job is dropped, and what its passes before that one drew and left in the cache stands.
-  /// @error device_lost, out_of_memory
-  bool leave_in_one() {
+  /// @param prove hold the chain's pipelines against the CPU reference first, in memory of the proof's own
+  /// @error device_error naming a kernel of the chain that differs: decode is then left as it was, and draws nothing; device_lost, out_of_memory
+  bool leave_in_one(bool prove = true) {
     return gpu::translated([&] {
       if (decode_->in_one.empty()) return false;
       drain();
@@ -98,6 +99,8 @@ class executor {
       if (gave_up == 0) return false;
       const plan::sequence* const list[] = {&table_->decode};
       kernels_.add(list, nullptr);
+      if (prove)
+        if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(table_->decode); !fault.kernel.empty()) refuse(device_, fault);
       recorded_sequence chain = record_sequence(device_, *table_, table_->decode, kernels_, addresses_);
       counters_.recordings += chain.size();
       decode_ = &table_->decode;

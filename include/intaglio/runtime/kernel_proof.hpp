@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "intaglio/core/error.hpp"
+#include "intaglio/core/number_text.hpp"
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/reference/attention.hpp"
@@ -31,6 +33,12 @@ struct kernel_fault {
   std::string kernel, label;
   double apart = 0;  ///< largest difference, in units of the largest expected value
 };
+
+/// @error device_error naming the kernel, always
+[[noreturn]] inline void refuse(const gpu::device& on, const kernel_fault& fault) {
+  throw device_error(on.label(), "prove the kernel " + fault.kernel + " (" + fault.label + ")",
+                     "it differs from the reference by " + number_text(static_cast<float>(fault.apart)) + " of the largest value; it is not used");
+}
 
 class kernel_proof {
  public:

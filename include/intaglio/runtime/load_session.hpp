@@ -56,8 +56,7 @@ inline std::unique_ptr<executor> proven_executor(const gpu::device& on, const pl
     }
     weights = out->release_weights();
   }
-  throw device_error(on.label(), "prove the kernel " + fault.kernel + " (" + fault.label + ")",
-                     "it differs from the reference by " + number_text(static_cast<float>(fault.apart)) + " of the largest value; it is not used");
+  refuse(on, fault);
 }
 
 /// @error as of basic_session
@@ -70,6 +69,7 @@ inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::sp
     auto body = std::make_shared<session_body>(on, table, options.submit_budget_ms);
     body->path = from.path();
     body->find_first_nan = options.find_first_nan;
+    body->prove_kernels = options.prove_kernels;
     body->warnings = from.warnings();
     if (from.vocabulary()) {
       body->tokens.emplace(*from.vocabulary(), table.config->vocab_size);

@@ -36,6 +36,7 @@ struct session_body {
   std::vector<std::int32_t> history;
   std::uint32_t cached = 0;
   bool find_first_nan = false;             ///< as session_options has it
+  bool prove_kernels = true;               ///< as session_options has it
   std::vector<std::uint32_t> feed;         ///< tokens of the next pass
   std::atomic<bool> busy{false};
 

@@ -56,7 +56,7 @@ class text_stream {
   /// For a program's own loop: takes what is finished and hands the device at most one submission of at most `budget_ms` (as far as
   /// the plan's cut points allow). Never waits, but once where the device fell back from all layers in one dispatch to the chain of dispatches.
   /// @return true while there is more to come
-  /// @error device_lost, out_of_memory, device_error: logits that are no numbers
+  /// @error device_lost, out_of_memory, device_error: logits that are no numbers, a kernel of that chain that differs from the reference
   bool advance(double budget_ms) {
     if (!(budget_ms > 0)) throw argument_error("budget_ms", "a time above 0", number_text(static_cast<float>(budget_ms)));
     piece_.clear();
@@ -168,7 +168,7 @@ class text_stream {
   void take_token(std::uint32_t drawn) {
     runtime::session_body& body = *use_;
     if (drawn >= body.vocab_size()) {
-      if (!body.run->leave_in_one()) refuse_logits();
+      if (!body.run->leave_in_one(body.prove_kernels)) refuse_logits();
       draw_anew();
       return;
     }
