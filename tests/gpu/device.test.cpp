@@ -165,3 +165,19 @@ TEST_CASE("two devices are independent") {
   second.reset();
   CHECK(gpu::buffer(first.device, 64, gpu::placement::shared, "more").address() != kept.address());
 }
+
+TEST_CASE("a device is opened once more: the same features, a queue and memory of its own") {
+  std::unique_ptr<checked_device> first = std::make_unique<checked_device>(gpu::device_options{.robust = true});
+  const gpu::device second = first->device.another();
+  CHECK(second.handle() != first->device.handle());
+  CHECK(second.enabled() == first->device.enabled());
+  CHECK(second.label() == first->device.label());
+  first.reset();
+  gpu::transfer moves(second);
+  const gpu::buffer words(second, 64, gpu::placement::device_local, "words");
+  const std::vector<std::byte> sent(64, std::byte{7});
+  std::vector<std::byte> got(64);
+  moves.upload(words, 0, sent);
+  moves.download(words, 0, got);
+  CHECK(got == sent);
+}

@@ -58,6 +58,26 @@ TEST_CASE("a recording replays: each run goes on from the last one's result") {
   CHECK(read(moves, x) == expected);
 }
 
+TEST_CASE("a touched kernel runs no workgroup, and the next dispatch is not its") {
+  const checked_device checked;
+  const gpu::device& on = checked.device;
+  const gpu::buffer x(on, count * 4, gpu::placement::device_local, "x"), y(on, count * 4, gpu::placement::device_local, "y");
+  const gpu::pipeline triple = scale_add(on, 3), copy = scale_add(on, 1);
+  const scale_add_arguments there{x.address(), y.address(), count, 1};
+  gpu::recorder commands(on, "y = x + 1, or 3 x + 1");
+  commands.fill(x, 0, count * 4, 5).fill(y, 0, count * 4, 9).full_barrier();
+  commands.dispatch(copy, bytes_of(there), {1, 1, 1}).touch(triple).dispatch(copy, bytes_of(there), {2, 1, 1});
+  const gpu::recording recorded = commands.finish();
+  CHECK(recorded.dispatches() == 2);
+  gpu::queue line(on);
+  const VkCommandBuffer once = recorded.handle();
+  line.wait(line.submit({&once, 1}, recorded.name()));
+  gpu::transfer moves(on);
+  std::vector<std::uint32_t> expected(count, 9);
+  std::fill_n(expected.begin(), 128, 6u);
+  CHECK(read(moves, y) == expected);
+}
+
 TEST_CASE("between tokens only submit and wait are called") {
   faults::the_shim().reset();
   {

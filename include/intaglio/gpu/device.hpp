@@ -11,11 +11,11 @@ namespace intaglio::gpu {
 
 /// How a device is chosen and opened.
 struct device_options {
-  std::string selector;                                        ///< index, UUID or part of the name; empty: by rule
+  std::string selector{};                                      ///< index, UUID or part of the name; empty: by rule
   validation validate = validation_from_environment();
   bool allow_cpu = true;                                       ///< a CPU driver may be taken when there is no GPU
   bool robust = false;                                         ///< bounds-checked buffer accesses where the device has them
-  std::vector<feature> require;                                ///< beyond required_features()
+  std::vector<feature> require{};                              ///< beyond required_features()
   PFN_vkGetInstanceProcAddr entry = nullptr;                   ///< null: the system's loader
 };
 
@@ -105,6 +105,23 @@ class device {
     translated([&] { borrow(host); });
   }
 
+  /// The same physical device opened once more, in the same instance and with the same features: its queue waits for no other one's work.
+  /// @error as of opening
+  device another() const {
+    return translated([&] {
+      on_->require_alive("open the device once more");
+      device out(nullptr);
+      out.on_ = std::make_shared<connection>();
+      out.on_->from = on_->from;
+      out.on_->physical = on_->physical;
+      out.on_->description = on_->description;
+      out.on_->label = on_->label;
+      out.on_->queue_family = on_->queue_family;
+      out.create(on_->enabled);
+      return out;
+    });
+  }
+
   const device_description& description() const noexcept { return on_->description; }
   const device_limits& limits() const noexcept { return on_->description.limits; }
   const std::string& label() const noexcept { return on_->label; }
@@ -132,6 +149,8 @@ class device {
   VkDevice handle() const noexcept { return on_->handle; }
 
  private:
+  explicit device(std::nullptr_t) {}
+
   void open(const device_options& options) {
     const auto from = std::make_shared<instance>(options.entry != nullptr ? loader(options.entry) : loader(), options.validate);
     auto devices = list_devices(*from);
@@ -148,14 +167,12 @@ class device {
     on_->description = chosen;
     on_->label = chosen.label();
     on_->queue_family = *chosen.queue_family;
-    create(options);
-    on_->call.vkGetDeviceQueue(on_->handle, on_->queue_family, 0, &on_->queue);
-    from->call().vkGetPhysicalDeviceMemoryProperties(on_->physical, &on_->memory);
+    feature_set wanted = chosen.features;
+    if (!options.robust) wanted.reset(static_cast<std::size_t>(feature::robust_buffer_access)).reset(static_cast<std::size_t>(feature::robust_buffer_access2));
+    create(wanted);
   }
 
-  void create(const device_options& options) {
-    feature_set wanted = on_->description.features;
-    if (!options.robust) wanted.reset(static_cast<std::size_t>(feature::robust_buffer_access)).reset(static_cast<std::size_t>(feature::robust_buffer_access2));
+  void create(const feature_set& wanted) {
     std::vector<const char*> extensions;
     for (const auto& entry : feature_table)
       if (entry.extension != nullptr && contains(wanted, entry.id)) extensions.push_back(entry.extension);
@@ -180,6 +197,8 @@ class device {
     on_->check(call.vkCreateDevice(on_->physical, native(info), nullptr, &on_->handle), "open the device");
     look_up();
     on_->enabled = wanted;
+    on_->call.vkGetDeviceQueue(on_->handle, on_->queue_family, 0, &on_->queue);
+    call.vkGetPhysicalDeviceMemoryProperties(on_->physical, &on_->memory);
   }
 
   void borrow(const host_device& host) {

@@ -116,6 +116,15 @@ class recorder {
     return *this;
   }
 
+  /// Runs no workgroup of a kernel: a driver that compiles a kernel when it first runs does it then.
+  recorder& touch(const pipeline& kernel) {
+    on_->call.vkCmdBindPipeline(out_.commands_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.handle());
+    bound_ = kernel.handle();
+    on_->call.vkCmdDispatch(out_.commands_, 0, 0, 0);
+    on_->counters.recorded_commands += 2;
+    return *this;
+  }
+
   /// What was written by dispatches before is read and overwritten safely by dispatches after.
   recorder& barrier() {
     using stage = vk::PipelineStageFlagBits2;

@@ -16,6 +16,7 @@
 
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/transfer.hpp"
+#include "intaglio/runtime/compile_ahead.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/runtime/recorded_sequence.hpp"
 #include "intaglio/runtime/sampling.hpp"
@@ -72,8 +73,9 @@ class executor {
   }
 
   /// Holds every pipeline of decode and prefill against the CPU reference, and a dispatch of all layers against prefill. Before the first job.
+  /// @param ahead compiles the dispatch of all layers meanwhile, or nothing
   /// @return the first that differs, or an empty kernel
-  kernel_fault prove() {
+  kernel_fault prove(compile_ahead&& ahead = {}) {
     return gpu::translated([&] {
       kernel_fault fault;
       {
@@ -81,6 +83,7 @@ class executor {
         fault = proof.check(*decode_);
         if (fault.kernel.empty()) fault = proof.check(table_->prefill);
       }
+      ahead.wait();
       if (fault.kernel.empty() && !decode_->in_one.empty() && !all_layers_agree())
         fault = {std::string(kernels::layers_interface.name), std::string(decode_->in_one.front().label.view()), 1};
       return fault;

@@ -20,31 +20,22 @@ class kernel_set {
  public:
   kernel_set(const gpu::device& on, const kernel_modules& modules) : device_(on), modules_(modules), subgroup_(choose_subgroup(on.limits())) {}
 
-  /// Makes what the dispatches of a sequence need and what is not there yet.
+  /// Makes what the dispatches of sequences need and what is not there yet.
   /// @error device_error naming the kernel: the device refuses it; out_of_memory, device_lost
   void add(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache) {
     gpu::translated([&] {
       std::vector<key> wanted;
-      const auto want = [&](std::span<const plan::dispatch> part) {
-        for (const auto& call : part) {
-          const key its = key_of(call);
-          if (find(keys_, its) == keys_.size() && find(wanted, its) == wanted.size()) wanted.push_back(its);
-        }
-      };
       for (const plan::sequence* each : sequences)
-        for (const auto part : each->recorded()) want(part);
-      std::vector<std::array<gpu::specialization, kernels::max_specialization_constants>> constants(wanted.size());
-      std::vector<gpu::pipeline_description> descriptions;
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const kernels::interface& face = kernels::interface_of(wanted[i].kernel);
-        const std::size_t count = face.specialization_count();
-        for (std::uint32_t id = 0; id < count; ++id) constants[i][id] = {id, wanted[i].values[id]};
-        descriptions.push_back({.name = face.name, .spirv = modules_.of(wanted[i].kernel), .constants = std::span(constants[i]).first(count),
-                                .push_constant_bytes = face.push_bytes(), .required_subgroup_size = subgroup_.required});
-      }
-      auto made = gpu::build_pipelines(device_, descriptions, cache);
-      keys_.insert(keys_.end(), wanted.begin(), wanted.end());
-      for (auto& each : made) pipelines_.push_back(std::move(each));
+        for (const auto part : each->recorded()) want(part, wanted);
+      make(wanted, cache);
+    });
+  }
+  /// The same for some dispatches.
+  void add(std::span<const plan::dispatch> calls, gpu::pipeline_cache* cache) {
+    gpu::translated([&] {
+      std::vector<key> wanted;
+      want(calls, wanted);
+      make(wanted, cache);
     });
   }
 
@@ -64,6 +55,26 @@ class kernel_set {
     const kernels::interface& face = kernels::interface_of(call.kernel);
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
     return out;
+  }
+  void want(std::span<const plan::dispatch> calls, std::vector<key>& wanted) const {
+    for (const auto& call : calls) {
+      const key its = key_of(call);
+      if (find(keys_, its) == keys_.size() && find(wanted, its) == wanted.size()) wanted.push_back(its);
+    }
+  }
+  void make(const std::vector<key>& wanted, gpu::pipeline_cache* cache) {
+    std::vector<std::array<gpu::specialization, kernels::max_specialization_constants>> constants(wanted.size());
+    std::vector<gpu::pipeline_description> descriptions;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const kernels::interface& face = kernels::interface_of(wanted[i].kernel);
+      const std::size_t count = face.specialization_count();
+      for (std::uint32_t id = 0; id < count; ++id) constants[i][id] = {id, wanted[i].values[id]};
+      descriptions.push_back({.name = face.name, .spirv = modules_.of(wanted[i].kernel), .constants = std::span(constants[i]).first(count),
+                              .push_constant_bytes = face.push_bytes(), .required_subgroup_size = subgroup_.required});
+    }
+    auto made = gpu::build_pipelines(device_, descriptions, cache);
+    keys_.insert(keys_.end(), wanted.begin(), wanted.end());
+    for (auto& each : made) pipelines_.push_back(std::move(each));
   }
   static std::size_t find(const std::vector<key>& in, const key& wanted) {
     return static_cast<std::size_t>(std::find(in.begin(), in.end(), wanted) - in.begin());

@@ -46,10 +46,15 @@ inline std::unique_ptr<executor> proven_executor(const gpu::device& on, const pl
   std::size_t first = 0;  // those before the one that was proven failed then
   for (std::size_t i = 0; i < variants.size(); ++i)
     if (cache.note() == note(variants[i])) first = i;
+  // Without a folder of ours a process may start often, and the driver's cache has it all after the first time.
+  const bool compiles_late = on.description().driver_name == "llvmpipe" && !cache.path().empty();
   for (std::size_t i = first; i < variants.size(); ++i) {
+    const bool proves = prove && cache.note() != note(variants[i]);
+    compile_ahead ahead;
+    if (proves && compiles_late && runs_in_one(variants[i], table)) ahead = compile_ahead(on, variants[i], table.decode_in_one.in_one);
     auto out = std::make_unique<executor>(on, table, std::move(weights), variants[i], &cache);
-    if (!prove || cache.note() == note(variants[i])) return out;
-    fault = out->prove();
+    if (!proves) return out;
+    fault = out->prove(std::move(ahead));
     if (fault.kernel.empty()) {
       cache.set_note(note(variants[i]));
       return out;

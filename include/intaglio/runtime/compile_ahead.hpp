@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// llvmpipe compiles a kernel when it is first dispatched, one after the other on the queue's thread. The dispatch of all layers takes as
+// long as all others together, so it is compiled beside them.
+#pragma once
+
+#include <span>
+#include <system_error>
+#include <thread>
+
+#include "intaglio/gpu/queue.hpp"
+#include "intaglio/gpu/recorder.hpp"
+#include "intaglio/runtime/kernel_set.hpp"
+
+namespace intaglio::runtime {
+
+/// Compiles dispatches on a thread, on the same device opened once more: the driver's cache on disk (Mesa's) hands the code over. Where
+/// that fails nothing is lost: the kernel is then compiled when it is first dispatched.
+class compile_ahead {
+ public:
+  compile_ahead() = default;
+  /// @param calls of a plan's table, which outlives this
+  compile_ahead(const gpu::device& on, const kernel_modules& modules, std::span<const plan::dispatch> calls) {
+    try {
+      thread_ = std::jthread([on, modules, calls]() noexcept {
+        try {
+          const gpu::device other = on.another();
+          kernel_set kernels(other, modules);
+          kernels.add(calls, nullptr);
+          gpu::queue queue(other);
+          gpu::recorder to(other, "compile ahead");
+          for (const plan::dispatch& call : calls) to.touch(kernels.of(call));
+          const gpu::recording commands = to.finish();
+          const VkCommandBuffer handle = commands.handle();
+          queue.wait(queue.submit({&handle, 1}, commands.name()), gpu::queue::patience * 12);
+        } catch (...) {  // an aid, not a need
+        }
+      });
+    } catch (const std::system_error&) {  // no thread to be had
+    }
+  }
+
+  /// Returns when it has ended.
+  void wait() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::jthread thread_;
+};
+
+}  // namespace intaglio::runtime
