@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/io/atomic_file.hpp"
 
+#include <sys/resource.h>
+
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
 #include <cstring>
+#include <memory>
 
 #include "files.hpp"
 
+using Catch::Matchers::ContainsSubstring;
 using intaglio::file_error;
 
 TEST_CASE("atomic_file: the place holds the old file or the new one", "[atomic_file]") {
@@ -34,4 +41,46 @@ TEST_CASE("atomic_file: the place holds the old file or the new one", "[atomic_f
   intaglio::io::atomic_file late(folder / "gone/file");
   std::filesystem::remove_all(folder / "gone");
   CHECK_THROWS_AS(late.commit(), file_error);
+}
+
+TEST_CASE("atomic_file: two writers of one place do not share a file", "[atomic_file]") {
+  const temporary_folder folder;
+  const std::string_view one = "one", two = "two";
+  intaglio::io::atomic_file first(folder / "file"), second(folder / "file");
+  first.write(std::as_bytes(std::span(one)));
+  second.write(std::as_bytes(std::span(two)));
+  first.commit();
+  CHECK(std::memcmp(read_bytes(folder / "file").data(), "one", 3) == 0);
+  second.commit();
+  CHECK(std::memcmp(read_bytes(folder / "file").data(), "two", 3) == 0);
+  // Names for a hundred of them.
+  std::vector<std::unique_ptr<intaglio::io::atomic_file>> many;
+  for (int i = 0; i < 100; ++i) many.push_back(std::make_unique<intaglio::io::atomic_file>(folder / "file"));
+  CHECK_THROWS_WITH(intaglio::io::atomic_file(folder / "file"), ContainsSubstring("cannot create: File exists"));
+}
+
+TEST_CASE("atomic_file: a full disk is an error with the offset, and leaves nothing", "[atomic_file]") {
+  const temporary_folder folder;
+  // A limit of the process stands in for the disk: both refuse the write with a code.
+  ::rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  {
+    intaglio::io::atomic_file file(folder / "file");
+    const bytes data(10'000);
+    ::rlimit small = before;
+    small.rlim_cur = 4096;
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    std::string text = "written";
+    try {
+      file.write(data);
+    } catch (const file_error& problem) {
+      text = problem.what();
+    }
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    CHECK_THAT(text, ContainsSubstring("offset 0x1000: cannot write: File too large"));
+    CHECK(file.size() == 4096);
+  }
+  std::signal(SIGXFSZ, handler);
+  CHECK(std::filesystem::is_empty(folder.path()));
 }

@@ -60,41 +60,6 @@ TEST_CASE("every golden conversation is written byte for byte, or refused") {
   CHECK(compared == 30);
 }
 
-TEST_CASE("templates are recognised whatever their layout, and not at all when a character of code differs") {
-  for (const char* name : {"llama3", "mistral-v0.2", "gemma2", "gemma3", "bitnet"}) {
-    INFO(name);
-    const std::string text = golden_template(name);
-    REQUIRE(io::find_chat_style(text));
-    std::string escaped, dashed;
-    for (const char c : text) escaped += c == '\n' ? "\\n" : std::string(1, c);
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      dashed += text.substr(i, 2) == "{%" && text[i + 2] != '-' ? (++i, "\n{%-") : std::string(1, text[i]);
-    }
-    CHECK(io::chat_fingerprint(dashed) == io::chat_fingerprint(text));
-    if (std::string_view(name) == "llama3") CHECK(io::chat_fingerprint(escaped) == io::chat_fingerprint(text));
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == ' ' || text[i] == '\n' || text[i] == '-') continue;
-      std::string changed = text;
-      changed[i] = changed[i] == 'x' ? 'y' : 'x';
-      CHECK_FALSE(io::find_chat_style(changed));
-    }
-    CHECK_FALSE(io::find_chat_style(text + "{{ 'more' }}"));
-  }
-  // White space that is printed counts: inside of strings, and between tags unless a dash or the end of a block takes it away.
-  const std::string bitnet = golden_template("bitnet");
-  std::string printing = bitnet;
-  printing.replace(printing.find("{{ content }}"), 13, "{{ content }}\n");
-  CHECK_FALSE(io::find_chat_style(printing));
-  printing.replace(printing.find("{% endfor %}"), 12, "{%- endfor %}");
-  CHECK(io::find_chat_style(printing));
-  CHECK(io::find_chat_style(bitnet + "\n\n"));
-  CHECK_FALSE(io::find_chat_style(bitnet + "\n\n\n"));
-  CHECK_FALSE(io::find_chat_style("\n" + bitnet));
-  std::string tight = golden_template("mistral-v0.2");
-  tight.replace(tight.find("'[INST] '"), 9, "'[INST]'");
-  CHECK_FALSE(io::find_chat_style(tight));
-}
-
 TEST_CASE("variants of published templates") {
   std::string early = golden_template("llama3");
   early.replace(early.find("{% if add_generation_prompt %}"), 30, "");
@@ -193,4 +158,52 @@ TEST_CASE("trimming is Python's") {
   CHECK(io::trimmed("\xE2\x80\x8B x") == "\xE2\x80\x8B x");  // ZERO WIDTH SPACE is no white space
   CHECK(io::trimmed(" \n ").empty());
   CHECK(io::trimmed("").empty());
+  CHECK(io::trimmed(" \x01 ") == "\x01");
+  CHECK(io::trimmed(" \xFF ") == "\xFF");  // no character, so no white space
+}
+
+TEST_CASE("a BitNet b1.58 file is BitNet's whatever template it carries, and text that is blank is no text") {
+  auto file = with_template(golden_template("llama3"));
+  CHECK(chat_template::of(file).family() == chat_family::llama3);
+  file.architecture = "bitnet-b1.58";
+  CHECK(chat_template::of(file).family() == chat_family::bitnet);
+  file.architecture = "bitnet";
+  CHECK(chat_template::of(file).family() == chat_family::llama3);
+  const chat_template chat({.family = chat_family::bitnet, .writes_bos = false}, "B", "E");
+  const auto blank = chat.render(std::vector<chat_message>{{"system", " \n"}, {"user", "x"}}, true);
+  CHECK(blank.text == "System: <|eot_id|>User: x<|eot_id|>Assistant: ");
+  CHECK(blank.typed.size() == 1);
+  CHECK_FALSE(blank.starts_with_bos);
+}
+
+TEST_CASE("special texts come from ids that are tokens, and BOS only where the model wants it") {
+  auto file = small_byte_level();
+  const std::vector<chat_message> hello{{"user", "x"}};
+  const auto first = [&](std::optional<std::int64_t> bos) {
+    file.bos_id = bos;
+    return chat_template::named("mistral-v0.2", file).apply(hello, false);
+  };
+  CHECK(first(261) == "<|begin_of_text|>[INST] x [/INST]");
+  for (const std::optional<std::int64_t> none : {std::optional<std::int64_t>{}, {-1}, {264}, {std::int64_t{1} << 40}}) CHECK(first(none) == "[INST] x [/INST]");
+  file = small_byte_level();
+  const chat_template chat({.family = chat_family::bitnet, .writes_bos = false}, "", "");
+  for (const bool wanted : {true, false}) {
+    file.add_bos = wanted;
+    const io::tokenizer tokens(file);
+    CHECK((chat.encode(tokens, hello, true).front() == 261) == wanted);
+  }
+}
+
+TEST_CASE("turns out of order are refused where they stand") {
+  const auto chat = [](chat_family family) { return chat_template({.family = family}, "", "</s>"); };
+  const auto mistral = chat(chat_family::mistral_v02), v1 = chat(chat_family::mistral_v1), gemma = chat(chat_family::gemma3);
+  CHECK(refusal(mistral, {{"user", "a"}, {"system", "b"}}).find("messages[1].role: expected user or assistant: Only user and assistant roles are supported!") == 0);
+  CHECK(refusal(mistral, {{"user", "a"}, {"user", "b"}}).find("messages[1].role: expected assistant: Conversation roles must alternate") == 0);
+  CHECK(refusal(mistral, {{"assistant", "a"}}).find("messages[0].role: expected user: Conversation roles must alternate") == 0);
+  CHECK(refusal(v1, {{"system", "a"}}) == "messages: expected a user's message after the system's, found none");
+  CHECK(refusal(v1, {{"user", "a"}, {"system", "b"}}).find("messages[1].role: expected user or assistant, found 'system'") == 0);
+  CHECK(refusal(v1, {{"system", "s"}, {"assistant", "b"}}).find("messages[1].role: expected user:") == 0);
+  CHECK(v1.apply(std::vector<chat_message>{{"user", "a"}, {"assistant", "b"}}, true) == " [INST] a [/INST] b</s>");
+  CHECK(refusal(gemma, {{"user", "a"}, {"user", "b"}}).find("messages[1].role: expected assistant:") == 0);
+  CHECK(gemma.apply(std::vector<chat_message>{{"system", "s"}, {"user", "a"}}, false) == "<start_of_turn>user\ns\n\na<end_of_turn>\n");
 }

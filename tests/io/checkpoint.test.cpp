@@ -2,16 +2,10 @@
 #include "intaglio/io/checkpoint.hpp"
 
 #include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
 
 #include "../conformance.hpp"
-#include "bad_safetensors_files.hpp"
-#include "files.hpp"
-#include "gguf_image.hpp"
 
-using Catch::Matchers::ContainsSubstring;
 using intaglio::activation;
 using intaglio::architecture;
 using intaglio::dtype;
@@ -97,92 +91,6 @@ TEST_CASE("checkpoint: the config comes out of both forms alike", "[checkpoint]"
         std::vector<std::string>{"num_hidden_layers: engraved 30, file 8", "rope_theta: engraved 10000, file 500000", "hidden_act: engraved silu, file relu2"});
 }
 
-TEST_CASE("checkpoint: the architecture string decides activation and its type", "[checkpoint]") {
-  const auto folder = conformance("bitnet-tiny");
-  const auto old = checkpoint::open(folder / "gguf/bitnet-tiny-f16.gguf"), current = checkpoint::open(folder / "gguf/bitnet-tiny-b158-f16.gguf");
-  CHECK(old.stated_architecture() == "bitnet");
-  CHECK(old.config().hidden_act == activation::silu);
-  CHECK(old.config().activation_type == dtype::f32);
-  CHECK(current.stated_architecture() == "bitnet-b1.58");
-  CHECK(current.config().hidden_act == activation::relu_squared);
-  CHECK(current.config().activation_type == dtype::i8);
-  CHECK(checkpoint::open(folder / "hf-packed").config() == current.config());
-}
-
-TEST_CASE("checkpoint: a second table is the head, unless it is the embedding again", "[checkpoint]") {
-  const temporary_folder made;
-  const gguf_image tied = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-f16.gguf");
-  const auto with_head = [&](const std::string& architecture, auto&& edit) {
-    gguf_image image = tied;
-    auto head = image.tensor_at("token_embd.weight");
-    head.name = "output.weight";
-    edit(head);
-    image.tensors.push_back(head);
-    for (auto& key : image.keys)
-      if (key.name.starts_with("bitnet-b1.58.")) key.name = architecture + key.name.substr(12);
-    image.set<std::string>("general.architecture", architecture);
-    return checkpoint::open(write_bytes(made / "model.gguf", image.build()));
-  };
-  const auto same = [](auto&) {};
-  const auto other = [](auto& head) { head.data.back() ^= std::byte{1}; };
-  const auto in_f32 = [](auto& head) {
-    std::vector<float> values(head.data.size() / 2);
-    decode_row(dtype::f16, head.data, values);
-    const auto view = std::as_bytes(std::span(values));
-    head.type = 0;
-    head.data.assign(view.begin(), view.end());
-  };
-  const std::vector<std::string> ignored{"output.weight is ignored: the model's head is its embedding"};
-  for (const auto& copied : {with_head("bitnet-b1.58", same), with_head("bitnet", same), with_head("bitnet-25", same), with_head("bitnet-25", other)}) {
-    CAPTURE(copied.stated_architecture());
-    CHECK(copied.config().tie_word_embeddings);
-    CHECK(copied.find("output.weight") == nullptr);
-    CHECK(copied.warnings() == ignored);
-  }
-  for (const auto& untied : {with_head("bitnet-b1.58", other), with_head("bitnet", other), with_head("bitnet-b1.58", in_f32)}) {
-    CAPTURE(untied.stated_architecture());
-    CHECK_FALSE(untied.config().tie_word_embeddings);
-    CHECK(untied.find("output.weight") != nullptr);
-    CHECK(untied.warnings().empty());
-  }
-}
-
-TEST_CASE("checkpoint: a factor beside a ternary matrix multiplies its scale", "[checkpoint]") {
-  const temporary_folder made;
-  gguf_image image = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-tq2_0.gguf");
-  const auto plain = checkpoint::open(write_bytes(made / "plain.gguf", image.build()));
-  image.tensors.push_back({"blk.1.ffn_up.scale", {1}, 0, bytes_of(0.25f)});
-  const auto scaled = checkpoint::open(write_bytes(made / "scaled.gguf", image.build()));
-  CHECK(scaled.tensors().size() == plain.tensors().size());
-  for (const char* name : {"blk.1.ffn_up.weight", "blk.0.ffn_up.weight", "blk.1.ffn_gate.weight"}) {
-    CAPTURE(name);
-    const float factor = std::string_view(name) == "blk.1.ffn_up.weight" ? 0.25f : 1.f;
-    CHECK(scaled.ternary(scaled.at(name)).scale() == plain.ternary(plain.at(name)).scale() * factor);
-  }
-}
-
-TEST_CASE("checkpoint: keys and values of heads have one width", "[checkpoint]") {
-  const temporary_folder made;
-  gguf_image image = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-i2_s.gguf");
-  image.set("bitnet-b1.58.attention.key_length", std::uint32_t{64});
-  CHECK(checkpoint::open(write_bytes(made / "model.gguf", image.build())).config().head_dim == 64);
-  image.set("bitnet-b1.58.attention.value_length", std::uint32_t{32});
-  CHECK_THROWS_WITH(checkpoint::open(write_bytes(made / "model.gguf", image.build())),
-                    ContainsSubstring("attention.value_length") && ContainsSubstring("expected 64 as attention.key_length, found 32"));
-}
-
-TEST_CASE("checkpoint: one tensor under two names is refused with both", "[checkpoint]") {
-  const temporary_folder made;
-  const auto in = conformance("bitnet-tiny") / "hf-packed";
-  std::filesystem::copy_file(in / "config.json", made / "config.json");
-  auto image = safetensors_image::of(in / "model.safetensors");
-  const std::uint64_t at = image.data.size();
-  image.header["language_model.model.norm.weight"] = {{"dtype", "F32"}, {"shape", {256}}, {"data_offsets", {at, at + 1024}}};
-  image.data.resize(image.data.size() + 1024);
-  write_bytes(made / "model.safetensors", image.build());
-  CHECK_THROWS_WITH(checkpoint::open(made.path()), ContainsSubstring("'output_norm.weight' is there twice"));
-}
-
 TEST_CASE("checkpoint: llama and gemma3 files are recognised with their tensors", "[checkpoint]") {
   const auto llama = conformance("llama-tiny");
   for (const char* name : {"hf", "hf-sharded", "hf-v5", "hf-rope31", "gguf/llama-tiny-f32.gguf", "gguf/llama-tiny-q4_k_m.gguf", "gguf/llama-tiny-rope31-f16.gguf"}) {
@@ -213,23 +121,4 @@ TEST_CASE("checkpoint: llama and gemma3 files are recognised with their tensors"
   const auto mistral = checkpoint::open(conformance("mistral-tiny") / "hf-swa");
   CHECK(mistral.config().rope_theta == 10'000.f);
   CHECK_FALSE(mistral.warnings().empty());
-}
-
-TEST_CASE("checkpoint: rows are read by the range that was asked for", "[checkpoint]") {
-  const auto model = checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
-  const auto& embedding = model.at("token_embd.weight");
-  std::vector<float> all(4096 * 256), some(3 * 256);
-  model.read_f32(embedding, 0, 4096, all);
-  model.read_f32(embedding, 4093, 3, some);
-  CHECK(std::equal(some.begin(), some.end(), all.end() - 3 * 256));
-  CHECK_THROWS_AS(model.read_f32(embedding, 4094, 3, some), intaglio::argument_error);
-  CHECK_THROWS_AS(model.read_f32(embedding, 0, 2, some), intaglio::argument_error);
-  CHECK_THROWS_AS(model.at("no.such.tensor"), intaglio::argument_error);
-  const auto& matrix = model.at("blk.0.attn_k.weight");
-  const auto source = model.ternary(matrix);
-  std::vector<std::int8_t> codes(2 * 256);
-  source.rows(50, 2, codes);
-  std::vector<float> values(2 * 256);
-  model.read_f32(matrix, 50, 2, values);
-  for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(values[i] == static_cast<float>(codes[i]) * source.scale());
 }

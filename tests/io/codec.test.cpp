@@ -9,7 +9,6 @@
 
 #include "../conformance.hpp"
 #include "files.hpp"
-#include "intaglio/io/codec_encode.hpp"
 #include "intaglio/io/gguf.hpp"
 
 using intaglio::dtype;
@@ -94,39 +93,6 @@ TEST_CASE("codec: 16-bit floats are decoded exactly at any alignment", "[codec]"
   CHECK(out[0x3C00] == 1.f);
   CHECK(out[0x0001] == std::ldexp(1.f, -24));
   CHECK(out[0xFBFF] == -65504.f);
-  // And back: every number survives, NaN stays NaN.
-  bytes back(2 * 65536);
-  encode_row(dtype::f16, out, back);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint16_t bits;
-    std::memcpy(&bits, back.data() + 2 * i, 2);
-    REQUIRE((bits == i || (std::isnan(out[i]) && (bits & 0x7C00) == 0x7C00 && (bits & 0x3FF) != 0)));
-  }
-}
-
-TEST_CASE("codec: encoding gives the very bytes that llama-quantize wrote", "[codec]") {
-  const auto folder = conformance("llama-tiny") / "gguf";
-  const auto masters = gguf::open(folder / "llama-tiny-f32.gguf");
-  for (const dtype type : {dtype::f16, dtype::bf16, dtype::q8_0, dtype::q4_0, dtype::q4_1}) {
-    const std::string name(intaglio::name(type));
-    INFO(name);
-    const auto quantised = gguf::open(folder / ("llama-tiny-" + name + ".gguf"));
-    std::size_t compared = 0;
-    for (const auto& tensor : quantised.tensors()) {
-      if (tensor.type != type) continue;
-      const auto* master = masters.find_tensor(tensor.name);
-      REQUIRE(master != nullptr);
-      std::vector<float> values(static_cast<std::size_t>(tensor.rows() * tensor.columns()));
-      masters.first().file().read(master->offset, std::as_writable_bytes(std::span(values)));
-      bytes stored(static_cast<std::size_t>(tensor.bytes)), encoded(stored.size());
-      quantised.first().file().read(tensor.offset, stored);
-      encode_row(type, values, encoded);
-      INFO(tensor.name);
-      CHECK((encoded == stored));
-      ++compared;
-    }
-    CHECK(compared >= 20);
-  }
 }
 
 TEST_CASE("codec: quantised files of llama-quantize decode near their masters", "[codec]") {
@@ -155,38 +121,6 @@ TEST_CASE("codec: quantised files of llama-quantize decode near their masters", 
   }
 }
 
-TEST_CASE("codec: ternary blocks hold all 3^5 digit patterns", "[codec]") {
-  for (unsigned q = 0; q < 243; ++q) {
-    const std::array<std::uint8_t, 5> digits{static_cast<std::uint8_t>(q / 81), static_cast<std::uint8_t>(q / 27 % 3), static_cast<std::uint8_t>(q / 9 % 3),
-                                             static_cast<std::uint8_t>(q / 3 % 3), static_cast<std::uint8_t>(q % 3)};
-    REQUIRE(tq1_0_digits(codec_blocks::pack_243(q)) == digits);
-  }
-  std::mt19937 random(3);
-  std::vector<float> values(1024), again(1024);
-  for (float& value : values) value = 0.75f * static_cast<float>(static_cast<int>(random() % 3) - 1);
-  for (const dtype type : {dtype::tq1_0, dtype::tq2_0}) {
-    bytes encoded(static_cast<std::size_t>(row_bytes(type, 1024)));
-    encode_row(type, values, encoded);
-    decode_row(type, encoded, again);
-    CHECK((values == again));
-  }
-}
-
-TEST_CASE("codec: blocks of zeros, of tiny and of equal values encode to numbers", "[codec]") {
-  for (const dtype type : {dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::tq1_0, dtype::tq2_0})
-    for (const float value : {0.f, -0.f, 1e-40f, -1e-40f, 1e-30f, 3.f, -65504.f}) {
-      std::vector<float> values(256, value), again(256);
-      bytes encoded(static_cast<std::size_t>(row_bytes(type, 256)));
-      encode_row(type, values, encoded);
-      decode_row(type, encoded, again);
-      INFO(intaglio::name(type) << " " << value);
-      for (const float x : again) {
-        REQUIRE(std::isfinite(x));
-        REQUIRE(std::fabs(x - value) <= std::fabs(value) / 100 + 1e-6f);
-      }
-    }
-}
-
 TEST_CASE("codec: sizes that do not fit together are argument errors", "[codec]") {
   std::vector<float> values(32);
   bytes raw(34);
@@ -194,6 +128,5 @@ TEST_CASE("codec: sizes that do not fit together are argument errors", "[codec]"
   CHECK_THROWS_AS(decode_row(dtype::q8_0, std::span(raw).first(33), values), intaglio::argument_error);
   CHECK_THROWS_AS(decode_row(dtype::q8_0, raw, std::span(values).first(31)), intaglio::argument_error);
   CHECK_THROWS_AS(decode_row(dtype::i2_s, raw, values), intaglio::argument_error);
-  CHECK_THROWS_AS(encode_row(dtype::q6_k, values, raw), intaglio::argument_error);
-  CHECK_THROWS_AS(encode_row(dtype::q4_0, values, raw), intaglio::argument_error);
+  decode_row(dtype::q8_0, {}, {});  // nothing is whole blocks too
 }

@@ -72,21 +72,6 @@ std::string refusal(Read&& read) {
 
 }  // namespace
 
-TEST_CASE("ternary: the byte values that the format fixes", "[ternary]") {
-  std::vector<std::int8_t> codes(128);
-  codes[0] = 1, codes[32] = -1, codes[64] = 1;
-  bytes out(32);
-  encode_ternary_rows(dtype::i2_s, codes, 1.f, out);
-  CHECK(out[0] == std::byte{0x89});
-  CHECK(out[1] == std::byte{0x55});
-  std::fill(codes.begin(), codes.end(), std::int8_t{-1});
-  encode_ternary_rows(dtype::i2_s, codes, 1.f, out);
-  CHECK(out == bytes(32, std::byte{0x00}));
-  std::fill(codes.begin(), codes.end(), std::int8_t{1});
-  encode_ternary_rows(dtype::i2_s, codes, 1.f, out);
-  CHECK(out == bytes(32, std::byte{0xAA}));
-}
-
 TEST_CASE("ternary: I2_S in its three layouts, whole and by rows", "[ternary]") {
   const auto codes = random_codes(24 * 256);
   for (const i2s_layout layout : {i2s_layout::block128, i2s_layout::block64, i2s_layout::rows4}) {
@@ -100,6 +85,7 @@ TEST_CASE("ternary: I2_S in its three layouts, whole and by rows", "[ternary]") 
     CHECK(std::equal(some.begin(), some.end(), codes.begin() + 17 * 256));
     CHECK_THROWS_AS(tensor.rows(20, 5, some), intaglio::argument_error);
     CHECK_THROWS_AS(tensor.rows(~std::uint64_t{0}, 5, some), intaglio::argument_error);
+    CHECK_THROWS_AS(tensor.rows(17, 4, some), intaglio::argument_error);
   }
   // Our own encoder writes the first.
   bytes encoded(codes.size() / 4);
@@ -155,6 +141,19 @@ TEST_CASE("ternary: packed rows a quarter apart", "[ternary]") {
   CHECK(std::equal(some.begin(), some.end(), codes.begin() + 2 * 8));
 }
 
+TEST_CASE("ternary: packed rows whose bytes are no multiple of eight", "[ternary]") {
+  // Four rows of three columns: code (r + c) % 3 - 1.
+  bytes packed(3);
+  for (std::size_t r = 0; r < 4; ++r)
+    for (std::size_t c = 0; c < 3; ++c) packed[c] |= static_cast<std::byte>((r + c) % 3 << (2 * r));
+  const source s(packed, dtype::u8, 4, 3);
+  const auto codes = all_codes(ternary_tensor(s.tensor, {i2s_layout::block128, 0.5f}));
+  for (std::size_t i = 0; i < 12; ++i) CHECK(codes[i] == static_cast<int>((i / 3 + i % 3) % 3) - 1);
+  packed[2] = std::byte{0b11'00'00'00};  // of row 3
+  const source bad(packed, dtype::u8, 4, 3);
+  CHECK_THAT(refusal([&] { all_codes(ternary_tensor(bad.tensor, {i2s_layout::block128, 0.5f})); }), ContainsSubstring("offset 0x2") && ContainsSubstring("ternary code"));
+}
+
 TEST_CASE("ternary: masters by mean magnitude, half to even", "[ternary]") {
   // Mean magnitude 1: 0.5 rounds to 0, 1.5 to 2 and so to 1.
   const std::vector<float> values{0.5f, -0.5f, 1.5f, -1.5f, 0.75f, -1.25f, 2.f, 0.f};
@@ -170,6 +169,13 @@ TEST_CASE("ternary: masters by mean magnitude, half to even", "[ternary]") {
   encode_row(dtype::bf16, mixed, half);
   const source t(half, dtype::bf16, 1, 4);
   CHECK(ternary_tensor(t.tensor).scale() == intaglio::f32_from_bf16(intaglio::bf16_from_f32(2.0078125f / 4)));
+
+  // And of f16 masters an f16 number.
+  encode_row(dtype::f16, mixed, half);
+  const source v(half, dtype::f16, 1, 4);
+  CHECK(ternary_tensor(v.tensor).scale() == intaglio::f32_from_f16(intaglio::f16_from_f32((1.f + intaglio::f32_from_f16(intaglio::f16_from_f32(1.0078125f))) / 4)));
+  // However the I2_S tensors of the file are laid out, masters are not.
+  CHECK(ternary_tensor(v.tensor, {i2s_layout::rows4}).scale() == ternary_tensor(v.tensor).scale());
 
   // Nothing but zeros: the least scale there is.
   const source zeros(bytes(64), dtype::f32, 4, 4);
@@ -205,6 +211,31 @@ TEST_CASE("ternary: faults name the tensor and the offset", "[ternary]") {
     const source zero(data, type, 8, 256);
     CHECK_THAT(refusal([&] { ternary_tensor t(zero.tensor); }), ContainsSubstring("scale of all blocks"));
   }
+  bytes three(static_cast<std::size_t>(row_bytes(dtype::tq2_0, 256)));
+  encode_ternary_rows(dtype::tq2_0, std::span(many).first(256), 0.5f, three);
+  three[41] |= std::byte{0x0C};
+  const source t(three, dtype::tq2_0, 1, 256);
+  CHECK_THAT(refusal([&] { all_codes(ternary_tensor(t.tensor)); }), ContainsSubstring("offset 0x29") && ContainsSubstring("ternary code: expected 0, 1 or 2, found 3 in byte"));
+  for (const float value : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    const std::vector<float> masters{1.f, 2.f, value, 0.f};
+    const auto view = std::as_bytes(std::span(masters));
+    const source m({view.begin(), view.end()}, dtype::f32, 1, 4);
+    CHECK_THAT(refusal([&] { ternary_tensor(m.tensor); }), ContainsSubstring("offset 0x8") && ContainsSubstring("value: expected a finite number"));
+  }
+  // Shapes of which nothing holds: empty, past 64 bits, rows that do not share bytes by four, and too many bytes.
+  const bytes some(64);
+  const auto file = mapped_file::from_memory(some, "memory");
+  const auto shaped = [&](dtype type, std::uint64_t rows, std::uint64_t columns, i2s_layout layout = i2s_layout::block128) {
+    return refusal([&] { ternary_tensor({"matrix", type, rows, columns, &file, 0, some.size()}, {layout, 1.f}); });
+  };
+  CHECK_THAT(shaped(dtype::f32, 0, 16), ContainsSubstring("columns divisible by it, found [0, 16]"));
+  CHECK_THAT(shaped(dtype::f32, 16, 0), ContainsSubstring("columns divisible by it, found [16, 0]"));
+  CHECK_THAT(shaped(dtype::u8, std::uint64_t{1} << 62, 4), ContainsSubstring("columns divisible by it, found [4611686018427387904, 4]"));
+  CHECK_THAT(shaped(dtype::f32, std::uint64_t{1} << 59, 16), ContainsSubstring("'matrix': size"));
+  CHECK_THAT(shaped(dtype::u8, 6, 16), ContainsSubstring("packed by four rows: expected rows divisible by 4, found [6, 16]"));
+  CHECK_THAT(shaped(dtype::i2_s, 2, 64, i2s_layout::rows4), ContainsSubstring("packed by four rows: expected rows divisible by 4, found [2, 64]"));
+  CHECK_THAT(shaped(dtype::f32, 3, 4), ContainsSubstring("size: expected 48 bytes for [3, 4], found 64"));
+  CHECK_THAT(shaped(dtype::f32, 5, 4), ContainsSubstring("size: expected 80 bytes for [5, 4], found 64"));
   const source short_one(bytes(63), dtype::i2_s, 1, 128);
   CHECK_THAT(refusal([&] { ternary_tensor t(short_one.tensor); }), ContainsSubstring("64 bytes") && ContainsSubstring("found 63"));
   const source odd(bytes(132), dtype::i2_s, 4, 100);

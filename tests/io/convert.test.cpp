@@ -159,8 +159,18 @@ TEST_CASE("convert: numbers that the codec cannot hold are refused by name", "[c
                     ContainsSubstring("blk.1.ffn_up.weight") && ContainsSubstring("scale: expected one that tq2_0 can hold, found 1e-12"));
   options.codec = dtype::bf16;
   CHECK(convert(folder / "in.gguf", folder / "out.gguf", options).warnings.size() == 1);
-  options.embedding = dtype::tq1_0;
-  CHECK_THROWS_AS(convert(folder / "in.gguf", folder / "out.gguf", options), intaglio::argument_error);
+  for (const dtype embedding : {dtype::tq1_0, dtype::tq2_0, dtype::q6_k, dtype::i2_s}) {
+    options.embedding = embedding;
+    CHECK_THROWS_WITH(convert(folder / "in.gguf", folder / "out.gguf", options), ContainsSubstring("embedding: expected f32 f16 bf16 q8_0 q4_0 q4_1, found " + std::string(intaglio::name(embedding))));
+  }
+  options.embedding = dtype::q8_0;
+  convert(folder / "in.gguf", folder / "out.gguf", options);
+  CHECK(checkpoint::open(folder / "out.gguf").at("token_embd.weight").stored.type == dtype::q8_0);
+  const float huge = 1e6f;
+  std::memcpy(data.data() + data.size() - 32, &huge, 4);
+  options = {};
+  options.codec = dtype::tq1_0;
+  CHECK_THROWS_WITH(convert(write_bytes(folder / "in.gguf", image.build()), folder / "out.gguf", options), ContainsSubstring("scale: expected one that tq1_0 can hold, found 1000000"));
 }
 
 TEST_CASE("convert: a folder whose heads do not add up to the model's width", "[convert]") {
@@ -197,6 +207,13 @@ TEST_CASE("convert: a folder whose heads do not add up to the model's width", "[
   convert(folder / "narrow", folder / "out.gguf", {});
   const auto written = checkpoint::open(folder / "out.gguf");
   CHECK(written.config().q_size() == 128);
+  // Rows of half a block stay numbers.
+  convert_options blocks;
+  blocks.codec = dtype::tq2_0;
+  const auto report = convert(folder / "narrow", folder / "blocks.gguf", blocks);
+  CHECK(std::count_if(report.warnings.begin(), report.warnings.end(), [](const auto& line) { return line.ends_with(": rows of 128 are no whole blocks of tq2_0, written as f16"); }) == 3);
+  CHECK(checkpoint::open(folder / "blocks.gguf").at("blk.0.attn_output.weight").stored.type == dtype::f16);
+  CHECK(checkpoint::open(folder / "blocks.gguf").at("blk.0.attn_q.weight").stored.type == dtype::tq2_0);
   CHECK(written.config() == checkpoint::open(folder / "narrow").config());
   expect_same(folder / "narrow", folder / "out.gguf");
 }
@@ -230,4 +247,47 @@ TEST_CASE("convert: what cannot be done leaves nothing behind", "[convert]") {
   CHECK_THROWS_AS(convert(shared("models/fable-bitnet-i2_s.gguf"), folder / "out.gguf", options), std::runtime_error);
   CHECK(read_bytes(folder / "out.gguf").size() == 3);
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
+}
+
+TEST_CASE("convert: a folder's name is the model's, where it is text", "[convert]") {
+  const temporary_folder folder;
+  const auto in = shared("conformance/bitnet-tiny/hf-packed");
+  const auto named = [&](const std::string& name, const std::string& tail) {
+    std::filesystem::create_directory(folder / name);
+    for (const char* file : {"model.safetensors", "config.json"}) std::filesystem::copy_file(in / file, folder.path() / name / file);
+    convert(folder.path() / (name + tail), folder / "out.gguf");
+    return gguf::open(folder / "out.gguf").value<std::string>("general.name");
+  };
+  CHECK(named("plain", "") == "plain");
+  CHECK(named("slash", "/") == "slash");
+  CHECK(named("not \xFF text", "") == "model");
+}
+
+TEST_CASE("convert: a folder with another kind of tokenizer keeps it", "[convert]") {
+  const temporary_folder folder;
+  const auto in = shared("conformance/bitnet-tiny/hf-packed"), tokens = shared("conformance/mistral-tiny/hf");
+  std::filesystem::create_directory(folder / "in");
+  for (const char* file : {"model.safetensors", "config.json"}) std::filesystem::copy_file(in / file, folder / "in" / file);
+  std::filesystem::copy_file(tokens / "tokenizer.json", folder / "in/tokenizer.json");
+  convert(folder / "in", folder / "out.gguf");
+  const auto from = checkpoint::open(folder / "in"), to = checkpoint::open(folder / "out.gguf");
+  const vocabulary &before = from.vocabulary().value(), &after = to.vocabulary().value();
+  CHECK(after.model == "llama");
+  CHECK_FALSE(after.pre_tokenizer);
+  CHECK((after.tokens == before.tokens && after.token_types == before.token_types && after.merges == before.merges));
+  CHECK((after.bos_id == before.bos_id && after.unknown_id == before.unknown_id && after.add_bos == before.add_bos && after.add_space_prefix == before.add_space_prefix));
+  CHECK_FALSE(after.chat_template);
+}
+
+TEST_CASE("convert: a split model becomes whole, at the usual alignment", "[convert]") {
+  const temporary_folder folder;
+  auto image = gguf_image::of(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf"));
+  image.alignment = 64;
+  image.set("general.alignment", std::uint32_t{64});
+  image.set("split.no", std::uint16_t{0});
+  image.set("split.count", std::uint16_t{1});
+  convert(write_bytes(folder / "in.gguf", image.build()), folder / "out.gguf");
+  const auto out = gguf::open(folder / "out.gguf");
+  for (const char* key : {"general.alignment", "split.no", "split.count"}) CHECK(out.first().find(key) == nullptr);
+  expect_same(folder / "in.gguf", folder / "out.gguf");
 }

@@ -83,40 +83,6 @@ TEST_CASE("gguf: version 2 and memory read alike", "[gguf]") {
   CHECK(checkpoint::open_gguf(file, "memory").config() == checkpoint::open_gguf(tiny()).config());
 }
 
-TEST_CASE("gguf: other alignments, holes and other orders are accepted; trailing bytes are counted", "[gguf]") {
-  auto image = gguf_image::of(tiny());
-  for (const std::uint32_t alignment : {8u, 64u, 4096u}) {
-    image.alignment = alignment;
-    image.set("general.alignment", alignment);
-    const bytes file = image.build();
-    CHECK(checkpoint::open_gguf(file, "memory").warnings().empty());
-  }
-  image = gguf_image::of(tiny());
-  std::uint64_t at = 64;  // a hole in front, then the tensors from the last to the first
-  bytes data(64);
-  for (std::size_t i = image.tensors.size(); i-- > 0;) {
-    image.tensors[i].offset = at;
-    data.insert(data.end(), image.tensors[i].data.begin(), image.tensors[i].data.end());
-    data.resize((data.size() + 31) / 32 * 32);
-    at = data.size();
-  }
-  bytes file = image.build();
-  std::size_t total = 0;
-  for (const auto& tensor : image.tensors) total += (tensor.data.size() + 31) / 32 * 32;
-  file.resize(file.size() - total);
-  file.insert(file.end(), data.begin(), data.end());
-  const auto model = checkpoint::open_gguf(file, "memory"), sound = checkpoint::open_gguf(tiny());
-  REQUIRE(model.warnings().size() == 1);
-  CHECK_THAT(model.warnings()[0], ContainsSubstring("not in the order"));
-  CHECK(model.ternary(model.at("blk.2.ffn_up.weight")).scale() == sound.ternary(sound.at("blk.2.ffn_up.weight")).scale());
-
-  bytes longer = gguf_image::of(tiny()).build();
-  longer.resize(longer.size() + 100);
-  const auto trailing = gguf::from_memory(longer, "memory");
-  REQUIRE(trailing.warnings().size() == 1);
-  CHECK_THAT(trailing.warnings()[0], ContainsSubstring("100 bytes follow"));
-}
-
 TEST_CASE("gguf: a file of keys alone opens, but is no model", "[gguf]") {
   auto image = gguf_image::of(tiny());
   image.tensors.clear();
@@ -170,35 +136,47 @@ TEST_CASE("gguf: split models whose parts do not belong together are refused", "
   CHECK_THAT(refusal([&] { gguf::open(folder / "other.gguf"); }), ContainsSubstring("PREFIX-00001-of-00003.gguf"));
 }
 
-TEST_CASE("gguf: overlaps name both tensors, all differences come at once", "[gguf]") {
+TEST_CASE("gguf: what the keys of a split model may say", "[gguf]") {
+  const temporary_folder folder;
   auto image = gguf_image::of(tiny());
-  image.tensor_at("blk.0.attn_norm.weight").offset = 0;
-  const bytes overlapping = image.build();
-  CHECK_THAT(refusal([&] { gguf::from_memory(overlapping, "memory"); }), ContainsSubstring("'token_embd.weight' and 'blk.0.attn_norm.weight' overlap") ||
-                                                                             ContainsSubstring("'blk.0.attn_norm.weight' and 'token_embd.weight' overlap"));
-  image = gguf_image::of(tiny());
-  std::erase_if(image.tensors, [](const auto& tensor) { return tensor.name == "blk.1.attn_q.weight"; });
-  image.tensors.push_back({"surplus", {32}, 0, bytes(128)});
-  std::swap(image.tensor_at("blk.0.ffn_up.weight").shape[0], image.tensor_at("blk.0.ffn_up.weight").shape[1]);
-  image.tensor_at("output_norm.weight").type = 26;
-  const bytes wrong = image.build();
-  const std::string text = refusal([&] { checkpoint::open_gguf(wrong, "memory"); });
-  CHECK_THAT(text, ContainsSubstring("4 differences") && ContainsSubstring("missing: blk.1.attn_q.weight [256, 256]") && ContainsSubstring("not part of the model: surplus") &&
-                       ContainsSubstring("shape of blk.0.ffn_up.weight: expected [768, 256], found [256, 768]") && ContainsSubstring("type of output_norm.weight: expected f32 f16 bf16, found i32"));
+  // One part of one is a whole model, wherever it lies.
+  image.set("split.no", std::uint16_t{0});
+  image.set("split.count", std::uint16_t{1});
+  const bytes alone = image.build();
+  CHECK(gguf::from_memory(alone, "memory").tensors().size() == 35);
+  CHECK(gguf::open(write_bytes(folder / "alone.gguf", alone)).parts().size() == 1);
+  image.set("split.count", std::uint16_t{2});
+  const bytes first = image.build();
+  CHECK_THAT(refusal([&] { gguf::from_memory(first, "memory"); }), ContainsSubstring("one part of a split model cannot stand alone: expected 1 part, found 2"));
+  image.remove("split.no");
+  CHECK_THAT(refusal([&] { gguf::open(write_bytes(folder / "x-00001-of-00002.gguf", image.build())); }), ContainsSubstring("x-00001-of-00002.gguf, found no split.no"));
+
+  const auto parts = split_model(folder.path());
+  const auto changed = [&](std::size_t part, auto&& edit) {
+    const bytes sound = read_bytes(parts[part]);
+    auto altered = gguf_image::of(parts[part]);
+    edit(altered);
+    write_bytes(parts[part], altered.build());
+    const std::string text = refusal([&] { gguf::open(parts[0]); });
+    write_bytes(parts[part], sound);
+    return text;
+  };
+  CHECK(changed(2, [](auto&) {}) == "accepted");
+  CHECK_THAT(changed(2, [](auto& i) { i.set("split.count", std::uint16_t{4}); }), ContainsSubstring("expected split.no 2 of 3, found 2 of 4"));
+  CHECK_THAT(changed(2, [](auto& i) { i.remove("split.no"); }), ContainsSubstring("expected split.no 2 of 3, found no split keys"));
+  CHECK_THAT(changed(2, [](auto& i) { i.remove("split.count"); }), ContainsSubstring("expected split.no 2 of 3, found no split keys"));
+  CHECK(changed(1, [](auto& i) { i.template set<std::string>("general.architecture", "bitnet-b1.58"); }) == "accepted");
+  CHECK_THAT(changed(0, [](auto& i) { i.set("split.tensors.count", std::int32_t{-1}); }), ContainsSubstring("split.tensors.count: expected -1, found 35"));
+  CHECK(changed(0, [](auto& i) { i.remove("split.tensors.count"); }) == "accepted");
 }
 
-TEST_CASE("gguf: old or foreign codecs are named", "[gguf]") {
-  auto image = gguf_image::of(tiny());
-  image.tensor_at("blk.0.attn_q.weight").type = 39;
-  const bytes tl2 = image.build();
-  CHECK_THAT(refusal([&] { gguf::from_memory(tl2, "memory"); }), ContainsSubstring("TL2") && ContainsSubstring("39") && ContainsSubstring("i2_s"));
-  image.version = 0x03000000;
-  const bytes swapped = image.build();
-  CHECK_THAT(refusal([&] { gguf::from_memory(swapped, "memory"); }), ContainsSubstring("byte order"));
-}
-
-TEST_CASE("gguf: malformed beyond the header's reach", "[gguf]") {
-  const bytes none;
-  CHECK_THROWS_AS(gguf::from_memory(none, "memory"), file_error);
-  for (const auto& path : {shared("conformance/bitnet-tiny/manifest.json"), shared("models/fable-bitnet/model.safetensors")}) CHECK_THAT(refusal([&] { gguf::open(path); }), ContainsSubstring("not a GGUF file"));
+TEST_CASE("gguf: missing parts are listed as far as a line goes", "[gguf]") {
+  const temporary_folder folder;
+  const std::string prefix(60, 'p');
+  gguf_image image = gguf_image::of(tiny());
+  image.tensors.clear();
+  image.set("split.no", std::uint16_t{0});
+  image.set("split.count", std::uint16_t{9});
+  const std::string text = refusal([&] { gguf::open(write_bytes(folder / (prefix + "-00001-of-00009.gguf"), image.build())); });
+  CHECK_THAT(text, ContainsSubstring(prefix + "-00002-of-00009.gguf, " + prefix + "-00003-of-00009.gguf") && !ContainsSubstring("-00009-of-00009.gguf"));
 }

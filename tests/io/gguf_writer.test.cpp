@@ -48,3 +48,50 @@ TEST_CASE("gguf_writer: what it writes reads back, strictly placed", "[gguf_writ
   CHECK(file.find_tensor("matrix")->offset == file.first().data_offset() + 32);
   CHECK(std::filesystem::file_size(path) % 32 == 0);
 }
+
+TEST_CASE("gguf_writer: keys and tensors that a file cannot hold are argument errors", "[gguf_writer]") {
+  const temporary_folder folder;
+  gguf_writer writer(folder / "out.gguf");
+  using shape = std::vector<std::uint64_t>;
+  const std::string text = "as a view";
+  writer.set("a.text", std::string_view(text));
+  CHECK_THROWS_AS(writer.set("", true), intaglio::argument_error);
+  CHECK_THROWS_AS(writer.set(std::string(65'536, 'k'), true), intaglio::argument_error);
+  CHECK_NOTHROW(writer.set(std::string(65'535, 'k'), true));
+  for (const shape& bad : {shape{}, shape{1, 1, 1, 1, 1}, shape{0}, shape{4, 0}, shape{1ull << 32, 1ull << 32}, shape{1ull << 62}}) CHECK_THROWS_AS(writer.add_tensor("bad", dtype::f32, bad), intaglio::argument_error);
+  CHECK_THROWS_AS(writer.add_tensor("", dtype::f32, shape{1}), intaglio::argument_error);
+  CHECK_THROWS_AS(writer.add_tensor(std::string(64, 'n'), dtype::f32, shape{1}), intaglio::argument_error);
+  CHECK(writer.data_bytes() == 0);
+  CHECK_NOTHROW(writer.add_tensor(std::string(63, 'n'), dtype::f32, shape{1, 1, 1, 9}));
+  CHECK(writer.data_bytes() == 64);
+  writer.begin();
+  writer.write(bytes(36));
+  CHECK_THROWS_AS(writer.write(bytes(1)), intaglio::argument_error);  // of no tensor
+  writer.finish();
+  const auto file = gguf::open(folder / "out.gguf");
+  CHECK(file.value<std::string>("a.text") == text);
+  REQUIRE(file.tensors().size() == 1);
+  CHECK(file.tensors()[0].dimensions == 4);
+  CHECK(file.tensors()[0].rows() == 9);
+}
+
+TEST_CASE("gguf_writer: keys alone, copied from another file", "[gguf_writer]") {
+  const temporary_folder folder;
+  {
+    gguf_writer writer(folder / "first.gguf");
+    writer.set("a.i8", std::int8_t{-7});
+    writer.set_array<std::string>("a.texts", std::vector<std::string>{"x", "yz"});
+    writer.set("a.text", "t");
+    writer.begin();
+    writer.finish();
+  }
+  const auto first = gguf::open(folder / "first.gguf");
+  gguf_writer writer(folder / "second.gguf");
+  for (const auto& value : first.first().values()) writer.copy(first.first(), value);
+  CHECK_THROWS_AS(writer.copy(first.first(), first.first().values()[0]), intaglio::argument_error);
+  writer.begin();
+  CHECK_THROWS_AS(writer.write(bytes(1)), intaglio::argument_error);
+  writer.finish();
+  CHECK(read_bytes(folder / "second.gguf") == read_bytes(folder / "first.gguf"));
+  CHECK(first.array<std::string>("a.texts") == std::vector<std::string>{"x", "yz"});
+}

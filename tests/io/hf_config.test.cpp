@@ -67,3 +67,45 @@ TEST_CASE("hf_config: what the library does not run is refused by name") {
   CHECK_THAT(refusal("[]"), ContainsSubstring("expected a JSON object, found array"));
   CHECK_THAT(refusal(std::string((1 << 20) + 1, ' ')), ContainsSubstring("too large for a config"));
 }
+
+TEST_CASE("hf_config: scaled RoPE of other families is told, an unknown one refused") {
+  const auto llama = [](const std::string& scaling) {
+    return R"({"model_type":"llama","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,"max_position_embeddings":512,)"
+           R"("rms_norm_eps":1e-5,"rope_scaling":)" + scaling + "}";
+  };
+  for (const char* type : {"linear", "llama3", "yarn", "dynamic", "longrope"}) {
+    CAPTURE(type);
+    const std::vector<std::string> told{"RoPE scaling '" + std::string(type) + "' is not part of the config that was read"};
+    CHECK(read(llama(R"({"rope_type":")" + std::string(type) + "\"}")).warnings == told);
+    CHECK(read(llama(R"({"type":")" + std::string(type) + "\"}")).warnings == told);
+    CHECK_THAT(refusal(bitnet_with(R"("rope_scaling":{"type":")" + std::string(type) + "\"}")), ContainsSubstring("expected default, found '" + std::string(type) + "'"));
+  }
+  CHECK(read(llama("null")).warnings.empty());
+  CHECK(read(llama("{}")).warnings.empty());
+  CHECK_THAT(refusal(llama(R"({"type":"spiral"})")), ContainsSubstring("rope_scaling.rope_type: expected default, linear, llama3, yarn, dynamic or longrope, found 'spiral'"));
+}
+
+TEST_CASE("hf_config: sizes are natural numbers below 2^32, and heads add up") {
+  CHECK_THAT(refusal(bitnet_with(R"("head_dim":4294967296)")), ContainsSubstring("head_dim: expected a number below 2^32, found 4294967296"));
+  CHECK_THAT(refusal(bitnet_with(R"("head_dim":-64)")), ContainsSubstring("head_dim: expected a natural number, found -64"));
+  CHECK_THAT(refusal(bitnet_with(R"("head_dim":0)")), ContainsSubstring("head_dim: expected 1 to"));
+  CHECK(refusal(bitnet_with(R"("num_local_experts":0)")) == "accepted");
+  CHECK_THAT(refusal(bitnet_with(R"("attention_bias":"no")")), ContainsSubstring("attention_bias: expected true or false, found \"no\""));
+  const auto heads = [](const char* count) {
+    return std::string(R"({"model_type":"bitnet","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"vocab_size":1024,"max_position_embeddings":512,"rms_norm_eps":1e-5,)"
+                       R"("num_attention_heads":)") + count + "}";
+  };
+  CHECK(refusal(heads("4")) == "accepted");
+  CHECK_THAT(refusal(heads("3")), ContainsSubstring("num_attention_heads: expected a divisor of hidden_size 256, found 3"));
+  CHECK_THAT(refusal(heads("0")), ContainsSubstring("num_attention_heads: expected a divisor of hidden_size 256, found 0"));
+}
+
+TEST_CASE("hf_config: Gemma's activation under its old name and its new one") {
+  const auto gemma = [](const std::string& fields) {
+    return R"({"model_type":"gemma3_text","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,)"
+           R"("max_position_embeddings":512,"rms_norm_eps":1e-6)" + (fields.empty() ? "" : "," + fields) + "}";
+  };
+  for (const char* fields : {"", R"("hidden_act":"gelu_pytorch_tanh")", R"("hidden_activation":"gelu_pytorch_tanh")"}) CHECK(read(gemma(fields)).config.hidden_act == activation::gelu_tanh);
+  CHECK(read(gemma("")).tie_word_embeddings == true);
+  CHECK_THAT(refusal(gemma(R"("hidden_activation":"relu")")), ContainsSubstring("hidden_activation: expected relu2, silu or gelu_pytorch_tanh, found 'relu'"));
+}

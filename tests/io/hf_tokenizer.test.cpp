@@ -147,6 +147,7 @@ TEST_CASE("wrong vocabularies and merges are refused") {
   expect(with([](json& j) { j["model"]["vocab"]["!"] = json::object(); }), "model.vocab");
   expect(with([](json& j) { j["model"]["vocab"]["!"] = json::array(); }), "model.vocab");
   expect(with([](json& j) { j["model"]["vocab"]["!"] = nullptr; }), "model.vocab");
+  expect(with([](json& j) { j["model"]["vocab"]["!"] = true; }), "model.vocab");
   expect(with([](json& j) { j["model"]["vocab"]["!"] = 1ull << 40; }), "expected ids below");
   expect(with([](json& j) { j["model"]["vocab"]["!"] = 18446744073709551615ull; }), "expected ids below");
   expect(with([](json& j) { j["model"]["vocab"]["!"] = 1; }), "expected each id once");
@@ -174,6 +175,20 @@ TEST_CASE("components that we do not have are refused by name") {
   expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"][1]["add_prefix_space"] = true; }), "add_prefix_space false");
   expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"][1]["use_regex"] = true; }), "use_regex false");
   expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"].erase(1); }), "a ByteLevel step");
+  const auto steps = [](json& j) -> json& { return j["pre_tokenizer"]["pretokenizers"]; };
+  const json digits{{"type", "Digits"}, {"individual_digits", true}}, bytes{{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  expect(with([&](json& j) { steps(j).insert(steps(j).begin(), steps(j)[0]); }), "pre_tokenizer.pretokenizers[1]: expected one Split");
+  expect(with([&](json& j) { steps(j)[0]["invert"] = true; }), "expected behavior Isolated, not inverted");
+  expect(with([&](json& j) { steps(j).insert(steps(j).begin() + 1, digits); }), "pretokenizers[1].type: expected Split by expression, Digits or ByteLevel, found \"Digits\"");
+  expect(with([&](json& j) { steps(j) = json::array({digits, digits, bytes}); }), "pretokenizers[1].type: expected Split by expression, Digits or ByteLevel");
+  expect(with([&](json& j) { steps(j) = json::array({digits, {{"type", "Whitespace"}}}); }), "pretokenizers[1].type: expected Split by expression");
+  expect(with([&](json& j) { steps(j) = json::array({{{"type", "Whitespace"}}, bytes}); }), "pretokenizers[0].type: expected Split by expression");
+  expect(with([&](json& j) { steps(j) = json::array({{{"type", "Digits"}, {"individual_digits", false}}, bytes}); }), "pretokenizers[0]: expected individual_digits true");
+  expect(with([&](json& j) { steps(j) = json::array({digits, bytes}), steps(j)[1]["use_regex"] = false; }), "pretokenizers[1]: expected use_regex true after Digits");
+  expect(with([&](json& j) { steps(j) = json::array({bytes}), steps(j)[0]["use_regex"] = false; }), "pretokenizers[0]: expected a Split before it, or use_regex true");
+  expect(with([](json& j) { j["model"]["byte_fallback"] = true; }), "model.byte_fallback: expected false with a byte-level pre-tokenizer");
+  expect(with([](json& j) { j["post_processor"]["processors"][1]["single"].insert(j["post_processor"]["processors"][1]["single"].begin(), j["post_processor"]["processors"][1]["single"][0]); }),
+         "expected one special token on each side of the text");
   expect(with([](json& j) { j["pre_tokenizer"] = {{"type", "Whitespace"}}; }), "byte_fallback");
   expect(with([](json& j) { j["pre_tokenizer"] = 7; }), "pre_tokenizer: expected an object");
   expect(with([](json& j) { j["normalizer"] = {{"type", "NFC"}}; }), "normalizer");
@@ -190,6 +205,32 @@ TEST_CASE("the other accepted forms") {
   CHECK(parse(document.dump()).pre_tokenizer == "gpt-2");
   document["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Digits"}, {"individual_digits", true}}, {{"type", "ByteLevel"}, {"add_prefix_space", false}}}}};
   CHECK(parse(document.dump()).pre_tokenizer == "starcoder");
+  const auto expressed = [&](std::string_view expression) {
+    json other = sound();
+    other["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = expression;
+    return parse(other.dump()).pre_tokenizer;
+  };
+  CHECK(expressed(io::hf::llama3_expression(R"(\p{N}{1,3})")) == "llama-bpe");
+  CHECK(expressed(io::hf::llama3_expression(R"(\p{N})")) == "qwen2");
+  CHECK(expressed(io::hf::gpt2_expression) == "gpt-2");
+  // Merges as texts, as older files have them.
+  json older = sound();
+  for (auto& merge : older["model"]["merges"])
+    if (merge.is_array()) merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
+  CHECK(parse(older.dump()).merges == parse(sound().dump()).merges);
+  json pairs = sound();
+  for (auto& merge : pairs["model"]["merges"])
+    if (merge.is_string()) {
+      const auto text = merge.get<std::string>();
+      merge = json::array({text.substr(0, text.find(' ', 1)), text.substr(text.find(' ', 1) + 1)});
+    }
+  CHECK(parse(pairs.dump()).merges == parse(sound().dump()).merges);
+  // EOS behind the text.
+  json ended = sound();
+  auto& single = ended["post_processor"]["processors"][1]["single"];
+  single.push_back(single[0]);
+  CHECK(parse(ended.dump()).add_eos == true);
+  CHECK(parse(ended.dump()).eos_id == parse(ended.dump()).bos_id);
   document["post_processor"] = nullptr;
   CHECK(parse(document.dump()).add_bos == false);
   document["added_tokens"][2]["id"] = 1030;
@@ -209,4 +250,87 @@ TEST_CASE("the other accepted forms") {
   CHECK(io::tokenizer(parse(mistral.dump())).encode(" Hello") == always.encode("Hello"));
   mistral["pre_tokenizer"]["prepend_scheme"] = "always";
   CHECK_THROWS_AS(parse(mistral.dump()), file_error);
+}
+
+TEST_CASE("the space rules of SentencePiece-style files that we have, and others by name") {
+  const json sound = shared_json("conformance/mistral-tiny/hf/tokenizer.json");
+  const std::string block = "\xE2\x96\x81";
+  const json prepend{{"type", "Prepend"}, {"prepend", block}}, replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", block}};
+  const json metaspace{{"type", "Metaspace"}, {"replacement", block}, {"prepend_scheme", "first"}, {"split", false}}, split{{"type", "Split"}, {"pattern", {{"String", " "}}}};
+  const auto rules = [&](const json& normalizer, const json& pre_tokenizer) {
+    json document = sound;
+    document["normalizer"] = normalizer;
+    document["pre_tokenizer"] = pre_tokenizer;
+    return document.dump();
+  };
+  const auto sequence = [](const std::vector<json>& steps) { return json{{"type", "Sequence"}, {"normalizers", steps}}; };
+  const auto changed = [](json value, const char* key, const json& other) { return value[key] = other, value; };
+  CHECK(parse(rules(sequence({prepend, replace}), nullptr)).add_space_prefix == true);
+  CHECK(parse(rules(replace, nullptr)).add_space_prefix == false);
+  CHECK(parse(rules(replace, split)).add_space_prefix == false);
+  CHECK(parse(rules(nullptr, metaspace)).space_prefix_once == true);
+  CHECK(refusal(rules(nullptr, json{{"type", "Metaspace"}, {"prepend_scheme", "never"}, {"split", false}})).empty());
+
+  const char* const step = "expected Prepend U+2581, or Replace of a space by U+2581";
+  expect(refusal(rules(changed(prepend, "prepend", "_"), nullptr)), step);
+  expect(refusal(rules(sequence({replace, prepend}), nullptr)), step);
+  expect(refusal(rules(changed(replace, "pattern", {{"String", "x"}}), nullptr)), step);
+  expect(refusal(rules(changed(replace, "pattern", {{"Regex", " "}}), nullptr)), step);
+  expect(refusal(rules(changed(replace, "content", "_"), nullptr)), step);
+  expect(refusal(rules(sequence({json{{"type", "NFKC"}}, replace}), nullptr)), step);
+  const char* const pre = "pre_tokenizer: expected none, Metaspace without split, or a Split at spaces, of which none are left";
+  expect(refusal(rules(replace, metaspace)), pre);
+  expect(refusal(rules(prepend, metaspace)), pre);
+  expect(refusal(rules(nullptr, changed(metaspace, "split", true))), pre);
+  expect(refusal(rules(nullptr, split)), pre);
+  expect(refusal(rules(replace, changed(split, "pattern", {{"String", "x"}}))), pre);
+  expect(refusal(rules(replace, json{{"type", "Whitespace"}})), pre);
+  expect(refusal(rules(nullptr, changed(metaspace, "replacement", "_"))), "expected replacement U+2581");
+  expect(refusal(rules(nullptr, changed(metaspace, "prepend_scheme", "always"))), "pre_tokenizer.prepend_scheme: expected first or never");
+  expect(refusal(rules(nullptr, nullptr)), "normalizer: expected a Replace of spaces by U+2581, found nothing");
+  expect(refusal(rules(prepend, nullptr)), "normalizer: expected a Replace of spaces by U+2581");
+
+  const auto model = [&](const char* key, const json& value) {
+    json document = sound;
+    document["model"][key] = value;
+    return refusal(document.dump());
+  };
+  expect(model("ignore_merges", true), "model.ignore_merges: expected false");
+  expect(model("merges", json::array()), "model.merges: expected merges, found none");
+  expect(model("byte_fallback", false), "model.byte_fallback: expected true, or a byte-level pre-tokenizer");
+  expect(model("unk_token", "<none>"), "model.unk_token: expected the text of a token, found '<none>'");
+}
+
+TEST_CASE("special tokens of a config are texts or objects, and padding need not be a token") {
+  const temporary_folder folder;
+  std::filesystem::copy_file(shared("models/fable-bitnet/tokenizer.json"), folder / "tokenizer.json");
+  const auto read = [&](const json& config) {
+    write_text(folder / "tokenizer_config.json", config.dump());
+    return io::vocabulary_from_hf_directory(folder.path());
+  };
+  // Without a config the tokenizer.json says all.
+  const auto alone = io::vocabulary_from_hf_directory(folder.path());
+  CHECK(alone.architecture.empty());
+  CHECK(alone.bos_id == 4093);
+  CHECK_FALSE(alone.chat_template);
+  const auto text = [&](std::int64_t id) { return alone.tokens[static_cast<std::size_t>(id)]; };
+  CHECK(read({{"eos_token", text(4094)}}).eos_id == 4094);
+  CHECK(read({{"eos_token", {{"content", text(4095)}, {"special", true}}}}).eos_id == 4095);
+  CHECK(read({{"pad_token", text(4095)}}).padding_id == 4095);
+  CHECK_FALSE(read({{"pad_token", "<pad>"}}).padding_id);
+  CHECK_FALSE(read({{"pad_token", nullptr}}).padding_id);
+  CHECK_THROWS_AS(read({{"eos_token", "<none>"}}), file_error);
+  CHECK_THROWS_AS(read({{"eos_token", 7}}), file_error);
+  CHECK_THROWS_AS(read(json::array()), file_error);
+}
+
+TEST_CASE("a tokenizer.json that is too large is not read") {
+  const temporary_folder folder;
+  std::filesystem::resize_file(write_text(folder / "tokenizer.json", "{}"), io::largest_json_bytes + 1);
+  try {
+    io::vocabulary_from_hf_directory(folder.path());
+    FAIL("read");
+  } catch (const file_error& e) {
+    CHECK(std::string(e.what()).ends_with("tokenizer.json: JSON: expected at most 268435456 bytes, found 268435457"));
+  }
 }

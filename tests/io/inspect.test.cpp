@@ -53,3 +53,48 @@ TEST_CASE("inspect: values of every type, and a sound file that is no model", "[
   REQUIRE(got.problem);
   CHECK(got.problem->find("expected one of: bitnet, bitnet-b1.58") != std::string::npos);
 }
+
+TEST_CASE("inspect: long arrays are cut, and an architecture that is no text is none", "[inspect]") {
+  const temporary_folder folder;
+  gguf_image image;
+  image.set("general.architecture", std::uint32_t{7});
+  for (const std::uint64_t count : {0u, 1u, 8u, 9u}) {
+    bytes list = bytes_of(std::uint32_t{0});
+    append(list, count);
+    for (std::uint64_t i = 0; i < count; ++i) append(list, static_cast<std::uint8_t>(i));
+    image.keys.push_back({"a." + std::to_string(count), 9, list});
+  }
+  bytes texts = bytes_of(std::uint32_t{8});
+  append(texts, std::uint64_t{2});
+  append_text(texts, "x"), append_text(texts, "");
+  image.keys.push_back({"a.texts", 9, texts});
+  const auto got = inspect(write_bytes(folder / "keys.gguf", image.build()));
+  CHECK(got.architecture.empty());
+  REQUIRE(got.metadata.size() == 6);
+  CHECK(got.metadata[0].text == "7");
+  CHECK(got.metadata[1].text == "[]");
+  CHECK(got.metadata[2].text == "[0]");
+  CHECK(got.metadata[3].text == "[0, 1, 2, 3, 4, 5, 6, 7]");
+  CHECK((got.metadata[4].text == "[0, 1, 2, 3, 4, 5, 6, 7, ...]" && got.metadata[4].count == 9 && got.metadata[4].type == "array of u8"));
+  CHECK(got.metadata[5].text == "[x, ]");
+}
+
+TEST_CASE("inspect: a folder that is sound but no model", "[inspect]") {
+  const temporary_folder folder;
+  const std::string header = R"({"a":{"dtype":"F8_E4M3","shape":[2,2],"data_offsets":[0,4]}})";
+  bytes file = bytes_of(static_cast<std::uint64_t>(header.size()));
+  const auto view = std::as_bytes(std::span(header));
+  file.insert(file.end(), view.begin(), view.end());
+  file.resize(file.size() + 4);
+  write_bytes(folder / "model.safetensors", file);
+  write_text(folder / "config.json", R"({"model_type":7,"list":[1,2,3],"text":"x"})");
+  const auto got = inspect(folder.path());
+  CHECK(got.architecture.empty());
+  REQUIRE(got.tensors.size() == 1);
+  CHECK(got.tensors[0].type == "F8_E4M3");
+  CHECK(got.problem);
+  REQUIRE(got.metadata.size() == 3);
+  CHECK((got.metadata[0].key == "list" && got.metadata[0].text == "[1,2,3]" && got.metadata[0].count == 3));
+  write_text(folder / "config.json", "[]");
+  CHECK_THROWS_AS(inspect(folder.path()), intaglio::file_error);
+}

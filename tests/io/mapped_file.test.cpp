@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
 #include <cstring>
 
 #include "files.hpp"
@@ -49,15 +51,21 @@ TEST_CASE("mapped_file: reads what is there and nothing else", "[mapped_file]") 
   CHECK(std::memcmp(file.mapping().data(), "0123456789", 10) == 0);
   CHECK_THROWS_AS(file.read(7, out), file_error);
   CHECK_THROWS_AS(file.read(~std::uint64_t{0}, out), file_error);
-  const mapped_file moved = std::move(file);
+  CHECK(file.mapping().data() == file.mapping().data());
+  mapped_file moved = std::move(file);
   moved.read(6, out);
   CHECK(std::memcmp(out.data(), "6789", 4) == 0);
+  moved = mapped_file(write_text(folder / "second", "abcd"));
+  moved.read(0, out);
+  CHECK((std::memcmp(out.data(), "abcd", 4) == 0 && moved.path() == (folder / "second").string()));
 
   const std::string_view text = "abcdef";
-  const auto memory = mapped_file::from_memory(std::as_bytes(std::span(text)), "memory");
+  auto memory = mapped_file::from_memory(std::as_bytes(std::span(text)), "memory");
   memory.read(2, out);
   CHECK(std::memcmp(out.data(), "cdef", 4) == 0);
   CHECK_THROWS_AS(memory.read(3, out), file_error);
+  CHECK_NOTHROW(memory.read(6, {}));
+  CHECK((memory.mapping().size() == 6 && static_cast<const void*>(memory.mapping().data()) == text.data()));
   CHECK_FALSE(memory.changed());
   CHECK_THROWS_AS(mapped_file::from_memory({}, "memory"), file_error);
 }
@@ -85,4 +93,40 @@ TEST_CASE("mapped_file: a file that is cut or changed while open gives an error,
     CHECK(problem.offset() == 5000);
     CHECK_THAT(problem.what(), ContainsSubstring("cut while it was being read"));
   }
+}
+
+TEST_CASE("mapped_file: another time of modification is a change as well", "[mapped_file]") {
+  using namespace std::chrono_literals;
+  const temporary_folder folder;
+  const auto path = write_text(folder / "file", "0123456789");
+  const auto noon = std::chrono::floor<std::chrono::hours>(std::filesystem::last_write_time(path));
+  for (const auto later : {std::filesystem::file_time_type::duration(1ms), std::filesystem::file_time_type::duration(5s)}) {
+    std::filesystem::last_write_time(path, noon);
+    const mapped_file file(path);
+    CHECK_FALSE(file.changed());
+    std::filesystem::last_write_time(path, noon + later);
+    CHECK(file.changed());
+    std::filesystem::last_write_time(path, noon);
+    CHECK_NOTHROW(file.expect_unchanged());
+  }
+}
+
+TEST_CASE("mapped_file: what the system refuses later is told in its words", "[mapped_file]") {
+  const temporary_folder folder;
+  const auto path = write_text(folder / "file", "0123456789");
+  mapped_file file(path);
+  // Somebody else's code writes over the descriptor, which then cannot be read from.
+  int descriptor = -1;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry.path(), gone) == std::filesystem::canonical(path)) descriptor = std::stoi(entry.path().filename().string());
+  }
+  REQUIRE(descriptor >= 0);
+  const int other = ::open((folder / "other").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(::dup2(other, descriptor) == descriptor);
+  ::close(other);
+  bytes out(4);
+  CHECK(file.changed());
+  CHECK_THROWS_WITH(file.read(3, out), ContainsSubstring("offset 0x3: cannot read: "));
+  CHECK_THROWS_WITH(file.mapping(), ContainsSubstring("cannot map: "));
 }

@@ -41,6 +41,7 @@ TEST_CASE("model_config: every field has a range, and an error names key, range 
       {[](auto& c) { c.max_position_embeddings = 0; }, "file: max_position_embeddings: expected 1 to 2147483648, found 0"},
       {[](auto& c) { c.rms_norm_eps = 0.f; }, "file: rms_norm_eps: expected above 0, at most 1, found 0"},
       {[](auto& c) { c.rms_norm_eps = std::numeric_limits<float>::quiet_NaN(); }, "file: rms_norm_eps: expected above 0, at most 1, found nan"},
+      {[](auto& c) { c.rms_norm_eps = 1.5f; }, "file: rms_norm_eps: expected above 0, at most 1, found 1.5"},
       {[](auto& c) { c.rope_theta = 0.5f; }, "file: rope_theta: expected a finite number from 1, found 0.5"},
       {[](auto& c) { c.rope_theta = std::numeric_limits<float>::infinity(); }, "file: rope_theta: expected a finite number from 1, found inf"}};
   for (const auto& [change, text] : wrong) {

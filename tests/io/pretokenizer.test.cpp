@@ -65,3 +65,9 @@ TEST_CASE("pieces are never empty and join to the text, whatever the bytes") {
     }
   }
 }
+
+TEST_CASE("digits are cut by three wherever a run of numbers has them") {
+  CHECK(split(pretokenizer::unnamed, "12345") == pieces{"123", "45"});
+  CHECK(split(pretokenizer::unnamed, "\xC2\xB2" "1234") == pieces{"\xC2\xB2", "123", "4"});  // SUPERSCRIPT TWO is a number, but no digit
+  CHECK(split(pretokenizer::unnamed, "12\xC2\xB2" "345") == pieces{"12\xC2\xB2", "345"});
+}

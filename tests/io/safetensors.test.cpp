@@ -49,5 +49,11 @@ TEST_CASE("safetensors: what is wrong is named with expected and found") {
   CHECK_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), ContainsSubstring("leaves a hole after the header"));
   CHECK_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 3), ContainsSubstring("download cut short?"));
   CHECK_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 9), ContainsSubstring("5 bytes follow the last tensor"));
+  CHECK_THAT(refusal(R"({"":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4), ContainsSubstring("tensor name: expected 1 to 1024 bytes without control characters, found ''"));
+  CHECK_THAT(refusal(R"({")" + std::string(1025, 'n') + R"(":{}})", 4), ContainsSubstring("tensor name: expected 1 to 1024 bytes"));
+  CHECK_THAT(refusal("[]", 0), ContainsSubstring("the header is no JSON object: expected {, found '['"));
+  std::string metadata;
+  for (std::size_t i = 0; i <= io::safetensors_limits::metadata_entries; ++i) metadata += (i ? ",\"" : "\"") + std::to_string(i) + "\":\"\"";
+  CHECK_THAT(refusal(R"({"__metadata__":{)" + metadata + "}}", 0), ContainsSubstring("number of __metadata__ entries: expected at most 65536, found more"));
   CHECK_THAT(refusal(R"({"a\u001b[2J":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4), ContainsSubstring("without control characters, found 'a\\x1b[2J'"));
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/io/tokenizer.hpp"
 
+#include <sys/mman.h>
+
 #include <sstream>
 
 #include "intaglio/io/detokenizer.hpp"
@@ -155,4 +157,38 @@ TEST_CASE("llama.cpp's test vectors of the production vocabularies are reproduce
     }
     CHECK(cases == 47);
   }
+}
+
+TEST_CASE("what cannot be encoded is an argument error before any work") {
+  auto file = small_byte_level();
+  file.unknown_id = 263;
+  CHECK(tokenizer(file).unknown() == 263);
+  CHECK_FALSE(tokenizer(small_byte_level()).unknown());
+  const tokenizer model(file);
+  // A GiB and a byte that nobody may touch.
+  void* const untouchable = ::mmap(nullptr, io::longest_text_bytes + 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REQUIRE(untouchable != MAP_FAILED);
+  CHECK_THROWS_AS(model.encode({static_cast<const char*>(untouchable), io::longest_text_bytes + 1}), argument_error);
+  ::munmap(untouchable, io::longest_text_bytes + 1);
+  file.eos_id.reset();
+  CHECK_THROWS_AS(tokenizer(file).encode("x", {.add_eos = true}), argument_error);
+  CHECK(tokenizer(file).encode("x") == ids{'x'});
+}
+
+TEST_CASE("ends of a generation are known by their texts") {
+  auto file = small_byte_level();
+  file.eos_id.reset(), file.eot_id.reset();
+  const auto ends = [&](const char* text) {
+    file.tokens.back() = text;
+    const tokenizer model(file);
+    return std::pair{model.end_of_generation_ids(), model.eot()};
+  };
+  // <|end_of_text|> stands at 262.
+  CHECK(ends("<|eot_id|>") == std::pair{ids{262, 263}, std::optional<std::int32_t>(263)});
+  CHECK(ends("<|eom_id|>") == std::pair{ids{262, 263}, std::optional<std::int32_t>()});
+  CHECK(ends("<|other|>") == std::pair{ids{262}, std::optional<std::int32_t>()});
+  file.add_eos = true;
+  CHECK_THROWS_AS(tokenizer(file), file_error);
+  file.eos_id = 262;
+  CHECK(tokenizer(file).adds_eos());
 }

@@ -116,6 +116,17 @@ TEST_CASE("odd but harmless vocabularies load with a warning") {
   file.padding_id = 1 << 20;
   CHECK(tokenizer(file).warnings() == std::vector<std::string>{"tokenizer.ggml.padding_token_id 1048576 is not a token and is ignored"});
   CHECK_FALSE(tokenizer(file).padding());
+  file.padding_id = -1;
+  CHECK(tokenizer(file).warnings() == std::vector<std::string>{"tokenizer.ggml.padding_token_id -1 is not a token and is ignored"});
+  file.padding_id = 7;
+  CHECK(tokenizer(file).padding() == 7);
+
+  file = small_byte_level();
+  file.tokens[258] = "\xE2\x96\x81" "x";  // not in the byte alphabet; its merges go
+  file.merges = {"h e", "l l"};
+  const tokenizer foreign(file);
+  CHECK(foreign.warnings() == std::vector<std::string>{"1 ordinary tokens are not in the byte alphabet and never come out of text"});
+  CHECK(foreign.piece(258) == "\xE2\x96\x81" "x");
 
   file = small_byte_level();
   file.tokens.push_back("hello"), file.token_types.push_back(1);
@@ -137,10 +148,18 @@ TEST_CASE("odd but harmless vocabularies load with a warning") {
   file.pre_tokenizer.reset();
   CHECK(tokenizer(file).pretokenizer_kind() == io::pretokenizer::unnamed);
   CHECK(tokenizer(file).warnings().size() == 1);
+  file.pre_tokenizer = "default";
+  CHECK(tokenizer(file).pretokenizer_kind() == io::pretokenizer::unnamed);
+  CHECK(tokenizer(file).warnings().empty());
   for (const char* architecture : {"bitnet-b1.58", "bitnet-25"}) {
     file.architecture = architecture;
-    CHECK(tokenizer(file).pretokenizer_kind() == io::pretokenizer::llama_bpe);
-    CHECK(tokenizer(file).warnings().empty());
+    for (const std::optional<std::string>& unsaid : {std::optional<std::string>{}, {"default"}}) {
+      file.pre_tokenizer = unsaid;
+      CHECK(tokenizer(file).pretokenizer_kind() == io::pretokenizer::llama_bpe);
+      CHECK(tokenizer(file).warnings().empty());
+    }
+    file.pre_tokenizer = "gpt-2";
+    CHECK(tokenizer(file).pretokenizer_kind() == io::pretokenizer::gpt2);
   }
 }
 

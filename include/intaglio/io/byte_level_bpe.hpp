@@ -94,7 +94,6 @@ class byte_level_bpe {
   }
 
   pretokenizer kind() const { return kind_; }
-  bool ignores_merges() const { return ignore_merges_; }
 
   /// Appends the tokens of plain text. Each piece gives at least one token, each token takes at least one byte.
   void encode(std::string_view text, const token_texts& texts, const token_index& ordinary, merge_scratch& work, std::vector<std::int32_t>& out) const {

@@ -154,7 +154,6 @@ class checkpoint_builder {
     out_.options_ = options;
   }
 
-  const std::string& path() const { return out_.path_; }
   decoder_config& config() { return out_.config_; }
   std::string& stated_architecture() { return out_.stated_architecture_; }
   std::optional<io::vocabulary>& vocabulary() { return out_.vocabulary_; }

@@ -68,7 +68,7 @@ class gguf_config {
   }
   bool head_is_embedding() const {
     const gguf_tensor *embedding = file_.find_tensor("token_embd.weight"), *head = file_.find_tensor("output.weight");
-    if (embedding == nullptr || embedding->type != head->type || embedding->shape != head->shape || embedding->bytes != head->bytes) return false;
+    if (embedding == nullptr || embedding->type != head->type || embedding->shape != head->shape) return false;
     std::vector<std::byte> one(std::size_t{1} << 20), other(one.size());
     for (std::uint64_t at = 0; at < head->bytes; at += one.size()) {
       const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(one.size(), head->bytes - at));

@@ -74,7 +74,7 @@ class hf_tensor_collector {
     float value = 0.f;
     decode_row(*tensor.type, stored, {&value, 1});
     const float multiplier = config_.scale_divides ? 1.f / value : value;
-    if (!(value > 0.f) || !std::isfinite(value) || !std::isfinite(multiplier) || !(multiplier > 0.f))
+    if (!(value > 0.f) || !std::isfinite(value) || !std::isfinite(multiplier))
       throw file_error(file->path(), tensor.offset, "tensor '" + printable(tensor.name, 70) + "'", "a finite number above 0", number_text(value));
     scales_.emplace_back(name.substr(0, name.size() - std::string_view("_scale").size()), scale{tensor.name, multiplier});
   }

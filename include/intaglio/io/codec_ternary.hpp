@@ -120,7 +120,8 @@ class ternary_tensor {
     const std::string shape = "[" + std::to_string(tensor_.rows) + ", " + std::to_string(tensor_.columns) + "]";
     const checked_size elements = checked_size{tensor_.rows} * tensor_.columns;
     if (!elements || elements.value() == 0 || tensor_.columns % block != 0) fail(0, "rows of whole blocks of " + std::to_string(block), "columns divisible by it", shape);
-    if ((tensor_.type == dtype::u8 || options_.layout == i2s_layout::rows4) && tensor_.rows % 4 != 0) fail(0, "packed by four rows", "rows divisible by 4", shape);
+    const bool four_rows = tensor_.type == dtype::u8 || (tensor_.type == dtype::i2_s && options_.layout == i2s_layout::rows4);
+    if (four_rows && tensor_.rows % 4 != 0) fail(0, "packed by four rows", "rows divisible by 4", shape);
     const checked_size bytes = tensor_.type == dtype::u8 ? elements / 4
                                : tensor_.type == dtype::i2_s ? elements / 4 + 32
                                                              : checked_size{row_bytes(tensor_.type, tensor_.columns)} * tensor_.rows;

@@ -158,12 +158,12 @@ class model_converter {
     if (model_.vocabulary()) write_vocabulary(*model_.vocabulary());
   }
 
+  /// Of a tokenizer.json, which has no scores and says nothing of white space to remove.
   void write_vocabulary(const vocabulary& from) {
     writer_.set("tokenizer.ggml.model", from.model);
     if (from.pre_tokenizer) writer_.set("tokenizer.ggml.pre", *from.pre_tokenizer);
     writer_.set_array<std::string>("tokenizer.ggml.tokens", from.tokens);
-    if (!from.scores.empty()) writer_.set_array<float>("tokenizer.ggml.scores", from.scores);
-    if (!from.token_types.empty()) writer_.set_array<std::int32_t>("tokenizer.ggml.token_type", from.token_types);
+    writer_.set_array<std::int32_t>("tokenizer.ggml.token_type", from.token_types);
     if (!from.merges.empty()) writer_.set_array<std::string>("tokenizer.ggml.merges", from.merges);
     const auto id = [&](const char* key, std::optional<std::int64_t> value) {
       if (value && *value >= 0 && *value <= 0xFFFFFFFFll) writer_.set(std::string("tokenizer.ggml.") + key, static_cast<std::uint32_t>(*value));
@@ -176,7 +176,6 @@ class model_converter {
     if (from.add_bos) writer_.set("tokenizer.ggml.add_bos_token", *from.add_bos);
     if (from.add_eos) writer_.set("tokenizer.ggml.add_eos_token", *from.add_eos);
     if (from.add_space_prefix) writer_.set("tokenizer.ggml.add_space_prefix", *from.add_space_prefix);
-    if (from.remove_extra_whitespaces) writer_.set("tokenizer.ggml.remove_extra_whitespaces", *from.remove_extra_whitespaces);
     if (from.chat_template) writer_.set("tokenizer.chat_template", *from.chat_template);
   }
 

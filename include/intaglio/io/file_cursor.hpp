@@ -69,7 +69,7 @@ class file_cursor {
   void copy(void* out, std::size_t count) {
     auto* to = static_cast<std::byte*>(out);
     while (count != 0) {
-      if (offset_ < begin_ || offset_ >= begin_ + window_.size()) {
+      if (offset_ >= begin_ + window_.size()) {  // never before it: fields are read forwards
         window_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(window_bytes, left())));
         begin_ = offset_;
         file_->read(begin_, window_);

@@ -62,9 +62,8 @@ class gguf {
     if (!count || *count <= 1) return;
     const std::string file = path.filename().string();
     const auto part_name = [&](unsigned part) { return gguf_part_name(file, part, *count); };
-    if (!number || *number != 0)
-      throw file_error(first().file().path(), std::nullopt, "this is not the first part of a split model", printable(part_name(0)),
-                       number ? "part " + std::to_string(*number + 1) : "no split.no");
+    if (!number)  // one that is not 0 was refused when the file was read
+      throw file_error(first().file().path(), std::nullopt, "this is not the first part of a split model", printable(part_name(0)), "no split.no");
     if (file != part_name(0))
       throw file_error(first().file().path(), std::nullopt, "the name of a split model's first part", "PREFIX" + part_name(0).substr(part_name(0).size() - 20),
                        printable(file));

@@ -107,7 +107,6 @@ class gguf_part {
   const mapped_file& file() const { return file_; }
   mapped_file release_file() && { return std::move(file_); }
   std::uint32_t version() const { return version_; }
-  std::uint64_t alignment() const { return alignment_; }
   std::uint64_t data_offset() const { return data_offset_; }
   bool bitnet() const { return bitnet_; }
   const std::vector<gguf_value>& values() const { return values_; }
@@ -117,10 +116,6 @@ class gguf_part {
   const gguf_value* find(std::string_view key) const {
     const auto at = std::lower_bound(by_key_.begin(), by_key_.end(), key, [&](std::size_t i, std::string_view k) { return values_[i].key < k; });
     return at != by_key_.end() && values_[*at].key == key ? &values_[*at] : nullptr;
-  }
-  const gguf_tensor* find_tensor(std::string_view name) const {
-    const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), name, [&](std::size_t i, std::string_view n) { return tensors_[i].name < n; });
-    return at != by_name_.end() && tensors_[*at].name == name ? &tensors_[*at] : nullptr;
   }
 
   /// The value of `key`, absent where the file does not have it. @throws file_error where it has another type.
@@ -221,13 +216,13 @@ class gguf_part {
   void read_tensors(file_cursor& cursor, std::uint64_t count) {
     tensors_.reserve(static_cast<std::size_t>(count));
     for (std::uint64_t i = 0; i < count; ++i) tensors_.push_back(read_tensor(cursor, i));
-    by_name_.resize(tensors_.size());
-    std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
-    std::stable_sort(by_name_.begin(), by_name_.end(), [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
-    for (std::size_t i = 1; i < by_name_.size(); ++i)
-      if (tensors_[by_name_[i - 1]].name == tensors_[by_name_[i]].name)
-        cursor.fail(tensors_[by_name_[i]].info_offset, "tensor '" + printable(tensors_[by_name_[i]].name, 70) + "' occurs twice", "once",
-                    "also at offset " + hexadecimal(tensors_[by_name_[i - 1]].info_offset));
+    std::vector<std::size_t> by_name(tensors_.size());
+    std::iota(by_name.begin(), by_name.end(), std::size_t{0});
+    std::stable_sort(by_name.begin(), by_name.end(), [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
+    for (std::size_t i = 1; i < by_name.size(); ++i)
+      if (tensors_[by_name[i - 1]].name == tensors_[by_name[i]].name)
+        cursor.fail(tensors_[by_name[i]].info_offset, "tensor '" + printable(tensors_[by_name[i]].name, 70) + "' occurs twice", "once",
+                    "also at offset " + hexadecimal(tensors_[by_name[i - 1]].info_offset));
   }
 
   gguf_tensor read_tensor(file_cursor& cursor, std::uint64_t number) {
@@ -338,7 +333,7 @@ class gguf_part {
   bool bitnet_ = false;
   std::vector<gguf_value> values_;
   std::vector<gguf_tensor> tensors_;
-  std::vector<std::size_t> by_key_, by_name_;
+  std::vector<std::size_t> by_key_;
   std::vector<std::string> warnings_;
 };
 

@@ -38,7 +38,6 @@ class json_reader {
   [[noreturn]] void refuse(std::string what, std::string expected = {}, std::string found = {}) const {
     throw file_error(path_, std::nullopt, std::move(what), std::move(expected), std::move(found));
   }
-  const std::string& path() const { return path_; }
 
  private:
   std::string path_;

@@ -143,11 +143,10 @@ class safetensors_header_reader : public json_reader {
   std::string where() const { return "tensor '" + printable(name_, 70) + "'"; }
   bool wrong(std::string found) const {
     switch (place_) {
-      case place::outside: refuse("the header", "a JSON object", std::move(found));
       case place::header: refuse(where(), "an object", std::move(found));
       case place::metadata: refuse("__metadata__", "text values", std::move(found));
       case place::entry: refuse(where() + ": " + field_, field_ == "dtype" ? "text" : "a list of whole numbers from 0", std::move(found));
-      case place::list: break;
+      case place::outside: case place::list: break;  // outside there is nothing but the object that the file begins with
     }
     refuse(where() + ": " + field_, "whole numbers from 0 to 2^64-1", std::move(found));
   }

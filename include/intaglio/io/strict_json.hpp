@@ -102,7 +102,6 @@ class json_place {
   bool present() const { return value_ != nullptr && !value_->is_null(); }
   bool is_string() const { return present() && value_->is_string(); }
   bool is_object() const { return present() && value_->is_object(); }
-  bool is_array() const { return present() && value_->is_array(); }
   const std::string& where() const { return where_; }
 
   /// Member of an object; absent where this is absent or has no such member. @throws file_error: present, but no object

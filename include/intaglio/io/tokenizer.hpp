@@ -105,8 +105,7 @@ class tokenizer {
     out.reserve(text.size() / 4 + 2);
     if (options.add_bos) out.push_back(*bos_);
     const auto allowed = [&](std::size_t begin, std::size_t bytes, std::int32_t id) {
-      if (types_[static_cast<std::size_t>(id)] == token_type::user_defined) return true;
-      if (!options.parse_special) return false;
+      if (types_[static_cast<std::size_t>(id)] == token_type::user_defined) return true;  // without parse_special no others are looked for
       const auto after = std::partition_point(options.plain.begin(), options.plain.end(), [&](const text_range& r) { return r.end <= begin; });
       return after == options.plain.end() || after->begin >= begin + bytes;
     };

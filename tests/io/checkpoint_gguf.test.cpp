@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/io/checkpoint_gguf.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "../conformance.hpp"
+#include "gguf_image.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using intaglio::activation;
+using intaglio::architecture;
+using intaglio::dtype;
+using namespace intaglio::io;
+
+namespace {
+
+/// What comes of a tiny model after an edit: the config that is read, or the refusal.
+template <class Edit>
+checkpoint edited(const gguf_image& sound, Edit&& edit) {
+  gguf_image image = sound;
+  edit(image);
+  const temporary_folder made;
+  return checkpoint::open_gguf(write_bytes(made / "model.gguf", image.build()));
+}
+template <class Edit>
+std::string refusal(const gguf_image& sound, Edit&& edit) {
+  try {
+    edited(sound, edit);
+  } catch (const intaglio::file_error& problem) {
+    return problem.what();
+  }
+  return "accepted";
+}
+gguf_image bitnet() { return gguf_image::of(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf")); }
+gguf_image llama() { return gguf_image::of(shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf")); }
+
+}  // namespace
+
+TEST_CASE("checkpoint_gguf: the architecture string decides activation and its type", "[checkpoint]") {
+  const auto folder = conformance("bitnet-tiny");
+  const auto old = checkpoint::open(folder / "gguf/bitnet-tiny-f16.gguf"), current = checkpoint::open(folder / "gguf/bitnet-tiny-b158-f16.gguf");
+  CHECK(old.stated_architecture() == "bitnet");
+  CHECK(old.config().hidden_act == activation::silu);
+  CHECK(old.config().activation_type == dtype::f32);
+  CHECK(current.stated_architecture() == "bitnet-b1.58");
+  CHECK(current.config().hidden_act == activation::relu_squared);
+  CHECK(current.config().activation_type == dtype::i8);
+  CHECK(checkpoint::open(folder / "hf-packed").config() == current.config());
+}
+
+TEST_CASE("checkpoint_gguf: a second table is the head, unless it is the embedding again", "[checkpoint]") {
+  const temporary_folder made;
+  const gguf_image tied = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-f16.gguf");
+  const auto with_head = [&](const std::string& architecture, auto&& edit) {
+    gguf_image image = tied;
+    auto head = image.tensor_at("token_embd.weight");
+    head.name = "output.weight";
+    edit(head);
+    image.tensors.push_back(head);
+    for (auto& key : image.keys)
+      if (key.name.starts_with("bitnet-b1.58.")) key.name = architecture + key.name.substr(12);
+    image.set<std::string>("general.architecture", architecture);
+    return checkpoint::open(write_bytes(made / "model.gguf", image.build()));
+  };
+  const auto same = [](auto&) {};
+  const auto other = [](auto& head) { head.data.back() ^= std::byte{1}; };
+  const auto in_f32 = [](auto& head) {
+    std::vector<float> values(head.data.size() / 2);
+    decode_row(dtype::f16, head.data, values);
+    const auto view = std::as_bytes(std::span(values));
+    head.type = 0;
+    head.data.assign(view.begin(), view.end());
+  };
+  const std::vector<std::string> ignored{"output.weight is ignored: the model's head is its embedding"};
+  for (const auto& copied : {with_head("bitnet-b1.58", same), with_head("bitnet", same), with_head("bitnet-25", same), with_head("bitnet-25", other)}) {
+    CAPTURE(copied.stated_architecture());
+    CHECK(copied.config().tie_word_embeddings);
+    CHECK(copied.find("output.weight") == nullptr);
+    CHECK(copied.warnings() == ignored);
+  }
+  for (const auto& untied : {with_head("bitnet-b1.58", other), with_head("bitnet", other), with_head("bitnet-b1.58", in_f32)}) {
+    CAPTURE(untied.stated_architecture());
+    CHECK_FALSE(untied.config().tie_word_embeddings);
+    CHECK(untied.find("output.weight") != nullptr);
+    CHECK(untied.warnings().empty());
+  }
+}
+
+TEST_CASE("checkpoint_gguf: keys and values of heads have one width", "[checkpoint]") {
+  const temporary_folder made;
+  gguf_image image = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-i2_s.gguf");
+  image.set("bitnet-b1.58.attention.key_length", std::uint32_t{64});
+  CHECK(checkpoint::open(write_bytes(made / "model.gguf", image.build())).config().head_dim == 64);
+  image.set("bitnet-b1.58.attention.value_length", std::uint32_t{32});
+  CHECK_THROWS_WITH(checkpoint::open(write_bytes(made / "model.gguf", image.build())),
+                    ContainsSubstring("attention.value_length") && ContainsSubstring("expected 64 as attention.key_length, found 32"));
+}
+
+TEST_CASE("checkpoint_gguf: keys that are absent, of another type or out of range are refused by name", "[checkpoint]") {
+  const gguf_image sound = bitnet();
+  for (const char* tail : {"embedding_length", "feed_forward_length", "block_count", "attention.head_count", "context_length", "attention.layer_norm_rms_epsilon"}) {
+    const std::string key = "bitnet-b1.58." + std::string(tail);
+    CHECK_THAT(refusal(sound, [&](auto& i) { i.remove(key); }), ContainsSubstring("key '" + key + "': expected a number, found no such key"));
+    CHECK_THAT(refusal(sound, [&](auto& i) { i.set(key, true); }), ContainsSubstring("key '" + key + "' has another type: expected ") && ContainsSubstring("found bool"));
+  }
+  CHECK_THAT(refusal(sound, [](auto& i) { i.remove("general.architecture"); }), ContainsSubstring("type 36"));  // I2_S is BitNet's
+  CHECK_THAT(refusal(llama(), [](auto& i) { i.remove("general.architecture"); }), ContainsSubstring("expected one of: bitnet, bitnet-b1.58, bitnet-25, llama, gemma3, found no such key"));
+  CHECK_THAT(refusal(llama(), [](auto& i) { i.template set<std::string>("general.architecture", "falcon\x1b"); }), ContainsSubstring("found 'falcon\\x1b'"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.attention.head_count", std::uint32_t{3}); }), ContainsSubstring("a divisor of embedding_length 256, found 3"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.attention.head_count", std::uint32_t{0}); }), ContainsSubstring("a divisor of embedding_length 256, found 0"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.rope.dimension_count", std::uint32_t{32}); }), ContainsSubstring("expected 64 as the heads are wide, found 32"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.expert_count", std::uint32_t{8}); }), ContainsSubstring("expert_count': expected 0, found 8"));
+  CHECK(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.expert_count", std::uint32_t{0}); }) == "accepted");
+}
+
+TEST_CASE("checkpoint_gguf: the vocabulary's size is stated, or that of the embedding", "[checkpoint]") {
+  const gguf_image sound = bitnet();
+  constexpr const char* key = "bitnet-b1.58.vocab_size";
+  CHECK(edited(sound, [](auto& i) { i.remove(key); }).config().vocab_size == 1024);
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set(key, std::uint32_t{1023}); }), ContainsSubstring("tokenizer.ggml.tokens has more tokens than the embedding has rows: expected at most 1023, found 1024"));
+  const auto without = [](auto& i) { std::erase_if(i.tensors, [](const auto& tensor) { return tensor.name == "token_embd.weight"; }); };
+  CHECK_THAT(refusal(sound, [&](auto& i) { without(i), i.remove(key); }), ContainsSubstring("vocab_size': expected a number, found no such key"));
+  CHECK_THAT(refusal(sound, [&](auto& i) { without(i), i.set(key, std::uint32_t{1024}); }), ContainsSubstring("missing: token_embd.weight [1024, 256]"));
+  const auto huge = [&](auto& i) {
+    without(i), i.remove(key);
+    i.tensors.push_back({"token_embd.weight", {1, config_limits::vocab_size + 1}, 24, bytes(config_limits::vocab_size + 1)});
+  };
+  CHECK_THAT(refusal(sound, huge), ContainsSubstring("rows of token_embd.weight': expected at most 16777216, found 16777217"));
+}
+
+TEST_CASE("checkpoint_gguf: a head of another shape than the embedding is refused as such", "[checkpoint]") {
+  const auto with_head = [](auto& i) -> gguf_image::tensor& {
+    auto head = i.tensor_at("token_embd.weight");
+    head.name = "output.weight";
+    i.tensors.push_back(head);
+    return i.tensors.back();
+  };
+  CHECK_THAT(refusal(bitnet(), [&](auto& i) { auto& head = with_head(i); head.shape = {256, 1023}, head.data.resize(2 * 256 * 1023); }),
+             ContainsSubstring("shape of output.weight: expected [1024, 256], found [1023, 256]"));
+  // With a head, and a vocabulary of stated size, but no embedding.
+  CHECK_THAT(refusal(bitnet(),
+                     [&](auto& i) {
+                       with_head(i), i.set("bitnet-b1.58.vocab_size", std::uint32_t{1024});
+                       std::erase_if(i.tensors, [](const auto& tensor) { return tensor.name == "token_embd.weight"; });
+                     }),
+             ContainsSubstring("1 difference)") && ContainsSubstring("missing: token_embd.weight"));
+}
+
+TEST_CASE("checkpoint_gguf: scaled RoPE is told, or refused where the model is run", "[checkpoint]") {
+  const auto scaled = [](std::string prefix, std::string type, std::optional<float> factor) {
+    return [=](auto& i) {
+      i.template set<std::string>(prefix + ".rope.scaling.type", type);
+      i.remove(prefix + ".rope.scaling.factor");
+      if (factor) i.set(prefix + ".rope.scaling.factor", *factor);
+    };
+  };
+  for (const auto& [type, factor] : {std::pair<const char*, std::optional<float>>{"none", 4.f}, {"linear", 1.f}, {"linear", std::nullopt}}) {
+    CHECK(edited(bitnet(), scaled("bitnet-b1.58", type, factor)).warnings().empty());
+    CHECK(edited(llama(), scaled("llama", type, factor)).warnings().empty());
+  }
+  for (const char* type : {"linear", "yarn", "longrope"}) {
+    CHECK(edited(llama(), scaled("llama", type, 4.f)).warnings() == std::vector<std::string>{"RoPE scaling '" + std::string(type) + "' is not part of the config that was read"});
+    CHECK_THAT(refusal(bitnet(), scaled("bitnet-b1.58", type, 4.f)), ContainsSubstring("expected none, or linear with factor 1, found '" + std::string(type) + "' with factor 4"));
+  }
+  CHECK_THAT(refusal(llama(), scaled("llama", "spiral", 4.f)), ContainsSubstring("expected none, linear, yarn or longrope, found 'spiral'"));
+  for (const float factor : {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    CHECK_THAT(refusal(llama(), scaled("llama", "yarn", factor)), ContainsSubstring("rope.scaling.factor': expected a finite number above 0"));
+}
+
+TEST_CASE("checkpoint_gguf: the tokenizer's keys as they are", "[checkpoint]") {
+  const temporary_folder made;
+  gguf_image image = bitnet();
+  image.set("tokenizer.ggml.unknown_token_id", std::uint32_t{0xFFFFFFFF});
+  image.set("tokenizer.ggml.padding_token_id", std::uint32_t{7});
+  image.set("tokenizer.ggml.add_space_prefix", false);
+  const auto path = write_bytes(made / "model.gguf", image.build());
+  const vocabulary read = gguf_vocabulary(gguf::open(path));
+  CHECK(read.source == path.string());
+  CHECK(read.architecture == "bitnet-b1.58");
+  CHECK(read.model == "gpt2");
+  CHECK((read.tokens.size() == 1024 && read.scores.size() == 1024 && read.token_types.size() == 1024));
+  CHECK(read.unknown_id == 0xFFFFFFFFll);
+  CHECK(read.padding_id == 7);
+  CHECK(read.add_space_prefix == false);
+  CHECK_FALSE(read.remove_extra_whitespaces);
+  gguf_image none;
+  none.set<std::string>("general.architecture", "llama");
+  const bytes empty = none.build();
+  const vocabulary absent = gguf_vocabulary(gguf::from_memory(empty, "memory"));
+  CHECK((absent.model.empty() && absent.tokens.empty() && absent.merges.empty() && !absent.bos_id && !absent.add_bos && !absent.chat_template));
+}
