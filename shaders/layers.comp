@@ -4,6 +4,8 @@
 // begins (plan::sequence::blank_bytes), and its readers wait until each element is something else. What a step needs from memory that others do not
 // write (weights, norms, the cache of earlier tokens) is loaded before the wait. No wait is for good: who has waited in vain says so in `progress`,
 // all others leave as well, and the last to leave makes the pass's result NaN, from which no token is drawn.
+// NVIDIA's driver makes a subgroup operation dear (some 100 cycles, and registers spilled around a call) wherever it cannot tell that all lanes come by:
+// behind a branch or loop on what was loaded or voted. So conditions around them hang on constants and the workgroup's number alone, and waiting uses none.
 // variant: layers -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -11,9 +13,7 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_vote : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-#extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_EXT_integer_dot_product : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
@@ -65,7 +65,8 @@ const uint argument_count = 21u, argument_keys = 1u, argument_values = 2u, argum
 const uint steps = 5u, step_qkv = 0u, step_attention = 1u, step_projection = 2u, step_gated = 3u, step_down = 4u;
 // plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
 const uint threads = 1024u, members = threads / 32u;  // of a workgroup: invocations, subgroups
-const uint loads = 5u, first_part = 3u;                // quads of weight words of a lane; those of gate and up that are loaded before the attention
+const uint loads = 5u;                                 // quads of weight words of a lane
+const uint finisher = members - 1u;                    // the subgroup that finishes the workgroup's rows; mostly it has no task itself
 const uint octets_of_context = (context + 7u) / 8u, most_spans = (context + span_positions - 1u) / span_positions, partial_quads = quads + 1u;
 const uint nothing = 0xffffffffu;                      // no number that arithmetic gives
 
@@ -73,25 +74,29 @@ struct step_share {  // what a product is for this workgroup
   uint columns, first_group, groups, slices, inverse_slices, part;
 };
 shared step_share shares[steps];
+shared uvec4 tasks[steps * members];       // of each subgroup in each product
 shared uint64_t places[layers * argument_count];
-shared uvec4 sx[columns_max / 16u];       // int8 input
-shared int partial[2u * 128u];            // sums of the workgroup's rows
+shared uvec4 sx[columns_max / 16u + 48u];  // int8 input; lanes behind a task's last tile read what follows, for weights of 0
+shared int partial[members * 4u];          // sums of a subgroup's four rows over its slice of the columns
+shared ivec4 totals[members / 4u];         // sums of what subgroups put into sx
+shared vec4 subgroup_largest[members / 4u];
+shared vec4 sums_by_lane[16];              // squares: blocks b, b + 16, b + 8, b + 24 in quad b % 8, those from 32 on in the eight quads behind
 shared vec2 rotation[head_dim / 2u];      // sine, cosine
 shared float span_totals[32], span_maxima[32];
 shared vec4 sums_of[32u * quads];         // attention: sums of values of an octet, or of a span
-shared vec4 fresh[3u * quads];            // query, key and value of this position
-shared int input_sum[2];
-shared uint input_max[2], shared_position;
+shared vec4 fresh[quads];                 // query of this position
+shared uvec2 fresh_words[2u * quads];     // its key and value, as the caches have them
+shared uint shared_position;
 shared float scales_of[layers * steps * 3u];
 shared vec4 kept_stream[64];              // the residual of this workgroup's rows
 shared vec3 scaling;                      // 1 / root mean square, 127 / largest, largest / 127
 shared bool leaves_last;
 
 uint sub;
-uint turn;         // which half of what two products in a row may not share
 bool gave_up;
 uvec4 w[loads];    // weights of the next product
 uvec4 w_after;     // of the product behind the attention
+uint touched, touched_norm;  // words of what comes next
 uvec4 key_words[4];
 uvec2 value_words[8];
 
@@ -101,39 +106,47 @@ uint64_t output_of(uint layer, uint step) { return place(layer, step + 3u); }
 // 0: norm, 1: weight, 2: scales
 uint64_t weight_of(uint layer, uint step, uint which) { return place(layer, argument_weights + 3u * (step == step_qkv ? 0u : step - 1u) + which); }
 
+uint groups_in(uint step) { return (step == step_qkv ? q_size + 2u * kv_size : step == step_gated ? 2u * intermediate_size : hidden_size) / 4u; }
+uint tiles_in(uint step) { return (step == step_projection ? q_size : step == step_down ? intermediate_size : hidden_size) / 16u; }
+// A group's slices of the columns, each of one subgroup, and the tiles of a slice.
+uint slices_of(uint step) {
+  uint workers = parts - (step == step_projection ? heads : 0u);
+  return min(members / ((groups_in(step) + workers - 1u) / workers), (tiles_in(step) + 31u) / 32u);
+}
+uint part_of(uint step) { return (tiles_in(step) + slices_of(step) - 1u) / slices_of(step); }
+
 // Computed once: integer divisions take longer than anything else a step does for itself.
 step_share share_of(uint step) {
   step_share s;
-  uint groups = (step == step_qkv ? q_size + 2u * kv_size : step == step_gated ? 2u * intermediate_size : hidden_size) / 4u;
-  s.columns = step == step_projection ? q_size : step == step_down ? intermediate_size : hidden_size;
+  uint groups = groups_in(step);
+  s.columns = 16u * tiles_in(step);
   // Workgroups that attend at any context have no part in the output projection.
   uint skipped = step == step_projection ? heads : 0u, worker = gl_WorkGroupID.x - skipped, workers = parts - skipped;
-  uint tiles = s.columns / 16u, most_groups = (groups + workers - 1u) / workers;
-  s.slices = min(members / most_groups, (tiles + 31u) / 32u);
+  s.slices = slices_of(step);
   s.inverse_slices = 65536u / s.slices + 1u;
-  s.part = (tiles + s.slices - 1u) / s.slices;
+  s.part = part_of(step);
   s.first_group = worker * groups / workers;
   s.groups = gl_WorkGroupID.x < skipped || step == step_attention ? 0u : (worker + 1u) * groups / workers - s.first_group;
   return s;
 }
 
 // A subgroup's task: first quad of weight words, their number, the first tile of the input, the group.
-uvec4 task_of(step_share s) {
+uvec4 task_of(step_share s, uint sub) {
   uint g = (sub * s.inverse_slices) >> 16, slice = sub - g * s.slices, tiles = s.columns / 16u, first = slice * s.part;
   return uvec4((s.first_group + g) * tiles + first, g < s.groups ? min(s.part, tiles - first) : 0u, first, g);
 }
 // Weights of a product. All is set: a register that may keep its content through the attention would be spilled.
-void fetch(uint layer, uint step, uint from, uint to) {
+void fetch(uint layer, uint step) {
   WordQuads weight = WordQuads(weight_of(layer, step, 1u));
-  uvec4 task = task_of(shares[step]);
-  [[unroll]] for (uint i = from; i < to; ++i) {
+  uvec4 task = tasks[step * members + sub];
+  [[unroll]] for (uint i = 0u; i < loads; ++i) {
     uint k = lane + i * 32u;
     w[i] = k < task.y ? weight.at[task.x + k] : uvec4(0u);
   }
 }
 void fetch_after(uint layer) {
   WordQuads weight = WordQuads(weight_of(layer, step_projection, 1u));
-  uvec4 task = task_of(shares[step_projection]);
+  uvec4 task = tasks[step_projection * members + sub];
   w_after = lane < task.y ? weight.at[task.x + lane] : uvec4(0u);
 }
 
@@ -148,15 +161,14 @@ bool waits_in_vain(uint tries) {
   return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
 }
 
-vec4 await1(SharedQuads x, uint quad, bool wanted) {
-  vec4 a;
-  uint tries = 0u;
-  bool waits;
-  do {
-    a = wanted ? x.at[quad] : vec4(0.0);
-    waits = subgroupAny(absent(a));
-  } while (waits && !waits_in_vain(++tries));
-  if (waits && !gave_up) give_up();
+vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
+  vec4 a = vec4(0.0);
+  if (wanted) {
+    uint tries = 0u;
+    do a = x.at[quad];
+    while (absent(a) && !waits_in_vain(++tries));
+    if (absent(a) && !gave_up) give_up();
+  }
   return a;
 }
 
@@ -165,54 +177,54 @@ float butterfly(float sum) {
   return sum;
 }
 
-// One quad an invocation of the input, times the norm's weight; its square into the block's sum.
-precise vec4 take_in(SharedQuads x, FloatQuads norm, uint quad, uint count, uint keeper) {
+// One quad an invocation of the input, times the norm's weight; its square into the block's sum, the largest so far into `largest`.
+precise vec4 take_in(SharedQuads x, FloatQuads norm, uint quad, uint count, uint keeper, inout float largest) {
   bool wanted = quad < count;
   vec4 weight = wanted ? norm.at[quad] : vec4(0.0);
-  vec4 mine = await1(x, quad, wanted);
+  vec4 mine = await_quad(x, quad, wanted);
   uint row = quad - shares[keeper].first_group;
-  if (wanted && row < shares[keeper].groups) kept_stream[(keeper == step_down ? 32u : 0u) + row] = mine;
+  if (keeper != step_attention && wanted && row < shares[keeper].groups) kept_stream[(keeper == step_down ? 32u : 0u) + row] = mine;
   precise vec4 square = mine * mine;
   precise float sum = (square.x + square.y) + (square.z + square.w);
   sum = butterfly(sum);
-  if (lane == 0u && quad / 32u < (columns_max + 127u) / 128u) block_sums[quad / 32u] = sum;
+  uint block = quad / 32u;
+  if (lane == 0u && block < 64u) sums_by_lane[(block & 7u) + ((block & 32u) >> 2)][((block & 16u) >> 4) | ((block & 8u) >> 2)] = sum;
   precise vec4 weighted_ = mine * weight;
+  largest = max(largest, greatest(weighted_));
   return weighted_;
 }
 
 // int8 of the normalised input into sx. keeper: the product that adds to this input, step_attention for none.
-void quantise(uint layer, uint step, uint keeper) {
-  uint t = gl_LocalInvocationIndex, count = shares[step].columns / 4u, blocks = (count + 31u) / 32u;
+int quantise(uint layer, uint step, uint keeper) {
+  uint t = gl_LocalInvocationIndex, count = tiles_in(step) * 4u;
   SharedQuads x = SharedQuads(input_of(layer, step));
   FloatQuads norm = FloatQuads(weight_of(layer, step, 0u));
   precise vec4 product[2];
-  product[0] = take_in(x, norm, t, count, keeper);
-  uint largest = floatBitsToUint(greatest(product[0]));
+  float largest = 0.0;
+  product[0] = take_in(x, norm, t, count, keeper, largest);
   product[1] = vec4(0.0);
-  if (step == step_down) {
-    product[1] = take_in(x, norm, t + threads, count, step_attention);
-    largest = max(largest, floatBitsToUint(greatest(product[1])));
-  }
-  largest = subgroupMax(largest);
-  if (lane == 0u) atomicMax(input_max[turn], largest);
+  if (step == step_down) product[1] = take_in(x, norm, t + threads, count, step_attention, largest);
+  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) largest = max(largest, subgroupShuffleXor(largest, d));
+  if (lane == 0u) subgroup_largest[sub / 4u][sub % 4u] = largest;
   barrier();
-  if (subgroupAll(sub == 0u)) {  // one subgroup: thirty-two would wait for each other's instructions
-    float low = lane < blocks ? block_sums[lane] : 0.0, high = lane + 32u < blocks ? block_sums[lane + 32u] : 0.0;
-    precise float sum = low + high;
-    sum = butterfly(sum);
+  if (sub == 0u) {  // one subgroup: thirty-two would wait for each other's instructions
+    vec4 quads_of[8];
+    [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+      quads_of[i] = sums_by_lane[i];
+      if (step == step_down) quads_of[i] = quads_of[i] + sums_by_lane[8u + i];
+    }
+    vec4 most = vec4(0.0);
+    [[unroll]] for (uint i = 0u; i < members / 4u; ++i) most = max(most, subgroup_largest[i]);
+    float whole = max(max(most.x, most.y), max(most.z, most.w));
+    precise float lane_sums[8];  // the butterfly over 32 blocks, without shuffles
+    [[unroll]] for (uint i = 0u; i < 8u; ++i) lane_sums[i] = (quads_of[i].x + quads_of[i].y) + (quads_of[i].z + quads_of[i].w);
+    precise float sum = ((lane_sums[0] + lane_sums[4]) + (lane_sums[2] + lane_sums[6])) + ((lane_sums[1] + lane_sums[5]) + (lane_sums[3] + lane_sums[7]));
     // Divisors that are constants, as elsewhere: drivers divide by those in another way.
     precise float mean = (step == step_projection ? sum / float(q_size) : step == step_down ? sum / float(intermediate_size) : sum / float(hidden_size)) + eps;
     precise float root = 1.0 / sqrt(mean);
-    float r = finite(mean) ? root : not_a_number, m = largest_activation(uintBitsToFloat(input_max[turn]), r);
+    float r = finite(mean) ? root : not_a_number, m = largest_activation(whole, r);
     precise float s = 127.0 / m;
     if (lane == 0u) scaling = vec3(r, s, grid_step(m, r));
-  } else if (t < 160u) {
-    // The last product's sums have been read.
-    partial[(turn ^ 1u) * 128u + t - 32u] = 0;
-    if (t == 32u) {
-      input_sum[turn ^ 1u] = 0;
-      input_max[turn ^ 1u] = 0u;
-    }
   }
   barrier();
   int total = 0;
@@ -221,15 +233,15 @@ void quantise(uint layer, uint step, uint keeper) {
     if (i == 0u || step == step_down) {
       uint quad = t + i * threads;
       precise vec4 scaled = (product[i] * r) * s;
-      ivec4 q = ivec4(roundEven(scaled));  // at most 127 and a rounding error
+      precise vec4 rounded = scaled + 12582912.0;  // 1.5 * 2^23: the nearest integer, half to even, is in the lowest byte
+      ivec4 q = floatBitsToInt(rounded);
       int word = bitfieldInsert(bitfieldInsert(bitfieldInsert(q.x, q.y, 8, 8), q.z, 16, 8), q.w, 24, 8);
       total += dotPacked4x8EXT(word, 0x01010101);
       if (quad < count) sx[quad / 4u][quad % 4u] = uint(word);
     }
   }
-  total = subgroupAdd(total);
-  if (lane == 0u) atomicAdd(input_sum[turn], total);
   barrier();
+  return total;
 }
 
 void accumulate(inout ivec4 r, inout ivec4 r4, inout ivec4 r16, inout ivec4 r64, uvec4 words, uvec4 x) {
@@ -242,32 +254,69 @@ void accumulate(inout ivec4 r, inout ivec4 r4, inout ivec4 r16, inout ivec4 r64,
   }
 }
 
-// Sums of a task's four rows into partial.
-void add_up(ivec4 r, uint g, bool wanted) {
-  ivec2 u = ((lane & 16u) != 0u ? r.zw : r.xy) + subgroupShuffleXor((lane & 16u) != 0u ? r.xy : r.zw, 16u);
-  int q = ((lane & 8u) != 0u ? u.y : u.x) + subgroupShuffleXor((lane & 8u) != 0u ? u.x : u.y, 8u);
-  q += subgroupShuffleXor(q, 4u);
-  q += subgroupShuffleXor(q, 2u);
-  q += subgroupShuffleXor(q, 1u);
-  uint row = g * 4u + (lane >> 4) * 2u + ((lane >> 3) & 1u);
-  if ((lane & 7u) == 0u && wanted) atomicAdd(partial[turn * 128u + row], q);
+// One word of every 64 bytes that come next, so that they are in the L2 cache when they are asked for. Between two exchanges: what is read of those
+// stands behind all that was asked for before.
+void touch(uint64_t from, uint bytes, inout uint into) {
+  if (into == nothing) give_up();
+  into = gl_LocalInvocationIndex < bytes / 64u ? Words(from).at[gl_LocalInvocationIndex * 16u] : 0u;
 }
-void multiply(uint step) {
-  step_share share = shares[step];
-  uvec4 task = task_of(share);
+void touch_weights(uint layer, uint step) {
+  uint bytes = tiles_in(step) * 16u;
+  touch(weight_of(layer, step, 1u) + shares[step].first_group * bytes, shares[step].groups * bytes, touched);
+}
+// This workgroup's share of a norm of the next layer.
+void touch_norm(uint layer, uint step) {
+  if (touched_norm == nothing) give_up();
+  uint quad = gl_WorkGroupID.x * 16u + lane;
+  touched_norm = sub == members - 2u && quad < tiles_in(step) * 4u && lane < 16u && layer + 1u < layers ? Words(weight_of(layer + 1u, step, 0u)).at[quad * 4u] : 0u;
+}
+
+void multiply(uint layer, uint step, int total) {
+  if (step == step_gated) touch_weights(layer, step_down);
+  if (step == step_down && layer + 1u < layers) touch_weights(layer + 1u, step_qkv);
+  touch_norm(layer, step);
+  uint first = tasks[step * members + sub].z + lane;
   ivec4 r = ivec4(0), r4 = ivec4(0), r16 = ivec4(0), r64 = ivec4(0);
   if (step == step_projection) {  // its weights are not in w
-    accumulate(r, r4, r16, r64, w_after, sx[min(task.z + lane, columns_max / 16u - 1u)]);
+    accumulate(r, r4, r16, r64, w_after, sx[first]);
   } else {
     [[unroll]] for (uint i = 0u; i < loads; ++i)
-      if (i * 32u < share.part) accumulate(r, r4, r16, r64, w[i], sx[min(task.z + lane + i * 32u, columns_max / 16u - 1u)]);
+      if (i * 32u < part_of(step)) accumulate(r, r4, r16, r64, w[i], sx[first + i * 32u]);
   }
-  add_up(r + (r4 >> 2) + (r16 >> 4) + (r64 >> 6), task.w, task.y != 0u);
+  r = r + (r4 >> 2) + (r16 >> 4) + (r64 >> 6);
+  // Row lane / 8 of the four in each lane of eight.
+  ivec2 u = ((lane & 16u) != 0u ? r.zw : r.xy) + subgroupShuffleXor((lane & 16u) != 0u ? r.xy : r.zw, 16u);
+  int q = ((lane & 8u) != 0u ? u.y : u.x) + subgroupShuffleXor((lane & 8u) != 0u ? u.x : u.y, 8u);
+  total += subgroupShuffleXor(total, 16u);
+  total += subgroupShuffleXor(total, 8u);
+  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1) {
+    q += subgroupShuffleXor(q, d);
+    total += subgroupShuffleXor(total, d);
+  }
+  if ((lane & 7u) == 0u) partial[sub * 4u + (lane >> 3)] = q;
+  if (lane == 0u) totals[sub / 4u][sub % 4u] = total;
   barrier();
 }
 
 // A number may not look like nothing.
 vec4 something(vec4 v) { return mix(v, vec4(not_a_number), isnan(v)); }
+
+// half_from_float of what is normal as a half.
+uint half_of_normal(float value) {
+  uint bits = floatBitsToUint(value), magnitude = bits & 0x7fffffffu;
+  uint rounded = magnitude + 0x0fffu + ((magnitude >> 13) & 1u);
+  return (bits >> 16 & 0x8000u) | ((rounded - 0x38000000u) >> 13);
+}
+bool normal_half(float value) {
+  uint magnitude = floatBitsToUint(value) & 0x7fffffffu;
+  return magnitude >= 0x38800000u && magnitude < 0x477ff000u;
+}
+// pack_halves of both pairs, without its branches where it goes without, as it nearly always does.
+uvec2 halves_of(vec4 v) {
+  if (normal_half(v.x) && normal_half(v.y) && normal_half(v.z) && normal_half(v.w))
+    return uvec2(half_of_normal(v.x) | half_of_normal(v.y) << 16, half_of_normal(v.z) | half_of_normal(v.w) << 16);
+  return uvec2(pack_halves(v.x, v.y), pack_halves(v.z, v.w));
+}
 
 void store_half_pair(uint64_t cache, uint element, uint pair) { Words(cache).at[element / 2u] = pair; }
 
@@ -284,7 +333,8 @@ void hand_on(uint layer, uint group, vec4 y) {
     high = turned_high;
   }
   if (first >= q_size) {
-    uint low_word = pack_halves(low.x, low.y), high_word = pack_halves(high.x, high.y);
+    uvec2 words = halves_of(vec4(low, high));
+    uint low_word = words.x, high_word = words.y;
     low = unpackHalf2x16(low_word);
     high = unpackHalf2x16(high_word);
     if (position < context) {
@@ -325,32 +375,41 @@ void fetch_octet(uint layer, uint head, uint span, uint count) {
 
 // Maximum, total and sums of a span; the sums of channel quad sub * 8 + lane % 8 in every invocation of the first subgroups.
 vec4 compute_span(uint span, uint count, out vec2 weight) {
-  uint first = (span * 32u + sub) * 8u, own = first + (lane & 7u);
-  bool newest = own == shared_position;
+  uint octet = span * 32u + sub, first = octet * 8u, own = first + (lane & 7u);
+  bool here = first < count;
+  if (octet == shared_position / 8u) {
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+      uint chunk = (lane >> 3) + 4u * i;
+      if (own == shared_position && chunk < chunks) key_words[i] = uvec4(fresh_words[2u * chunk], fresh_words[2u * chunk + 1u]);
+    }
+    uvec2 newest = fresh_words[quads + min(lane, quads - 1u)];
+    [[unroll]] for (uint j = 0u; j < 8u; ++j)
+      if (first + j >= shared_position) value_words[j] = first + j == shared_position ? newest : uvec2(0u);
+  }
   precise vec4 a = vec4(0.0);
-  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-    uint chunk = (lane >> 3) + 4u * i;
-    if (chunk < chunks) {
-      uvec4 words = key_words[i];
-      vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)), high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
-      if (newest) {
-        low = fresh[quads + 2u * chunk];
-        high = fresh[quads + 2u * chunk + 1u];
+  if (here) {
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+      uint chunk = (lane >> 3) + 4u * i;
+      if (4u * i < chunks) {
+        uvec4 words = chunk < chunks ? key_words[i] : uvec4(0u);
+        vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)), high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
+        precise vec4 low_products = fresh[2u * min(chunk, chunks - 1u)] * low;
+        a = a + low_products;
+        precise vec4 high_products = fresh[2u * min(chunk, chunks - 1u) + 1u] * high;
+        a = a + high_products;
       }
-      precise vec4 low_products = fresh[2u * chunk] * low;
-      a = a + low_products;
-      precise vec4 high_products = fresh[2u * chunk + 1u] * high;
-      a = a + high_products;
     }
   }
   precise float sum = (a.x + a.y) + (a.z + a.w);
   sum = sum + subgroupShuffleXor(sum, 8u);
   sum = sum + subgroupShuffleXor(sum, 16u);
   float score = own < count ? scaled_score(sum) : minus_infinity;
-  float m = subgroupMax(score);
+  float m = score;
+  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1) m = max(m, subgroupShuffleXor(m, d));
   if (lane == 0u) span_maxima[sub] = m;
   barrier();
-  m = subgroupMax(span_maxima[lane]);
+  m = span_maxima[lane];
+  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) m = max(m, subgroupShuffleXor(m, d));
   precise vec4 acc = vec4(0.0);
   precise float total = 0.0;
   precise float below = score - m;
@@ -358,14 +417,15 @@ vec4 compute_span(uint span, uint count, out vec2 weight) {
   total = p + subgroupShuffleXor(p, 4u);
   total = total + subgroupShuffleXor(total, 2u);
   total = total + subgroupShuffleXor(total, 1u);
-  [[unroll]] for (uint j = 0u; j < 8u; ++j) {
-    float pj = subgroupShuffle(p, j);
-    uvec2 words = value_words[j];
-    vec4 v = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
-    if (first + j == shared_position) v = fresh[2u * quads + min(lane, quads - 1u)];
-    if (first + j >= count) v = vec4(0.0);
-    precise vec4 products = pj * v;
-    acc = acc + products;
+  float chances[8];
+  [[unroll]] for (uint j = 0u; j < 8u; ++j) chances[j] = subgroupShuffle(p, j);
+  if (here) {
+    [[unroll]] for (uint j = 0u; j < 8u; ++j) {
+      uvec2 words = value_words[j];
+      vec4 v = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
+      precise vec4 products = chances[j] * v;
+      acc = acc + products;
+    }
   }
   if (lane < quads) sums_of[sub * quads + lane] = acc;
   if (lane == 0u) span_totals[sub] = total;
@@ -390,8 +450,9 @@ vec4 compute_span(uint span, uint count, out vec2 weight) {
 void await_fresh(uint layer, uint head) {
   uint t = gl_LocalInvocationIndex, which = t / quads, kv_head = head / (heads / kv_heads);
   uint from = which == 0u ? head : which == 1u ? heads + kv_head : heads + kv_heads + kv_head;
-  vec4 v = await1(SharedQuads(input_of(layer, step_attention)), from * quads + t % quads, t < 3u * quads);
-  if (t < 3u * quads) fresh[t] = v;
+  vec4 v = await_quad(SharedQuads(input_of(layer, step_attention)), from * quads + t % quads, t < 3u * quads);
+  if (t < quads) fresh[t] = v;
+  else if (t < 3u * quads) fresh_words[t - quads] = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));  // exact: they are halves
   barrier();
 }
 
@@ -408,7 +469,7 @@ void attention(uint layer) {
   SharedQuads partials = SharedQuads(place(layer, argument_partials));
   vec4 merged = vec4(0.0);
   vec2 totals = vec2(0.0);
-  for (uint task = gl_WorkGroupID.x; subgroupAll(task < heads * spans); task += parts) {
+  for (uint task = gl_WorkGroupID.x; task < heads * spans; task += parts) {
     uint head = task % heads, span = task / heads;
     if (task != gl_WorkGroupID.x) barrier();
     fetch_octet(layer, head, span, count);
@@ -434,8 +495,8 @@ void attention(uint layer) {
     barrier();
     for (uint round = 1u; round < spans; round += members) {
       uint own = round + sub, first = (head * most_spans + own) * partial_quads;
-      vec4 s = await1(partials, first + min(lane, quads - 1u), own < spans);
-      vec4 weight = await1(partials, first + quads, own < spans);
+      vec4 s = await_quad(partials, first + min(lane, quads - 1u), own < spans);
+      vec4 weight = await_quad(partials, first + quads, own < spans);
       if (lane < quads) sums_of[sub * quads + lane] = s;
       if (lane == 0u) { span_maxima[sub] = weight.x; span_totals[sub] = weight.y; }
       barrier();
@@ -451,51 +512,47 @@ void attention(uint layer) {
       store_attended(layer, head * quads + channel, result);
     }
   }
-  if (sub * 8u < quads) memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsRelease);
 }
 
 // Rows of this workgroup: scale, then what the step does with them.
 void finish_rows(uint layer, uint step) {
-  step_share s = shares[step];
-  if (subgroupAll(sub != 0u)) return;
-  if (lane < s.groups) {
-    uint row = turn * 128u + 4u * lane;
-    ivec4 sums = ivec4(partial[row], partial[row + 1u], partial[row + 2u], partial[row + 3u]) - input_sum[turn];
-    uint group = s.first_group + lane, first = (layer * steps + step) * 3u;
-    vec4 scale = vec4(scales_of[first]);
-    if (step == step_gated) scale.yw = vec2(scales_of[first + 1u]);
-    if (step == step_qkv && 4u * group >= q_size) scale = vec4(scales_of[first + (4u * group < q_size + kv_size ? 1u : 2u)]);
-    precise vec4 y = vec4(sums) * (scaling.z * scale);
-    if (step == step_qkv) {
-      hand_on(layer, group, y);
-    } else if (step == step_gated) {
-      SharedPairs(output_of(layer, step)).at[group] = something(vec4(gated(y.x, y.y), gated(y.z, y.w), 0.0, 0.0)).xy;
-    } else {
-      precise vec4 sum = kept_stream[(step == step_down ? 32u : 0u) + lane] + y;
-      SharedQuads(output_of(layer, step)).at[group] = something(sum);
-    }
+  if (sub != finisher || lane >= shares[step].groups) return;
+  ivec4 sums = ivec4(0), all = ivec4(0);
+  LATER_UNROLLED for (uint i = 0u; i < slices_of(step); ++i) {
+    uint from = 4u * (lane * slices_of(step) + i);
+    sums += ivec4(partial[from], partial[from + 1u], partial[from + 2u], partial[from + 3u]);
   }
-  memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsRelease);
+  [[unroll]] for (uint i = 0u; i < members / 4u; ++i) all += totals[i];
+  sums -= (all.x + all.y) + (all.z + all.w);
+  uint group = shares[step].first_group + lane, first = (layer * steps + step) * 3u;
+  vec4 scale = vec4(scales_of[first]);
+  if (step == step_gated) scale.yw = vec2(scales_of[first + 1u]);
+  if (step == step_qkv && 4u * group >= q_size) scale = vec4(scales_of[first + (4u * group < q_size + kv_size ? 1u : 2u)]);
+  precise vec4 y = vec4(sums) * (scaling.z * scale);
+  if (step == step_qkv) {
+    hand_on(layer, group, y);
+  } else if (step == step_gated) {
+    SharedPairs(output_of(layer, step)).at[group] = something(vec4(gated(y.x, y.y), gated(y.z, y.w), 0.0, 0.0)).xy;
+  } else {
+    precise vec4 sum = kept_stream[(step == step_down ? 32u : 0u) + lane] + y;
+    SharedQuads(output_of(layer, step)).at[group] = something(sum);
+  }
 }
 
 void main() {
   lane = gl_SubgroupInvocationID;
   sub = gl_SubgroupID;
   gave_up = false;
+  touched = touched_norm = 0u;
   uint t = gl_LocalInvocationIndex;
   for (uint i = t; i < layers * argument_count; i += workgroup_size) places[i] = arguments.at[i];
   uint position = state.at[state_position];
-  if (t < 256u) partial[t] = 0;
-  if (t < 2u) {
-    input_max[t] = 0u;
-    input_sum[t] = 0;
-  }
-  turn = 0u;
   if (t < head_dim / 2u) rotation[t] = rope_turn(position, t, head_dim, rope_theta);
   if (t < steps) shares[t] = share_of(t);
   if (t == 0u) shared_position = position;
   uint attending = heads * ((min(position + 1u, context) + span_positions - 1u) / span_positions);
   barrier();
+  if (t < steps * members) tasks[t] = task_of(shares[t / members], t % members);
   for (uint i = t; i < layers * steps * 3u; i += workgroup_size) {
     uint which = i % 3u, step = i / 3u % steps, layer = i / 3u / steps;
     if (step != step_attention && (which == 0u || step == step_qkv || (step == step_gated && which == 1u)))
@@ -508,36 +565,27 @@ void main() {
     end = 0u;
     give_up();
   }
-  fetch(0u, step_qkv, 0u, loads);
+  fetch(0u, step_qkv);
+  bool attends = gl_WorkGroupID.x < attending;
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
-    [[dont_unroll]] for (uint step = 0u; step < steps; ++step) {
-      bool attends = subgroupAll(gl_WorkGroupID.x < attending);
-      if (step == step_attention) {
-        if (!attends) continue;
+    LATER_UNROLLED for (uint product = 0u; product < 4u; ++product) {
+      uint step = product == 0u ? step_qkv : product + 1u;
+      if (product == 1u && attends) {
         attention(layer);
-        // What the others loaded before.
-        if (gl_WorkGroupID.x < heads) ++step;
         fetch_after(layer);
-        fetch(layer, step_gated, 0u, loads);
-      } else {
-        quantise(layer, step, step == step_qkv ? step_projection : step == step_gated ? step_down : step_attention);
-        multiply(step);
+        fetch(layer, step_gated);
+      }
+      if (product != 1u || gl_WorkGroupID.x >= heads) {
+        int total = quantise(layer, step, step == step_qkv ? step_projection : step == step_gated ? step_down : step_attention);
+        multiply(layer, step, total);
         finish_rows(layer, step);
-        turn ^= 1u;
-        if (subgroupAll(sub == members - 1u)) {  // this workgroup's share of a norm of the next layer comes into the L2 cache
-          uint quad = gl_WorkGroupID.x * 16u + lane;
-          if (quad < shares[step].columns / 4u && lane < 16u && layer + 1u < layers && absent(FloatQuads(weight_of(layer + 1u, step, 0u)).at[quad])) give_up();
-        }
-        if (step == step_qkv && attends) continue;
-        if (step == step_qkv) {
+        if (step == step_qkv && !attends) {
           fetch_after(layer);
-          fetch(layer, step_gated, 0u, first_part);
-        } else if (step == step_projection) {
-          fetch(layer, step_gated, first_part, loads);
+          fetch(layer, step_gated);
         } else if (step == step_gated) {
-          fetch(layer, step_down, 0u, loads);
-        } else {
-          fetch(min(layer + 1u, layers - 1u), step_qkv, 0u, loads);
+          fetch(layer, step_down);
+        } else if (step == step_down) {
+          fetch(min(layer + 1u, layers - 1u), step_qkv);
         }
       }
     }

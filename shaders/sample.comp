@@ -32,29 +32,38 @@ const uint key_of_infinity = 0xff800000u, key_of_minus_infinity = 0x007fffffu;
 shared uint bins[256], low_bins[256];
 shared uvec2 from_subgroup[workgroup_size / 4u];
 
+// Quads whose loads stand together: a GPU would wait for each otherwise.
+const uint batch = subgroup_width >= 32u ? 8u : 1u;
+#define each_batch(start) for (uint start = gl_LocalInvocationIndex; start < quads; start += batch * workgroup_size)
 #define each_quad(quad) for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size)
 
 bool penalised;
 float penalty;
 
-// Logits 4 * quad .. 4 * quad + 3 after the penalty; minus infinity past the vocabulary.
-vec4 logits4(uint quad) {
+// Logits 4 * quad .. 4 * quad + 3; minus infinity past the vocabulary.
+vec4 stored_logits4(uint quad) {
   vec4 l = vec4(uintBitsToFloat(0xff800000u));
-  if (4u * quad + 4u <= vocab_size) {
+  if (vocab_size % 4u == 0u || 4u * quad + 4u <= vocab_size) {
     l = FloatQuads(logits).at[quad];
   } else {
     LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
       if (4u * quad + i < vocab_size) l[i] = Floats(logits).at[4u * quad + i];
   }
-  if (penalised) {
-    uint seen = Marks(scratch).at[quad / 8u] >> (4u * (quad & 7u));
-    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-      if ((seen >> i & 1u) != 0u) {
-        precise float p = l[i] > 0.0 ? l[i] / penalty : l[i] * penalty;
-        l[i] = p;
-      }
-  }
   return l;
+}
+vec4 penalised4(uint quad, vec4 l) {
+  uint seen = Marks(scratch).at[quad / 8u] >> (4u * (quad & 7u));
+  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
+    if ((seen >> i & 1u) != 0u) {
+      precise float p = l[i] > 0.0 ? l[i] / penalty : l[i] * penalty;
+      l[i] = p;
+    }
+  return l;
+}
+// After the penalty.
+vec4 logits4(uint quad) {
+  vec4 l = stored_logits4(quad);
+  return penalised ? penalised4(quad, l) : l;
 }
 
 // Larger for larger logits, equal for equal ones; anything that is not a number is largest.
@@ -236,11 +245,17 @@ void main() {
   }
 
   uvec2 first = uvec2(0u);
-  each_quad(quad) {
-    vec4 l = logits4(quad);
-    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
-      uvec2 entry = uvec2(key_of(l[i]), ~(4u * quad + i));
-      if (4u * quad + i < vocab_size && before(entry, first)) first = entry;
+  each_batch(start) {
+    vec4 l[8];
+    LATER_UNROLLED for (uint b = 0u; b < batch; ++b) l[b] = stored_logits4(min(start + b * workgroup_size, quads - 1u));
+    LATER_UNROLLED for (uint b = 0u; b < batch; ++b) {
+      uint quad = min(start + b * workgroup_size, quads - 1u);
+      if (penalised) l[b] = penalised4(quad, l[b]);
+      LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {  // ids rise, so that the first of equals stays
+        uint key = key_of(l[b][i]);
+        bool greater = key > first.x && (vocab_size % 4u == 0u || 4u * quad + i < vocab_size);
+        first = mix(first, uvec2(key, ~(4u * quad + i)), bvec2(greater));
+      }
     }
   }
   first = first_of(first);

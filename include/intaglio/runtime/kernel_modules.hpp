@@ -105,7 +105,7 @@ struct kernel_modules {
 inline std::uint32_t resident_workgroups(const gpu::device& on) {
   const gpu::device_limits& limits = on.limits();
   constexpr std::uint32_t width = kernels::layers::resident_subgroup_width;
-  constexpr std::uint32_t operations = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+  constexpr std::uint32_t operations = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
   if (on.description().vendor_id != 0x10DE || on.description().driver_name != "NVIDIA" || choose_subgroup(limits).size != width || (limits.subgroup_operations & operations) != operations ||
       !on.has(gpu::feature::shader_integer_dot_product) || !on.has(gpu::feature::shader_int64) || !on.has(gpu::feature::memory_model_device_scope) ||
       limits.max_workgroup_invocations < kernels::layers::resident_subgroups * width || limits.max_shared_memory_bytes < kernels::layers::resident_shared_memory_bytes)
