@@ -62,7 +62,7 @@ Words scales, output_, keys, values;
 const uint progress_left = 1u, progress_gave_up = 3u;
 const uint argument_count = 21u, argument_keys = 1u, argument_values = 2u, argument_weights = 8u, argument_partials = 20u;
 
-const uint steps = 5u, step_qkv = 0u, step_attention = 1u, step_projection = 2u, step_gated = 3u, step_down = 4u;
+const uint steps = 5u, products = 4u, step_qkv = 0u, step_attention = 1u, step_projection = 2u, step_gated = 3u, step_down = 4u;
 // plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
 const uint threads = 1024u, members = threads / 32u;  // of a workgroup: invocations, subgroups
 const uint loads = 5u;                                 // quads of weight words of a lane
@@ -74,7 +74,7 @@ struct step_share {  // what a product is for this workgroup
   uint columns, first_group, groups, slices, inverse_slices, part;
 };
 shared step_share shares[steps];
-shared uvec4 tasks[steps * members];       // of each subgroup in each product
+shared uvec2 tasks[products * members];    // of each subgroup in each product: task_of
 shared uint64_t places[layers * argument_count];
 shared uvec4 sx[columns_max / 16u + 48u];  // int8 input; lanes behind a task's last tile read what follows, for weights of 0
 shared int partial[members * 4u];          // sums of a subgroup's four rows over its slice of the columns
@@ -87,7 +87,7 @@ shared vec4 sums_of[32u * quads];         // attention: sums of values of an oct
 shared vec4 fresh[quads];                 // query of this position
 shared uvec2 fresh_words[2u * quads];     // its key and value, as the caches have them
 shared uint shared_position;
-shared float scales_of[layers * steps * 3u];
+shared float scales_of[layers * products * 3u];
 shared vec4 kept_stream[64];              // the residual of this workgroup's rows
 shared vec3 scaling;                      // 1 / root mean square, 127 / largest, largest / 127
 shared bool leaves_last;
@@ -104,7 +104,9 @@ uint64_t place(uint layer, uint argument) { return places[layer * argument_count
 uint64_t input_of(uint layer, uint step) { return place(layer, step == step_qkv ? 0u : step + 2u); }
 uint64_t output_of(uint layer, uint step) { return place(layer, step + 3u); }
 // 0: norm, 1: weight, 2: scales
-uint64_t weight_of(uint layer, uint step, uint which) { return place(layer, argument_weights + 3u * (step == step_qkv ? 0u : step - 1u) + which); }
+uint product_of(uint step) { return step == step_qkv ? 0u : step - 1u; }
+uint step_of(uint product) { return product == 0u ? step_qkv : product + 1u; }
+uint64_t weight_of(uint layer, uint step, uint which) { return place(layer, argument_weights + 3u * product_of(step) + which); }
 
 uint groups_in(uint step) { return (step == step_qkv ? q_size + 2u * kv_size : step == step_gated ? 2u * intermediate_size : hidden_size) / 4u; }
 uint tiles_in(uint step) { return (step == step_projection ? q_size : step == step_down ? intermediate_size : hidden_size) / 16u; }
@@ -130,24 +132,25 @@ step_share share_of(uint step) {
   return s;
 }
 
-// A subgroup's task: first quad of weight words, their number, the first tile of the input, the group.
-uvec4 task_of(step_share s, uint sub) {
+// A subgroup's task: first quad of weight words; their number, and in the upper half the first tile of the input.
+uvec2 task_of(step_share s, uint sub) {
   uint g = (sub * s.inverse_slices) >> 16, slice = sub - g * s.slices, tiles = s.columns / 16u, first = slice * s.part;
-  return uvec4((s.first_group + g) * tiles + first, g < s.groups ? min(s.part, tiles - first) : 0u, first, g);
+  return uvec2((s.first_group + g) * tiles + first, (g < s.groups ? min(s.part, tiles - first) : 0u) | first << 16);
 }
 // Weights of a product. All is set: a register that may keep its content through the attention would be spilled.
 void fetch(uint layer, uint step) {
   WordQuads weight = WordQuads(weight_of(layer, step, 1u));
-  uvec4 task = tasks[step * members + sub];
+  uvec2 task = tasks[product_of(step) * members + sub];
+  uint count = task.y & 0xffffu;
   [[unroll]] for (uint i = 0u; i < loads; ++i) {
     uint k = lane + i * 32u;
-    w[i] = k < task.y ? weight.at[task.x + k] : uvec4(0u);
+    w[i] = k < count ? weight.at[task.x + k] : uvec4(0u);
   }
 }
 void fetch_after(uint layer) {
   WordQuads weight = WordQuads(weight_of(layer, step_projection, 1u));
-  uvec4 task = tasks[step_projection * members + sub];
-  w_after = lane < task.y ? weight.at[task.x + lane] : uvec4(0u);
+  uvec2 task = tasks[product_of(step_projection) * members + sub];
+  w_after = lane < (task.y & 0xffffu) ? weight.at[task.x + lane] : uvec4(0u);
 }
 
 bool absent(vec4 v) { return any(equal(floatBitsToUint(v), uvec4(nothing))); }
@@ -275,7 +278,7 @@ void multiply(uint layer, uint step, int total) {
   if (step == step_gated) touch_weights(layer, step_down);
   if (step == step_down && layer + 1u < layers) touch_weights(layer + 1u, step_qkv);
   touch_norm(layer, step);
-  uint first = tasks[step * members + sub].z + lane;
+  uint first = (tasks[product_of(step) * members + sub].y >> 16) + lane;
   ivec4 r = ivec4(0), r4 = ivec4(0), r16 = ivec4(0), r64 = ivec4(0);
   if (step == step_projection) {  // its weights are not in w
     accumulate(r, r4, r16, r64, w_after, sx[first]);
@@ -524,7 +527,7 @@ void finish_rows(uint layer, uint step) {
   }
   [[unroll]] for (uint i = 0u; i < members / 4u; ++i) all += totals[i];
   sums -= (all.x + all.y) + (all.z + all.w);
-  uint group = shares[step].first_group + lane, first = (layer * steps + step) * 3u;
+  uint group = shares[step].first_group + lane, first = (layer * products + product_of(step)) * 3u;
   vec4 scale = vec4(scales_of[first]);
   if (step == step_gated) scale.yw = vec2(scales_of[first + 1u]);
   if (step == step_qkv && 4u * group >= q_size) scale = vec4(scales_of[first + (4u * group < q_size + kv_size ? 1u : 2u)]);
@@ -552,10 +555,10 @@ void main() {
   if (t == 0u) shared_position = position;
   uint attending = heads * ((min(position + 1u, context) + span_positions - 1u) / span_positions);
   barrier();
-  if (t < steps * members) tasks[t] = task_of(shares[t / members], t % members);
-  for (uint i = t; i < layers * steps * 3u; i += workgroup_size) {
-    uint which = i % 3u, step = i / 3u % steps, layer = i / 3u / steps;
-    if (step != step_attention && (which == 0u || step == step_qkv || (step == step_gated && which == 1u)))
+  if (t < products * members) tasks[t] = task_of(shares[step_of(t / members)], t % members);
+  for (uint i = t; i < layers * products * 3u; i += workgroup_size) {
+    uint which = i % 3u, step = step_of(i / 3u % products), layer = i / 3u / products;
+    if (which == 0u || step == step_qkv || (step == step_gated && which == 1u))
       scales_of[i] = Floats(weight_of(layer, step, 2u)).at[which];
   }
   barrier();
@@ -568,8 +571,8 @@ void main() {
   fetch(0u, step_qkv);
   bool attends = gl_WorkGroupID.x < attending;
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
-    LATER_UNROLLED for (uint product = 0u; product < 4u; ++product) {
-      uint step = product == 0u ? step_qkv : product + 1u;
+    LATER_UNROLLED for (uint product = 0u; product < products; ++product) {
+      uint step = step_of(product);
       if (product == 1u && attends) {
         attention(layer);
         fetch_after(layer);

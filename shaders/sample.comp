@@ -32,9 +32,8 @@ const uint key_of_infinity = 0xff800000u, key_of_minus_infinity = 0x007fffffu;
 shared uint bins[256], low_bins[256];
 shared uvec2 from_subgroup[workgroup_size / 4u];
 
-// Quads whose loads stand together: a GPU would wait for each otherwise.
+// Quads whose loads stand together where nothing is penalised: a GPU would wait for each otherwise.
 const uint batch = subgroup_width >= 32u ? 8u : 1u;
-#define each_batch(start) for (uint start = gl_LocalInvocationIndex; start < quads; start += batch * workgroup_size)
 #define each_quad(quad) for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size)
 
 bool penalised;
@@ -225,6 +224,15 @@ uint draw(uvec2 first, float temperature, uint position) {
   return ~end.y;
 }
 
+// The first of the order so far, where quads come in rising order.
+void take_first(inout uvec2 first, uint quad, vec4 l) {
+  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
+    uint key = key_of(l[i]);
+    bool greater = key > first.x && (vocab_size % 4u == 0u || 4u * quad + i < vocab_size);
+    first = mix(first, uvec2(key, ~(4u * quad + i)), bvec2(greater));
+  }
+}
+
 void main() {
   find_place();
   uint count = state.at[state_count];
@@ -245,18 +253,14 @@ void main() {
   }
 
   uvec2 first = uvec2(0u);
-  each_batch(start) {
-    vec4 l[8];
-    LATER_UNROLLED for (uint b = 0u; b < batch; ++b) l[b] = stored_logits4(min(start + b * workgroup_size, quads - 1u));
-    LATER_UNROLLED for (uint b = 0u; b < batch; ++b) {
-      uint quad = min(start + b * workgroup_size, quads - 1u);
-      if (penalised) l[b] = penalised4(quad, l[b]);
-      LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {  // ids rise, so that the first of equals stays
-        uint key = key_of(l[b][i]);
-        bool greater = key > first.x && (vocab_size % 4u == 0u || 4u * quad + i < vocab_size);
-        first = mix(first, uvec2(key, ~(4u * quad + i)), bvec2(greater));
-      }
+  if (batch > 1u && !penalised) {
+    for (uint start = gl_LocalInvocationIndex; start < quads; start += batch * workgroup_size) {
+      vec4 l[8];
+      LATER_UNROLLED for (uint b = 0u; b < batch; ++b) l[b] = stored_logits4(min(start + b * workgroup_size, quads - 1u));
+      LATER_UNROLLED for (uint b = 0u; b < batch; ++b) take_first(first, min(start + b * workgroup_size, quads - 1u), l[b]);
     }
+  } else {
+    each_quad(quad) take_first(first, quad, logits4(quad));
   }
   first = first_of(first);
   uint token = ~first.y;

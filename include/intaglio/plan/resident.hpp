@@ -30,9 +30,9 @@ constexpr resident_share resident_share_of(std::uint32_t columns, std::uint32_t 
 
 /// Shared memory of the kernel, in bytes, at least as much as it declares.
 constexpr std::uint64_t resident_shared_memory_bytes(std::uint64_t widest, std::uint64_t layers, std::uint64_t head_dim) {
-  const std::uint64_t of_layers = layers * (8 * kernels::layers::argument_count + 4 * 3 * kernels::layers::steps);
+  const std::uint64_t of_layers = layers * (8 * kernels::layers::argument_count + 4 * 3 * 4);
   const std::uint64_t attention = head_dim * 4 * (32 + 3) + 2 * 32 * 4;
-  const std::uint64_t products = 48 * 16 + 5 * (24 + 32 * 16) + 32 * 4 * 4 + 32 * 4 + 32 * 4 + 16 * 16;
+  const std::uint64_t products = 48 * 16 + 5 * 24 + 4 * 32 * 8 + 32 * 4 * 4 + 32 * 4 + 32 * 4 + 16 * 16;
   return widest + of_layers + attention + products + 64 * 16 + ((widest + 127) / 128 + 1) * 4 + 128;
 }
 
