@@ -57,7 +57,10 @@ step_shaders() {
   fi
 }
 
-step_layers() { result=$(tools/check_layers); }
+step_layers() {
+  bench/plot --check
+  result=$(tools/check_layers)
+}
 
 # The tool is built once, as users get it; the tests of the tool run that one.
 build_release() {
