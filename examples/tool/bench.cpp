@@ -162,8 +162,7 @@ class bench_run {
       bar.show(done.bytes_total == 0 ? 0 : static_cast<double>(done.bytes_done) / static_cast<double>(done.bytes_total),
                bytes_text(static_cast<double>(done.bytes_total)));
     };
-    auto weights = file_ ? runtime::load_weights(*device_, table, *file_, {.progress = drawn})
-                         : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros});
+    auto weights = load_weights(drawn);
     out.load_ms = lap();
     run_.emplace(runtime::proven_executor(*device_, table, std::move(weights), cache, true));
     out.kernels_ms = lap();
@@ -173,14 +172,34 @@ class bench_run {
     cache.store();
   }
 
+  runtime::weight_memory load_weights(const runtime::load_callback& progress) const {
+    const plan::table& table = *out_.table;
+    return file_ ? runtime::load_weights(*device_, table, *file_, {.progress = progress}) : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros});
+  }
+
+  /// Another executor, with weights of its own, that decodes by the chain of dispatches.
+  /// @error argument_error: the device decodes so anyway; device_error: a kernel of the chain differs from the reference
+  bench_driver chain_driver(const ab_pair& pair) const {
+    if (!run_->in_one())
+      throw argument_error("--ab " + std::string(pair.name), "a device that decodes with all layers in one dispatch", device_->label() + ", which runs the chain of dispatches");
+    auto modules = runtime::usable_modules(*device_).front();
+    modules.in_one = false;
+    auto chain = std::make_unique<runtime::executor>(*device_, *out_.table, load_weights({}), modules, nullptr);
+    if (const auto fault = chain->prove(); !fault.kernel.empty()) throw device_error(device_->label(), "prove the kernel " + fault.kernel, "it differs from the reference");
+    return bench_driver(std::move(chain));
+  }
+
   /// Both variants in turns, each first every other time; medians.
   ab_result compare(const ab_pair& pair) {
+    std::optional<bench_driver> chain;
+    if (pair.first.mode.chain || pair.second.mode.chain) chain.emplace(chain_driver(pair));
     std::array<std::vector<double>, 2> rates, host;
     const std::array variants{&pair.first, &pair.second};
     for (std::uint32_t i = 0; i <= options_.runs; ++i)
       for (std::uint32_t turn = 0; turn < 2; ++turn) {
         const std::size_t which = (i + turn) % 2;
-        const decode_cost cost = run_->decode(out_.context, out_.tokens, variants[which]->mode);
+        const decode_mode& mode = variants[which]->mode;
+        const decode_cost cost = (mode.chain ? *chain : *run_).decode(out_.context, out_.tokens, mode);
         if (i == 0) continue;
         rates[which].push_back(out_.tokens / cost.seconds);
         host[which].push_back(cost.thread_us);

@@ -49,6 +49,9 @@ class bench_driver {
  public:
   explicit bench_driver(std::unique_ptr<runtime::executor> run) : run_(std::move(run)) {}
 
+  /// Whether decode runs with all layers in one dispatch.
+  bool in_one() const { return !run_->plan_of(runtime::pass_kind::decode).in_one.empty(); }
+
   /// Feeds a prompt from position 0 and waits for its end.
   double prompt_seconds(std::uint32_t prompt) {
     const std::uint32_t widest = run_->table().prefill.max_tokens;

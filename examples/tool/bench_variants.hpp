@@ -14,6 +14,7 @@ namespace intaglio::tool {
 struct decode_mode {
   bool record_each = false;             ///< record a command buffer for every token, submit it, wait for it
   std::uint32_t passes_per_submit = 0;  ///< 0: as many as keep the device busy
+  bool chain = false;                   ///< the chain of dispatches where the device has all layers in one dispatch
 };
 
 struct ab_variant {
@@ -26,9 +27,11 @@ struct ab_pair {
 };
 
 inline constexpr std::array ab_pairs{
-    ab_pair{"record", "recording, submitting and awaiting every token against replay", {"record-per-token", {.record_each = true, .passes_per_submit = 0}},
+    ab_pair{"record", "recording, submitting and awaiting every token against replay", {"record-per-token", {.record_each = true, .passes_per_submit = 0, .chain = false}},
             {"replay", {}}},
-    ab_pair{"submit", "one token a submission against many", {"submit-per-token", {.record_each = false, .passes_per_submit = 1}}, {"replay", {}}},
+    ab_pair{"submit", "one token a submission against many", {"submit-per-token", {.record_each = false, .passes_per_submit = 1, .chain = false}}, {"replay", {}}},
+    ab_pair{"layers", "all layers in one dispatch against the chain of dispatches", {"layers-in-one", {}},
+            {"chain", {.record_each = false, .passes_per_submit = 0, .chain = true}}},
 };
 
 inline std::vector<std::string> ab_names() {
