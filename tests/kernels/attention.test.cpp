@@ -49,9 +49,10 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
     const auto widths = on.widths();
     for (std::size_t i = 0; i < widths.size(); ++i)
       if (turn < 2 || i == turn % widths.size()) check(on, p, widths[i], 1, 1);
+    // Heads are done together by CPU drivers.
+    if ((on.wide_loads || turn == 0) && shape.heads / shape.kv_heads % 2 == 0) check(on, p, 1, 1, 2);
+    if ((on.wide_loads || turn == 4) && shape.heads / shape.kv_heads == 4) check(on, p, 2, 1, 4);
     ++turn;
-    if (shape.heads / shape.kv_heads % 2 == 0) check(on, p, 1, 1, 2);
-    if (shape.heads / shape.kv_heads == 4) check(on, p, 2, 1, 4);
   }
 }
 
