@@ -56,6 +56,23 @@ TEST_CASE("merging equals its definition for pieces of every length, with and wi
   }
 }
 
+TEST_CASE("a candidate whose right side was swallowed is passed over, at the end of a long piece too") {
+  // x y z: y z becomes w first, then x w becomes v; what x y would have become comes too late.
+  constexpr std::int32_t x = 1, y = 2, z = 3, w = 4, v = 5, u = 6;
+  merge_index merges{3};
+  merges.insert(y, z, {0, w});
+  merges.insert(x, w, {1, v});
+  merges.insert(x, y, {2, u});
+  for (const std::uint32_t before : {0u, 60u, 9000u}) {
+    merge_scratch scratch;
+    std::vector<std::int32_t> expected(before, 0);
+    expected.push_back(v);
+    for (std::uint32_t i = 0; i < before + 3; ++i) scratch.symbols.push_back({i, 1, i < before ? 0 : static_cast<std::int32_t>(i - before) + x});
+    merge_symbols(scratch, [&](const symbol& a, const symbol& b) { return merges.find(a.id, b.id); });
+    CHECK(ids(scratch.symbols) == expected);
+  }
+}
+
 TEST_CASE("a queue used for one long piece after another starts empty") {
   rank_queue queue;
   for (int round = 0; round < 2; ++round) {

@@ -44,6 +44,10 @@ TEST_CASE("sentencepiece_bpe: words are merged one by one unless a token crosses
   const auto found = across.encode("o hel");
   CHECK(std::count(found.begin(), found.end(), first_added) == 1);
   CHECK(across.decode(found) == "o hel");
+  // Also behind a longer word, and wherever in the vocabulary it stands.
+  const tokenizer longer(with({{"hello\xE2\x96\x81h", 1}, {"elo", 1}}));
+  CHECK(longer.decode(longer.encode("hello hello elo")) == "hello hello elo");
+  CHECK(longer.encode("elo").back() == first_added + 1);
   // One that begins with many spaces crosses nothing.
   const tokenizer wide(with({{"\xE2\x96\x81\xE2\x96\x81h", 1}}));
   CHECK(wide.decode(wide.encode("  hello   hel")) == "  hello   hel");
@@ -66,6 +70,8 @@ TEST_CASE("sentencepiece_bpe: the space in front of a text, always, once or neve
   file.add_space_prefix = false;
   CHECK(tokenizer(file).encode("hel") == ids{265, 260});
   CHECK(tokenizer(file).decode(ids{262}) == " hel");
+  CHECK(tokenizer(small_sentencepiece()).decode(ids{262}) == "hel");
+  CHECK(tokenizer(small_sentencepiece()).decode(ids{265, 262}) == "h hel");
 }
 
 TEST_CASE("sentencepiece_bpe: tokens that are empty, unused or longer than all ordinary ones do no harm") {
