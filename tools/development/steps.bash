@@ -2,8 +2,8 @@
 # The steps of ./dev test. A step is a function step_NAME; it fails by its status, says one line of result in $result,
 # and adds what it counted by `count PASSED FAILED [SKIPPED]`. New steps: write the function, add its name to all_steps.
 
-all_steps=(shaders layers gcc headers cpu gpu gpu_second validation clang sanitize fuzz compile_fail
-  examples consume_subdirectory consume_installed consume_conan size)
+all_steps=(shaders layers gcc headers cpu gpu gpu_second validation clang sanitize fuzz size
+  compile_fail examples consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
 fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-60}
 jobs=${INTAGLIO_JOBS:-$(nproc)}
@@ -64,8 +64,13 @@ step_layers() {
 
 # The tool is built once, as users get it; the tests of the tool run that one.
 build_release() {
+  local lock
+  mkdir -p build
+  exec {lock}>build/release.lock  # the consumers build there too
+  flock "$lock"
   configure release -DINTAGLIO_WERROR=ON
   build build
+  exec {lock}>&-
 }
 step_gcc() {
   build_release
@@ -224,8 +229,26 @@ step_size() {
   [[ $modules -le 60 && $bytes -le 3000000 ]]
 }
 
+# These leave cores idle, so they run side by side, behind all others.
+side_by_side=(compile_fail examples consume_subdirectory consume_installed consume_conan)
+
+run_step() {
+  local step=$1 started=$SECONDS status=0
+  # A subshell of its own with -e: bash ignores -e in a function called from a condition.
+  set +e
+  (set -e; result=""; "step_$step"; echo "$result" >"build/test/result-$step")
+  status=$?
+  set -e
+  if [[ $status == 0 ]]; then
+    printf '[%4d s] %-20s ok    %s\n' $((SECONDS - started)) "$step" "$(cat "build/test/result-$step")"
+  else
+    printf '[%4d s] %-20s FAILED\n' $((SECONDS - started)) "$step"
+    echo "$step" >>build/test/failures
+  fi
+}
+
 run_steps() {
-  local step started status passed failed skipped all_started=$SECONDS chosen=("$@") failures=()
+  local step passed failed skipped all_started=$SECONDS chosen=("$@") failures=() side=()
   if [[ ${1:-} == --list ]]; then printf '%s\n' "${all_steps[@]}"; return; fi
   [[ ${#chosen[@]} -gt 0 ]] || chosen=("${all_steps[@]}")
   for step in "${chosen[@]}"; do
@@ -235,6 +258,7 @@ run_steps() {
   prefix=$(catch2_prefix)
   mkdir -p build/test
   : >build/test/counts
+  : >build/test/failures
   shared=${INTAGLIO_SHARED:-$(realpath -m ../shared)}
   if [[ ! -d $shared ]]; then
     if [[ -n ${INTAGLIO_SHARED:-} ]]; then echo "dev: INTAGLIO_SHARED: expected a folder, found none at $shared" >&2; return 1; fi
@@ -242,19 +266,16 @@ run_steps() {
     export INTAGLIO_WITHOUT_SHARED=1
   fi
   for step in "${chosen[@]}"; do
-    started=$SECONDS status=0
-    # A subshell of its own with -e: bash ignores -e in a function called from a condition.
-    set +e
-    (set -e; result=""; "step_$step"; echo "$result" >build/test/result)
-    status=$?
-    set -e
-    if [[ $status == 0 ]]; then
-      printf '[%4d s] %-20s ok    %s\n' $((SECONDS - started)) "$step" "$(cat build/test/result)"
-    else
-      printf '[%4d s] %-20s FAILED\n' $((SECONDS - started)) "$step"
-      failures+=("$step")
-    fi
+    if [[ " ${side_by_side[*]} " == *" $step "* ]]; then side+=("$step"); else run_step "$step"; fi
   done
+  [[ ${#side[@]} -lt 2 ]] || echo "side by side: ${side[*]}"
+  for step in "${side[@]}"; do
+    while [[ $(jobs -rp | wc -l) -ge $jobs ]]; do wait -n; done
+    run_step "$step" >"build/test/output-$step" 2>&1 &
+  done
+  wait
+  for step in "${side[@]}"; do cat "build/test/output-$step"; done
+  mapfile -t failures <build/test/failures
   read -r passed failed skipped < <(awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' build/test/counts)
   passed=$((passed + ${#chosen[@]} - ${#failures[@]}))
   failed=$((failed + ${#failures[@]}))
