@@ -164,12 +164,22 @@ bool waits_in_vain(uint tries) {
   return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
 }
 
+// Two reads are on their way at any time, so that what comes is seen sooner.
 vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
   vec4 a = vec4(0.0);
   if (wanted) {
     uint tries = 0u;
-    do a = x.at[quad];
-    while (absent(a) && !waits_in_vain(++tries));
+    a = x.at[quad];
+    vec4 later = x.at[quad];
+    while (absent(a)) {
+      a = x.at[quad];
+      if (!absent(later)) {
+        a = later;
+        break;
+      }
+      if (waits_in_vain(++tries)) break;
+      later = x.at[quad];
+    }
     if (absent(a) && !gave_up) give_up();
   }
   return a;
@@ -335,28 +345,28 @@ void hand_on(uint layer, uint group, vec4 y) {
     low = turned_low;
     high = turned_high;
   }
+  uvec2 words = uvec2(0u);
   if (first >= q_size) {
-    uvec2 words = halves_of(vec4(low, high));
-    uint low_word = words.x, high_word = words.y;
-    low = unpackHalf2x16(low_word);
-    high = unpackHalf2x16(high_word);
-    if (position < context) {
-      if (first < q_size + kv_size) {
-        uint element = key_index(head - heads, position, p / 8u) * 8u + p % 8u, apart = head_dim / 16u * 64u;  // between chunks of 8 channels: 64
-        store_half_pair(place(layer, argument_keys), element, low_word);
-        store_half_pair(place(layer, argument_keys), element + apart, high_word);
-      } else {
-        uint element = ((head - heads - kv_heads) * context + position) * head_dim + p;
-        store_half_pair(place(layer, argument_values), element, low_word);
-        store_half_pair(place(layer, argument_values), element + head_dim / 2u, high_word);
-      }
-    }
+    words = halves_of(vec4(low, high));
+    low = unpackHalf2x16(words.x);
+    high = unpackHalf2x16(words.y);
   }
   uint at = (head * head_dim + p) / 2u;
   SharedPairs out_ = SharedPairs(output_of(layer, step_qkv));
   vec4 both = something(vec4(low, high));
   out_.at[at] = both.xy;
   out_.at[at + head_dim / 4u] = both.zw;
+  if (first >= q_size && position < context) {  // later tokens are in no hurry
+    if (first < q_size + kv_size) {
+      uint element = key_index(head - heads, position, p / 8u) * 8u + p % 8u, apart = head_dim / 16u * 64u;  // between chunks of 8 channels: 64
+      store_half_pair(place(layer, argument_keys), element, words.x);
+      store_half_pair(place(layer, argument_keys), element + apart, words.y);
+    } else {
+      uint element = ((head - heads - kv_heads) * context + position) * head_dim + p;
+      store_half_pair(place(layer, argument_values), element, words.x);
+      store_half_pair(place(layer, argument_values), element + head_dim / 2u, words.y);
+    }
+  }
 }
 
 // Keys and values of this subgroup's octet of a span.
