@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-// operator new that fails at the Nth allocation of the thread that armed it, outside of Vulkan. Include it in one source of a program.
+// operator new that fails at the Nth allocation of the thread that armed it, outside of Vulkan: failing_new.cpp,
+// linked to the rooms that include this.
 #pragma once
 
 #include "gpu/fault_shim.hpp"
-
-#include <cstdlib>
-#include <new>
 
 namespace faults {
 
@@ -35,22 +33,3 @@ inline bool allocation_fails() {
 }
 
 }  // namespace faults
-
-// Not inlined: g++ 12 warns of a mismatch where it sees the one's malloc without the other's free.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  if (!faults::allocation_fails())
-    if (void* const place = std::malloc(size == 0 ? 1 : size); place != nullptr) return place;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new[](std::size_t size) { return operator new(size); }
-// A driver's compiler uses these; all forms must come from one allocator.
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return faults::allocation_fails() ? nullptr : std::malloc(size == 0 ? 1 : size);
-}
-[[gnu::noinline]] void* operator new[](std::size_t size, const std::nothrow_t& quiet) noexcept { return operator new(size, quiet); }
-[[gnu::noinline]] void operator delete(void* place, const std::nothrow_t&) noexcept { std::free(place); }
-[[gnu::noinline]] void operator delete[](void* place, const std::nothrow_t&) noexcept { std::free(place); }
-[[gnu::noinline]] void operator delete(void* place) noexcept { std::free(place); }
-[[gnu::noinline]] void operator delete[](void* place) noexcept { std::free(place); }
-[[gnu::noinline]] void operator delete(void* place, std::size_t) noexcept { std::free(place); }
-[[gnu::noinline]] void operator delete[](void* place, std::size_t) noexcept { std::free(place); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans that the runtime's tests share; tables.test.cpp alone pays for engraving them.
+// Plans that the runtime's tests share; tables.cpp alone pays for engraving them.
 #pragma once
 
 #include "intaglio/plan/table.hpp"
