@@ -4,9 +4,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <limits>
 
 #include "../conformance.hpp"
 #include "gguf_image.hpp"
+#include "intaglio/io/checkpoint.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using intaglio::activation;
