@@ -138,19 +138,19 @@ uvec2 task_of(step_share s, uint sub) {
   return uvec2((s.first_group + g) * tiles + first, (g < s.groups ? min(s.part, tiles - first) : 0u) | first << 16);
 }
 // Weights of a product. All is set: a register that may keep its content through the attention would be spilled.
+// Here and below addresses begin with what differs between lanes, so that distances that are constants go into the loads.
 void fetch(uint layer, uint step) {
-  WordQuads weight = WordQuads(weight_of(layer, step, 1u));
   uvec2 task = tasks[product_of(step) * members + sub];
   uint count = task.y & 0xffffu;
+  WordQuads weight = WordQuads(weight_of(layer, step, 1u) + uint64_t(task.x + lane) * 16u);
   [[unroll]] for (uint i = 0u; i < loads; ++i) {
     uint k = lane + i * 32u;
-    w[i] = k < count ? weight.at[task.x + k] : uvec4(0u);
+    w[i] = k < count ? weight.at[i * 32u] : uvec4(0u);
   }
 }
 void fetch_after(uint layer) {
-  WordQuads weight = WordQuads(weight_of(layer, step_projection, 1u));
   uvec2 task = tasks[product_of(step_projection) * members + sub];
-  w_after = lane < (task.y & 0xffffu) ? weight.at[task.x + lane] : uvec4(0u);
+  w_after = lane < (task.y & 0xffffu) ? WordQuads(weight_of(layer, step_projection, 1u) + uint64_t(task.x + lane) * 16u).at[0] : uvec4(0u);
 }
 
 bool absent(vec4 v) { return any(equal(floatBitsToUint(v), uvec4(nothing))); }
@@ -369,20 +369,19 @@ void hand_on(uint layer, uint group, vec4 y) {
   }
 }
 
-// Keys and values of this subgroup's octet of a span.
+// Keys and values of this subgroup's octet of a span. head_dim is a multiple of 32, chunks one of 4.
 void fetch_octet(uint layer, uint head, uint span, uint count) {
-  uint kv_head = head / (heads / kv_heads), octet = span * 32u + sub;
-  WordQuads keys = WordQuads(place(layer, argument_keys));
-  WordPairs values = WordPairs(place(layer, argument_values));
+  uint kv_head = head / (heads / kv_heads), octet = span * 32u + sub, chunk = lane >> 3;
+  WordQuads keys = WordQuads(place(layer, argument_keys) + uint64_t(((kv_head * octets_of_context + octet) * chunks + chunk) * 8u + (lane & 7u)) * 16u);
+  WordPairs values = WordPairs(place(layer, argument_values) + uint64_t((kv_head * context + octet * 8u) * quads + min(lane, quads - 1u)) * 8u);
   bool here = octet * 8u < count;
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-    uint chunk = (lane >> 3) + 4u * i;
     key_words[i] = uvec4(0u);
-    if (here && 4u * i < chunks) key_words[i] = keys.at[((kv_head * octets_of_context + octet) * chunks + min(chunk, chunks - 1u)) * 8u + (lane & 7u)];
+    if (here && 4u * i < chunks) key_words[i] = keys.at[i * 32u];
   }
   [[unroll]] for (uint j = 0u; j < 8u; ++j) {
     value_words[j] = uvec2(0u);
-    if (here) value_words[j] = values.at[(kv_head * context + min(octet * 8u + j, context - 1u)) * quads + min(lane, quads - 1u)];
+    if (here && (context % 8u == 0u || octet * 8u + j < context)) value_words[j] = values.at[j * quads];
   }
 }
 
@@ -393,7 +392,7 @@ vec4 compute_span(uint span, uint count, out vec2 weight) {
   if (octet == shared_position / 8u) {
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
       uint chunk = (lane >> 3) + 4u * i;
-      if (own == shared_position && chunk < chunks) key_words[i] = uvec4(fresh_words[2u * chunk], fresh_words[2u * chunk + 1u]);
+      if (own == shared_position && 4u * i < chunks) key_words[i] = uvec4(fresh_words[2u * chunk], fresh_words[2u * chunk + 1u]);
     }
     uvec2 newest = fresh_words[quads + min(lane, quads - 1u)];
     [[unroll]] for (uint j = 0u; j < 8u; ++j)
@@ -404,11 +403,11 @@ vec4 compute_span(uint span, uint count, out vec2 weight) {
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
       uint chunk = (lane >> 3) + 4u * i;
       if (4u * i < chunks) {
-        uvec4 words = chunk < chunks ? key_words[i] : uvec4(0u);
+        uvec4 words = key_words[i];
         vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)), high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
-        precise vec4 low_products = fresh[2u * min(chunk, chunks - 1u)] * low;
+        precise vec4 low_products = fresh[2u * chunk] * low;
         a = a + low_products;
-        precise vec4 high_products = fresh[2u * min(chunk, chunks - 1u) + 1u] * high;
+        precise vec4 high_products = fresh[2u * chunk + 1u] * high;
         a = a + high_products;
       }
     }
