@@ -68,6 +68,7 @@ const uint threads = 1024u, members = threads / 32u;  // of a workgroup: invocat
 const uint loads = 5u;                                 // quads of weight words of a lane
 const uint finisher = members - 1u;                    // the subgroup that finishes the workgroup's rows; mostly it has no task itself
 const uint octets_of_context = (context + 7u) / 8u, most_spans = (context + span_positions - 1u) / span_positions, partial_quads = quads + 1u;
+const uint merged_together = 6u;                       // spans; about as many as workgroups attend to at once on an H200 at BitNet 2B's 20 heads
 const uint nothing = 0xffffffffu;                      // no number that arithmetic gives
 
 struct step_share {  // what a product is for this workgroup
@@ -472,7 +473,7 @@ void store_attended(uint layer, uint quad, vec4 v) {
   if (lane < 8u) SharedQuads(output_of(layer, step_attention)).at[quad] = something(v);
 }
 
-// Task i is span i / heads of head i % heads; the workgroup of span 0 merges a head's spans.
+// Task i is span i / heads of head i % heads; the workgroup of span 0 merges a head's spans, most of them while others have a last task.
 void attention(uint layer) {
   uint count = min(shared_position + 1u, context);
   uint t = gl_LocalInvocationIndex, spans = (count + span_positions - 1u) / span_positions;
@@ -481,7 +482,12 @@ void attention(uint layer) {
   SharedQuads partials = SharedQuads(place(layer, argument_partials));
   vec4 merged = vec4(0.0);
   vec2 totals = vec2(0.0);
-  for (uint task = gl_WorkGroupID.x; task < heads * spans; task += parts) {
+  uint tasks_of_all = heads * spans, whole_rounds = tasks_of_all / parts * parts;
+  for (uint turn = gl_WorkGroupID.x; turn < whole_rounds + parts; turn += parts) {
+    // The tasks of the last round that not all have go to the last workgroups; the first ones merge.
+    uint task = turn;
+    if (whole_rounds != 0u && turn >= whole_rounds) task = whole_rounds + parts - 1u - gl_WorkGroupID.x;
+    if (task >= tasks_of_all) break;
     uint head = task % heads, span = task / heads;
     if (task != gl_WorkGroupID.x) barrier();
     fetch_octet(layer, head, span, count);
@@ -505,15 +511,15 @@ void attention(uint layer) {
   if (spans > 1u && gl_WorkGroupID.x < heads) {
     uint head = gl_WorkGroupID.x;
     barrier();
-    for (uint round = 1u; round < spans; round += members) {
+    for (uint round = 1u; round < spans; round += merged_together) {
       uint own = round + sub, first = (head * most_spans + own) * partial_quads;
-      vec4 s = await_quad(partials, first + min(lane, quads - 1u), own < spans);
-      vec4 weight = await_quad(partials, first + quads, own < spans);
-      if (lane < quads) sums_of[sub * quads + lane] = s;
-      if (lane == 0u) { span_maxima[sub] = weight.x; span_totals[sub] = weight.y; }
+      vec4 s = await_quad(partials, first + min(lane, quads - 1u), own < spans && sub < merged_together);
+      vec4 weight = await_quad(partials, first + quads, own < spans && sub < merged_together);
+      if (sub < merged_together && lane < quads) sums_of[sub * quads + lane] = s;
+      if (sub < merged_together && lane == 0u) { span_maxima[sub] = weight.x; span_totals[sub] = weight.y; }
       barrier();
       if (sub * 8u < quads)
-        [[dont_unroll]] for (uint b = 0u; b < min(members, spans - round); ++b) {
+        [[dont_unroll]] for (uint b = 0u; b < min(merged_together, spans - round); ++b) {
           vec2 f = merge_factors(totals, vec2(span_maxima[b], span_totals[b]));
           merged = merged_sums(merged, sums_of[b * quads + channel], f);
         }
@@ -551,6 +557,12 @@ void finish_rows(uint layer, uint step) {
   }
 }
 
+void compute(uint layer, uint step) {
+  int total = quantise(layer, step, step == step_qkv ? step_projection : step == step_gated ? step_down : step_attention);
+  multiply(layer, step, total);
+  finish_rows(layer, step);
+}
+
 void main() {
   lane = gl_SubgroupInvocationID;
   sub = gl_SubgroupID;
@@ -579,28 +591,17 @@ void main() {
   }
   fetch(0u, step_qkv);
   bool attends = gl_WorkGroupID.x < attending;
+  // Written out: a loop that the driver unrolls is slower.
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
-    LATER_UNROLLED for (uint product = 0u; product < products; ++product) {
-      uint step = step_of(product);
-      if (product == 1u && attends) {
-        attention(layer);
-        fetch_after(layer);
-        fetch(layer, step_gated);
-      }
-      if (product != 1u || gl_WorkGroupID.x >= heads) {
-        int total = quantise(layer, step, step == step_qkv ? step_projection : step == step_gated ? step_down : step_attention);
-        multiply(layer, step, total);
-        finish_rows(layer, step);
-        if (step == step_qkv && !attends) {
-          fetch_after(layer);
-          fetch(layer, step_gated);
-        } else if (step == step_gated) {
-          fetch(layer, step_down);
-        } else if (step == step_down) {
-          fetch(min(layer + 1u, layers - 1u), step_qkv);
-        }
-      }
-    }
+    compute(layer, step_qkv);
+    if (attends) attention(layer);
+    fetch_after(layer);
+    fetch(layer, step_gated);
+    if (gl_WorkGroupID.x >= heads) compute(layer, step_projection);
+    compute(layer, step_gated);
+    fetch(layer, step_down);
+    compute(layer, step_down);
+    fetch(min(layer + 1u, layers - 1u), step_qkv);
   }
   barrier();
   if (t == 0u) {
