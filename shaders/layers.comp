@@ -370,19 +370,19 @@ void hand_on(uint layer, uint group, vec4 y) {
   }
 }
 
-// Keys and values of this subgroup's octet of a span. head_dim is a multiple of 32, chunks one of 4.
+// Keys and values of this subgroup's octet of a span; of the last octet where it has none, so that the loads need no condition. head_dim is a
+// multiple of 32, chunks one of 4.
 void fetch_octet(uint layer, uint head, uint span, uint count) {
-  uint kv_head = head / (heads / kv_heads), octet = span * 32u + sub, chunk = lane >> 3;
+  uint kv_head = head / (heads / kv_heads), octet = min(span * 32u + sub, (count - 1u) / 8u), chunk = lane >> 3;
   WordQuads keys = WordQuads(place(layer, argument_keys) + uint64_t(((kv_head * octets_of_context + octet) * chunks + chunk) * 8u + (lane & 7u)) * 16u);
   WordPairs values = WordPairs(place(layer, argument_values) + uint64_t((kv_head * context + octet * 8u) * quads + min(lane, quads - 1u)) * 8u);
-  bool here = octet * 8u < count;
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     key_words[i] = uvec4(0u);
-    if (here && 4u * i < chunks) key_words[i] = keys.at[i * 32u];
+    if (4u * i < chunks) key_words[i] = keys.at[i * 32u];
   }
   [[unroll]] for (uint j = 0u; j < 8u; ++j) {
     value_words[j] = uvec2(0u);
-    if (here && (context % 8u == 0u || octet * 8u + j < context)) value_words[j] = values.at[j * quads];
+    if (context % 8u == 0u || octet * 8u + j < context) value_words[j] = values.at[j * quads];
   }
 }
 
@@ -518,11 +518,26 @@ void attention(uint layer) {
       if (sub < merged_together && lane < quads) sums_of[sub * quads + lane] = s;
       if (sub < merged_together && lane == 0u) { span_maxima[sub] = weight.x; span_totals[sub] = weight.y; }
       barrier();
-      if (sub * 8u < quads)
-        [[dont_unroll]] for (uint b = 0u; b < min(merged_together, spans - round); ++b) {
-          vec2 f = merge_factors(totals, vec2(span_maxima[b], span_totals[b]));
-          merged = merged_sums(merged, sums_of[b * quads + channel], f);
+      if (sub * 8u < quads) {
+        uint there = min(merged_together, spans - round);
+        // Each lane has the factors of one span.
+        float before = totals.x, largest = totals.x;
+        [[unroll]] for (uint b = 0u; b < merged_together; ++b) {
+          if (b == lane) before = largest;
+          if (b <= lane && b < there) largest = max(largest, span_maxima[b]);
         }
+        precise float old_distance = before - largest, new_distance = span_maxima[min(lane, there - 1u)] - largest;
+        vec2 factors = vec2(canonical_exp(old_distance), canonical_exp(new_distance));
+        [[unroll]] for (uint b = 0u; b < merged_together; ++b) {
+          vec2 f = vec2(subgroupShuffle(factors.x, b), subgroupShuffle(factors.y, b));
+          float m = subgroupShuffle(largest, b);
+          if (b < there) {
+            precise float total = totals.y * f.x + span_totals[b] * f.y;
+            totals = vec2(m, total);
+            merged = merged_sums(merged, sums_of[b * quads + channel], f);
+          }
+        }
+      }
       barrier();
     }
     if (sub * 8u < quads) {
@@ -595,7 +610,8 @@ void main() {
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
     compute(layer, step_qkv);
     if (attends) attention(layer);
-    fetch_after(layer);
+    if (gl_WorkGroupID.x >= heads) fetch_after(layer);
+    else w_after = uvec4(0u);  // set on every path
     fetch(layer, step_gated);
     if (gl_WorkGroupID.x >= heads) compute(layer, step_projection);
     compute(layer, step_gated);

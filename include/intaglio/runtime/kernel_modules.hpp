@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -83,8 +84,8 @@ struct kernel_modules {
       case kernels::kernel::dense_matmul: return wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
       case kernels::kernel::sample: return bytes(spirv::sample_spirv);
       case kernels::kernel::layers: {
-        static const auto resident = joined(bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1));
-        static const auto cpu = joined(bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1));
+        static const auto resident = joined({bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1), bytes(spirv::layers_spirv_2)});
+        static const auto cpu = joined({bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1)});
         return std::as_bytes(std::span(wide_loads ? cpu : resident));
       }
     }
@@ -93,9 +94,12 @@ struct kernel_modules {
 
  private:
   /// Modules of more than a string literal holds come in parts; they are words.
-  static std::vector<std::uint32_t> joined(std::span<const std::byte> first, std::span<const std::byte> second) {
-    std::vector<std::uint32_t> out((first.size() + second.size()) / 4);
-    std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), std::as_writable_bytes(std::span(out)).begin()));
+  static std::vector<std::uint32_t> joined(std::initializer_list<std::span<const std::byte>> parts) {
+    std::size_t size = 0;
+    for (const auto part : parts) size += part.size();
+    std::vector<std::uint32_t> out(size / 4);
+    auto to = std::as_writable_bytes(std::span(out)).begin();
+    for (const auto part : parts) to = std::copy(part.begin(), part.end(), to);
     return out;
   }
 };
