@@ -282,7 +282,7 @@ run_steps() {
   passed=$((passed + ${#chosen[@]} - ${#failures[@]}))
   failed=$((failed + ${#failures[@]}))
   [[ ${#failures[@]} == 0 ]] || echo "failed steps: ${failures[*]}"
-  [[ $skipped == 0 ]] || echo "$skipped skipped for want of the shared test material"
+  [[ $skipped == 0 ]] || echo "$skipped skipped; their logs in build/test say why"
   echo "$((SECONDS - all_started)) s in all; test cases and steps:"
   echo "$passed passed, $failed failed"
   [[ $failed == 0 ]]
