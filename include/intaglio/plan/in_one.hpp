@@ -161,11 +161,11 @@ class layers_in_one {
       }
     };
     in_out(period[0], stream_, query_, nullptr);
-    const operand told = push(period[1], "partials");
+    const std::uint64_t told = push(period[1], "partials").offset;  // no copy of the operand: g++ 13 breaks down over it
     for (std::size_t i = 0; i < period[1].access_count; ++i) {
       access& a = period[1].accesses[i];
       if (a.where != region::arena) continue;
-      const operand& to = has_partials() && a.offset == told.offset ? partials_ : a.write ? attended_ : query_;
+      const operand& to = has_partials() && a.offset == told ? partials_ : a.write ? attended_ : query_;
       a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
     for (dispatch* d : {&period[0], &period[1]})
