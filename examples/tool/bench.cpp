@@ -185,7 +185,7 @@ class bench_run {
     auto modules = runtime::usable_modules(*device_).front();
     modules.in_one = false;
     auto chain = std::make_unique<runtime::executor>(*device_, *out_.table, load_weights({}), modules, nullptr);
-    if (const auto fault = chain->prove(); !fault.kernel.empty()) throw device_error(device_->label(), "prove the kernel " + fault.kernel, "it differs from the reference");
+    if (const auto fault = chain->prove(); !fault.kernel.empty()) runtime::refuse(*device_, fault);
     return bench_driver(std::move(chain));
   }
 
