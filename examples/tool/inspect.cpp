@@ -138,7 +138,7 @@ void check(const check_options& options) {
 void convert(const convert_options& options) {
   const auto codec = dtype_from_name(options.codec);
   if (!codec)
-    throw argument_error("--codec", "f32, f16, bf16, q8_0, q4_0, q4_1, tq1_0, tq2_0 or i2_s", "'" + printable(options.codec, 40) + "'");
+    throw argument_error("--codec", "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, tq1_0, tq2_0 or i2_s", "'" + printable(options.codec, 40) + "'");
   progress_bar bar("converting");
   naming_file(options.in, [&] {
     const io::convert_report report = io::convert(

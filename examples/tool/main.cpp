@@ -227,7 +227,7 @@ class command_line {
         "  intaglio convert FOLDER MODEL.gguf --codec tq2_0\n  intaglio convert MODEL.gguf SMALLER.gguf --codec tq1_0");
     c->add_option("IN", convert_.in, "GGUF file or Hugging Face folder")->required();
     c->add_option("OUT", convert_.out, "GGUF file; written whole or not at all")->required();
-    c->add_option("--codec", convert_.codec, "f32, f16, bf16, q8_0, q4_0, q4_1, tq1_0, tq2_0 or i2_s")->type_name("C")->required();
+    c->add_option("--codec", convert_.codec, "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, tq1_0, tq2_0 or i2_s")->type_name("C")->required();
     c->add_option("--i2s-layout", convert_.i2s_layout, "order of the codes in the input's I2_S tensors")
         ->type_name("LAYOUT")
         ->check(CLI::IsMember({"block128", "block64", "rows4"}))

@@ -18,27 +18,29 @@ using intaglio::dtype;
 using namespace intaglio::io;
 
 TEST_CASE("codec_encode: encoding gives the very bytes that llama-quantize wrote", "[codec]") {
-  const auto folder = conformance("llama-tiny") / "gguf";
-  const auto masters = gguf::open(folder / "llama-tiny-f32.gguf");
-  for (const dtype type : {dtype::f16, dtype::bf16, dtype::q8_0, dtype::q4_0, dtype::q4_1}) {
-    const std::string name(intaglio::name(type));
-    INFO(name);
-    const auto quantised = gguf::open(folder / ("llama-tiny-" + name + ".gguf"));
-    std::size_t compared = 0;
-    for (const auto& tensor : quantised.tensors()) {
-      if (tensor.type != type) continue;
-      const auto* master = masters.find_tensor(tensor.name);
-      REQUIRE(master != nullptr);
-      std::vector<float> values(static_cast<std::size_t>(tensor.rows() * tensor.columns()));
-      masters.first().file().read(master->offset, std::as_writable_bytes(std::span(values)));
-      bytes stored(static_cast<std::size_t>(tensor.bytes)), encoded(stored.size());
-      quantised.first().file().read(tensor.offset, stored);
-      encode_row(type, values, encoded);
-      INFO(tensor.name);
-      CHECK((encoded == stored));
-      ++compared;
+  for (const std::string model : {"llama-tiny", "gemma3-tiny"}) {
+    const auto folder = conformance(model) / "gguf";
+    const auto masters = gguf::open(folder / (model + "-f32.gguf"));
+    for (const dtype type : {dtype::f16, dtype::bf16, dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k}) {
+      const std::string name(intaglio::name(type));
+      INFO(model << " " << name);
+      const auto quantised = gguf::open(folder / (model + "-" + name + ".gguf"));
+      std::size_t compared = 0;
+      for (const auto& tensor : quantised.tensors()) {  // also the Q6_K embedding or head of the Q4 files
+        if (!is_encodable(tensor.type) || tensor.type == dtype::f32) continue;
+        const auto* master = masters.find_tensor(tensor.name);
+        REQUIRE(master != nullptr);
+        std::vector<float> values(static_cast<std::size_t>(tensor.rows() * tensor.columns()));
+        masters.first().file().read(master->offset, std::as_writable_bytes(std::span(values)));
+        bytes stored(static_cast<std::size_t>(tensor.bytes)), encoded(stored.size());
+        quantised.first().file().read(tensor.offset, stored);
+        encode_row(tensor.type, values, encoded);
+        INFO(tensor.name);
+        CHECK((encoded == stored));
+        compared += tensor.type == type ? 1u : 0u;
+      }
+      CHECK(compared >= 20);
     }
-    CHECK(compared >= 20);
   }
 }
 
@@ -81,7 +83,7 @@ TEST_CASE("codec_encode: ternary blocks hold all 3^5 digit patterns", "[codec]")
 }
 
 TEST_CASE("codec_encode: blocks of zeros, of tiny and of equal values encode to numbers", "[codec]") {
-  for (const dtype type : {dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::tq1_0, dtype::tq2_0})
+  for (const dtype type : {dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k, dtype::tq1_0, dtype::tq2_0})
     for (const float value : {0.f, -0.f, 1e-40f, -1e-40f, 1e-30f, 3.f, -65504.f}) {
       std::vector<float> values(256, value), again(256);
       bytes encoded(static_cast<std::size_t>(row_bytes(type, 256)));
@@ -143,7 +145,7 @@ TEST_CASE("codec_encode: sizes that do not fit together and types without an enc
         CHECK_THROWS_WITH(encode_row(row.type, values, std::span(out).first(row.block_bytes)),
                           ContainsSubstring("whole blocks of " + std::string(row.name) + ", found " + std::to_string(row.block_bytes) + " for " + std::to_string(length + 1) + " elements"));
     } else {
-      CHECK_THROWS_WITH(encode_row(row.type, first, std::span(out).first(row.block_bytes)), ContainsSubstring("expected f32 f16 bf16 q8_0 q4_0 q4_1 tq1_0 tq2_0, found " + std::string(row.name)));
+      CHECK_THROWS_WITH(encode_row(row.type, first, std::span(out).first(row.block_bytes)), ContainsSubstring("expected f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k tq1_0 tq2_0, found " + std::string(row.name)));
     }
     const auto some = std::span(codes).first(length);
     const bool holds_codes = row.type == dtype::i2_s || row.type == dtype::tq1_0 || row.type == dtype::tq2_0 || row.type == dtype::f32 || row.type == dtype::f16 || row.type == dtype::bf16;
@@ -152,4 +154,49 @@ TEST_CASE("codec_encode: sizes that do not fit together and types without an enc
     CHECK_THROWS_AS(encode_ternary_rows(row.type, some, 1.f, out), argument_error);
     if (length > 1) CHECK_THROWS_AS(encode_ternary_rows(row.type, codes, 1.f, std::span(out).first(row.block_bytes)), argument_error);
   }
+}
+
+TEST_CASE("codec_encode: blocks of what is no number are refused with its place", "[codec]") {
+  for (const auto& row : intaglio::dtype_table) {
+    if (!is_encodable(row.type)) continue;
+    CAPTURE(row.name);
+    for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+      std::vector<float> values(512, 1.f);
+      values[301] = bad;
+      bytes out(static_cast<std::size_t>(row_bytes(row.type, 512)));
+      if (row.block_elements == 1) CHECK_NOTHROW(encode_row(row.type, values, out));
+      else
+        CHECK_THROWS_WITH(encode_row(row.type, values, out), ContainsSubstring("finite numbers for blocks of " + std::string(row.name) + ", found " +
+                                                                               (std::isnan(bad) ? "NaN" : "infinity") + " at 301"));
+    }
+  }
+}
+
+TEST_CASE("codec_encode: searched blocks of every kind come within a step of their values", "[codec]") {
+  std::mt19937 random(17);
+  const auto uniform = [&] { return static_cast<float>(random()) * 0x1p-31f - 1.f; };
+  // Mixed magnitudes, all of one sign, one spike, subnormal numbers, and sub-blocks of nothing between others.
+  for (int kind = 0; kind < 5; ++kind)
+    for (int round = 0; round < 50; ++round) {
+      CAPTURE(kind, round);
+      std::vector<float> values(256), again(256);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const float v = uniform();
+        const float gain = std::ldexp(1.f, static_cast<int>(i / 32) - 4);
+        values[i] = kind == 0 ? v * gain : kind == 1 ? std::fabs(v) : kind == 2 ? (i == 100 ? 50.f : v * 1e-3f) : kind == 3 ? v * 1e-39f : (i / 32) % 2 == 0 ? 0.f : v;
+      }
+      for (const auto& [type, steps] : {std::pair{dtype::q4_k, 15.f}, {dtype::q6_k, 31.f}}) {
+        bytes encoded(static_cast<std::size_t>(row_bytes(type, 256)));
+        encode_row(type, values, encoded);
+        decode_row(type, encoded, again);
+        float largest = 0.f, apart = 0.f;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          REQUIRE(std::isfinite(again[i]));
+          largest = std::max(largest, std::fabs(values[i]));
+          apart = std::max(apart, std::fabs(values[i] - again[i]));
+        }
+        // A step of the widest sub-block (-largest..largest), with room for the rounding of its scales to 6 and 7 bits.
+        CHECK(apart <= 1.5f * (type == dtype::q4_k ? 2.f : 1.f) * largest / steps + 1e-38f);
+      }
+    }
 }

@@ -128,7 +128,7 @@ TEST_CASE("convert: a folder with SiLU becomes the architecture that means SiLU"
 TEST_CASE("convert: a llama file takes the Q codecs", "[convert]") {
   const temporary_folder folder;
   const auto in = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf");
-  for (const dtype codec : {dtype::f32, dtype::q8_0, dtype::q4_0, dtype::q4_1}) {
+  for (const dtype codec : {dtype::f32, dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k}) {
     convert_options options;
     options.codec = codec;
     convert(in, folder / "out.gguf", options);
@@ -159,9 +159,9 @@ TEST_CASE("convert: numbers that the codec cannot hold are refused by name", "[c
                     ContainsSubstring("blk.1.ffn_up.weight") && ContainsSubstring("scale: expected one that tq2_0 can hold, found 1e-12"));
   options.codec = dtype::bf16;
   CHECK(convert(folder / "in.gguf", folder / "out.gguf", options).warnings.size() == 1);
-  for (const dtype embedding : {dtype::tq1_0, dtype::tq2_0, dtype::q6_k, dtype::i2_s}) {
+  for (const dtype embedding : {dtype::tq1_0, dtype::tq2_0, dtype::i2_s}) {
     options.embedding = embedding;
-    CHECK_THROWS_WITH(convert(folder / "in.gguf", folder / "out.gguf", options), ContainsSubstring("embedding: expected f32 f16 bf16 q8_0 q4_0 q4_1, found " + std::string(intaglio::name(embedding))));
+    CHECK_THROWS_WITH(convert(folder / "in.gguf", folder / "out.gguf", options), ContainsSubstring("embedding: expected f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k, found " + std::string(intaglio::name(embedding))));
   }
   options.embedding = dtype::q8_0;
   convert(folder / "in.gguf", folder / "out.gguf", options);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +17,15 @@
 #include "intaglio/core/error.hpp"
 #include "intaglio/core/float16.hpp"
 #include "intaglio/io/codec.hpp"
+#include "intaglio/io/codec_search.hpp"
+#include "intaglio/io/unfused.hpp"
 
 namespace intaglio::io {
 
 /// True where encode_row writes the type.
 constexpr bool is_encodable(dtype type) {
   return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 || type == dtype::q4_0 || type == dtype::q4_1 ||
-         type == dtype::tq1_0 || type == dtype::tq2_0;
+         type == dtype::q4_k || type == dtype::q6_k || type == dtype::tq1_0 || type == dtype::tq2_0;
 }
 
 namespace codec_blocks {
@@ -34,14 +37,16 @@ inline float inverse(float d) { return std::isfinite(1.f / d) ? 1.f / d : 0.f; }
 /// Truncates towards zero after an offset was added, as the reference's cast to int8 does.
 inline std::uint8_t nibble(float value) { return static_cast<std::uint8_t>(std::min(15, static_cast<int>(static_cast<std::int8_t>(value)))); }
 
-inline void encode_q8_0(const float* x, std::uint8_t* block) {
+INTAGLIO_UNFUSED inline void encode_q8_0(const float* x, std::uint8_t* block) {
+  INTAGLIO_UNFUSED_BODY
   float largest = 0.f;
   for (std::size_t j = 0; j < 32; ++j) largest = std::max(largest, std::fabs(x[j]));
   const float d = largest / 127.f, id = inverse(d);
   put_f16(block, d);
   for (std::size_t j = 0; j < 32; ++j) block[2 + j] = static_cast<std::uint8_t>(static_cast<std::int8_t>(std::round(x[j] * id)));
 }
-inline void encode_q4_0(const float* x, std::uint8_t* block) {
+INTAGLIO_UNFUSED inline void encode_q4_0(const float* x, std::uint8_t* block) {
+  INTAGLIO_UNFUSED_BODY
   float largest = 0.f, signed_largest = 0.f;  // of equal magnitudes the first one decides the sign
   for (std::size_t j = 0; j < 32; ++j)
     if (std::fabs(x[j]) > largest) {
@@ -53,7 +58,8 @@ inline void encode_q4_0(const float* x, std::uint8_t* block) {
   for (std::size_t j = 0; j < 16; ++j)
     block[2 + j] = static_cast<std::uint8_t>(nibble(x[j] * id + 8.5f) | (nibble(x[j + 16] * id + 8.5f) << 4));
 }
-inline void encode_q4_1(const float* x, std::uint8_t* block) {
+INTAGLIO_UNFUSED inline void encode_q4_1(const float* x, std::uint8_t* block) {
+  INTAGLIO_UNFUSED_BODY
   const auto [least, most] = std::minmax_element(x, x + 32);
   const float d = (*most - *least) / 15.f, id = inverse(d);
   put_f16(block, d);
@@ -102,6 +108,12 @@ inline void encode_tq2_0(const float* x, std::uint8_t* block) {
   const float d = ternary_digits(x, digits.data());
   pack_tq2_0(digits.data(), d, block);
 }
+/// Without a branch: an exponent of ones carries into the top bit.
+inline bool all_finite(std::span<const float> x) {
+  std::uint32_t seen = 0;
+  for (const float value : x) seen |= (std::bit_cast<std::uint32_t>(value) & 0x7F800000u) + 0x00800000u;
+  return seen >> 31 == 0;
+}
 template <void (*encode)(const float*, std::uint8_t*)>
 void each_encoded(const float* x, std::size_t blocks, std::size_t block_bytes, std::size_t block_elements, std::uint8_t* out) {
   for (std::size_t b = 0; b < blocks; ++b) encode(x + b * block_elements, out + b * block_bytes);
@@ -109,15 +121,30 @@ void each_encoded(const float* x, std::size_t blocks, std::size_t block_bytes, s
 
 }  // namespace codec_blocks
 
-/// Encodes finite values, whole blocks, into `out` (row_bytes(type, x.size()) bytes).
-/// @throws argument_error for sizes that do not fit together and types without an encoder (ternary codes: encode_ternary_rows)
+/// The types that encode_row writes, for messages.
+inline std::string encodable_types() {
+  std::string out;
+  for (const auto& row : dtype_table)
+    if (is_encodable(row.type)) out.append(out.empty() ? "" : " ").append(row.name);
+  return out;
+}
+
+/// Encodes values, whole blocks, into `out` (row_bytes(type, x.size()) bytes). Values beyond the type's range become infinities, in blocks by way of
+/// their f16 scale: whoever cannot rule that out decodes the bytes again.
+/// @throws argument_error for sizes that do not fit together, types without an encoder (ternary codes: encode_ternary_rows) and, where
+///         neighbours share a block, for NaN and infinities
 inline void encode_row(dtype type, std::span<const float> x, std::span<std::byte> out) {
   const auto& layout = info(type);
-  if (!is_encodable(type)) throw argument_error("type", "f32 f16 bf16 q8_0 q4_0 q4_1 tq1_0 tq2_0", std::string(layout.name));
+  if (!is_encodable(type)) throw argument_error("type", encodable_types(), std::string(layout.name));
   if (x.size() % layout.block_elements != 0 || out.size() != row_bytes(type, x.size()))
     throw argument_error("out", std::to_string(row_bytes(type, x.size())) + " bytes for whole blocks of " + std::string(layout.name),
                          std::to_string(out.size()) + " for " + std::to_string(x.size()) + " elements");
   if (x.empty()) return;
+  if (layout.block_elements > 1 && !codec_blocks::all_finite(x)) {
+    const auto bad = std::find_if(x.begin(), x.end(), [](float value) { return !std::isfinite(value); });
+    throw argument_error("x", "finite numbers for blocks of " + std::string(layout.name),
+                         std::string(std::isnan(*bad) ? "NaN" : "infinity") + " at " + std::to_string(bad - x.begin()));
+  }
   auto* to = reinterpret_cast<std::uint8_t*>(out.data());
   const std::size_t blocks = x.size() / layout.block_elements, size = layout.block_bytes, length = layout.block_elements;
   switch (type) {
@@ -131,6 +158,8 @@ inline void encode_row(dtype type, std::span<const float> x, std::span<std::byte
     case dtype::q8_0: codec_blocks::each_encoded<codec_blocks::encode_q8_0>(x.data(), blocks, size, length, to); break;
     case dtype::q4_0: codec_blocks::each_encoded<codec_blocks::encode_q4_0>(x.data(), blocks, size, length, to); break;
     case dtype::q4_1: codec_blocks::each_encoded<codec_blocks::encode_q4_1>(x.data(), blocks, size, length, to); break;
+    case dtype::q4_k: codec_blocks::each_encoded<codec_blocks::encode_q4_k>(x.data(), blocks, size, length, to); break;
+    case dtype::q6_k: codec_blocks::each_encoded<codec_blocks::encode_q6_k>(x.data(), blocks, size, length, to); break;
     case dtype::tq1_0: codec_blocks::each_encoded<codec_blocks::encode_tq1_0>(x.data(), blocks, size, length, to); break;
     case dtype::tq2_0: codec_blocks::each_encoded<codec_blocks::encode_tq2_0>(x.data(), blocks, size, length, to); break;
     default: break;

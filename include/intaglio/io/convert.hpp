@@ -24,7 +24,7 @@ struct file_progress {
 };
 
 struct convert_options {
-  dtype codec = dtype::i2_s;           ///< of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16 q8_0 q4_0 q4_1
+  dtype codec = dtype::i2_s;           ///< of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k
   std::optional<dtype> embedding;      ///< of token embedding and head; by default f16, or the codec where it is f32, f16, bf16 or a Q type
   i2s_layout layout = i2s_layout::block128;  ///< of I2_S tensors in the input; the output is always block128
   std::function<void(const file_progress&)> progress;
@@ -75,11 +75,11 @@ class model_converter {
   void check_codec() const {
     const dtype codec = options_.codec;
     const bool ternary = codec == dtype::i2_s || codec == dtype::tq1_0 || codec == dtype::tq2_0;
-    const bool blocks = codec == dtype::q8_0 || codec == dtype::q4_0 || codec == dtype::q4_1;
+    const bool blocks = codec == dtype::q8_0 || codec == dtype::q4_0 || codec == dtype::q4_1 || codec == dtype::q4_k || codec == dtype::q6_k;
     if (bitnet() ? !(ternary || is_float(codec)) : !(blocks || is_float(codec)))
-      throw argument_error("codec", bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model" : "f32 f16 bf16 q8_0 q4_0 q4_1", std::string(name(codec)));
+      throw argument_error("codec", bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model" : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k", std::string(name(codec)));
     if (options_.embedding && (!is_encodable(*options_.embedding) || *options_.embedding == dtype::tq1_0 || *options_.embedding == dtype::tq2_0))
-      throw argument_error("embedding", "f32 f16 bf16 q8_0 q4_0 q4_1", std::string(name(*options_.embedding)));
+      throw argument_error("embedding", "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k", std::string(name(*options_.embedding)));
   }
 
   dtype target(const checkpoint_tensor& tensor) {
@@ -107,6 +107,8 @@ class model_converter {
       case dtype::q4_0: return 2;
       case dtype::q4_1: return 3;
       case dtype::q8_0: return 7;
+      case dtype::q4_k: return 14;  // "small": no tensor of more bits
+      case dtype::q6_k: return 18;
       case dtype::bf16: return 32;
       case dtype::tq1_0: return 36;
       case dtype::tq2_0: return 37;
