@@ -36,3 +36,14 @@ TEST_CASE("a residual adds the branch to its input", "[graph]") {
   CHECK(add.in[0] == t.graph().ops.front().out);
   CHECK(add.in[1] == t.graph().ops[1].out);
 }
+
+TEST_CASE("every sixth block is of another kind", "[graph]") {
+  ir::trace t;
+  (table | repeat(7, every(6, residual(norm | projection), residual(norm)))).forward(t);
+  CHECK_FALSE(t.failed());
+  CHECK(t.graph().pattern == layer_pattern{6, {0, 0, 0, 0, 0, 1}});
+  CHECK(t.graph().ops.size() == 1 + 4 + 2);
+  ir::trace wide;
+  (table | repeat(7, every(40, residual(norm | projection), residual(norm)))).forward(wide);
+  CHECK(wide.graph().failure.view() == "repeat: expected a pattern of at least 1 layer and at most 16, found 40");
+}

@@ -11,6 +11,26 @@ namespace intaglio {
 
 enum class architecture : std::uint8_t { bitnet, llama, gemma3 };
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
+/// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or Llama 3.1's division of
+/// the slow angles alone (transformers' modeling_rope_utils.py).
+enum class rope_type : std::uint8_t { plain, linear, llama3 };
+
+/// config.json's rope_scaling. All but `factor` belong to llama3.
+struct rope_scaling_config {
+  rope_type type = rope_type::plain;
+  float factor = 1.f;
+  float low_freq_factor = 1.f;
+  float high_freq_factor = 4.f;
+  std::uint32_t original_max_position_embeddings = 0;
+  friend constexpr bool operator==(const rope_scaling_config&, const rope_scaling_config&) = default;
+};
+
+/// How the positions of a layer turn.
+struct rope_parameters {
+  float theta = 10'000.f;
+  rope_scaling_config scaling = {};
+  friend constexpr bool operator==(const rope_parameters&, const rope_parameters&) = default;
+};
 
 /// Sizes are in elements. A model type names one constant of this by reference, so that errors show its name.
 struct decoder_config {
@@ -24,14 +44,26 @@ struct decoder_config {
   std::uint32_t vocab_size = 0;
   std::uint32_t max_position_embeddings = 0;
   float rope_theta = 10'000.f;
+  rope_scaling_config rope_scaling = {};
   float rms_norm_eps = 1e-5f;
   activation hidden_act = activation::relu_squared;
   bool tie_word_embeddings = true;
   /// Type of the inputs of ternary matrix products: i8 (absmax per token, as BitNet b1.58 was trained) or f32 (GGUF architecture "bitnet").
   dtype activation_type = dtype::i8;
+  std::uint32_t sliding_window = 0;          ///< keys that a query sees, itself included; 0: all
+  std::uint32_t sliding_window_pattern = 0;  ///< layer i sees all keys where (i + 1) is a multiple of this; 0: no layer does
+  float rope_local_base_freq = 0.f;          ///< RoPE base of the windowed layers, which are not scaled then; 0: they turn as the others
+  std::uint32_t query_pre_attn_scalar = 0;   ///< scores are divided by its square root; 0: head_dim
 
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
   constexpr std::uint32_t kv_size() const { return num_key_value_heads * head_dim; }
+  constexpr bool is_windowed(std::uint32_t layer) const {
+    return sliding_window != 0 && (sliding_window_pattern == 0 || (layer + 1) % sliding_window_pattern != 0);
+  }
+  constexpr std::uint32_t attention_scalar() const { return query_pre_attn_scalar != 0 ? query_pre_attn_scalar : head_dim; }
+  /// How all layers turn, or, where windowed ones have a base of their own, the others.
+  constexpr rope_parameters rope() const { return {rope_theta, rope_scaling}; }
+  constexpr rope_parameters local_rope() const { return rope_local_base_freq != 0.f ? rope_parameters{rope_local_base_freq} : rope(); }
   friend constexpr bool operator==(const decoder_config&, const decoder_config&) = default;
 };
 
@@ -42,5 +74,7 @@ constexpr std::string_view name(architecture value) {
 constexpr std::string_view name(activation value) {
   return value == activation::relu_squared ? "relu2" : value == activation::silu ? "silu" : "gelu_pytorch_tanh";
 }
+/// As config.json's rope_type spells it.
+constexpr std::string_view name(rope_type value) { return value == rope_type::plain ? "default" : value == rope_type::linear ? "linear" : "llama3"; }
 
 }  // namespace intaglio

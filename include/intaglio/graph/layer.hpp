@@ -98,4 +98,28 @@ struct repeated {
 template <layer Body>
 constexpr auto repeat(std::uint32_t layers, Body body) { return repeated<Body>{layers, body}; }
 
+/// Two kinds of block: every `period`-th layer is a `last`, those before it are each a `first`.
+template <layer First, layer Last>
+struct alternating {
+  std::uint32_t period;
+  First first;
+  Last last;
+};
+template <layer First, layer Last>
+constexpr auto every(std::uint32_t period, First first, Last last) { return alternating<First, Last>{period, first, last}; }
+
+/// Blocks of two kinds, each planned once; the number of layers need not be a multiple of the period.
+template <layer First, layer Last>
+struct repeated_alternating {
+  std::uint32_t layers;
+  alternating<First, Last> blocks;
+  constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
+    layer_pattern pattern{blocks.period};
+    if (blocks.period != 0 && blocks.period <= layer_pattern::max_period) pattern.blocks[blocks.period - 1] = 1;
+    return t.repeat(x, layers, pattern, [&](ir::value_id in) { return blocks.first.forward(t, in); }, [&](ir::value_id in) { return blocks.last.forward(t, in); });
+  }
+};
+template <layer First, layer Last>
+constexpr auto repeat(std::uint32_t layers, alternating<First, Last> blocks) { return repeated_alternating<First, Last>{layers, blocks}; }
+
 }  // namespace intaglio::graph

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "intaglio/core/decoder_config.hpp"
+#include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/core/message.hpp"
 
 namespace intaglio::ir {
@@ -19,13 +20,13 @@ using weight_id = std::int32_t;
 inline constexpr std::int32_t none = -1;
 
 enum class op_kind : std::uint8_t {
-  embedding,    ///< row of the table for each token; weight [rows, width]
-  rms_norm,     ///< x / rms(x) * weight
+  embedding,    ///< row of the table for each token, times scale; weight [rows, width]
+  rms_norm,     ///< x / rms(x) * weight, of every head for itself where head_dim is set
   quantize,     ///< absmax int8 per token
   matmul,       ///< weight [rows, columns] times x
   rope,         ///< NeoX rotation by position
   cache_write,  ///< append k and v to the KV cache
-  attention,    ///< grouped-query, causal, over the cache
+  attention,    ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that is 0
   gated,        ///< act(gate) * up
   add,          ///< sum of two values of one shape
 };
@@ -54,11 +55,13 @@ struct weight {
 struct op {
   op_kind kind = op_kind::embedding;
   section where = section::prologue;
+  std::uint8_t block = 0;    ///< in the period: the kind of block that it is part of
   std::array<value_id, 3> in{none, none, none};
   value_id out = none;
   weight_id weight = none;
-  float eps = 0, theta = 0;
-  std::uint32_t heads = 0, kv_heads = 0, head_dim = 0;
+  float eps = 0, scale = 1;
+  rope_parameters rope{};
+  std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   activation act = activation::relu_squared;
   text<48> layer{};          ///< for messages: "blk.*.ffn_down.weight: linear"
 };
@@ -68,8 +71,10 @@ struct graph {
   std::vector<op> ops;
   std::vector<value> values;
   std::vector<weight> weights;
-  std::uint32_t layers = 0;          ///< how often the period repeats
+  std::uint32_t layers = 0;          ///< how many blocks there are in all
+  layer_pattern pattern;             ///< and of which kind each is
   value_id stream_in = none, stream_out = none;  ///< what the period reads and what the next one reads in its place
+  std::vector<value_id> block_ends;  ///< by kind: what the block gives and the next one reads
   value_id output = none;            ///< logits
   text<256> failure;
 };

@@ -34,10 +34,10 @@ class trace {
     return out;
   }
 
-  /// [vocab, width] table, held as type -> f32 [tokens, width]
-  constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type = dtype::f16) {
+  /// [vocab, width] table, held as type -> f32 [tokens, width], times scale
+  constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type = dtype::f16, float scale = 1) {
     if (rows == 0 || columns == 0) fail(where(name).view(), "embedding needs a vocabulary and a width, found 0");
-    op o{.kind = op_kind::embedding, .weight = weight(name, rows, columns, type)};
+    op o{.kind = op_kind::embedding, .weight = weight(name, rows, columns, type), .scale = scale};
     return emit(o, "embedding", name, dtype::f32, columns);
   }
 
@@ -45,6 +45,14 @@ class trace {
     op o{.kind = op_kind::rms_norm, .in = {x, none, none}, .weight = weight(name, 1, width(x), dtype::f32), .eps = eps};
     if (!(eps > 0)) fail(where(name).view(), "rms_norm expects an epsilon above 0, found 0 or less");
     return emit(o, "rms_norm", name, dtype::f32, width(x));
+  }
+
+  /// The same of each of x's heads, [tokens, heads, head_dim]; weight [head_dim]
+  constexpr value_id head_norm(value_id x, std::string_view name, float eps, std::uint32_t head_dim) {
+    if (head_dim == 0 || width(x) % head_dim != 0) fail(where(name).view(), "an input in multiples of head_dim ", head_dim, "", width(x));
+    op o{.kind = op_kind::rms_norm, .in = {x, none, none}, .weight = weight(name, 1, head_dim, dtype::f32), .eps = eps, .head_dim = head_dim};
+    if (!(eps > 0)) fail(where(name).view(), "rms_norm expects an epsilon above 0, found 0 or less");
+    return emit(o, "head_norm", name, dtype::f32, width(x));
   }
 
   /// f32 -> int8 with one scale a token
@@ -67,26 +75,33 @@ class trace {
     return emit(o, "matmul", name, dtype::f32, rows);
   }
 
-  constexpr value_id rope(value_id x, std::string_view name, std::uint32_t head_dim, float theta) {
+  constexpr value_id rope(value_id x, std::string_view name, std::uint32_t head_dim, const rope_parameters& how) {
     if (head_dim == 0 || head_dim % 4 != 0) fail(where(name).view(), "rope head_dim in multiples of ", 4, "", head_dim);
-    if (!(theta > 1)) fail(where(name).view(), "rope expects a theta above 1, found 1 or less");
-    op o{.kind = op_kind::rope, .in = {x, none, none}, .theta = theta, .head_dim = head_dim};
+    if (!(how.theta > 1)) fail(where(name).view(), "rope expects a theta above 1, found 1 or less");
+    const rope_scaling_config& scaling = how.scaling;
+    if (!(scaling.factor >= 1)) fail(where(name).view(), "rope scaling expects a factor of at least 1, found less");
+    if (scaling.type == rope_type::llama3 && (!(scaling.high_freq_factor > scaling.low_freq_factor) || !(scaling.low_freq_factor > 0) || scaling.original_max_position_embeddings == 0))
+      fail(where(name).view(), "rope scaling llama3 expects high_freq_factor above low_freq_factor above 0 and original_max_position_embeddings, found others");
+    op o{.kind = op_kind::rope, .in = {x, none, none}, .rope = how, .head_dim = head_dim};
     return emit(o, "rope", name, type(x), width(x));
   }
 
-  constexpr void cache_write(value_id keys, value_id values, std::uint32_t kv_heads, std::uint32_t head_dim) {
-    op o{.kind = op_kind::cache_write, .in = {keys, values, none}, .kv_heads = kv_heads, .head_dim = head_dim};
+  /// @param window positions that attention will see, the token's own among them; 0: all
+  constexpr void cache_write(value_id keys, value_id values, std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t window = 0) {
+    op o{.kind = op_kind::cache_write, .in = {keys, values, none}, .kv_heads = kv_heads, .head_dim = head_dim, .window = window};
     if (width(keys) != width(values)) fail(where("self_attention").view(), "values as wide as keys, ", width(keys), "", width(values));
     o.where = section_;
+    o.block = block_;
     o.layer = where("kv_cache").view();
     graph_.ops.push_back(o);
   }
 
-  constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
+  /// @param scale of the scores, 0: 1 / sqrt(head_dim)  @param window as of cache_write
+  constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim, float scale = 0, std::uint32_t window = 0) {
     if (head_dim == 0 || head_dim % 8 != 0) fail(where("self_attention").view(), "head_dim in multiples of ", 8, "", head_dim);
     if (kv_heads == 0 || heads % kv_heads != 0) fail(where("self_attention").view(), "num_attention_heads in multiples of num_key_value_heads ", kv_heads, "", heads);
     if (width(query) != heads * head_dim) fail(where("self_attention").view(), "queries of width num_attention_heads * head_dim = ", heads * head_dim, "", width(query));
-    op o{.kind = op_kind::attention, .in = {query, none, none}, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim};
+    op o{.kind = op_kind::attention, .in = {query, none, none}, .scale = scale, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim, .window = window};
     return emit(o, "attention", "self_attention", dtype::f32, width(query));
   }
 
@@ -102,20 +117,27 @@ class trace {
     return emit(o, "add", "residual", dtype::f32, width(a));
   }
 
-  /// Traces `body` once and notes that it repeats `layers` times; its output takes its input's place.
-  template <class Body>
-  constexpr value_id repeat(value_id x, std::uint32_t layers, Body&& body) {
+  /// Traces each kind of block once and notes which layer is of which kind; a block's output takes its input's place.
+  template <class... Blocks>
+  constexpr value_id repeat(value_id x, std::uint32_t layers, const layer_pattern& pattern, Blocks&&... blocks) {
     if (section_ != section::prologue) fail("repeat", "expected one repeat in a model, found a second");
     if (layers == 0) fail("repeat", "expected num_hidden_layers of at least 1, found 0");
+    if (pattern.period == 0 || pattern.period > layer_pattern::max_period) fail("repeat", "a pattern of at least 1 layer and at most ", layer_pattern::max_period, "", pattern.period);
+    else if (pattern.kinds() > sizeof...(Blocks)) fail("repeat", "a block for each kind of the pattern, ", pattern.kinds(), "", sizeof...(Blocks));
     section_ = section::period;
+    block_ = 0;
     graph_.layers = layers;
+    graph_.pattern = pattern;
     graph_.stream_in = x;
-    const value_id out = body(x);
-    if (width(out) != width(x)) fail("repeat", "a block as wide as its input, ", width(x), "", width(out));
-    graph_.stream_out = out;
+    (one_block(x, blocks), ...);
+    graph_.stream_out = x;
     section_ = section::epilogue;
-    return out;
+    block_ = 0;
+    return x;
   }
+  /// All layers of one kind.
+  template <class Body>
+  constexpr value_id repeat(value_id x, std::uint32_t layers, Body&& body) { return repeat(x, layers, layer_pattern{}, body); }
 
   constexpr void output(value_id logits) { graph_.output = logits; }
 
@@ -137,8 +159,18 @@ class trace {
     return static_cast<weight_id>(graph_.weights.size()) - 1;
   }
 
+  template <class Body>
+  constexpr void one_block(value_id& x, Body& body) {
+    const value_id out = body(x);
+    if (width(out) != width(x)) fail("repeat", "a block as wide as its input, ", width(x), "", width(out));
+    graph_.block_ends.push_back(out);
+    x = out;
+    ++block_;
+  }
+
   constexpr value_id emit(op o, std::string_view layer, std::string_view name, dtype type, std::uint32_t width) {
     o.where = section_;
+    o.block = block_;
     o.layer.append(layer).append(" ").append(name.substr(0, 38));
     o.out = static_cast<value_id>(graph_.values.size());
     graph_.values.push_back({type, width, section_, text<32>{layer}});
@@ -148,6 +180,7 @@ class trace {
 
   ir::graph graph_;
   section section_ = section::prologue;
+  std::uint8_t block_ = 0;
 };
 
 /// Anything that a plan can be made of: a type with `static constexpr graph()` giving a layer that produces logits from tokens.

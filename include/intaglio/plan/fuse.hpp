@@ -51,7 +51,8 @@ struct node {
   std::uint8_t weight_count = 0;
   kernels::prologue prologue = kernels::prologue::quantized;
   kernels::epilogue epilogue = kernels::epilogue::store;
-  float eps = 0, theta = 0;
+  float eps = 0;
+  rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0;
   activation act = activation::relu_squared;
 };
@@ -126,6 +127,7 @@ class fuser {
       case kind::rms_norm: return norm(i, n);
       case kind::matmul: return ternary(o) ? product(i, n) : n;
       case kind::attention: {
+        if (o.window != 0 || o.scale != 0) return n;
         take(n, i);
         n.lowered = true;
         n.kernel = kernels::kernel::attention;
@@ -216,13 +218,13 @@ class fuser {
     if (rq == nowhere || rk == nowhere || uses(at(q).out) != 1 || uses(at(k).out) != 1 || uses(at(v).out) != 1) return false;
     const auto w = reader(at(rk).out, kind::cache_write, q);
     if (w == nowhere || at(w).in[1] != at(v).out || uses(at(rk).out) != 1) return false;
-    if (at(rq).theta != at(rk).theta || at(rq).head_dim != at(rk).head_dim || at(w).head_dim != at(rq).head_dim) return false;
+    if (at(rq).rope.scaling.type != rope_type::plain || at(rq).rope != at(rk).rope || at(rq).head_dim != at(rk).head_dim || at(w).head_dim != at(rq).head_dim) return false;
     for (const auto index : {q, k, v, rq, rk, w}) take(n, index);
     for (const auto index : {q, k, v}) add_weight(n, at(index).weight);
     n.rule = rule_index("stack_qkv");
     n.epilogue = kernels::epilogue::rope_cache;
     n.out = at(rq).out;
-    n.theta = at(rq).theta;
+    n.rope = at(rq).rope;
     n.head_dim = at(rq).head_dim;
     n.kv_heads = at(w).kv_heads;
     return true;

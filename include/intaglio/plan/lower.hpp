@@ -237,7 +237,7 @@ class lowering {
       set("q_size", w.source_rows[0]);
       set("kv_size", w.source_rows[1]);
       set("context", c_.context);
-      set("rope_theta", n.theta);
+      set("rope_theta", n.rope.theta);
     }
     set("cache_element", c_.target.cache_element);
     set("columns", w.columns);

@@ -18,6 +18,7 @@ constexpr ir::value_id activations(ir::trace& t, ir::value_id x, std::string_vie
   else return x;
 }
 
+/// @tparam W any float or quantised type
 /// @shape  weight: [out, in]; x: [tokens, in] f32; y: [tokens, out] f32
 /// @error  does not fit: x is not `in` wide, or `in` is no multiple of W's block
 template <dtype W, dtype A = input_type<W>>

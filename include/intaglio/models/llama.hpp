@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Llama and Mistral: SiLU-gated units, grouped-query attention, a norm in front of each; windows and RoPE scaling by the config.
+// Source: transformers, models/llama and models/mistral; values from the config.json that each model was published with.
+#pragma once
+
+#include "intaglio/core/fits_together.hpp"
+
+#include "intaglio/graph/layers/embedding.hpp"
+#include "intaglio/graph/layers/gated_ffn.hpp"
+#include "intaglio/graph/layers/linear.hpp"
+#include "intaglio/graph/layers/rms_norm.hpp"
+#include "intaglio/graph/layers/self_attention.hpp"
+
+namespace intaglio::models {
+
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding; a tied head is held as the embedding is
+template <const decoder_config& c, dtype W = dtype::f16, dtype H = W, dtype D = dtype::f16>
+struct llama {
+  static constexpr const decoder_config& config = c;
+
+  static constexpr auto graph() {
+    using namespace intaglio::graph;
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D}
+         | repeat(c.num_hidden_layers,
+               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
+                      | self_attention<W>{c}
+                      | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
+             | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
+                      | gated_ffn<W>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                      | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
+         | rms_norm{"output_norm.weight", c.rms_norm_eps}
+         | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size, c.tie_word_embeddings ? D : H};
+  }
+};
+
+/// mistralai/Mistral-7B-Instruct-v0.1
+inline constexpr decoder_config mistral_7b_v01_config{
+    .model_type = architecture::llama, .hidden_size = 4096, .intermediate_size = 14'336, .num_hidden_layers = 32,
+    .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 128, .vocab_size = 32'000,
+    .max_position_embeddings = 32'768, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f,
+    .hidden_act = activation::silu, .tie_word_embeddings = false, .sliding_window = 4096};
+/// mistralai/Mistral-7B-Instruct-v0.2, which has no window
+inline constexpr decoder_config mistral_7b_v02_config = [] {
+  decoder_config c = mistral_7b_v01_config;
+  c.rope_theta = 1'000'000.f;
+  c.sliding_window = 0;
+  return c;
+}();
+/// meta-llama/Meta-Llama-3-8B-Instruct
+inline constexpr decoder_config llama_3_8b_config{
+    .model_type = architecture::llama, .hidden_size = 4096, .intermediate_size = 14'336, .num_hidden_layers = 32,
+    .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 128, .vocab_size = 128'256,
+    .max_position_embeddings = 8192, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f,
+    .hidden_act = activation::silu, .tie_word_embeddings = false};
+/// meta-llama/Llama-3.1-8B-Instruct
+inline constexpr decoder_config llama_31_8b_config = [] {
+  decoder_config c = llama_3_8b_config;
+  c.max_position_embeddings = 131'072;
+  c.rope_scaling = {rope_type::llama3, 8.f, 1.f, 4.f, 8192};
+  return c;
+}();
+/// meta-llama/Llama-3.2-1B-Instruct
+inline constexpr decoder_config llama_32_1b_config{
+    .model_type = architecture::llama, .hidden_size = 2048, .intermediate_size = 8192, .num_hidden_layers = 16,
+    .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 64, .vocab_size = 128'256,
+    .max_position_embeddings = 131'072, .rope_theta = 500'000.f, .rope_scaling = {rope_type::llama3, 32.f, 1.f, 4.f, 8192},
+    .rms_norm_eps = 1e-5f, .hidden_act = activation::silu, .tie_word_embeddings = true};
+/// karpathy/tinyllamas, stories260K
+inline constexpr decoder_config stories260k_config{
+    .model_type = architecture::llama, .hidden_size = 64, .intermediate_size = 172, .num_hidden_layers = 5,
+    .num_attention_heads = 8, .num_key_value_heads = 4, .head_dim = 8, .vocab_size = 512,
+    .max_position_embeddings = 512, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f,
+    .hidden_act = activation::silu, .tie_word_embeddings = true};
+
+}  // namespace intaglio::models
