@@ -40,7 +40,8 @@ struct timed_sequence {
   std::vector<const plan::dispatch*> calls;
   std::vector<double> microseconds;
   std::uint64_t times_run(std::size_t index) const {
-    return index >= of->prologue.size() && index < of->prologue.size() + of->recorded()[1].size() ? of->repeats() : 1;
+    const bool of_layer = index >= of->prologue.size() && index < of->prologue.size() + of->recorded()[1].size();
+    return of_layer && of->in_one.empty() ? of->times(*calls[index]) : 1;
   }
 };
 

@@ -82,8 +82,7 @@ class plan_page {
   static std::vector<column> columns(const plan::sequence& s) {
     std::vector<column> out;
     for (const auto& each : s.prologue) out.push_back({&each, 1});
-    const std::span<const plan::dispatch> layers = s.recorded()[1];
-    for (const auto& each : layers) out.push_back({&each, s.repeats()});
+    for (const auto& each : s.recorded()[1]) out.push_back({&each, s.in_one.empty() ? s.times(each) : 1});
     for (const auto& each : s.epilogue) out.push_back({&each, 1});
     return out;
   }
@@ -121,9 +120,9 @@ class plan_page {
                       std::to_string(c.intermediate_size) + ", " + std::to_string(c.num_attention_heads) + " heads on " +
                       std::to_string(c.num_key_value_heads) + ", vocabulary " + std::to_string(c.vocab_size) +
                       ". Laid out by the compiler for profile <em>" + escaped(table_.profile) +
-                      "</em>; every layer replays the same period.</p><div class=\"figures\">";
+                      "</em>; every layer of a kind replays the same period.</p><div class=\"figures\">";
     out += figure(std::to_string(table_.decode.dispatch_count()), "dispatches a token");
-    out += figure(std::to_string(table_.decode.period.size()), "dispatches a layer");
+    out += figure(std::to_string(table_.decode.block(0).size()), "dispatches a layer");
     out += figure(std::to_string(table_.decode.barrier_count()), "barriers a token");
     out += figure(size_text(table_.decode.weight_bytes()), "weights read a token");
     out += figure(size_text(std::max({table_.decode.arena_bytes, table_.prefill.arena_bytes, table_.decode_in_one.arena_bytes})), "arena");
@@ -174,7 +173,13 @@ class plan_page {
     };
     bracket(0, s.prologue.size(), "once");
     const std::size_t middle = s.recorded()[1].size();
-    bracket(s.prologue.size(), middle, s.in_one.empty() ? "\u00d7 " + std::to_string(s.layers) + " layers" : "all " + std::to_string(s.layers) + " layers");
+    if (!s.in_one.empty()) bracket(s.prologue.size(), middle, "all " + std::to_string(s.layers) + " layers");
+    std::size_t first = s.prologue.size();
+    for (std::uint8_t kind = 0; s.in_one.empty() && kind < s.pattern.kinds(); ++kind) {
+      const auto part = s.block(kind);
+      if (!part.empty()) bracket(first, part.size(), "\u00d7 " + std::to_string(s.times(part.front())) + " layers");
+      first += part.size();
+    }
     bracket(s.prologue.size() + middle, s.epilogue.size(), "once");
     if (middle != 0)
       out += "<rect class=\"period\" x=\"" + px(x_of(s.prologue.size())) + "\" y=\"26\" width=\"" +

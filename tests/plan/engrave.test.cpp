@@ -41,7 +41,7 @@ constexpr auto count_named(const plan::table& t, std::string_view name) {
   return n;
 }
 static_assert(count_named(two_b, "token_embd.weight") == 1 && two_b.weights.size() == 14);
-static_assert(two_b.key_layer_bytes == 5ull * 128 * 4096 * 2 && two_b.value_layer_bytes == two_b.key_layer_bytes);
+static_assert(two_b.caches[0].key_bytes == 5ull * 128 * 4096 * 2 && two_b.caches[0].value_bytes == two_b.caches[0].key_bytes);
 
 // The period is planned once: 120 layers give the same arrays as 30.
 constexpr decoder_config deep_config = [] { auto c = models::bitnet_2b_4t_config; c.num_hidden_layers = 120; return c; }();
@@ -73,10 +73,10 @@ static_assert(wide.global_weight_bytes == story.global_weight_bytes + (2 * 4ull 
 
 // A smaller context is a choice of the program.
 constexpr const plan::table& brief = plan::engraved<fable, plan::profiles::cpu, 128>::table;
-static_assert(brief.key_layer_bytes * 4 == story.key_layer_bytes && brief.hash != story.hash);
+static_assert(brief.caches[0].key_bytes * 4 == story.caches[0].key_bytes && brief.hash != story.hash);
 // Keys come in octets of positions.
 constexpr const plan::table& uneven = plan::engraved<fable, plan::profiles::cpu, 125>::table;
-static_assert(uneven.key_layer_bytes == 2ull * 64 * 128 * 4 && uneven.value_layer_bytes == 2ull * 64 * 125 * 4);
+static_assert(uneven.caches[0].key_bytes == 2ull * 64 * 128 * 4 && uneven.caches[0].value_bytes == 2ull * 64 * 125 * 4);
 
 // In decode a GPU parts a head's context into spans; of a chunk a workgroup has 8 tokens.
 constexpr auto attention_of(const plan::sequence& s) {

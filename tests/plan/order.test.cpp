@@ -21,9 +21,9 @@ static_assert(plan::conflict(writes(0, 16), reads(15, 1)) && plan::conflict(read
 static_assert(!plan::conflict(writes(0, 16), reads(16, 16)), "neighbours do not touch");
 static_assert(!plan::conflict(writes(0, 16), reads(0, 16, region::state)), "other memory");
 
-constexpr auto barriers(std::vector<plan::dispatch> prologue, std::vector<plan::dispatch> period, std::uint32_t layers) {
+constexpr auto barriers(std::vector<plan::dispatch> prologue, std::vector<plan::dispatch> period, std::uint32_t layers, const layer_pattern& pattern = {}) {
   std::vector<plan::dispatch> epilogue;
-  plan::order(prologue, period, epilogue, layers);
+  plan::order(prologue, period, epilogue, pattern, layers);
   unsigned bits = 0;
   for (std::size_t i = 0; i < period.size(); ++i) bits |= period[i].barrier ? 1u << i : 0u;
   return bits;
@@ -38,11 +38,26 @@ static_assert(barriers({}, {touching({writes(0, 16, region::keys)})}, 2) == 0b0)
 static_assert(barriers({}, {touching({writes(0, 16, region::keys)}), touching({reads(0, 16, region::keys)})}, 2) == 0b10);
 // The prologue's write is waited for in the first layer.
 static_assert(barriers({touching({writes(0, 16)})}, {touching({reads(0, 16)})}, 1) == 0b1);
+
+// Two kinds of block, one dispatch each: the first kind meets itself, the second and what the first wrote.
+constexpr plan::dispatch of_block(std::uint8_t block, std::initializer_list<access> list) {
+  plan::dispatch d = touching(list);
+  d.block = block;
+  return d;
+}
+constexpr layer_pattern third{3, {0, 0, 1}};
+static_assert(barriers({}, {of_block(0, {writes(0, 16)}), of_block(1, {writes(16, 16)})}, 2, third) == 0b01, "the second kind never runs");
+static_assert(barriers({}, {of_block(0, {writes(0, 16)}), of_block(1, {writes(16, 16)})}, 3, third) == 0b01, "the second kind runs once, on bytes of its own");
+static_assert(barriers({}, {of_block(0, {writes(0, 16), reads(16, 16)}), of_block(1, {writes(16, 16)})}, 3, third) == 0b11);
+static_assert(barriers({}, {of_block(0, {reads(16, 16)}), of_block(1, {writes(16, 16)})}, 4, third) == 0b11, "in the fourth layer the first kind follows the second");
+// As many layers as show every pair of neighbours, ending as the last layer does.
+static_assert(plan::layers_to_walk({}, 30) == 2 && plan::layers_to_walk(third, 5) == 5 && plan::layers_to_walk(third, 6) == 6 && plan::layers_to_walk(third, 8) == 8);
+static_assert(plan::layers_to_walk({6, {0, 0, 0, 0, 0, 1}}, 34) == 16 && 34 % 6 == 16 % 6);
 }  // namespace
 
 TEST_CASE("one barrier serves several hazards", "[plan][order]") {
   std::vector<plan::dispatch> prologue{touching({writes(0, 16)}), touching({writes(16, 16)})}, period{touching({reads(0, 32)}), touching({reads(0, 32)})}, epilogue;
-  plan::order(prologue, period, epilogue, 3);
+  plan::order(prologue, period, epilogue, {}, 3);
   CHECK_FALSE(prologue[1].barrier);
   CHECK(period[0].barrier);
   CHECK_FALSE(period[1].barrier);

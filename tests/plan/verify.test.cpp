@@ -85,12 +85,12 @@ TEST_CASE("accesses past their allocation are refused", "[plan][verify]") {
   }
   {
     broken b;
-    b.table.key_layer_bytes -= 1;
+    b.table.caches[0].key_bytes -= 1;
     CHECK_THAT(std::string(b.verdict().view()), ContainsSubstring("bytes of keys"));
   }
   {
     broken b;
-    b.table.value_layer_bytes -= 1;
+    b.table.caches[0].value_bytes -= 1;
     CHECK_THAT(std::string(b.verdict().view()), ContainsSubstring("bytes of values"));
   }
   {

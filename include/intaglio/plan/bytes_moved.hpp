@@ -3,6 +3,7 @@
 // below these bytes over the device's streaming rate is not to be had.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "intaglio/plan/table.hpp"
@@ -21,8 +22,8 @@ constexpr bool holds_partials(const dispatch& d, const access& a) {
 constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const dispatch& d, std::uint32_t position, std::uint32_t tokens) {
   if (d.kernel == kernels::kernel::layers) {
     std::uint64_t steps = 0;
-    for (const dispatch& each : of.period) steps += bytes_moved(t, of, each, position, tokens);
-    return of.layers * steps;
+    for (const dispatch& each : of.period) steps += of.times(each) * bytes_moved(t, of, each, position, tokens);
+    return steps;
   }
   const auto part = [&](std::uint64_t bytes) { return bytes * tokens / of.max_tokens; };
   // A token reads one row of the embedding; matrices are read whole.
@@ -31,7 +32,9 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
     const access& each = d.accesses[i];
     if (each.where == region::arena && !holds_partials(d, each)) out += part(each.bytes);
     // A position's key takes as much as its value.
-    if (each.where == region::keys || each.where == region::values) out += t.value_layer_bytes / t.context * (each.write ? tokens : position + tokens);
+    if (each.where != region::keys && each.where != region::values) continue;
+    const layer_cache& cache = t.caches[d.block];
+    out += cache.value_bytes / cache.positions * std::min(each.write ? tokens : position + tokens, cache.positions);
   }
   return out;
 }
@@ -43,7 +46,9 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, std::uin
     for (const dispatch& each : part) out += bytes_moved(t, of, each, position, tokens);
     return out;
   };
-  return sum(of.prologue) + of.layers * sum(of.period) + sum(of.epilogue);
+  std::uint64_t layers = 0;
+  for (const dispatch& each : of.period) layers += of.times(each) * bytes_moved(t, of, each, position, tokens);
+  return sum(of.prologue) + layers + sum(of.epilogue);
 }
 
 }  // namespace intaglio::plan

@@ -51,7 +51,9 @@ struct draft {
   text<256> failure;
   drafted_sequence decode, prefill, logits, decode_in_one;
   bounded_list<weight, max_weights> weights;
-  std::uint64_t global_weight_bytes = 0, layer_weight_bytes = 0, key_layer_bytes = 0, value_layer_bytes = 0;
+  std::uint64_t global_weight_bytes = 0, layer_weight_bytes = 0;
+  layer_pattern pattern;
+  std::array<layer_cache, layer_pattern::max_period> caches{};
 };
 
 struct sequence_kind {
@@ -90,7 +92,7 @@ constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, 
     p.values.push_back(scratch);
     epilogue.push_back(lower.sampler(out.logits_offset, scratch.offset, bytes));
   }
-  order(prologue, period, epilogue, g.layers);
+  order(prologue, period, epilogue, g.pattern, g.layers);
   out.prologue.assign(prologue, "dispatches before the layers", failure);
   out.period.assign(period, "dispatches in a period", failure);
   out.epilogue.assign(epilogue, "dispatches after the layers", failure);
@@ -155,10 +157,10 @@ constexpr draft make_draft(const profile& target, std::uint32_t context) {
   out.weights.assign(weights.weights, "weights", out.failure);
   out.global_weight_bytes = weights.global_bytes;
   out.layer_weight_bytes = weights.layer_bytes;
+  out.pattern = g.pattern;
   for (const auto& o : g.ops)
     if (o.kind == ir::op_kind::cache_write) {
-      out.key_layer_bytes = key_bytes(o.kv_heads, o.head_dim, context, target);
-      out.value_layer_bytes = value_bytes(o.kv_heads, o.head_dim, context, target);
+      out.caches[o.block] = {context, key_bytes(o.kv_heads, o.head_dim, context, target), value_bytes(o.kv_heads, o.head_dim, context, target)};
     }
   return out;
 }
@@ -192,7 +194,8 @@ constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
 constexpr std::uint64_t hash_of(const table& t) {
   std::uint64_t hash = 0;
   const auto mix = [&](auto... words) { ((hash = mixed(hash, static_cast<std::uint64_t>(words))), ...); };
-  mix(t.context, t.max_tokens, t.ring_size, t.cache_element, t.key_layer_bytes, t.value_layer_bytes, t.global_weight_bytes, t.layer_weight_bytes);
+  mix(t.context, t.max_tokens, t.ring_size, t.cache_element, t.global_weight_bytes, t.layer_weight_bytes, t.pattern.period);
+  for (std::uint32_t i = 0; i < t.pattern.period; ++i) mix(t.pattern.blocks[i], t.caches[i].positions, t.caches[i].key_bytes, t.caches[i].value_bytes);
   for (const weight& w : t.weights) {
     mix(w.source_count, w.per_layer, w.layout, w.order, w.element, w.head_dim, w.rows, w.columns, w.offset, w.bytes);
     for (const auto rows : w.source_rows) mix(rows);
@@ -202,7 +205,7 @@ constexpr std::uint64_t hash_of(const table& t) {
     for (const auto part : {s->prologue, s->period, s->epilogue, s->in_one}) {
       mix(part.size());
       for (const auto& d : part) {
-        mix(static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40);
+        mix(static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40 | std::uint64_t{d.block} << 48);
         for (const auto word : d.groups) mix(word);
         for (const auto word : d.specialization) mix(word);
         for (const auto& each : d.push) mix(static_cast<std::uint64_t>(each.where) | std::uint64_t{each.slot} << 8, each.offset, each.layer_stride);
@@ -233,7 +236,7 @@ struct engraved {
   static constexpr sequence view(std::string_view name, std::uint32_t tokens) {
     const auto& f = frozen<Part>;
     const auto& from = drafted.*Part;
-    return {name, tokens, Model::config.num_hidden_layers, f.prologue, f.period, f.epilogue, f.in_one, f.arguments, from.blank_offset, from.blank_bytes, f.values, from.arena_bytes,
+    return {name, tokens, Model::config.num_hidden_layers, drafted.pattern, f.prologue, f.period, f.epilogue, f.in_one, f.arguments, from.blank_offset, from.blank_bytes, f.values, from.arena_bytes,
             from.residual_offset, from.logits_offset, from.has_head, from.has_sampler};
   }
 
@@ -249,8 +252,8 @@ struct engraved {
     t.max_tokens = chunk_tokens(Profile, Context);
     t.ring_size = Profile.ring_size;
     t.cache_element = Profile.cache_element;
-    t.key_layer_bytes = drafted.key_layer_bytes;
-    t.value_layer_bytes = drafted.value_layer_bytes;
+    t.pattern = drafted.pattern;
+    t.caches = drafted.caches;
     t.decode = view<&draft::decode>("decode", 1);
     t.prefill = view<&draft::prefill>("prefill", chunk_tokens(Profile, Context));
     t.logits = view<&draft::logits>("logits", logits_tokens(Profile, Context));

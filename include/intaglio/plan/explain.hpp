@@ -41,7 +41,7 @@ inline void describe(std::string& out, const sequence& s) {
   out += "  section    kernel          tensors                               groups   weight bytes  rule\n";
   for (const auto& d : s.prologue) row(out, "once", d);
   for (const auto& d : s.in_one) row(out, "once", d);
-  for (std::size_t i = 0; i < s.period.size(); ++i) row(out, i == 0 ? (s.in_one.empty() ? "x " : "step x ") + std::to_string(s.layers) : "", s.period[i]);
+  for (std::size_t i = 0; i < s.period.size(); ++i) row(out, i == 0 || s.period[i].block != s.period[i - 1].block ? (s.in_one.empty() ? "x " : "step x ") + std::to_string(s.times(s.period[i])) : "", s.period[i]);
   for (const auto& d : s.epilogue) row(out, "once", d);
   out += "  arena";
   if (s.blank_bytes != 0) out += ", all ones before the pass from " + number(s.blank_offset) + " to " + number(s.blank_offset + s.blank_bytes);

@@ -40,6 +40,7 @@ struct node {
   bool lowered = false;                      ///< has a kernel of the catalogue
   kernels::kernel kernel = kernels::kernel::embed;
   ir::section where = ir::section::prologue;
+  std::uint8_t block = 0;                    ///< in the period: the kind of block
   std::array<std::uint16_t, max_merged_ops> ops{};
   std::uint8_t op_count = 0;
   std::uint8_t rule = 0;
@@ -97,9 +98,10 @@ class fuser {
   /// The op of `wanted` kind behind `from` that reads `id` as operand `place` and is not merged yet.
   constexpr std::size_t reader(ir::value_id id, kind wanted, std::size_t from, std::size_t place = 0) const {
     for (std::size_t i = from; i < graph_.ops.size(); ++i)
-      if (!taken_[i] && at(i).kind == wanted && at(i).in[place] == id && at(i).where == at(from).where) return i;
+      if (!taken_[i] && at(i).kind == wanted && at(i).in[place] == id && together(at(i), at(from))) return i;
     return nowhere;
   }
+  static constexpr bool together(const ir::op& a, const ir::op& b) { return a.where == b.where && a.block == b.block; }
   constexpr dtype type(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].type; }
   constexpr bool ternary(const ir::op& o) const {
     return o.kind == kind::matmul && graph_.weights[static_cast<std::size_t>(o.weight)].type == dtype::i2_s &&
@@ -110,7 +112,7 @@ class fuser {
     if (at(i).kind != kind::rms_norm || at(i).out == graph_.output) return false;
     std::uint32_t readers = 0;
     for (const auto& o : graph_.ops)
-      if (o.in[0] == at(i).out && o.where == at(i).where && ternary(o)) ++readers;
+      if (o.in[0] == at(i).out && together(o, at(i)) && ternary(o)) ++readers;
     return readers != 0 && readers == uses(at(i).out);
   }
   constexpr void take(node& n, std::size_t i) {
@@ -121,7 +123,7 @@ class fuser {
 
   constexpr node fuse_at(std::size_t i) {
     const ir::op& o = at(i);
-    node n{.where = o.where, .in = o.in[0], .out = o.out};
+    node n{.where = o.where, .block = o.block, .in = o.in[0], .out = o.out};
     switch (o.kind) {
       case kind::embedding: return embed(i, n);
       case kind::rms_norm: return norm(i, n);
@@ -206,7 +208,7 @@ class fuser {
   /// The next unmerged ternary product behind i that reads the same input.
   constexpr std::size_t sibling(std::size_t i) const {
     for (std::size_t k = i + 1; k < graph_.ops.size(); ++k)
-      if (!taken_[k] && at(k).where == at(i).where && at(k).in[0] == at(i).in[0] && ternary(at(k))) return k;
+      if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && ternary(at(k))) return k;
     return nowhere;
   }
 

@@ -74,7 +74,7 @@ class lowering {
 
   /// @param index of the node among all
   constexpr dispatch lower(const node& n, std::size_t index) {
-    dispatch d{.kernel = kernel_of(n), .rule = n.rule, .op_count = n.op_count, .ops = n.ops};
+    dispatch d{.kernel = kernel_of(n), .block = n.block, .rule = n.rule, .op_count = n.op_count, .ops = n.ops};
     d_ = &d;
     face_ = &kernels::interface_of(d.kernel);
     switch (d.kernel) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ordering: a barrier exactly where a dispatch reads or overwrites what an earlier one since the last barrier wrote or read.
-// The period's barriers hold for the first layer, which follows the prologue, and for every later one, which follows itself.
+// A block's barriers hold for every layer of its kind, whatever is in front of it: the prologue, another kind, the same.
 #pragma once
 
 #include <vector>
@@ -41,19 +41,25 @@ class pending_accesses {
   std::vector<entry> pending_;
 };
 
-/// Sets `barrier` of all dispatches. The period is walked twice: behind the prologue and behind itself.
-constexpr void order(std::vector<dispatch>& prologue, std::vector<dispatch>& period, std::vector<dispatch>& epilogue, std::uint32_t layers) {
+/// Layers to walk from the first on, so that every pair of neighbours was there, and the last one in front of the epilogue.
+constexpr std::uint32_t layers_to_walk(const layer_pattern& pattern, std::uint32_t layers) {
+  const std::uint32_t twice = 2 * pattern.period;
+  return layers <= twice ? layers : twice + layers % pattern.period;
+}
+
+/// Sets `barrier` of all dispatches.
+constexpr void order(std::vector<dispatch>& prologue, std::vector<dispatch>& period, std::vector<dispatch>& epilogue, const layer_pattern& pattern, std::uint32_t layers) {
   pending_accesses pending;
-  auto walk = [&](std::vector<dispatch>& part, std::uint32_t layer) {
+  auto walk = [&](std::vector<dispatch>& part, std::uint32_t layer, std::uint8_t kind = 0) {
     for (auto& d : part) {
+      if (d.block != kind) continue;
       if (!d.barrier && pending.hazard(d, layer)) d.barrier = true;
       if (d.barrier) pending.barrier();
       pending.add(d, layer);
     }
   };
   walk(prologue, 0);
-  walk(period, 0);
-  if (layers > 1) walk(period, 1);
+  for (std::uint32_t layer = 0; layer < layers_to_walk(pattern, layers); ++layer) walk(period, layer, pattern(layer));
   walk(epilogue, layers);
 }
 

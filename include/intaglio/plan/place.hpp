@@ -85,8 +85,9 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
     p.values.push_back({v.name, v.type, v.width, 0, value_bytes(v, tokens), i, i});
   }
   if (g.output != ir::none) touch(g.output, static_cast<std::uint32_t>(nodes.size()));
-  if (g.stream_in != ir::none && p.storage[static_cast<std::size_t>(g.stream_in)] != p.storage[static_cast<std::size_t>(g.stream_out)])
-    if (failure.empty()) failure.append("repeat: expected a block that ends by adding to its input (residual), found one that returns another value");
+  for (const ir::value_id end : g.block_ends)
+    if (p.storage[static_cast<std::size_t>(g.stream_in)] != p.storage[static_cast<std::size_t>(end)] && failure.empty())
+      failure.append("repeat: expected a block that ends by adding to its input (residual), found one that returns another value");
 
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < p.values.size(); ++i) order.push_back(i);

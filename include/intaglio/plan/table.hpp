@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The plan as plain data: what the executor, the explainer and the reference read. A model's plan is a few constexpr arrays of these;
-// nothing here is a template over the model. Offsets are bytes; a period is planned once and stamped for every layer.
+// nothing here is a template over the model. Offsets are bytes; each kind of layer is planned once and stamped for every layer that is one.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "intaglio/core/decoder_config.hpp"
+#include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/core/message.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/state.hpp"
@@ -58,6 +59,7 @@ inline constexpr std::size_t max_merged_ops = 12;
 struct dispatch {
   kernels::kernel kernel = kernels::kernel::embed;
   bool barrier = false;                     ///< wait for all earlier dispatches before this one
+  std::uint8_t block = 0;                   ///< in the period: the kind of layer that it is part of
   std::uint8_t rule = 0;                    ///< last fusion rule that shaped it, index into plan::rules; 0 is none
   std::uint8_t access_count = 0;
   std::uint8_t op_count = 0;
@@ -106,12 +108,13 @@ struct placed_value {
   std::uint32_t first = 0, last = 0;
 };
 
-/// One recorded command sequence: prologue once, period once a layer, epilogue once.
+/// One recorded command sequence: prologue once, of the period each layer's kind of block, epilogue once.
 struct sequence {
   std::string_view name;
   std::uint32_t max_tokens = 1;             ///< tokens of the widest pass
-  std::uint32_t layers = 0;                 ///< times the period is stamped
-  std::span<const dispatch> prologue, period, epilogue;
+  std::uint32_t layers = 0;
+  layer_pattern pattern;                    ///< of which kind each layer is
+  std::span<const dispatch> prologue, period, epilogue;  ///< the period holds each kind of block, one behind the other
   std::span<const dispatch> in_one;         ///< empty, or the one dispatch that does all layers; the period then says what its steps do
   std::span<const operand> arguments;       ///< of a layer, for in_one (kernels::layers)
   std::uint64_t blank_offset = 0, blank_bytes = 0;  ///< of the arena, all ones before the pass: what is not written yet, for those who wait for it
@@ -122,19 +125,50 @@ struct sequence {
   bool has_head = false;
   bool has_sampler = false;
 
-  /// What is recorded: before the layers, of the layers `repeats()` times, behind them.
+  /// What is recorded: before the layers, of the layers, each dispatch `times()` times, behind them.
   constexpr std::array<std::span<const dispatch>, 3> recorded() const { return {prologue, in_one.empty() ? period : in_one, epilogue}; }
+  /// Stretches of the recorded part between prologue and epilogue: the layers, or the one dispatch that does them all.
   constexpr std::uint32_t repeats() const { return in_one.empty() ? layers : 1; }
+  /// What is recorded for stretch `index` < repeats().
+  constexpr std::span<const dispatch> stretch(std::uint32_t index) const { return in_one.empty() ? block(pattern(index)) : in_one; }
+  /// The dispatches of a kind of block.
+  constexpr std::span<const dispatch> block(std::uint8_t kind) const {
+    std::size_t first = 0, end = 0;
+    while (first < period.size() && period[first].block != kind) ++first;
+    for (end = first; end < period.size() && period[end].block == kind;) ++end;
+    return period.subspan(first, end - first);
+  }
+  /// How often a dispatch of the period is recorded, or what it does done.
+  constexpr std::uint32_t times(const dispatch& d) const { return pattern.count(d.block, layers); }
 
-  constexpr std::uint64_t dispatch_count() const { return prologue.size() + repeats() * recorded()[1].size() + epilogue.size(); }
+  constexpr std::uint64_t dispatch_count() const {
+    return sum([](const dispatch&) { return std::uint64_t{1}; });
+  }
   constexpr std::uint64_t barrier_count() const {
-    auto count = [](std::span<const dispatch> part) { std::uint64_t n = 0; for (const auto& d : part) n += d.barrier; return n; };
-    return count(prologue) + repeats() * count(recorded()[1]) + count(epilogue);
+    return sum([](const dispatch& d) { return std::uint64_t{d.barrier}; });
   }
   constexpr std::uint64_t weight_bytes() const {
-    auto sum = [](std::span<const dispatch> part) { std::uint64_t n = 0; for (const auto& d : part) n += d.weight_bytes; return n; };
-    return sum(prologue) + layers * sum(period) + sum(epilogue);
+    return sum([](const dispatch& d) { return d.weight_bytes; });
   }
+
+ private:
+  template <class Each>
+  constexpr std::uint64_t sum(Each&& each) const {
+    std::uint64_t out = 0;
+    for (const auto& d : prologue) out += each(d);
+    for (const auto& d : in_one) out += each(d);
+    if (in_one.empty())
+      for (const auto& d : period) out += times(d) * each(d);
+    for (const auto& d : epilogue) out += each(d);
+    return out;
+  }
+};
+
+/// The KV cache of a layer (kernels/cache_layout.hpp). Where a window bounds what is read, it is a ring: position p lies at p % positions.
+struct layer_cache {
+  std::uint32_t positions = 0;              ///< that it holds
+  std::uint64_t key_bytes = 0, value_bytes = 0;
+  constexpr std::uint64_t bytes() const { return key_bytes + value_bytes; }
 };
 
 /// Everything that one engraved model needs at run time.
@@ -145,11 +179,12 @@ struct table {
   std::span<const weight> weights;
   std::uint64_t global_weight_bytes = 0;    ///< weights outside the layers
   std::uint64_t layer_weight_bytes = 0;     ///< of one layer; layers lie behind each other
-  std::uint32_t context = 0;                ///< positions of the KV cache
+  std::uint32_t context = 0;                ///< positions that a sequence may have
   std::uint32_t max_tokens = 1;             ///< of the widest sequence; state.tokens has that many words
   std::uint32_t ring_size = 0;              ///< drawn tokens that the ring holds
   kernels::element cache_element = kernels::element::f16;
-  std::uint64_t key_layer_bytes = 0, value_layer_bytes = 0;  ///< the cache of one layer (kernels/cache_layout.hpp)
+  layer_pattern pattern;                    ///< of which kind each layer is
+  std::array<layer_cache, layer_pattern::max_period> caches{};  ///< of a layer, by its kind
   sequence decode, prefill, logits;
   sequence decode_in_one;                   ///< decode with all layers in one dispatch; without layers where there is none (plan/in_one.hpp)
   std::uint64_t hash = 0;                   ///< hash_of (plan/engrave.hpp); keys the pipeline cache
@@ -160,7 +195,12 @@ struct table {
   constexpr std::uint64_t progress_offset() const {
     return 4ull * kernels::state::words(max_tokens, context) + kernels::attention_counter_bytes(1, config->num_attention_heads);
   }
-  constexpr std::uint64_t cache_bytes() const { return config->num_hidden_layers * (key_layer_bytes + value_layer_bytes); }
+  constexpr const layer_cache& cache_of(std::uint32_t layer) const { return caches[pattern(layer)]; }
+  constexpr std::uint64_t cache_bytes() const {
+    std::uint64_t out = 0;
+    for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind) out += pattern.count(kind, config->num_hidden_layers) * caches[kind].bytes();
+    return out;
+  }
 };
 
 }  // namespace intaglio::plan

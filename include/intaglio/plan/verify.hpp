@@ -68,12 +68,12 @@ constexpr void begin(text<256>& out, const sequence& s, const dispatch& d) {
   out.append(s.name, ": ", d.label.view(), " (", kernels::interface_of(d.kernel).name, "): ");
 }
 
-constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const access& a) {
+constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const dispatch& d, const access& a) {
   switch (a.where) {
     case region::arena: return s.arena_bytes;
     case region::weight: return a.slot < t.weights.size() ? t.weights[a.slot].bytes : 0;
-    case region::keys: return t.key_layer_bytes;
-    case region::values: return t.value_layer_bytes;
+    case region::keys: return t.caches[d.block].key_bytes;
+    case region::values: return t.caches[d.block].value_bytes;
     case region::state: return t.state_bytes();
     case region::ring: return std::uint64_t{4} * t.ring_size;
     case region::arguments: return kernels::layers::argument_bytes(s.layers);
@@ -85,7 +85,7 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const ac
 constexpr bool bounds(const table& t, const sequence& s, const dispatch& d, text<256>& out) {
   for (std::size_t i = 0; i < d.access_count; ++i) {
     const access& a = d.accesses[i];
-    const std::uint64_t whole = region_bytes(t, s, a);
+    const std::uint64_t whole = region_bytes(t, s, d, a);
     const std::uint64_t last = a.offset + (s.layers - 1) * a.layer_stride;  // of the last layer
     if (a.offset > whole || last < a.offset || last > whole || a.bytes > whole - last) {
       begin(out, s, d);
@@ -160,7 +160,7 @@ constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, 
   return true;
 }
 
-/// Walks the recorded order (prologue, two layers, epilogue) and asks for a barrier in every hazard.
+/// Walks the recorded order (prologue, layers until all neighbours were there, epilogue) and asks for a barrier in every hazard.
 constexpr bool hazards(const sequence& s, text<256>& out) {
   pending_accesses pending;
   auto walk = [&](std::span<const dispatch> part, std::uint32_t layer) {
@@ -175,8 +175,11 @@ constexpr bool hazards(const sequence& s, text<256>& out) {
     }
     return true;
   };
-  const auto [before, of_layers, behind] = s.recorded();
-  return walk(before, 0) && walk(of_layers, 0) && (s.repeats() < 2 || walk(of_layers, 1)) && walk(behind, s.repeats());
+  if (!walk(s.prologue, 0)) return false;
+  const std::uint32_t stretches = s.in_one.empty() ? layers_to_walk(s.pattern, s.layers) : 1;
+  for (std::uint32_t i = 0; i < stretches; ++i)
+    if (!walk(s.stretch(i), i)) return false;
+  return walk(s.epilogue, s.repeats());
 }
 
 /// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote.

@@ -31,8 +31,10 @@ class machine {
       : table_(&table), weights_(std::move(weights)) {
     const std::uint64_t arena_bytes = std::max({table.decode.arena_bytes, table.prefill.arena_bytes, table.logits.arena_bytes});
     arena.assign(arena_bytes, poison);
-    keys.assign(table.config->num_hidden_layers, std::vector<std::byte>(table.key_layer_bytes, poison));
-    values.assign(table.config->num_hidden_layers, std::vector<std::byte>(table.value_layer_bytes, poison));
+    for (std::uint32_t layer = 0; layer < table.config->num_hidden_layers; ++layer) {
+      keys.emplace_back(table.cache_of(layer).key_bytes, poison);
+      values.emplace_back(table.cache_of(layer).value_bytes, poison);
+    }
     state.assign(table.state_bytes() / 4, 0);
     ring.assign(table.ring_size, 0xFFFFFFFFu);
   }
@@ -57,7 +59,7 @@ class machine {
       }
     };
     part(s.prologue, 0);
-    for (std::uint32_t layer = 0; layer < s.layers; ++layer) part(s.period, layer);
+    for (std::uint32_t layer = 0; layer < s.layers; ++layer) part(s.block(s.pattern(layer)), layer);
     part(s.epilogue, 0);
   }
 

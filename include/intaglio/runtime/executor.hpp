@@ -324,7 +324,7 @@ class executor {
     box_bytes_ = (std::uint64_t{4} * (kernels::state::tokens + table_->max_tokens) + 255) / 256 * 256;
     mailbox_ = gpu::buffer(device_, mailboxes * box_bytes_, gpu::placement::shared, "the mailbox");
     std::vector<std::uint64_t> sizes;
-    for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) sizes.insert(sizes.end(), {table_->key_layer_bytes, table_->value_layer_bytes});
+    for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) sizes.insert(sizes.end(), {table_->cache_of(layer).key_bytes, table_->cache_of(layer).value_bytes});
     caches_ = place_items(device_, sizes, gpu::placement::device_local, "the KV cache");
 
     addresses_.arena = arena_.address();

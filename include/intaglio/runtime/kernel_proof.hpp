@@ -245,7 +245,7 @@ class kernel_proof {
       firsts = {0, (rows - run_rows) / 8 * 4, rows - run_rows};
     }
     const auto start = floats(std::size_t{tokens_} * out_width);
-    const gpu::buffer out = filled(start, std::size_t{width_} * out_width), keys = room(table_->key_layer_bytes), values = room(table_->value_layer_bytes),
+    const gpu::buffer out = filled(start, std::size_t{width_} * out_width), keys = room(table_->caches[call.block].key_bytes), values = room(table_->caches[call.block].value_bytes),
                       memory = filled(state(), 0);
     named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &values}};
     if (before == prologue::quantized) buffers.emplace_back("factors", &sums);
@@ -316,7 +316,7 @@ class kernel_proof {
     if (chunk) positions.push_back(std::min(kernels::attention_span - position, latest));
     const std::uint32_t filled_positions = positions.back() + tokens_;
     const auto query = floats(tokens_ * size);
-    const gpu::buffer in = filled(query, width_ * size), keys = room(table_->key_layer_bytes), values = room(table_->value_layer_bytes),
+    const gpu::buffer in = filled(query, width_ * size), keys = room(table_->caches[call.block].key_bytes), values = room(table_->caches[call.block].value_bytes),
                       partials = room(kernels::attention_partial_bytes(width_, shape.heads, splits, shape.head_dim)), counters = room(kernels::attention_counter_bytes(width_, shape.heads));
     for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
       for (std::uint32_t at = 0; at < filled_positions; ++at)

@@ -82,14 +82,14 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
   return gpu::translated([&] {
     recorded_sequence out;
     out.plan = &of;
-    const auto [before, layer_part, behind] = of.recorded();
     const std::uint32_t repeats = of.repeats(), step = layers != 0 ? layers : layers_per_segment(of);
     const std::uint32_t count = std::max(1u, (repeats + step - 1) / step);
     for (std::uint32_t s = 0; s < count; ++s) {
       const std::uint32_t first = s * step, end = std::min(repeats, first + step);
-      std::size_t dispatches = (end - first) * layer_part.size();
-      if (s == 0) dispatches += before.size();
-      if (s + 1 == count) dispatches += behind.size();
+      std::size_t dispatches = 0;
+      for (std::uint32_t layer = first; layer < end; ++layer) dispatches += of.stretch(layer).size();
+      if (s == 0) dispatches += of.prologue.size();
+      if (s + 1 == count) dispatches += of.epilogue.size();
       gpu::timestamps* clock = nullptr;
       if (measure) clock = &out.clocks.emplace_back(on, static_cast<std::uint32_t>(dispatches + 1));
       gpu::recorder to(on, std::string(of.name) + " of " + model_name(table) + ", layers " + std::to_string(first) + " to " + std::to_string(end), clock);
@@ -115,7 +115,7 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
       };
       if (s == 0) {
         if (of.blank_bytes != 0) to.fill(*addresses.arena_memory, of.blank_offset, of.blank_bytes, 0xffffffffu);
-        run(before, 0);
+        run(of.prologue, 0);
         if (of.blank_bytes != 0) {
           to.full_barrier();
           fresh = true;
@@ -123,11 +123,11 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
         keep_state(0);
       }
       for (std::uint32_t layer = first; layer < end; ++layer) {
-        run(layer_part, layer);
+        run(of.stretch(layer), layer);
         keep_state(layer + 1);
       }
       if (s + 1 == count) {
-        run(behind, 0);
+        run(of.epilogue, 0);
         if (copy != nullptr && copy->logits_bytes != 0)
           to.full_barrier().copy(*copy->arena, of.logits_offset, *copy->to, copy->logits_at, copy->logits_bytes).full_barrier();
       }
