@@ -150,7 +150,7 @@ TEST_CASE("checkpoint_gguf: a head of another shape than the embedding is refuse
              ContainsSubstring("1 difference)") && ContainsSubstring("missing: token_embd.weight"));
 }
 
-TEST_CASE("checkpoint_gguf: scaled RoPE is told, or refused where the model is run", "[checkpoint]") {
+TEST_CASE("checkpoint_gguf: scaled RoPE is read, or refused where it is not known", "[checkpoint]") {
   const auto scaled = [](std::string prefix, std::string type, std::optional<float> factor) {
     return [=](auto& i) {
       i.template set<std::string>(prefix + ".rope.scaling.type", type);
@@ -162,13 +162,31 @@ TEST_CASE("checkpoint_gguf: scaled RoPE is told, or refused where the model is r
     CHECK(edited(bitnet(), scaled("bitnet-b1.58", type, factor)).warnings().empty());
     CHECK(edited(llama(), scaled("llama", type, factor)).warnings().empty());
   }
-  for (const char* type : {"linear", "yarn", "longrope"}) {
-    CHECK(edited(llama(), scaled("llama", type, 4.f)).warnings() == std::vector<std::string>{"RoPE scaling '" + std::string(type) + "' is not part of the config that was read"});
-    CHECK_THAT(refusal(bitnet(), scaled("bitnet-b1.58", type, 4.f)), ContainsSubstring("expected none, or linear with factor 1, found '" + std::string(type) + "' with factor 4"));
-  }
-  CHECK_THAT(refusal(llama(), scaled("llama", "spiral", 4.f)), ContainsSubstring("expected none, linear, yarn or longrope, found 'spiral'"));
+  CHECK((edited(llama(), scaled("llama", "linear", 4.f)).config().rope_scaling == intaglio::rope_scaling_config{.type = intaglio::rope_type::linear, .factor = 4.f}));
+  CHECK_THAT(refusal(bitnet(), scaled("bitnet-b1.58", "linear", 4.f)), ContainsSubstring("expected none, or linear with factor 1, found 'linear' with factor 4"));
+  for (const char* type : {"yarn", "longrope", "spiral"})
+    CHECK_THAT(refusal(llama(), scaled("llama", type, 4.f)), ContainsSubstring("expected none or linear, found '" + std::string(type) + "'"));
   for (const float factor : {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
-    CHECK_THAT(refusal(llama(), scaled("llama", "yarn", factor)), ContainsSubstring("rope.scaling.factor': expected a finite number above 0"));
+    CHECK_THAT(refusal(llama(), scaled("llama", "linear", factor)), ContainsSubstring("rope.scaling.factor': expected a finite number above 0"));
+}
+
+TEST_CASE("checkpoint_gguf: Llama 3.1's factors become the scaling that they come from", "[checkpoint]") {
+  const gguf_image sound = gguf_image::of(conformance("llama-tiny") / "gguf/llama-tiny-rope31-f16.gguf");
+  const auto scaling = checkpoint::open(conformance("llama-tiny") / "hf-rope31").config().rope_scaling;
+  CHECK((edited(sound, [](auto&) {}).config().rope_scaling == scaling));
+  const auto with = [&](auto&& edit) { return refusal(sound, [&](auto& i) { edit(i.tensor_at("rope_freqs.weight")); }); };
+  CHECK_THAT(with([](auto& t) { t.data[3] = std::byte{0x41}; }), ContainsSubstring("tensor 'rope_freqs.weight': expected factors of Llama 3.1's RoPE scaling"));
+  CHECK_THAT(with([](auto& t) { t.shape = {8}, t.data.resize(32); }), ContainsSubstring("tensor 'rope_freqs.weight': expected 16 values of f32, found 32 bytes of f32"));
+}
+
+TEST_CASE("checkpoint_gguf: Gemma's windows, and what no key says", "[checkpoint]") {
+  const gguf_image sound = gguf_image::of(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q4_0.gguf");
+  const auto config = edited(sound, [](auto&) {}).config();
+  CHECK((config.sliding_window == 32 && config.sliding_window_pattern == 6 && config.rope_local_base_freq == 10'000.f && config.query_pre_attn_scalar == 0));
+  const auto other = edited(sound, [](auto& i) { i.set("gemma3.attention.sliding_window_pattern", std::uint32_t{3}), i.set("gemma3.rope.freq_base_swa", 5'000.f); }).config();
+  CHECK((other.sliding_window_pattern == 3 && other.rope_local_base_freq == 5'000.f));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.remove("gemma3.attention.sliding_window"); }), ContainsSubstring("attention.sliding_window': expected a number, found no such key"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("gemma3.final_logit_softcapping", 30.f); }), ContainsSubstring("final_logit_softcapping': expected 0, found 30"));
 }
 
 TEST_CASE("checkpoint_gguf: the tokenizer's keys as they are", "[checkpoint]") {

@@ -2,6 +2,7 @@
 #include "intaglio/io/hf_config.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "files.hpp"
@@ -68,21 +69,40 @@ TEST_CASE("hf_config: what the library does not run is refused by name") {
   CHECK_THAT(refusal(std::string((1 << 20) + 1, ' ')), ContainsSubstring("too large for a config"));
 }
 
-TEST_CASE("hf_config: scaled RoPE of other families is told, an unknown one refused") {
-  const auto llama = [](const std::string& scaling) {
+TEST_CASE("hf_config: scaled RoPE, in both spellings") {
+  const auto llama = [](const std::string& fields) {
     return R"({"model_type":"llama","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,"max_position_embeddings":512,)"
-           R"("rms_norm_eps":1e-5,"rope_scaling":)" + scaling + "}";
+           R"("rms_norm_eps":1e-5,)" + fields + "}";
   };
-  for (const char* type : {"linear", "llama3", "yarn", "dynamic", "longrope"}) {
-    CAPTURE(type);
-    const std::vector<std::string> told{"RoPE scaling '" + std::string(type) + "' is not part of the config that was read"};
-    CHECK(read(llama(R"({"rope_type":")" + std::string(type) + "\"}")).warnings == told);
-    CHECK(read(llama(R"({"type":")" + std::string(type) + "\"}")).warnings == told);
-    CHECK_THAT(refusal(bitnet_with(R"("rope_scaling":{"type":")" + std::string(type) + "\"}")), ContainsSubstring("expected default, found '" + std::string(type) + "'"));
-  }
-  CHECK(read(llama("null")).warnings.empty());
-  CHECK(read(llama("{}")).warnings.empty());
-  CHECK_THAT(refusal(llama(R"({"type":"spiral"})")), ContainsSubstring("rope_scaling.rope_type: expected default, linear, llama3, yarn, dynamic or longrope, found 'spiral'"));
+  const std::string llama3 = R"("rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":64})";
+  const rope_scaling_config linear{.type = rope_type::linear, .factor = 2.f}, slow{rope_type::llama3, 8.f, 1.f, 4.f, 64};
+  CHECK(read(llama(R"("rope_scaling":{"type":"linear","factor":2})")).config.rope_scaling == linear);
+  CHECK(read(llama(R"("rope_scaling":{)" + llama3)).config.rope_scaling == slow);
+  CHECK(read(llama(R"("rope_parameters":{"rope_theta":5e5,)" + llama3)).config.rope_scaling == slow);
+  CHECK(read(llama(R"("rope_parameters":{"rope_theta":5e5,)" + llama3)).config.rope_theta == 500'000.f);
+  for (const char* plain : {"null", "{}"}) CHECK(read(llama(R"("rope_scaling":)" + std::string(plain))).config.rope_scaling == rope_scaling_config{});
+  for (const char* type : {"yarn", "dynamic", "longrope", "spiral"})
+    CHECK_THAT(refusal(llama(R"("rope_scaling":{"factor":2,"rope_type":")" + std::string(type) + "\"}")),
+               ContainsSubstring("rope_scaling.rope_type: expected default, linear or llama3, found '" + std::string(type) + "'"));
+  CHECK_THAT(refusal(llama(R"("rope_scaling":{"type":"linear"})")), ContainsSubstring("rope_scaling.factor: expected a number, found nothing"));
+  CHECK_THAT(refusal(llama(R"("rope_scaling":{"type":"linear","factor":0.5})")), ContainsSubstring("rope_scaling.factor: expected a finite number from 1, found 0.5"));
+  CHECK_THAT(refusal(llama(R"("partial_rotary_factor":0.5)")), ContainsSubstring("partial_rotary_factor: expected 1, found 0.5"));
+}
+
+TEST_CASE("hf_config: Mistral's window is stated, absent or transformers' default") {
+  const auto window = [](const std::string& fields) {
+    return read(R"({"model_type":"mistral","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,)"
+                R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" + fields + "}").config;
+  };
+  CHECK(window(R"(,"sliding_window":48)").sliding_window == 48);
+  CHECK(window(R"(,"sliding_window":48)").is_windowed(2));
+  CHECK(window(R"(,"sliding_window":null)").sliding_window == 0);
+  CHECK(window("").sliding_window == 4096);
+  CHECK(window(R"(,"sliding_window":48,"layer_types":["sliding_attention","full_attention","sliding_attention"])").sliding_window_pattern == 2);
+  CHECK(window(R"(,"sliding_window":48,"layer_types":["full_attention","full_attention","full_attention"])").sliding_window == 0);
+  CHECK_THROWS_WITH(window(R"(,"sliding_window":48,"layer_types":["full_attention","sliding_attention","full_attention"])"),
+                    ContainsSubstring("layer_types: expected full_attention in every n-th layer and sliding_attention in the others, found another order"));
+  CHECK_THROWS_WITH(window(R"(,"sliding_window":48,"layer_types":["full_attention"])"), ContainsSubstring("layer_types: expected 3 entries, found 1"));
 }
 
 TEST_CASE("hf_config: sizes are natural numbers below 2^32, and heads add up") {
@@ -107,5 +127,12 @@ TEST_CASE("hf_config: Gemma's activation under its old name and its new one") {
   };
   for (const char* fields : {"", R"("hidden_act":"gelu_pytorch_tanh")", R"("hidden_activation":"gelu_pytorch_tanh")"}) CHECK(read(gemma(fields)).config.hidden_act == activation::gelu_tanh);
   CHECK(read(gemma("")).tie_word_embeddings == true);
+  // Gemma3TextConfig's defaults, on which the published files rely.
+  const auto plain = read(gemma("")).config;
+  CHECK((plain.head_dim == 256 && plain.num_key_value_heads == 4 && plain.query_pre_attn_scalar == 0 && plain.rope_theta == 1e6f));
+  CHECK((plain.sliding_window == 4096 && plain.sliding_window_pattern == 6 && plain.rope_local_base_freq == 10'000.f));
+  CHECK(read(gemma(R"("query_pre_attn_scalar":168)")).config.query_pre_attn_scalar == 168);
+  CHECK_THAT(refusal(gemma(R"("final_logit_softcapping":30.0)")), ContainsSubstring("final_logit_softcapping: expected none, found 30.0"));
+  CHECK_THAT(refusal(gemma(R"("use_bidirectional_attention":true)")), ContainsSubstring("use_bidirectional_attention: expected false, found true"));
   CHECK_THAT(refusal(gemma(R"("hidden_activation":"relu")")), ContainsSubstring("hidden_activation: expected relu2, silu or gelu_pytorch_tanh, found 'relu'"));
 }

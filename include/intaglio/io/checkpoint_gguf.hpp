@@ -11,6 +11,7 @@
 
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/io/gguf.hpp"
+#include "intaglio/io/rope_factors.hpp"
 
 namespace intaglio::io {
 
@@ -55,8 +56,10 @@ class gguf_config {
     // Files of "bitnet-25" hold their embedding a second time as the head, others may.
     config_.tie_word_embeddings = architecture_ == "bitnet-25" || file_.find_tensor("output.weight") == nullptr || (bitnet && head_is_embedding());
     read_rope_scaling(bitnet);
+    if (config_.model_type == architecture::llama) read_rope_factors();
+    read_windows(gemma);
     if (const auto experts = value("expert_count"); experts && *experts != 0) refuse(key("expert_count"), "0", std::to_string(*experts));
-    if (gemma) warnings_.push_back("sliding windows and their RoPE base are not part of the config that was read");
+    if (const auto cap = real("final_logit_softcapping"); cap && *cap != 0.f) refuse(key("final_logit_softcapping"), "0", number_text(*cap));
   }
 
   std::uint32_t vocab_size() {
@@ -96,10 +99,33 @@ class gguf_config {
     const auto type = file_.value<std::string>(key("rope.scaling.type"));
     const float factor = real("rope.scaling.factor").value_or(1.f);
     if (!type || *type == "none" || (*type == "linear" && factor == 1.f)) return;
-    if (*type != "linear" && *type != "yarn" && *type != "longrope") refuse(key("rope.scaling.type"), "none, linear, yarn or longrope", "'" + printable(*type, 40) + "'");
+    if (*type != "linear") refuse(key("rope.scaling.type"), "none or linear", "'" + printable(*type, 40) + "'");
     if (!std::isfinite(factor) || factor <= 0.f) refuse(key("rope.scaling.factor"), "a finite number above 0", number_text(factor));
     if (bitnet) refuse(key("rope.scaling.type"), "none, or linear with factor 1", "'" + *type + "' with factor " + number_text(factor));
-    warnings_.push_back("RoPE scaling '" + *type + "' is not part of the config that was read");
+    config_.rope_scaling = {.type = rope_type::linear, .factor = factor};
+  }
+  /// Llama 3.1's scaling comes as what each inverse frequency is divided by.
+  void read_rope_factors() {
+    const gguf_tensor* tensor = file_.find_tensor("rope_freqs.weight");
+    if (tensor == nullptr) return;
+    const mapped_file& file = file_.parts()[tensor->part].file();
+    if (tensor->type != dtype::f32 || tensor->bytes != std::uint64_t{config_.head_dim} / 2 * sizeof(float))
+      throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight'", std::to_string(config_.head_dim / 2) + " values of f32",
+                       std::to_string(tensor->bytes) + " bytes of " + std::string(name(tensor->type)));
+    std::vector<float> factors(static_cast<std::size_t>(tensor->bytes / sizeof(float)));
+    file.read(tensor->offset, std::as_writable_bytes(std::span(factors)));
+    if (const auto scaling = llama3_scaling_of(factors, config_.rope_theta)) config_.rope_scaling = *scaling;
+    else
+      throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight'", "factors of Llama 3.1's RoPE scaling (low_freq_factor 1, high_freq_factor 4)",
+                       "others for rope_theta " + number_text(config_.rope_theta));
+  }
+  void read_windows(bool gemma) {
+    config_.sliding_window = gemma ? required("attention.sliding_window") : architecture_ == "llama" ? value("attention.sliding_window").value_or(0) : 0;
+    if (!gemma || config_.sliding_window == 0) return;
+    config_.sliding_window_pattern = value("attention.sliding_window_pattern").value_or(6);
+    config_.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
+    // No key says it: llama.cpp knows the 27B, whose scores are scaled otherwise, by its layers.
+    if (config_.num_hidden_layers == 62) config_.query_pre_attn_scalar = config_.hidden_size / config_.num_attention_heads;
   }
 
   std::string key(std::string_view tail) const { return architecture_ + "." + std::string(tail); }

@@ -2,6 +2,7 @@
 // config.json of a Hugging Face model as a decoder_config. Keys and defaults: transformers' configuration classes.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -46,8 +47,11 @@ class hf_config_reader {
     else document_.refuse("model_type", "one of: bitnet, llama, mistral, gemma3, gemma3_text", "'" + printable(out_.model_type, 60) + "'");
     read_sizes(text);
     read_rope(text);
+    read_windows(text);
     read_activation(text);
-    for (const char* key : {"attention_bias", "mlp_bias"})
+    for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
+      if (text[key].present()) text[key].refuse("none");
+    for (const char* key : {"attention_bias", "mlp_bias", "use_bidirectional_attention"})
       if (text[key].boolean_or(false)) document_.refuse(key, "false", "true");
     for (const char* key : {"num_experts", "num_local_experts"})
       if (text[key].present() && text[key].natural() != 0) document_.refuse(key, "0", std::to_string(text[key].natural()));
@@ -55,7 +59,6 @@ class hf_config_reader {
     if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
     else if (out_.config.model_type == architecture::gemma3) out_.tie_word_embeddings = true;
     if (out_.config.model_type == architecture::bitnet) read_quantization(root["quantization_config"]);
-    if (text["sliding_window"].present()) out_.warnings.push_back("sliding_window is not part of the config that was read");
     check_config(out_.config, document_.path());
     return out_;
   }
@@ -63,21 +66,26 @@ class hf_config_reader {
  private:
   void read_sizes(const json_place& text) {
     decoder_config& c = out_.config;
+    // The published configs of Gemma 3 leave out what Gemma3TextConfig has by default.
+    const bool gemma = c.model_type == architecture::gemma3;
+    const auto size_or = [&](const char* key, std::uint32_t absent) { return gemma && !text[key].present() ? absent : size(text[key]); };
     c.hidden_size = size(text["hidden_size"]);
     c.intermediate_size = size(text["intermediate_size"]);
     c.num_hidden_layers = size(text["num_hidden_layers"]);
-    c.num_attention_heads = size(text["num_attention_heads"]);
-    c.num_key_value_heads = text["num_key_value_heads"].present() ? size(text["num_key_value_heads"]) : c.num_attention_heads;
-    c.vocab_size = size(text["vocab_size"]);
-    c.max_position_embeddings = size(text["max_position_embeddings"]);
-    if (text["head_dim"].present()) {
-      c.head_dim = size(text["head_dim"]);
+    c.num_attention_heads = size_or("num_attention_heads", 8);
+    c.num_key_value_heads = text["num_key_value_heads"].present() ? size(text["num_key_value_heads"]) : gemma ? 4 : c.num_attention_heads;
+    c.vocab_size = size_or("vocab_size", 262'208);
+    c.max_position_embeddings = size_or("max_position_embeddings", 131'072);
+    if (text["head_dim"].present() || gemma) {
+      c.head_dim = size_or("head_dim", 256);
     } else {
       if (c.num_attention_heads == 0 || c.hidden_size % c.num_attention_heads != 0)
         document_.refuse("num_attention_heads", "a divisor of hidden_size " + std::to_string(c.hidden_size), std::to_string(c.num_attention_heads));
       c.head_dim = c.hidden_size / c.num_attention_heads;
     }
-    c.rms_norm_eps = static_cast<float>(text["rms_norm_eps"].number());
+    if (gemma) c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
+    if (c.query_pre_attn_scalar == c.head_dim) c.query_pre_attn_scalar = 0;
+    c.rms_norm_eps = gemma && !text["rms_norm_eps"].present() ? 1e-6f : static_cast<float>(text["rms_norm_eps"].number());
   }
   std::uint32_t size(const json_place& place) const {
     const std::uint64_t value = place.natural();
@@ -87,18 +95,71 @@ class hf_config_reader {
 
   /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of layer.
   void read_rope(const json_place& text) {
+    const bool gemma = out_.config.model_type == architecture::gemma3;
     json_place parameters = text["rope_parameters"];
+    const json_place local = parameters["sliding_attention"];
     if (parameters["full_attention"].present()) parameters = parameters["full_attention"];
     const json_place theta = parameters["rope_theta"].present() ? parameters["rope_theta"] : text["rope_theta"];
-    out_.config.rope_theta = theta.present() ? static_cast<float>(theta.number()) : 10'000.f;
+    out_.config.rope_theta = theta.present() ? static_cast<float>(theta.number()) : gemma ? 1e6f : 10'000.f;
+    if (gemma) {
+      const json_place base = local["rope_theta"].present() ? local["rope_theta"] : text["rope_local_base_freq"];
+      out_.config.rope_local_base_freq = base.present() ? static_cast<float>(base.number()) : 10'000.f;
+      if (local.present()) expect_type(local, "default");
+    }
+    for (const json_place& place : {text, parameters})
+      if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0) part.refuse("1");
     const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
     if (!scaling.present()) return;
-    const std::string type = scaling["rope_type"].text_or(scaling["type"].text_or("default"));
+    const std::string type = type_of(scaling);
     if (type == "default") return;
-    if (out_.config.model_type == architecture::bitnet || (type != "linear" && type != "llama3" && type != "yarn" && type != "dynamic" && type != "longrope"))
-      document_.refuse(scaling.where() + ".rope_type", out_.config.model_type == architecture::bitnet ? "default" : "default, linear, llama3, yarn, dynamic or longrope",
-                       "'" + printable(type, 40) + "'");
-    out_.warnings.push_back("RoPE scaling '" + type + "' is not part of the config that was read");
+    if (out_.config.model_type == architecture::bitnet) return expect_type(scaling, "default");
+    rope_scaling_config& out = out_.config.rope_scaling;
+    if (type == "linear") out.type = rope_type::linear;
+    else if (type == "llama3") out.type = rope_type::llama3;
+    else expect_type(scaling, "default, linear or llama3");
+    out.factor = static_cast<float>(scaling["factor"].number());
+    if (out.type != rope_type::llama3) return;
+    out.low_freq_factor = static_cast<float>(scaling["low_freq_factor"].number());
+    out.high_freq_factor = static_cast<float>(scaling["high_freq_factor"].number());
+    out.original_max_position_embeddings = size(scaling["original_max_position_embeddings"]);
+  }
+  static std::string type_of(const json_place& scaling) { return scaling["rope_type"].text_or(scaling["type"].text_or("default")); }
+  void expect_type(const json_place& scaling, const std::string& expected) const {
+    if (const std::string type = type_of(scaling); type != expected) document_.refuse(scaling.where() + ".rope_type", expected, "'" + printable(type, 40) + "'");
+  }
+
+  /// Windows: Mistral's are in all layers, Gemma 3's in all but every sixth. transformers 5 lists the kind of each layer.
+  void read_windows(const json_place& text) {
+    decoder_config& c = out_.config;
+    const bool gemma = c.model_type == architecture::gemma3, mistral = out_.model_type == "mistral";
+    if (!gemma && !mistral) return;
+    if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
+    else if (!text["sliding_window"].is_null()) c.sliding_window = 4096;
+    if (c.sliding_window == 0) return;
+    for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"})
+      if (text[key].present()) c.sliding_window_pattern = size(text[key]);
+    if (gemma && c.sliding_window_pattern == 0) c.sliding_window_pattern = 6;
+    if (text["layer_types"].present()) read_layer_types(text["layer_types"]);
+    if (c.sliding_window_pattern == 1) c.sliding_window = c.sliding_window_pattern = 0;
+  }
+  void read_layer_types(const json_place& list) {
+    decoder_config& c = out_.config;
+    std::vector<bool> windowed;
+    for (const json_place& layer : list.elements()) {
+      const std::string& type = layer.text();
+      if (type != "sliding_attention" && type != "full_attention") layer.refuse("sliding_attention or full_attention");
+      windowed.push_back(type == "sliding_attention");
+    }
+    if (windowed.size() != c.num_hidden_layers) document_.refuse(list.where(), std::to_string(c.num_hidden_layers) + " entries", std::to_string(windowed.size()));
+    const auto fits = [&] {
+      for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
+        if (windowed[layer] != c.is_windowed(layer)) return false;
+      return true;
+    };
+    if (fits()) return;
+    const auto first = static_cast<std::uint32_t>(std::find(windowed.begin(), windowed.end(), false) - windowed.begin());
+    c.sliding_window_pattern = first == c.num_hidden_layers ? 0 : first + 1;
+    if (!fits()) document_.refuse(list.where(), "full_attention in every n-th layer and sliding_attention in the others", "another order");
   }
 
   void read_activation(const json_place& text) {

@@ -100,6 +100,7 @@ class json_place {
   json_place(const std::string& file, std::string where, const json* value) : file_(&file), where_(std::move(where)), value_(value) {}
 
   bool present() const { return value_ != nullptr && !value_->is_null(); }
+  bool is_null() const { return value_ != nullptr && value_->is_null(); }
   bool is_string() const { return present() && value_->is_string(); }
   bool is_object() const { return present() && value_->is_object(); }
   const std::string& where() const { return where_; }

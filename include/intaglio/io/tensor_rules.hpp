@@ -78,6 +78,7 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
   out.push_back({"output_norm.weight", norm, 1, hidden});
   // A tied model may carry its head again (bitnet-25 does); the embedding is used all the same.
   out.push_back({"output.weight", embedding, c.vocab_size, hidden, c.tie_word_embeddings, c.tie_word_embeddings});
+  // The config's rope_scaling holds the same.
   if (c.model_type == architecture::llama) out.push_back({"rope_freqs.weight", norm, 1, c.head_dim / 2, true});
   return out;
 }
