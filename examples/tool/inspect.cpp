@@ -20,9 +20,9 @@ io::i2s_layout layout_of(const std::string& wanted) {
   return wanted == "block64" ? io::i2s_layout::block64 : wanted == "rows4" ? io::i2s_layout::rows4 : io::i2s_layout::block128;
 }
 
-/// With the keys of config.json.
+/// With the keys of config.json; of what few models have only where it is not its default.
 json config_json(const decoder_config& c) {
-  return {{"model_type", name(c.model_type)},
+  json out{{"model_type", name(c.model_type)},
           {"hidden_size", c.hidden_size},
           {"intermediate_size", c.intermediate_size},
           {"num_hidden_layers", c.num_hidden_layers},
@@ -36,6 +36,12 @@ json config_json(const decoder_config& c) {
           {"hidden_act", name(c.hidden_act)},
           {"tie_word_embeddings", c.tie_word_embeddings},
           {"activation_type", name(c.activation_type)}};
+  if (c.rope_scaling.type != rope_type::plain) out["rope_scaling"] = io::scaling_text(c.rope_scaling);
+  if (c.sliding_window != 0) out["sliding_window"] = c.sliding_window;
+  if (c.sliding_window_pattern != 0) out["sliding_window_pattern"] = c.sliding_window_pattern;
+  if (c.rope_local_base_freq != 0.f) out["rope_local_base_freq"] = c.rope_local_base_freq;
+  if (c.query_pre_attn_scalar != 0) out["query_pre_attn_scalar"] = c.query_pre_attn_scalar;
+  return out;
 }
 
 json inspection_json(const io::inspection& of) {
