@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/io/codec_bcml1.hpp"
 #include "intaglio/io/codec_ternary.hpp"
 #include "intaglio/io/model_config.hpp"
 #include "intaglio/io/tensor_rules.hpp"
@@ -79,6 +80,7 @@ class checkpoint {
       throw argument_error("rows", "rows inside 0.." + std::to_string(stored.rows) + " and room for their values",
                            std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(out.size()));
     if (is_stored_ternary(tensor)) return read_codes_as_f32(tensor, row0, count, out);
+    if (stored.type == dtype::bcml1) return read_panels(tensor, row0, count, out);
     const std::uint64_t row = row_bytes(stored.type, stored.columns), step = std::max<std::uint64_t>(1, chunk_bytes / row);
     std::vector<std::byte> bytes;
     for (std::uint64_t done = 0; done < count;) {
@@ -121,6 +123,26 @@ class checkpoint {
     for (std::uint64_t row = 0; row < count; ++row) {
       source.rows(row0 + row, 1, codes);
       for (std::size_t i = 0; i < codes.size(); ++i) out[static_cast<std::size_t>(row) * codes.size() + i] = static_cast<float>(codes[i]) * source.scale();
+    }
+  }
+
+  /// A panel at a time.
+  void read_panels(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
+    const stored_tensor& stored = tensor.stored;
+    std::vector<std::byte> bytes;
+    for (std::uint64_t done = 0; done < count;) {
+      const std::uint64_t row = row0 + done, first = row / bcml1_layout::panel_rows * bcml1_layout::panel_rows;
+      const bcml1_layout panel{std::min(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
+      const std::uint64_t some = std::min(count - done, first + panel.rows - row), at = first / bcml1_layout::panel_rows * panel.bytes();
+      bytes.resize(static_cast<std::size_t>(panel.bytes()));
+      stored.file->read(stored.offset + at, bytes);
+      const auto values = out.subspan(static_cast<std::size_t>(done * stored.columns), static_cast<std::size_t>(some * stored.columns));
+      decode_bcml1(bytes, panel, row - first, some, values);
+      for (const float value : values)
+        if (!std::isfinite(value))
+          throw file_error(stored.file->path(), stored.offset + at, "tensor '" + printable(tensor.stored_name, 70) + "': value in the panel of rows from " + std::to_string(first),
+                           "a finite number", std::isnan(value) ? "NaN" : "infinity");
+      done += some;
     }
   }
 

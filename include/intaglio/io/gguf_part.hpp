@@ -72,6 +72,7 @@ constexpr std::string_view unsupported_ggml_name(std::uint32_t id) {
 
 /// Bytes of a tensor of `rows` rows of `columns` elements; overflowed where no u64 holds them. Columns must be whole blocks.
 constexpr checked_size tensor_bytes(dtype type, checked_size columns, checked_size rows) {
+  if (type == dtype::bcml1) rows = rows.round_up(64);
   const checked_size bytes = columns / info(type).block_elements * info(type).block_bytes * rows;
   return type == dtype::i2_s ? bytes + 32 : bytes;
 }

@@ -33,7 +33,7 @@ constexpr bool is_accepted(const decoder_config& config, tensor_role role, dtype
     case tensor_role::embedding: return is_decodable(type);
     case tensor_role::matrix: break;
   }
-  return config.model_type == architecture::bitnet ? is_ternary_source(type) : is_decodable(type);
+  return config.model_type == architecture::bitnet ? is_ternary_source(type) : is_decodable(type) || type == dtype::bcml1;
 }
 
 /// The types that is_accepted accepts, for messages.

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// BCML1, the codec of Const-me/Cgml (CGML/Cgml/Utils/Compression/bcml1.cpp): where its words lie, and decoding. Encoding: bcml1_encode.hpp.
+// 32 neighbours of a row are five words: f16 multiplier (low half) and f16 offset, then eight 4-bit codes a word, the first lowest.
+// Rows come in panels of 64, whose words lie column-major: word c of a row is 64 words away from word c + 1.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "intaglio/core/checked.hpp"
+#include "intaglio/core/error.hpp"
+#include "intaglio/io/codec.hpp"
+
+namespace intaglio::io {
+
+/// Sizes and places. The last block of a row may be partial (filled with the row's last value), and so may the last panel (zero words).
+struct bcml1_layout {
+  static constexpr std::uint64_t block_columns = 32, block_words = 5, panel_rows = 64;
+
+  std::uint64_t rows = 0, columns = 0;
+
+  constexpr std::uint64_t row_words() const { return (columns / block_columns + (columns % block_columns != 0 ? 1 : 0)) * block_words; }
+  constexpr std::uint64_t panels() const { return rows / panel_rows + (rows % panel_rows != 0 ? 1 : 0); }
+  constexpr std::uint64_t panel_bytes() const { return row_words() * panel_rows * 4; }
+  constexpr std::uint64_t bytes() const { return panels() * panel_bytes(); }
+  /// Index of word `word` (0 .. row_words() - 1) of a row, from the start of the tensor.
+  constexpr std::uint64_t at(std::uint64_t row, std::uint64_t word) const {
+    return row / panel_rows * (panel_bytes() / 4) + word * panel_rows + row % panel_rows;
+  }
+};
+
+/// Decodes rows [row0, row0 + count) of a tensor to f32 [count, columns]: code * multiplier + offset.
+/// @param tensor all of it, layout.bytes()   @throws argument_error for sizes that do not fit together
+inline void decode_bcml1(std::span<const std::byte> tensor, const bcml1_layout& layout, std::uint64_t row0, std::uint64_t count, std::span<float> out) {
+  if (tensor.size() != layout.bytes() || !range_inside(row0, count, layout.rows) || out.size() != count * layout.columns)
+    throw argument_error("tensor", std::to_string(layout.bytes()) + " bytes, rows inside 0.." + std::to_string(layout.rows) + " and room for their values",
+                         std::to_string(tensor.size()) + " bytes, rows " + std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(out.size()));
+  const std::uint64_t blocks = layout.row_words() / bcml1_layout::block_words;
+  // A block of all rows of a panel lies together: the rows are the inner loop.
+  for (std::uint64_t first = 0; first < count;) {
+    const std::uint64_t some = std::min(count - first, bcml1_layout::panel_rows - (row0 + first) % bcml1_layout::panel_rows);
+    for (std::uint64_t block = 0; block < blocks; ++block) {
+      const std::uint64_t column = block * bcml1_layout::block_columns;
+      const auto length = static_cast<std::size_t>(std::min(bcml1_layout::block_columns, layout.columns - column));
+      for (std::uint64_t row = first; row < first + some; ++row) {
+        std::array<std::uint32_t, 5> words;
+        for (std::size_t i = 0; i < 5; ++i)
+          std::memcpy(&words[i], tensor.data() + 4 * layout.at(row0 + row, block * bcml1_layout::block_words + i), 4);
+        std::array<std::uint8_t, 4> head;
+        std::memcpy(head.data(), words.data(), 4);
+        const float multiplier = codec_blocks::f16_at(head.data()), offset = codec_blocks::f16_at(head.data() + 2);
+        float* to = out.data() + row * layout.columns + column;
+        if (length == 32) {
+          for (std::size_t word = 0; word < 4; ++word)
+            for (std::size_t j = 0; j < 8; ++j) to[8 * word + j] = static_cast<float>((words[1 + word] >> (4 * j)) & 15u) * multiplier + offset;
+        } else {
+          for (std::size_t k = 0; k < length; ++k) to[k] = static_cast<float>((words[1 + k / 8] >> (4 * (k % 8))) & 15u) * multiplier + offset;
+        }
+      }
+    }
+    first += some;
+  }
+}
+
+}  // namespace intaglio::io

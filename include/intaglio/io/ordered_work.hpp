@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Items that are made on several threads and taken in order on one: the pattern of reading, encoding and writing a large file.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace intaglio::io {
+
+/// `threads`, or for 0 one for each of the machine's.
+inline unsigned worker_threads(unsigned threads) { return threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency()); }
+
+/// Calls make(i, slot) for every i < count on up to `threads` other threads and take(i, slot) on this one, i rising. An item lives in one of
+/// `slots` places from the start of make to the end of take, so no more than that many are alive. One thread: all happens on this one.
+/// @error what make or take throws: of make, the failure of the lowest item; after it nothing further is taken, and all threads have ended
+template <class Make, class Take>
+void ordered_work(unsigned threads, std::size_t slots, std::size_t count, Make&& make, Take&& take) {
+  threads = static_cast<unsigned>(std::min<std::size_t>(threads, count));
+  std::vector<std::jthread> workers;
+  std::mutex guard;
+  std::condition_variable changed;
+  enum class state : unsigned char { free, busy, full };
+  std::vector<state> states(slots, state::free);
+  std::vector<std::exception_ptr> failures(slots);
+  std::size_t next = 0, taken = 0;  // items begun, items taken
+  bool ended = false;
+
+  const auto work = [&]() noexcept {
+    std::unique_lock lock(guard);
+    while (true) {
+      changed.wait(lock, [&] { return ended || next >= count || next < taken + slots; });
+      if (ended || next >= count) return;
+      const std::size_t item = next++, slot = item % slots;
+      states[slot] = state::busy;
+      lock.unlock();
+      std::exception_ptr failure;
+      try {
+        make(item, slot);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      failures[slot] = failure;
+      states[slot] = state::full;
+      if (failure) next = count;
+      changed.notify_all();
+    }
+  };
+  struct ending {  // however this function is left, the workers end first
+    std::mutex& guard;
+    std::condition_variable& changed;
+    bool& ended;
+    std::vector<std::jthread>& workers;
+    ~ending() {
+      {
+        const std::lock_guard lock(guard);
+        ended = true;
+      }
+      changed.notify_all();
+      workers.clear();
+    }
+  } const end{guard, changed, ended, workers};
+
+  if (threads > 1) {
+    try {
+      for (unsigned i = 0; i < threads; ++i) workers.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads to be had
+    }
+  }
+  if (workers.empty()) {
+    for (std::size_t item = 0; item < count; ++item) {
+      make(item, item % slots);
+      take(item, item % slots);
+    }
+    return;
+  }
+  for (std::size_t item = 0; item < count; ++item) {
+    const std::size_t slot = item % slots;
+    {
+      std::unique_lock lock(guard);
+      changed.wait(lock, [&] { return states[slot] == state::full; });
+      if (failures[slot]) std::rethrow_exception(failures[slot]);
+    }
+    take(item, slot);
+    {
+      const std::lock_guard lock(guard);
+      states[slot] = state::free;
+      taken = item + 1;
+    }
+    changed.notify_all();
+  }
+}
+
+}  // namespace intaglio::io
