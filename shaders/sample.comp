@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Picks the next token (docs/kernels.md, "Sample") with one workgroup. Selections go down the digits of a sortable key with
-// histograms of integers, so that neither the number of invocations nor their order shows in the token.
+// histograms of integers, so that neither the number of invocations nor their order shows in the token. With several draws each workgroup
+// picks what follows its own token of the pass.
 // variant: sample -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -19,15 +20,18 @@ layout(constant_id = 2) const uint ring_size = 256;
 layout(constant_id = 3) const uint context = 256;
 layout(constant_id = 4) const uint max_tokens = 1;
 layout(constant_id = 5) const uint subgroup_width = 0;
+layout(constant_id = 6) const uint draws = 1;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 
-layout(push_constant, scalar) uniform Push { Words logits, state, ring, scratch; };
+layout(push_constant, scalar) uniform Push { Words logits, state, ring, scratch, drawn; };
 
 // One invocation's marks are read by others.
 layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Marks { uint at[]; };
 
-const uint quads = (vocab_size + 3u) / 4u;
+const uint quads = (vocab_size + 3u) / 4u, mark_words = (vocab_size + 31u) / 32u;
+// Rows of logits begin at whole quads.
+const bool whole_quads = vocab_size % 4u == 0u;
 const uint key_of_infinity = 0xff800000u, key_of_minus_infinity = 0x007fffffu;
 shared uint bins[256], low_bins[256];
 shared uvec2 from_subgroup[workgroup_size / 4u];
@@ -38,20 +42,21 @@ const uint batch = subgroup_width >= 32u ? 8u : 1u;
 
 bool penalised;
 float penalty;
+uint token_of_pass;  // whose successor is drawn
 
 // Logits 4 * quad .. 4 * quad + 3; minus infinity past the vocabulary.
 vec4 stored_logits4(uint quad) {
   vec4 l = vec4(uintBitsToFloat(0xff800000u));
-  if (vocab_size % 4u == 0u || 4u * quad + 4u <= vocab_size) {
-    l = FloatQuads(logits).at[quad];
+  if (whole_quads || (draws == 1u && 4u * quad + 4u <= vocab_size)) {
+    l = FloatQuads(logits).at[token_of_pass * quads + quad];
   } else {
     LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-      if (4u * quad + i < vocab_size) l[i] = Floats(logits).at[4u * quad + i];
+      if (4u * quad + i < vocab_size) l[i] = Floats(logits).at[token_of_pass * vocab_size + 4u * quad + i];
   }
   return l;
 }
 vec4 penalised4(uint quad, vec4 l) {
-  uint seen = Marks(scratch).at[quad / 8u] >> (4u * (quad & 7u));
+  uint seen = Marks(scratch).at[token_of_pass * mark_words + quad / 8u] >> (4u * (quad & 7u));
   LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
     if ((seen >> i & 1u) != 0u) {
       precise float p = l[i] > 0.0 ? l[i] / penalty : l[i] * penalty;
@@ -228,7 +233,7 @@ uint draw(uvec2 first, float temperature, uint position) {
 void take_first(inout uvec2 first, uint quad, vec4 l) {
   LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
     uint key = key_of(l[i]);
-    bool greater = key > first.x && (vocab_size % 4u == 0u || 4u * quad + i < vocab_size);
+    bool greater = key > first.x && (whole_quads || 4u * quad + i < vocab_size);
     first = mix(first, uvec2(key, ~(4u * quad + i)), bvec2(greater));
   }
 }
@@ -236,18 +241,19 @@ void take_first(inout uvec2 first, uint quad, vec4 l) {
 void main() {
   find_place();
   uint count = state.at[state_count];
-  if (count == 0u) return;
-  uint position = state.at[state_position] + count, generated = state.at[state_generated];
+  token_of_pass = draws > 1u ? gl_WorkGroupID.x : 0u;
+  if (token_of_pass >= count) return;
+  uint position = state.at[state_position] + (draws > 1u ? token_of_pass + 1u : count), generated = state.at[state_generated];
   float temperature = uintBitsToFloat(state.at[state_temperature]);
   penalty = uintBitsToFloat(state.at[state_repeat_penalty]);
   uint window = min(state.at[state_repeat_last_n], position);
   penalised = penalty != 1.0 && window != 0u;
   if (penalised) {
-    for (uint i = gl_LocalInvocationIndex; i < (vocab_size + 31u) / 32u; i += workgroup_size) Marks(scratch).at[i] = 0u;
+    for (uint i = gl_LocalInvocationIndex; i < mark_words; i += workgroup_size) Marks(scratch).at[token_of_pass * mark_words + i] = 0u;
     workgroup_barrier();
     for (uint i = position - window + gl_LocalInvocationIndex; i < min(position, context); i += workgroup_size) {
       uint id = state.at[state_tokens + max_tokens + i];
-      if (id < vocab_size) atomicOr(Marks(scratch).at[id / 32u], 1u << (id & 31u));
+      if (id < vocab_size) atomicOr(Marks(scratch).at[token_of_pass * mark_words + id / 32u], 1u << (id & 31u));
     }
     workgroup_barrier();
   }
@@ -267,7 +273,9 @@ void main() {
   if (first.x >= key_of_infinity || first.x <= key_of_minus_infinity) token = vocab_size;
   else if (temperature >= 1e-6) token = draw(first, temperature, position - 1u);
 
-  if (gl_LocalInvocationIndex == 0u) {
+  if (draws > 1u) {
+    if (gl_LocalInvocationIndex == 0u) drawn.at[token_of_pass] = token;
+  } else if (gl_LocalInvocationIndex == 0u) {
     state.at[state_position] = position;
     state.at[state_count] = 1u;
     state.at[state_generated] = generated + 1u;

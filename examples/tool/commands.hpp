@@ -46,6 +46,7 @@ struct logits_options {
 struct sampling_flags {
   std::optional<float> temperature, top_p, min_p, repeat_penalty;
   std::optional<std::uint32_t> top_k;
+  std::uint32_t prompt_lookup = 0;
   std::optional<std::uint64_t> seed;
 };
 struct run_options {

@@ -41,6 +41,7 @@ void add_sampling(CLI::App& to, sampling_flags& flags) {
   to.add_option("--top-p", flags.top_p, "draw from the most probable tokens that hold P of the probability together")->type_name("P");
   to.add_option("--min-p", flags.min_p, "leave out tokens under P times the most probable one's probability")->type_name("P");
   to.add_option("--repeat-penalty", flags.repeat_penalty, "make tokens of the last 64 positions less probable; 1 is off")->type_name("R");
+  to.add_option("--prompt-lookup", flags.prompt_lookup, "draft N tokens at once from what the text has said before: the same text, sooner where it repeats itself; 0 is off")->type_name("N");
   to.add_option("--seed", flags.seed, "the same seed gives the same text; by default a random one, which is printed")->type_name("N");
 }
 

@@ -125,7 +125,7 @@ class plan_page {
     out += figure(std::to_string(table_.decode.block(0).size()), "dispatches a layer");
     out += figure(std::to_string(table_.decode.barrier_count()), "barriers a token");
     out += figure(size_text(table_.decode.weight_bytes()), "weights read a token");
-    out += figure(size_text(std::max({table_.decode.arena_bytes, table_.prefill.arena_bytes, table_.decode_in_one.arena_bytes})), "arena");
+    out += figure(size_text(table_.arena_bytes()), "arena");
     return out + "</div></header>\n";
   }
 
@@ -284,7 +284,7 @@ class plan_page {
 
   std::string memory() const {
     const std::uint64_t cache = table_.cache_bytes(),
-                        arena = std::max({table_.decode.arena_bytes, table_.prefill.arena_bytes, table_.decode_in_one.arena_bytes});
+                        arena = table_.arena_bytes();
     const std::pair<std::string, std::uint64_t> parts[] = {{"weights", table_.weight_bytes()},
                                                            {"KV cache of " + std::to_string(table_.context) + " positions", cache},
                                                            {"arena", arena},

@@ -25,7 +25,9 @@ nlohmann::ordered_json json_of(const answer& from, double load_ms) {
                     {"decode_tokens", decoded},
                     {"decode_ms", t.decode_ms},
                     {"tokens_per_second", t.decode_ms > 0 ? decoded / t.decode_ms * 1e3 : 0.0},
-                    {"first_token_ms", from.first_token_ms}};
+                    {"first_token_ms", from.first_token_ms},
+                    {"drafted_tokens", t.drafted_tokens},
+                    {"accepted_tokens", t.accepted_tokens}};
   return out;
 }
 

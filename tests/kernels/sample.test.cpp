@@ -21,7 +21,7 @@ std::uint32_t both(kernel_device& on, const std::vector<float>& logits, std::vec
   std::vector<std::uint32_t> ring(ring_size, 0xa5a5a5a5u);
   const auto l = on.filled(logits), s = on.filled(state), r = on.filled(ring);
   const auto scratch = on.poisoned(std::size_t{(vocab + 31) / 32} * 4);
-  on.run(kernels::kernel::sample, subgroups, {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}},
+  on.run(kernels::kernel::sample, subgroups, {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"draws", 1u}},
          {{"logits", &l}, {"state", &s}, {"ring", &r}, {"scratch", &scratch}}, {1, 1, 1});
   reference::sample(logits, max_tokens, context, state, ring);
   CHECK(s.read<std::uint32_t>() == state);
@@ -106,4 +106,31 @@ TEST_CASE("sample: a seed draws the same text again, other seeds draw in proport
   CHECK(drawn[2] < 150);
   CHECK(drawn[1] > 30);
   CHECK(drawn[1] < 75);
+}
+
+TEST_CASE("sample: several draws are those of the tokens one by one, and leave state and ring alone") {
+  kernel_device on;
+  random_numbers random(11);
+  constexpr std::uint32_t draws = 3;
+  for (const std::uint32_t vocab : {259u, 4096u})
+    for (int round = 0; round < 8; ++round) {
+      const auto logits = random.floats(draws * vocab, -9, 9);
+      const sampling_options options{.temperature = round % 2 == 0 ? 0.f : 0.9f, .top_k = 30, .top_p = 0.9f, .repeat_penalty = round < 4 ? 1.f : 1.3f, .repeat_last_n = 20,
+                                     .seed = random.below(~0u)};
+      const std::uint32_t count = 1 + random.below(draws);
+      auto state = state_for(options, random.below(context), random, vocab);
+      state[at::count] = count;
+      for (std::uint32_t i = 0; i < context; ++i) state[at::history(max_tokens) + i] = random.below(vocab);
+      const auto l = on.filled(logits), s = on.filled(state), r = on.filled(std::vector<std::uint32_t>(ring_size, 0xa5a5a5a5u)),
+                 drawn = on.filled(std::vector<std::uint32_t>(draws, 0xa5a5a5a5u));
+      const auto scratch = on.poisoned(std::size_t{draws} * ((vocab + 31) / 32) * 4);
+      on.run(kernels::kernel::sample, 2, {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"draws", draws}},
+             {{"logits", &l}, {"state", &s}, {"ring", &r}, {"scratch", &scratch}, {"drawn", &drawn}}, {draws, 1, 1});
+      std::vector<std::uint32_t> expected(draws, 0xa5a5a5a5u);
+      for (std::uint32_t i = 0; i < count; ++i) expected[i] = reference::successor(std::span(logits).subspan(i * vocab, vocab), max_tokens, context, state, i);
+      INFO("vocabulary " << vocab << ", round " << round);
+      CHECK(drawn.read<std::uint32_t>() == expected);
+      CHECK(s.read<std::uint32_t>() == state);
+      CHECK(r.read<std::uint32_t>() == std::vector<std::uint32_t>(ring_size, 0xa5a5a5a5u));
+    }
 }

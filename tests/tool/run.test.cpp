@@ -102,6 +102,7 @@ TEST_CASE("options and input outside of what is allowed") {
                                                                     {{"--top-k", "5000"}, 2},
                                                                     {{"--min-p", "1.5"}, 2},
                                                                     {{"--repeat-penalty", "0"}, 2},
+                                                                    {{"--prompt-lookup", "8"}, 2},
                                                                     {{"--stop", ""}, 2},
                                                                     {{"-n", "0"}, 2},
                                                                     {{"--chunk", "100000"}, 2}};

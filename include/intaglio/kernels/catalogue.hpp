@@ -9,8 +9,8 @@
 
 namespace intaglio::kernels {
 
-enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, sample, layers };
-inline constexpr std::size_t kernel_count = 10;
+enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, sample, accept, layers };
+inline constexpr std::size_t kernel_count = 11;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -119,10 +119,23 @@ inline constexpr interface dense_matmul_interface{
 /// ties go to the lowest id. The draw is a function of seed and position alone. With next = position + count, writes the token to
 /// state.tokens[0], state.history[next] (inside the context) and ring[generated % ring_size], then sets position to next and count to 1,
 /// and adds 1 to generated. One workgroup.
+/// With draws above 1, workgroup x picks what follows token x of the pass, from logits row x, as if the tokens behind it were not there, and only
+/// writes it to drawn u32[draws]; rows of scratch are as far apart as sample_scratch_bytes says.
 inline constexpr interface sample_interface{
     "sample",
-    {{{"logits"}, {"state"}, {"ring"}, {"scratch"}}},
-    {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}}}};
+    {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}}},
+    {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}, {"draws"}}}};
+
+/// Ends a pass whose tokens but the first are drafts: takes drawn[0], then drawn[i] as long as token i of the pass is drawn[i - 1]. Those taken go
+/// where sample puts its token, one after the other; position and generated rise by as many, count becomes 1, tokens[0] the last of them.
+/// ring[ring_size] becomes their number. One invocation.
+inline constexpr interface accept_interface{
+    "accept",
+    {{{"drawn"}, {"state"}, {"ring"}}},
+    {{{"workgroup_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"draws"}}}};
+
+/// Bytes of the ring: tokens, and how many of them the last accept took.
+constexpr std::uint64_t ring_bytes(std::uint32_t ring_size) { return std::uint64_t{4} * (std::uint64_t{ring_size} + 1); }
 
 /// All layers of a decode pass: the five steps of each layer (q, k, v with norm, RoPE and cache; attention; its projection; gate and up; down), each
 /// in `parts` parts, bit for bit what the kernels of the period do one after the other. One token, ternary products behind quantising norms. One
@@ -168,7 +181,7 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
 
 inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_chunk_interface,
                                                              &ternary_float_interface, &attention_interface, &attention_chunk_interface, &dense_matmul_interface,
-                                                             &sample_interface,        &layers_interface};
+                                                             &sample_interface,        &accept_interface,      &layers_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

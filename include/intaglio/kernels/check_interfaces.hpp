@@ -4,6 +4,7 @@
 
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/reflection.hpp"
+#include "intaglio/kernels/spirv/accept.hpp"
 #include "intaglio/kernels/spirv/attention.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
@@ -44,6 +45,7 @@ static_assert(shader_interface<matches(attention_chunk_interface, spirv::attenti
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(sample_interface, spirv::sample_spirv)>::agrees);
+static_assert(shader_interface<matches(accept_interface, spirv::accept_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_interface, spirv::layers_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_interface, spirv::layers_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);

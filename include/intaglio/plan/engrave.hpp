@@ -49,7 +49,7 @@ struct drafted_sequence {
 
 struct draft {
   text<256> failure;
-  drafted_sequence decode, prefill, logits, decode_in_one;
+  drafted_sequence decode, prefill, logits, verify, decode_in_one;
   bounded_list<weight, max_weights> weights;
   std::uint64_t global_weight_bytes = 0, layer_weight_bytes = 0;
   layer_pattern pattern;
@@ -61,9 +61,10 @@ struct sequence_kind {
   bool head, sampler;
 };
 
-/// Tokens of a prefill chunk, and of one whose logits are wanted.
+/// Tokens of a prefill chunk, of one whose logits are wanted, and of a pass over drafts.
 constexpr std::uint32_t chunk_tokens(const profile& target, std::uint32_t context) { return std::min(target.prefill_tokens, context); }
 constexpr std::uint32_t logits_tokens(const profile& target, std::uint32_t context) { return std::min(target.logits_tokens, chunk_tokens(target, context)); }
+constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t context) { return std::min(target.verify_tokens, chunk_tokens(target, context)); }
 
 constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
                               weight_list& weights, drafted_sequence& out, text<256>& failure) {
@@ -84,13 +85,19 @@ constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, 
   out.residual_offset = p.offset(g.stream_out);
   if (kind.head) out.logits_offset = p.offset(g.output);
   if (kind.sampler) {
-    const std::uint64_t bytes = kernels::sample_scratch_bytes(config.vocab_size);
     const auto last = static_cast<std::uint32_t>(nodes.size());
-    placed_value scratch{text<32>{"sample scratch"}, dtype::u32, config.vocab_size, 0, bytes, last, last};
-    scratch.offset = first_fit(p.values, scratch);
-    p.arena_bytes = std::max(p.arena_bytes, scratch.offset + aligned(bytes));
-    p.values.push_back(scratch);
-    epilogue.push_back(lower.sampler(out.logits_offset, scratch.offset, bytes));
+    const auto add = [&](std::string_view name, std::uint32_t words, std::uint32_t until) {
+      placed_value v{text<32>{name}, dtype::u32, words, 0, std::uint64_t{4} * words * kind.tokens, last, until};
+      v.offset = first_fit(p.values, v);
+      p.arena_bytes = std::max(p.arena_bytes, v.offset + aligned(v.bytes));
+      p.values.push_back(v);
+      return v.offset;
+    };
+    const std::uint64_t scratch = add("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size) / 4), last);
+    const bool drafts = kind.tokens > 1;
+    const std::uint64_t drawn = drafts ? add("drawn tokens", 1, last + 1) : 0;
+    epilogue.push_back(lower.sampler(out.logits_offset, scratch, drawn));
+    if (drafts) epilogue.push_back(lower.acceptor(drawn));
   }
   order(prologue, period, epilogue, g.pattern, g.layers);
   out.prologue.assign(prologue, "dispatches before the layers", failure);
@@ -152,6 +159,7 @@ constexpr draft make_draft(const profile& target, std::uint32_t context) {
   draft_sequence(g, config, target, context, {1, true, true}, weights, out.decode, out.failure);
   if (out.failure.empty()) draft_sequence(g, config, target, context, {chunk_tokens(target, context), false, false}, weights, out.prefill, out.failure);
   if (out.failure.empty()) draft_sequence(g, config, target, context, {logits_tokens(target, context), true, false}, weights, out.logits, out.failure);
+  if (out.failure.empty() && verify_tokens(target, context) > 1) draft_sequence(g, config, target, context, {verify_tokens(target, context), true, true}, weights, out.verify, out.failure);
   if (!out.failure.empty()) return out;
   draft_in_one(config, target, context, out.decode, out.decode_in_one, out.failure);
   out.weights.assign(weights.weights, "weights", out.failure);
@@ -200,7 +208,7 @@ constexpr std::uint64_t hash_of(const table& t) {
     mix(w.source_count, w.per_layer, w.layout, w.order, w.element, w.head_dim, w.rows, w.columns, w.offset, w.bytes);
     for (const auto rows : w.source_rows) mix(rows);
   }
-  for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.decode_in_one}) {
+  for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one}) {
     mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes, s->has_head, s->has_sampler);
     for (const auto part : {s->prologue, s->period, s->epilogue, s->in_one}) {
       mix(part.size());
@@ -257,6 +265,7 @@ struct engraved {
     t.decode = view<&draft::decode>("decode", 1);
     t.prefill = view<&draft::prefill>("prefill", chunk_tokens(Profile, Context));
     t.logits = view<&draft::logits>("logits", logits_tokens(Profile, Context));
+    if constexpr (drafted.verify.has_head) t.verify = view<&draft::verify>("verify", verify_tokens(Profile, Context));
     if constexpr (drafted.decode_in_one.in_one.size != 0) t.decode_in_one = view<&draft::decode_in_one>("decode_in_one", 1);
     t.hash = hash_of(t);
     return t;

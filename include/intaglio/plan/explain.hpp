@@ -98,7 +98,7 @@ inline std::string explain(const table& t, std::string_view model) {
   const std::uint64_t cache = t.cache_bytes();
   std::string out = std::string(model) + " for profile " + std::string(t.profile) + "\n";
   out += "device memory: weights " + number(t.weight_bytes()) + ", cache " + number(cache) + " (" + number(t.context) + " positions, " +
-         (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " + number(std::max({t.decode.arena_bytes, t.prefill.arena_bytes, t.decode_in_one.arena_bytes})) +
+         (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " + number(t.arena_bytes()) +
          ", state " + number(t.state_bytes()) + " bytes\n\n";
   for (const sequence* s : {&t.decode, &t.decode_in_one, &t.prefill}) {
     if (s->prologue.empty()) continue;
@@ -120,7 +120,7 @@ inline std::string explain_json(const table& t, std::string_view model) {
          explanation::array(std::span(rules).subspan(1), [](const rule& r) {
            return "{\"name\":" + quoted(r.name) + ",\"merges\":" + quoted(r.merges) + ",\"reason\":" + quoted(r.reason) + "}";
          }) + ",\"sequences\":[" + explanation::json(t.decode) + "," +
-         (t.decode_in_one.prologue.empty() ? std::string() : explanation::json(t.decode_in_one) + ",") + explanation::json(t.prefill) + "," + explanation::json(t.logits) + "]}";
+         (t.decode_in_one.prologue.empty() ? std::string() : explanation::json(t.decode_in_one) + ",") + explanation::json(t.prefill) + "," + explanation::json(t.logits) + (t.verify.has_head ? "," + explanation::json(t.verify) : std::string()) + "]}";
 }
 
 }  // namespace intaglio::plan

@@ -83,33 +83,53 @@ class lowering {
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: dense_matmul(n); break;
-      case kernels::kernel::sample: case kernels::kernel::layers: break;
+      case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: break;
     }
     return d;
   }
 
-  /// The sampler that ends a decode pass; it reads the logits at `logits`.
-  constexpr dispatch sampler(std::uint64_t logits, std::uint64_t scratch, std::uint64_t scratch_bytes) {
+  /// The sampler behind the head; it reads the logits at `logits` and, in a pass over drafts, leaves what it draws at `drawn`.
+  constexpr dispatch sampler(std::uint64_t logits, std::uint64_t scratch, std::uint64_t drawn) {
     dispatch d{.kernel = kernels::kernel::sample};
     d_ = &d;
     face_ = &kernels::sample_interface;
     d.subgroups = std::max(c_.target.sample_subgroups, kernels::least_sample_subgroups(c_.config.vocab_size));
     d.label.append("sample");
-    bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size, false);
-    bind("scratch", {region::arena, 0, scratch}, scratch_bytes, true);
-    bind("state", {region::state, 0, 0}, counters_offset(), true);
-    bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size, true);
+    const bool drafts = c_.tokens > 1;
+    bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size * c_.tokens, false);
+    bind("scratch", {region::arena, 0, scratch}, kernels::sample_scratch_bytes(c_.config.vocab_size) * c_.tokens, true);
+    bind("state", {region::state, 0, 0}, counters_offset(), !drafts);
+    if (drafts) bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, true);
+    else bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size, true);
     set("vocab_size", c_.config.vocab_size);
     set("ring_size", c_.target.ring_size);
     set("context", c_.context);
     set("max_tokens", c_.max_tokens);
+    set("draws", c_.tokens);
+    d.groups = {c_.tokens, 1, 1};
+    return d;
+  }
+
+  /// What ends a pass over drafts, behind the sampler.
+  constexpr dispatch acceptor(std::uint64_t drawn) {
+    dispatch d{.kernel = kernels::kernel::accept};
+    d_ = &d;
+    face_ = &kernels::accept_interface;
+    d.label.append("accept");
+    bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, false);
+    bind("state", {region::state, 0, 0}, counters_offset(), true);
+    bind("ring", {region::ring, 0, 0}, kernels::ring_bytes(c_.target.ring_size), true);
+    set("ring_size", c_.target.ring_size);
+    set("context", c_.context);
+    set("max_tokens", c_.max_tokens);
+    set("draws", c_.tokens);
     return d;
   }
 
  private:
   /// Chunks have kernels of their own where the profile and the shape allow.
   constexpr kernels::kernel kernel_of(const node& n) const {
-    if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
+    if (c_.tokens <= c_.target.tile_tokens || !c_.target.chunk_tiles) return n.kernel;
     if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0) return kernels::kernel::ternary_chunk;
     if (n.kernel == kernels::kernel::attention && n.head_dim <= kernels::attention_chunk_head_dim) return kernels::kernel::attention_chunk;
     return n.kernel;

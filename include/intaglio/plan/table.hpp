@@ -3,6 +3,7 @@
 // nothing here is a template over the model. Offsets are bytes; each kind of layer is planned once and stamped for every layer that is one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -186,9 +187,12 @@ struct table {
   layer_pattern pattern;                    ///< of which kind each layer is
   std::array<layer_cache, layer_pattern::max_period> caches{};  ///< of a layer, by its kind
   sequence decode, prefill, logits;
+  sequence verify;                          ///< a token and drafts of those behind it: draws what follows each and takes what was drafted right
   sequence decode_in_one;                   ///< decode with all layers in one dispatch; without layers where there is none (plan/in_one.hpp)
   std::uint64_t hash = 0;                   ///< hash_of (plan/engrave.hpp); keys the pipeline cache
 
+  /// Of the arena that decode, prefill and verify share.
+  constexpr std::uint64_t arena_bytes() const { return std::max({decode.arena_bytes, decode_in_one.arena_bytes, prefill.arena_bytes, verify.arena_bytes}); }
   constexpr std::uint64_t weight_bytes() const { return global_weight_bytes + config->num_hidden_layers * layer_weight_bytes; }
   /// Words of kernels/state.hpp, then attention's counters, then the progress of all layers in one.
   constexpr std::uint64_t state_bytes() const { return progress_offset() + (decode_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(decode_in_one.layers)); }

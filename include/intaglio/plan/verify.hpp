@@ -75,7 +75,7 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
     case region::keys: return t.caches[d.block].key_bytes;
     case region::values: return t.caches[d.block].value_bytes;
     case region::state: return t.state_bytes();
-    case region::ring: return std::uint64_t{4} * t.ring_size;
+    case region::ring: return kernels::ring_bytes(t.ring_size);
     case region::arguments: return kernels::layers::argument_bytes(s.layers);
     case region::none: break;
   }
@@ -287,6 +287,7 @@ constexpr text<256> verify(const table& t, const limits& limit = {}) {
   }
   for (const sequence* s : {&t.decode, &t.prefill, &t.logits})
     if (out.empty()) verify(t, *s, limit, out);
+  if (out.empty() && t.verify.has_head) verify(t, t.verify, limit, out);
   if (out.empty() && !t.decode_in_one.in_one.empty()) verify(t, t.decode_in_one, limit, out);
   return out;
 }

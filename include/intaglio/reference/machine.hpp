@@ -29,14 +29,14 @@ class machine {
   /// Memory for any sequence of the table, filled with `poison`, so that a read of what nobody wrote shows.
   machine(const plan::table& table, weight_bytes weights, std::byte poison = std::byte{0xCD})
       : table_(&table), weights_(std::move(weights)) {
-    const std::uint64_t arena_bytes = std::max({table.decode.arena_bytes, table.prefill.arena_bytes, table.logits.arena_bytes});
+    const std::uint64_t arena_bytes = std::max({table.decode.arena_bytes, table.prefill.arena_bytes, table.logits.arena_bytes, table.verify.arena_bytes});
     arena.assign(arena_bytes, poison);
     for (std::uint32_t layer = 0; layer < table.config->num_hidden_layers; ++layer) {
       keys.emplace_back(table.cache_of(layer).key_bytes, poison);
       values.emplace_back(table.cache_of(layer).value_bytes, poison);
     }
     state.assign(table.state_bytes() / 4, 0);
-    ring.assign(table.ring_size, 0xFFFFFFFFu);
+    ring.assign(kernels::ring_bytes(table.ring_size) / 4, 0xFFFFFFFFu);
   }
 
   std::vector<std::byte> arena;
@@ -73,6 +73,7 @@ class machine {
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: c.attention(); break;
       case kernels::kernel::dense_matmul: c.dense_matmul(); break;
       case kernels::kernel::sample: c.sample(); break;
+      case kernels::kernel::accept: c.accept(); break;
       case kernels::kernel::layers: break;  // the steps of the chain are its reference
     }
   }
@@ -191,8 +192,18 @@ class machine {
     }
 
     void sample() {
-      reference::sample(memory<float>("logits").first(constant("vocab_size")), constant("max_tokens"), constant("context"), m.state, m.ring);
+      const std::size_t vocabulary = constant("vocab_size");
+      const std::uint32_t max_tokens = constant("max_tokens"), context = constant("context");
+      const auto logits = memory<float>("logits");
+      if (constant("draws") == 1) return reference::sample(logits.first(vocabulary), max_tokens, context, m.state, tokens_of_ring());
+      const auto drawn = memory<std::uint32_t>("drawn");
+      for (std::uint32_t i = 0; i < std::min(constant("draws"), m.state[kernels::state::count]); ++i)
+        drawn[i] = reference::successor(logits.subspan(i * vocabulary, vocabulary), max_tokens, context, m.state, i);
     }
+    void accept() {
+      m.ring.back() = reference::accept(memory<std::uint32_t>("drawn").first(constant("draws")), constant("max_tokens"), constant("context"), m.state, tokens_of_ring());
+    }
+    std::span<std::uint32_t> tokens_of_ring() const { return std::span(m.ring).first(constant("ring_size")); }
   };
 
   const plan::table* table_;

@@ -118,26 +118,47 @@ inline std::uint32_t choose(std::span<const float> logits, std::span<const std::
   return draw(sampling_weights(l, s), random[0]);
 }
 
-/// The whole kernel: reads the parameters from `state`, writes token, history and ring, and moves on. Does nothing where count is 0.
+/// What follows token `index` of the pass, from its logits and state's parameters, as if the tokens behind it were not there.
+inline std::uint32_t successor(std::span<const float> logits, std::uint32_t max_tokens, std::uint32_t context, std::span<const std::uint32_t> state, std::uint32_t index) {
+  namespace at = kernels::state;
+  const auto real = [&](std::uint32_t word) { return std::bit_cast<float>(state[word]); };
+  const sampling s{real(at::temperature), real(at::top_p), real(at::min_p), real(at::repeat_penalty), state[at::top_k], state[at::repeat_last_n],
+                   std::uint64_t{state[at::seed_high]} << 32 | state[at::seed_low]};
+  const std::uint32_t next = state[at::position] + index + 1;
+  const std::uint32_t begin = next - std::min(s.repeat_last_n, next), end = std::min(next, context);
+  std::span<const std::uint32_t> recent;
+  if (begin < end) recent = state.subspan(at::history(max_tokens) + begin, end - begin);
+  return choose(logits, recent, s, next - 1);
+}
+
+/// Takes `drawn` as far as the tokens of the pass were drafted right: writes history and ring, and moves state on. @return how many
+inline std::uint32_t accept(std::span<const std::uint32_t> drawn, std::uint32_t max_tokens, std::uint32_t context, std::span<std::uint32_t> state, std::span<std::uint32_t> ring) {
+  namespace at = kernels::state;
+  const std::uint32_t count = std::min(state[at::count], static_cast<std::uint32_t>(drawn.size())), position = state[at::position];
+  std::uint32_t taken = 0;
+  while (taken < count && (taken == 0 || state[at::tokens + taken] == drawn[taken - 1])) {
+    ring[(state[at::generated] + taken) % ring.size()] = drawn[taken];
+    ++taken;
+    if (position + taken < context) state[at::history(max_tokens) + position + taken] = drawn[taken - 1];
+  }
+  if (taken == 0) return 0;
+  state[at::tokens] = drawn[taken - 1];
+  state[at::position] = position + taken;
+  state[at::count] = 1;
+  state[at::generated] += taken;
+  return taken;
+}
+
+/// The whole kernel with one draw: reads the parameters from `state`, writes token, history and ring, and moves on. Does nothing where count is 0.
 /// @shape logits: [vocab_size] of the pass's last token; state: state::words(max_tokens, context) words; ring: [ring_size]
 inline void sample(std::span<const float> logits, std::uint32_t max_tokens, std::uint32_t context, std::span<std::uint32_t> state,
                    std::span<std::uint32_t> ring) {
   namespace at = kernels::state;
   if (state[at::count] == 0) return;
-  const auto real = [&](std::uint32_t word) { return std::bit_cast<float>(state[word]); };
-  const sampling s{real(at::temperature), real(at::top_p), real(at::min_p), real(at::repeat_penalty), state[at::top_k], state[at::repeat_last_n],
-                   std::uint64_t{state[at::seed_high]} << 32 | state[at::seed_low]};
-  const std::uint32_t next = state[at::position] + state[at::count];
-  const std::uint32_t begin = next - std::min(s.repeat_last_n, next), end = std::min(next, context);
-  std::span<const std::uint32_t> recent;
-  if (begin < end) recent = std::span<const std::uint32_t>(state).subspan(at::history(max_tokens) + begin, end - begin);
-  const std::uint32_t token = choose(logits, recent, s, next - 1);
-  ring[state[at::generated] % ring.size()] = token;
-  if (next < context) state[at::history(max_tokens) + next] = token;
-  state[at::tokens] = token;
-  state[at::position] = next;
+  const std::uint32_t token = successor(logits, max_tokens, context, state, state[at::count] - 1);
+  state[at::position] += state[at::count] - 1;
   state[at::count] = 1;
-  ++state[at::generated];
+  accept(std::span(&token, 1), max_tokens, context, state, ring);
 }
 
 }  // namespace intaglio::reference

@@ -25,7 +25,8 @@
 namespace intaglio::runtime {
 
 /// Which of the plan's sequences a job runs.
-enum class pass_kind : std::uint8_t { decode, prefill, logits, probe };
+enum class pass_kind : std::uint8_t { decode, prefill, logits, probe, verify };
+inline constexpr std::size_t pass_kinds = 5;
 
 /// How often the host did what costs, since the executor was made.
 struct executor_counters {
@@ -69,7 +70,7 @@ class executor {
   std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
   /// The plan of a kind of pass.
   const plan::sequence& plan_of(pass_kind kind) const noexcept {
-    return kind == pass_kind::decode ? *decode_ : kind == pass_kind::prefill ? table_->prefill : table_->logits;
+    return kind == pass_kind::decode ? *decode_ : kind == pass_kind::prefill ? table_->prefill : kind == pass_kind::verify ? table_->verify : table_->logits;
   }
 
   /// Holds every pipeline of decode and prefill against the CPU reference, and a dispatch of all layers against prefill. Before the first job.
@@ -142,10 +143,27 @@ class executor {
     });
   }
 
+  /// Records the sequence over drafts. Does nothing where it is there.
+  /// @param prove hold its pipelines against the CPU reference
+  /// @error device_error naming a kernel that differs; out_of_memory, device_lost
+  void prepare_verify(bool prove, gpu::pipeline_cache* cache) {
+    gpu::translated([&] {
+      if (sequence(pass_kind::verify).plan != nullptr) return;
+      drain();
+      const plan::sequence* const list[] = {&table_->verify};
+      kernels_.add(list, cache);
+      if (prove)
+        if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(table_->verify); !fault.kernel.empty()) refuse(device_, fault);
+      recorded_sequence made = record_sequence(device_, *table_, table_->verify, kernels_, addresses_);
+      counters_.recordings += made.size();
+      sequence(pass_kind::verify) = std::move(made);
+    });
+  }
+
   /// Begins a job; what an earlier one had not submitted is dropped. Allocates and records nothing.
   /// @param position tokens in the KV cache before it
   /// @param tokens of the first pass; decode passes go on with what they draw
-  /// @param passes as many as submit() may submit in all; 1 but for decode
+  /// @param passes as many as submit() may submit in all; 1 but for decode. In one of kind verify the tokens behind the first are drafts
   void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens, const sampling_options& sampling, std::uint32_t passes) {
     const std::size_t box = static_cast<std::size_t>(counters_.jobs % mailboxes);
     if (box_used_[box] != 0) finish_until(box_used_[box]);
@@ -251,10 +269,10 @@ class executor {
 
   /// Token drawn by pass `index` of the job, index < completed().
   std::uint32_t drawn(std::uint32_t index) const {
-    std::uint32_t out = 0;
-    std::memcpy(&out, ring_.mapped().data() + std::size_t{4} * (index % table_->ring_size), sizeof out);
-    return out;
+    return drawn_word(index % table_->ring_size);
   }
+  /// Tokens that the last verify job took, which must be done: drawn(0) and on.
+  std::uint32_t accepted() const { return drawn_word(table_->ring_size); }
   /// f32 [max_tokens, vocab_size] of the last logits or probe job; the job must be done.
   std::span<const float> logits(bool hidden) const {
     const auto all = floats(hidden ? probe_output_ : logits_output_);
@@ -266,9 +284,10 @@ class executor {
   }
 
   /// Runs one pass of a sequence with a timestamp after every dispatch, recorded for the purpose.
-  /// @error argument_error: neither decode nor prefill; device_error: the device has no timestamps
+  /// @error argument_error: a kind that copies to the host, or one that is not recorded; device_error: the device has no timestamps
   std::vector<dispatch_time> measure(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) {
-    if (kind != pass_kind::decode && kind != pass_kind::prefill) throw argument_error("kind of the timed pass", "decode or prefill", "one with a copy to the host");
+    if (kind == pass_kind::logits || kind == pass_kind::probe || sequence(kind).plan == nullptr)
+      throw argument_error("kind of the timed pass", "decode, prefill or a prepared verify", "one with a copy to the host, or not prepared");
     return gpu::translated([&] {
       drain();
       auto& timed = timed_[static_cast<std::size_t>(kind)];
@@ -288,6 +307,11 @@ class executor {
   }
 
  private:
+  std::uint32_t drawn_word(std::uint32_t index) const {
+    std::uint32_t out = 0;
+    std::memcpy(&out, ring_.mapped().data() + std::size_t{4} * index, sizeof out);
+    return out;
+  }
   struct job {
     pass_kind kind = pass_kind::decode;
     std::size_t box = 0;
@@ -318,9 +342,9 @@ class executor {
     const plan::sequence* const list[] = {decode_, &table_->prefill};
     kernels_.add(list, cache);
     const decoder_config& config = *table_->config;
-    arena_ = gpu::buffer(device_, std::max({decode_->arena_bytes, table_->decode.arena_bytes, table_->prefill.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
+    arena_ = gpu::buffer(device_, std::max(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");
-    ring_ = gpu::buffer(device_, std::uint64_t{4} * table_->ring_size, gpu::placement::readback, "the ring of tokens");
+    ring_ = gpu::buffer(device_, kernels::ring_bytes(table_->ring_size), gpu::placement::readback, "the ring of tokens");
     box_bytes_ = (std::uint64_t{4} * (kernels::state::tokens + table_->max_tokens) + 255) / 256 * 256;
     mailbox_ = gpu::buffer(device_, mailboxes * box_bytes_, gpu::placement::shared, "the mailbox");
     std::vector<std::uint64_t> sizes;
@@ -444,8 +468,8 @@ class executor {
   address_table addresses_;
   std::uint64_t box_bytes_ = 0;
   std::array<gpu::recording, mailboxes> feeds_;
-  std::array<recorded_sequence, 4> sequences_;
-  std::array<recorded_sequence, 4> timed_;
+  std::array<recorded_sequence, pass_kinds> sequences_;
+  std::array<recorded_sequence, pass_kinds> timed_;
   std::vector<VkCommandBuffer> buffers_;
   executor_counters counters_;
   job job_;

@@ -25,6 +25,9 @@ struct generate_options {
   std::vector<std::string> stop{};       ///< the text ends before the first of these; at most 16 of at most 1024 bytes
   bool stop_at_end = true;               ///< the model's own end tokens end the generation
   std::uint32_t tokens_per_submit = 0;   ///< passes that one submission may hold; 0: as many as keep the text flowing
+  std::uint32_t prompt_lookup_num_tokens = 0;  ///< tokens drafted at once from what the text has said before, at most the plan's verify tokens - 1; 0: none.
+                                               ///< The tokens drawn are the same with and without, sooner where the text repeats itself
+  std::uint32_t max_matching_ngram_size = 3;   ///< tokens that have to stand earlier in the history, 2 .. so many, before what followed them is drafted
   std::uint32_t chunk = 0;               ///< tokens of the prompt fed at once, at most the plan's; 0: the plan's
 
   sampling_options sampling() const { return {temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed}; }
@@ -46,6 +49,8 @@ struct generation_timings {
   std::uint32_t prompt_tokens = 0;  ///< fed now
   std::uint32_t cached_tokens = 0;  ///< of the prompt, already in the KV cache
   std::uint32_t generated_tokens = 0;
+  std::uint32_t drafted_tokens = 0;   ///< by prompt lookup
+  std::uint32_t accepted_tokens = 0;  ///< of them
 
   double prompt_tokens_per_second() const { return prompt_ms > 0 ? prompt_tokens / prompt_ms * 1e3 : 0; }
   double decode_tokens_per_second() const { return decode_ms > 0 ? generated_tokens / decode_ms * 1e3 : 0; }

@@ -13,6 +13,7 @@
 
 #include "intaglio/gpu/device.hpp"
 #include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/spirv/accept.hpp"
 #include "intaglio/kernels/spirv/attention.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
@@ -61,7 +62,7 @@ struct kernel_modules {
     namespace spirv = kernels::spirv;
     std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -83,6 +84,7 @@ struct kernel_modules {
       case kernels::kernel::attention_chunk: return bytes(spirv::attention_chunk_spirv);
       case kernels::kernel::dense_matmul: return wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
       case kernels::kernel::sample: return bytes(spirv::sample_spirv);
+      case kernels::kernel::accept: return bytes(spirv::accept_spirv);
       case kernels::kernel::layers: {
         static const auto resident = joined({bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1), bytes(spirv::layers_spirv_2)});
         static const auto cpu = joined({bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1)});

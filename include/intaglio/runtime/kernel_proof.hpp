@@ -150,6 +150,7 @@ class kernel_proof {
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: return attention(call);
       case kernels::kernel::dense_matmul: return dense_matmul(call);
       case kernels::kernel::sample: return sample(call);
+      case kernels::kernel::accept: return accept(call);
       case kernels::kernel::layers: break;  // executor::prove holds it against the prompt's sequence
     }
     return 0;
@@ -366,21 +367,39 @@ class kernel_proof {
   }
 
   double sample(const plan::dispatch& call) {
-    const auto logits = floats(constant(call, "vocab_size"));
-    const gpu::buffer in = filled(logits, logits.size()), ring = room(std::uint64_t{4} * table_->ring_size), scratch = room(kernels::sample_scratch_bytes(constant(call, "vocab_size")));
+    const std::uint32_t vocabulary = constant(call, "vocab_size"), draws = constant(call, "draws"), rows = std::min(draws, tokens_);
+    const auto logits = floats(std::size_t{rows} * vocabulary);
+    const gpu::buffer in = filled(logits, std::size_t{draws} * vocabulary), ring = room(kernels::ring_bytes(table_->ring_size)),
+                      scratch = room(draws * kernels::sample_scratch_bytes(vocabulary)), drawn = room(std::uint64_t{4} * draws);
     double worst = 0;
     for (const sampling_options& options : {sampling_options{}, sampling_options{.temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 7}}) {
       auto words = state();
-      words[kernels::state::count] = 1;
+      words[kernels::state::count] = rows;
       write_sampling(options, words);
       words[kernels::state::repeat_last_n] = std::min(words[kernels::state::repeat_last_n], table_->context);
       const gpu::buffer memory = filled(words, words.size());
-      run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}});
-      std::vector<std::uint32_t> expected_ring(table_->ring_size);
-      reference::sample(logits, table_->max_tokens, table_->context, words, expected_ring);
-      if (read<std::uint32_t>(ring, 0, 1)[0] != expected_ring[0]) worst = 1;
+      run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}, {"drawn", &drawn}});
+      for (std::uint32_t i = 0; i < rows; ++i) {
+        const std::uint32_t expected = reference::successor(std::span(logits).subspan(std::size_t{i} * vocabulary, vocabulary), table_->max_tokens, table_->context, words, i);
+        if (read<std::uint32_t>(draws == 1 ? ring : drawn, i, 1)[0] != expected) worst = 1;
+      }
     }
     return worst;
+  }
+
+  /// Two drafts, of which the first is right; with two tokens a pass it is the only one.
+  double accept(const plan::dispatch& call) {
+    const std::uint32_t draws = constant(call, "draws"), count = std::min(draws, 3u);
+    std::vector<std::uint32_t> drawn(draws), words = state(), ring(table_->ring_size);
+    words[kernels::state::count] = count;
+    for (std::uint32_t i = 0; i < draws; ++i) drawn[i] = 3 * i + 1;
+    words[kernels::state::tokens + 1] = drawn[0];
+    const gpu::buffer in = filled(drawn, draws), memory = filled(words, words.size()), out = room(kernels::ring_bytes(table_->ring_size));
+    run(call, {{"drawn", &in}, {"state", &memory}, {"ring", &out}});
+    const std::uint32_t taken = reference::accept(drawn, table_->max_tokens, table_->context, words, ring);
+    const bool right = read<std::uint32_t>(memory, 0, words.size()) == words && read<std::uint32_t>(out, 0, taken) == std::vector(ring.begin(), ring.begin() + taken) &&
+                       read<std::uint32_t>(out, table_->ring_size, 1)[0] == taken;
+    return right ? 0 : 1;
   }
 
   gpu::device device_;

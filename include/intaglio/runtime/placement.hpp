@@ -77,8 +77,8 @@ inline memory_need needed_memory(const plan::table& of) {
   memory_need out;
   out.weights = of.weight_bytes();
   out.caches = of.cache_bytes();
-  out.arena = std::max({of.decode.arena_bytes, of.prefill.arena_bytes, of.decode_in_one.arena_bytes});
-  out.rest = of.state_bytes() + 4ull * of.ring_size + (1u << 20);
+  out.arena = of.arena_bytes();
+  out.rest = of.state_bytes() + kernels::ring_bytes(of.ring_size) + (1u << 20);
   return out;
 }
 

@@ -6,13 +6,16 @@
 #include <chrono>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "intaglio/io/detokenizer.hpp"
 #include "intaglio/runtime/first_not_finite.hpp"
 #include "intaglio/runtime/generation.hpp"
+#include "intaglio/runtime/prompt_lookup.hpp"
 #include "intaglio/runtime/session_body.hpp"
 #include "intaglio/runtime/stop_text.hpp"
 
@@ -25,8 +28,11 @@ class text_stream {
   /// @error argument_error: an option out of range, or nothing to continue
   text_stream(runtime::session_use use, const generate_options& options)
       : use_(std::move(use)), sampling_(options.sampling()), stop_(options.stop), chunk_(use_->checked_chunk(options.chunk)),
-        tokens_per_submit_(options.tokens_per_submit), stop_at_end_(options.stop_at_end), start_(clock::now()) {
+        tokens_per_submit_(options.tokens_per_submit), lookup_(options.prompt_lookup_num_tokens), longest_ngram_(options.max_matching_ngram_size),
+        stop_at_end_(options.stop_at_end), start_(clock::now()) {
     runtime::session_body& body = *use_;
+    check_lookup();
+    drafts_.resize(lookup_);
     runtime::validate(sampling_, body.vocab_size(), body.table->context);
     if (options.max_tokens && *options.max_tokens == 0) throw argument_error("max_tokens", "at least 1", "0");
     if (body.history.empty()) throw argument_error("prompt", "at least one token", "none");
@@ -40,6 +46,7 @@ class text_stream {
     result_.text.reserve(std::size_t{8} * std::min(limit_, 4096u));
     piece_.reserve(256);
     if (body.tokens) words_.emplace(*body.tokens);
+    if (lookup_ != 0) body.recovering([&] { body.run->prepare_verify(body.prove_kernels, body.cache ? &*body.cache : nullptr); });
     if (limit_ == 0) finish(finish_reason::length);
   }
   text_stream(text_stream&&) noexcept = default;
@@ -134,15 +141,14 @@ class text_stream {
     runtime::session_body& body = *use_;
     while (body.run->in_flight() < flying) {
       if (!body.run->pending()) {
-        if (decoding_) return;
-        if (body.cached + 1 < first_) {
+        if (decoding_ && (lookup_ == 0 || body.run->in_flight() != 0)) return;
+        if (!decoding_ && body.cached + 1 < first_) {
           const std::uint32_t count = std::min(chunk_, first_ - 1 - body.cached);
           chunk_start_ = body.cached;
           body.begin(runtime::pass_kind::prefill, count);
           body.cached += count;
         } else {
-          body.begin(runtime::pass_kind::decode, 1, sampling_, limit_ - static_cast<std::uint32_t>(result_.ids.size()));
-          decoding_ = true;
+          begin_decode();
         }
       }
       body.run->submit(budget_ms, passes_per_submit());
@@ -159,10 +165,65 @@ class text_stream {
     return pass_ms <= 0 ? 1 : std::clamp(static_cast<std::uint32_t>(std::min(flow_ms / pass_ms, 1e6)), 1u, most);
   }
 
+  /// The next job behind what was taken: all tokens there may be, or with prompt lookup a pass over drafts or some tokens until the next look.
+  void begin_decode() {
+    runtime::session_body& body = *use_;
+    const std::uint32_t left = limit_ - static_cast<std::uint32_t>(result_.ids.size());
+    if (decoding_) draw_anew();
+    decoding_ = true;
+    verifying_ = false;
+    if (lookup_ == 0) return body.begin(runtime::pass_kind::decode, 1, sampling_, left);
+    const std::size_t drafted = drafts(left);
+    if (drafted == 0) return body.begin(runtime::pass_kind::decode, 1, sampling_, std::min(left, interval_.tokens()));
+    verifying_ = true;
+    body.feed.assign(1, static_cast<std::uint32_t>(body.history.back()));
+    for (const std::int32_t id : std::span(drafts_).first(drafted)) body.feed.push_back(static_cast<std::uint32_t>(id));
+    result_.timings.drafted_tokens += static_cast<std::uint32_t>(drafted);
+    body.run->begin(runtime::pass_kind::verify, body.cached, body.feed, sampling_, 1);
+  }
+
+  /// Fills drafts_ where that is worth a pass. @return how many
+  std::size_t drafts(std::uint32_t left) {
+    runtime::session_body& body = *use_;
+    const std::size_t most = std::min<std::size_t>(lookup_, left - 1);
+    if (most == 0 || !budget_.allows(verify_cost())) return 0;
+    const std::size_t found = runtime::prompt_lookup(body.history, longest_ngram_, 2, std::span(drafts_).first(most));
+    if (found == 0) interval_.found_nothing();
+    else interval_.found();
+    return found;
+  }
+
+  /// Time of a pass over drafts in decode passes, as measured, or a guess before that.
+  double verify_cost() const {
+    const auto pass_ms = [&](runtime::pass_kind kind) { return use_->run->speed(kind).segment_ms() * use_->run->segments(kind); };
+    const double one = pass_ms(runtime::pass_kind::decode), all = pass_ms(runtime::pass_kind::verify);
+    return one <= 0 || all <= 0 ? 1 + runtime::draft_budget::start : all / one;
+  }
+
+  void check_lookup() const {
+    const std::uint32_t verify = use_->table->verify.max_tokens;
+    if (lookup_ >= std::max(verify, 1u))
+      throw argument_error("prompt_lookup_num_tokens", "0 .. " + std::to_string(verify - 1) + " (the plan's)", std::to_string(lookup_));
+    if (lookup_ != 0 && longest_ngram_ < 2) throw argument_error("max_matching_ngram_size", "at least 2", std::to_string(longest_ngram_));
+  }
+
+  /// Tokens of the job that the device has put into the ring.
+  std::uint32_t drawn_tokens() const {
+    const std::uint32_t passes = use_->run->completed();
+    return verifying_ && passes != 0 ? use_->run->accepted() : passes;
+  }
+
   void collect() {
     if (!decoding_) return;
     runtime::session_body& body = *use_;
-    while (!done() && taken_ < body.run->completed()) take_token(body.run->drawn(taken_++));
+    const std::uint32_t drawn = drawn_tokens();
+    if (taken_ < drawn && verifying_) {
+      budget_.verified(drawn, verify_cost());
+      result_.timings.accepted_tokens += drawn - 1;
+    } else if (taken_ < drawn) {
+      budget_.decoded(drawn - taken_);
+    }
+    while (!done() && taken_ < drawn) take_token(body.run->drawn(taken_++));
   }
 
   void take_token(std::uint32_t drawn) {
@@ -230,7 +291,7 @@ class text_stream {
     runtime::session_body& body = *use_;
     if (!decoding_ && body.run->pending()) body.cached = chunk_start_;
     body.run->drop();
-    if (decoding_) body.cached = std::min(first_ - 1 + body.run->completed(), body.size());
+    if (decoding_) body.cached = std::min(first_ - 1 + drawn_tokens(), body.size());
     use_.release();
   }
 
@@ -241,9 +302,13 @@ class text_stream {
   sampling_options sampling_;
   runtime::stop_text stop_;
   std::uint32_t chunk_ = 0, tokens_per_submit_ = 0;
+  std::uint32_t lookup_ = 0, longest_ngram_ = 0;  ///< as generate_options has them
   std::uint32_t limit_ = 0, first_ = 0, taken_ = 0, chunk_start_ = 0;
-  bool stop_at_end_ = true, decoding_ = false;
+  bool stop_at_end_ = true, decoding_ = false, verifying_ = false;
   clock::time_point start_, first_token_{};
+  runtime::draft_budget budget_;
+  runtime::look_interval interval_;
+  std::vector<std::int32_t> drafts_;
   std::string piece_;
   generation result_;
 };

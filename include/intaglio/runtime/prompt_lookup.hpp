@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Drafts by prompt lookup: what followed the same few tokens earlier in the history, and when trying them pays.
+// Source: Saxena 2023, prompt lookup decoding; transformers, prompt_lookup_num_tokens and max_matching_ngram_size.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace intaglio::runtime {
+
+/// Fills `out` with what followed the history's last tokens where they stood before: the longest n-gram of at most `longest` and at least
+/// `shortest` tokens counts, of several places the latest. A continuation that reaches the history's end goes on with itself, as periodic text does.
+/// @return out.size(), or 0 where no such n-gram stood before
+inline std::size_t prompt_lookup(std::span<const std::int32_t> history, std::size_t longest, std::size_t shortest, std::span<std::int32_t> out) {
+  const std::size_t size = history.size();
+  std::size_t best = 0, follows = 0;
+  for (std::size_t end = size; end-- > 1 && best < longest;) {  // what ends before `end` stood before
+    std::size_t same = 0;
+    while (same < longest && same < end && history[end - 1 - same] == history[size - 1 - same]) ++same;
+    if (same > best) best = same, follows = end;
+  }
+  if (best < std::max<std::size_t>(shortest, 1)) return 0;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = follows + i < size ? history[follows + i] : out[follows + i - size];
+  return out.size();
+}
+
+/// Weighs drafts: passes over drafts that were wrong may cost no more than a share of what was decoded besides. Time is in decode passes.
+class draft_budget {
+ public:
+  static constexpr double share = 0.02, start = 2, most = 4;
+
+  /// Whether a pass that takes as long as `cost` decode passes may draw one token only.
+  bool allows(double cost) const noexcept { return credit_ >= cost - 1; }
+  void decoded(std::uint32_t tokens) noexcept { credit_ = std::min(most, credit_ + share * tokens); }
+  void verified(std::uint32_t taken, double cost) noexcept { credit_ = std::min(most, credit_ + taken - cost); }
+  double credit() const noexcept { return credit_; }
+
+ private:
+  double credit_ = start;
+};
+
+/// How many tokens to decode before the next look at the history: a look waits for the device to be idle. More and more while there is nothing to draft.
+class look_interval {
+ public:
+  static constexpr std::uint32_t shortest = 8, longest = 64;
+  std::uint32_t tokens() const noexcept { return tokens_; }
+  void found_nothing() noexcept { tokens_ = std::min(longest, 2 * tokens_); }
+  void found() noexcept { tokens_ = shortest; }
+
+ private:
+  std::uint32_t tokens_ = shortest;
+};
+
+}  // namespace intaglio::runtime
