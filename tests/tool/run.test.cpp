@@ -86,6 +86,9 @@ TEST_CASE("why a generation ends") {
   const auto length = call({"run", "--prompt", "Once upon a time", "-n", "3", "--json"}).json();
   CHECK(length["finish_reason"] == "length");
   CHECK(length["timings"]["decode_tokens"] == 2);
+  const auto drafted = call({"run", "--prompt", "Once upon a time", "-n", "3", "--prompt-lookup", "7", "--json"}).json();
+  CHECK(drafted["ids"] == length["ids"]);
+  CHECK(drafted["timings"]["accepted_tokens"] <= drafted["timings"]["drafted_tokens"]);
   const auto stopped =
       call({"run", "--prompt", "Once upon a time", "-n", "40", "--stop", "nowhere to be found", "--stop", "little girl", "--json"}).json();
   CHECK(stopped["finish_reason"] == "stop");
