@@ -56,7 +56,7 @@ const form forms[] = {{&engraved<small, cpu>::table, {.wide_loads = true}},     
                       {&engraved<small, portable>::table, {.integer_dot = true}},     {&engraved<small, portable>::table, {.integer_dot = false}},
                       {&engraved<small_silu, portable>::table, {.integer_dot = false}},
                       {&engraved<small, cpu, 44>::table, {.wide_loads = true, .in_one = true}}};  // for all layers in one dispatch, with many operands
-constexpr std::size_t module_count = 17;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
+constexpr std::size_t module_count = 18;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
 
 /// What a session's state may never hold, but does here.
 struct wild_state {
@@ -127,6 +127,7 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
   if (operand.where == plan::region::keys)  // positions of the last octet past the context
     return std::uint64_t{(8 - of.context % 8) % 8 * kernels::cache_octet} * element_bytes;
   if (operand.where == plan::region::arguments && of.decode_in_one.arguments.back().where == plan::region::none) return 8;  // an address of nothing
+  if (operand.name == "drawn" && call.kernel == kernels::kernel::accept) return operand.bytes - 4;  // what was drawn behind a wrong draft
   // Most kernels are given all parameters and read the position or the count: three bytes are too few for both.
   if (operand.name == "state" && call.kernel != kernels::kernel::embed && call.kernel != kernels::kernel::sample) return operand.bytes - 4 - 3;
   return 0;
@@ -149,7 +150,7 @@ TEST_CASE("no kernel leaves the bytes that the plan states, whatever the session
     const plan::table& table = *each.table;
     std::vector<chosen_call> chosen;
     std::vector<plan::dispatch> calls;
-    for (const plan::sequence* in : {&table.decode, &table.prefill, &table.logits, &table.decode_in_one})
+    for (const plan::sequence* in : {&table.decode, &table.prefill, &table.logits, &table.verify, &table.decode_in_one})
       for (const auto part : in->recorded())
         for (plan::dispatch call : part) {
           if (each.modules.in_one != (call.kernel == kernels::kernel::layers)) continue;
