@@ -77,8 +77,10 @@ struct bench_options {
   bool json = false;
 };
 struct convert_options {
-  std::string in, out, codec;
+  std::string in, out, codec, embedding;
   std::string i2s_layout = "block128";
+  std::uint32_t threads = 0;
+  bool json = false;
 };
 struct engrave_options {
   std::string file, directory, name;

@@ -9,6 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
+#include <cstdio>
+
 namespace intaglio::tool {
 namespace {
 
@@ -119,6 +122,42 @@ std::function<void(const io::file_progress&)> drawn_by(progress_bar& bar) {
   };
 }
 
+json loss_json(const io::conversion_loss& of) {
+  return {{"values", of.values}, {"max_error", of.largest}, {"rms_error", of.rms()}, {"relative_rms_error", of.relative()}};
+}
+
+json conversion_json(const convert_options& options, const io::convert_report& of) {
+  json out{{"out", options.out}, {"codec", options.codec}, {"bytes", of.bytes}};
+  out["kinds"] = json::array();
+  for (const auto& each : of.kinds) {
+    json kind{{"name", each.name}, {"from", name(each.from)}, {"to", name(each.to)}, {"tensors", each.tensors}};
+    kind.update(loss_json(each.loss));
+    out["kinds"].push_back(std::move(kind));
+  }
+  out["all"] = loss_json(of.loss);
+  out["warnings"] = of.warnings;
+  return out;
+}
+
+void print_conversion(const io::convert_report& of) {
+  const auto figure = [](const char* format, double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), format, value);
+    return padded(text.data(), 12);
+  };
+  const auto row = [&](const std::string& kind, const std::string& types, std::size_t tensors, const io::conversion_loss& loss) {
+    print_line(padded(kind, 22) + padded(types, 18) + padded(std::to_string(tensors), 9) + figure("%.3g", loss.largest) + figure("%.3g", loss.rms()) +
+               figure("%.3g%%", 100 * loss.relative()));
+  };
+  print_line(padded("tensor", 22) + padded("codec", 18) + padded("tensors", 9) + padded("max error", 12) + padded("RMS error", 12) + "of RMS value");
+  std::size_t tensors = 0;
+  for (const auto& each : of.kinds) {
+    row(printable(each.name), std::string(name(each.from)) + " to " + std::string(name(each.to)), each.tensors, each.loss);
+    tensors += each.tensors;
+  }
+  row("all", "", tensors, of.loss);
+}
+
 }  // namespace
 
 void inspect(const inspect_options& options) {
@@ -142,15 +181,22 @@ void check(const check_options& options) {
 }
 
 void convert(const convert_options& options) {
-  const auto codec = dtype_from_name(options.codec);
-  if (!codec)
-    throw argument_error("--codec", "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, tq1_0, tq2_0 or i2_s", "'" + printable(options.codec, 40) + "'");
+  const auto named = [](const char* option, const std::string& text) {
+    const auto codec = dtype_from_name(text);
+    if (!codec)
+      throw argument_error(option, "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, bcml1, tq1_0, tq2_0 or i2_s", "'" + printable(text, 40) + "'");
+    return *codec;
+  };
+  io::convert_options wanted{.codec = named("--codec", options.codec), .layout = layout_of(options.i2s_layout), .threads = options.threads};
+  if (!options.embedding.empty()) wanted.embedding = named("--embedding", options.embedding);
   progress_bar bar("converting");
+  wanted.progress = drawn_by(bar);
   naming_file(options.in, [&] {
-    const io::convert_report report = io::convert(
-        options.in, options.out, {.codec = *codec, .embedding = {}, .layout = layout_of(options.i2s_layout), .progress = drawn_by(bar)});
+    const io::convert_report report = io::convert(options.in, options.out, wanted);
     bar.clear();
     for (const auto& line : report.warnings) warn(line);
+    if (options.json) print_line(one_line(conversion_json(options, report)));
+    else print_conversion(report);
     note("wrote " + printable(options.out, 240) + ", " + bytes_text(static_cast<double>(report.bytes)) + " of tensors");
   });
 }

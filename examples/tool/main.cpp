@@ -224,11 +224,17 @@ class command_line {
     c->add_option("--chunk", logits_.chunk, "tokens fed at once; changes nothing but speed")->type_name("N");
 
     c = add(
-        "convert", "Write a model as GGUF with its matrices in another codec", [this] { tool::convert(convert_); },
-        "  intaglio convert FOLDER MODEL.gguf --codec tq2_0\n  intaglio convert MODEL.gguf SMALLER.gguf --codec tq1_0");
+        "convert", "Write a model in another codec, and tell what that cost", [this] { tool::convert(convert_); },
+        "  intaglio convert FOLDER MODEL.gguf --codec q4_k\n  intaglio convert MODEL.gguf SMALLER.gguf --codec tq1_0\n"
+        "  intaglio convert MODEL.gguf model.safetensors --codec bf16\n\n"
+        "Norms stay f32. Tensors that have the codec already are copied. Prints for each kind of tensor and for all the largest and the root mean\n"
+        "square difference of its values, absolute and as a part of the values' own.");
     c->add_option("IN", convert_.in, "GGUF file or Hugging Face folder")->required();
-    c->add_option("OUT", convert_.out, "GGUF file; written whole or not at all")->required();
-    c->add_option("--codec", convert_.codec, "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, tq1_0, tq2_0 or i2_s")->type_name("C")->required();
+    c->add_option("OUT", convert_.out, "GGUF file, or *.safetensors for the tensors alone; written whole or not at all")->required();
+    c->add_option("--codec", convert_.codec, "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, bcml1, tq1_0, tq2_0 or i2_s")->type_name("C")->required();
+    c->add_option("--embedding", convert_.embedding, "codec of embedding and head; default: the same, but f16 beside ternary codecs and bcml1")->type_name("C");
+    c->add_option("--threads", convert_.threads, "threads that read and encode; default: one for each of the machine's")->type_name("N");
+    c->add_flag("--json", convert_.json, "one JSON object instead of the table");
     c->add_option("--i2s-layout", convert_.i2s_layout, "order of the codes in the input's I2_S tensors")
         ->type_name("LAYOUT")
         ->check(CLI::IsMember({"block128", "block64", "rows4"}))

@@ -8,6 +8,7 @@
 
 #include "../conformance.hpp"
 #include "gguf_image.hpp"
+#include "intaglio/io/bcml1_encode.hpp"
 #include "intaglio/io/checkpoint.hpp"
 
 using Catch::Matchers::ContainsSubstring;
@@ -57,6 +58,78 @@ TEST_CASE("checkpoint_data: a packed matrix reads as scale times code", "[checkp
   source.rows(253, 3, codes);
   model.read_f32(matrix, 253, 3, values);
   for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(values[i] == static_cast<float>(codes[i]) * source.scale());
+}
+
+TEST_CASE("checkpoint_data: rows that turn together come in NeoX order from every form", "[checkpoint]") {
+  static_assert(row_in_pairs(8, 0) == 0 && row_in_pairs(8, 1) == 2 && row_in_pairs(8, 4) == 1 && row_in_pairs(8, 15) == 15 && row_in_pairs(8, 9) == 10);
+  const auto pairs = checkpoint::open(conformance("llama-tiny") / "gguf/llama-tiny-f16.gguf"), halves = checkpoint::open(conformance("llama-tiny") / "hf");
+  CHECK(pairs.at("blk.0.attn_q.weight").rows_in_pairs == 32);
+  CHECK(pairs.at("blk.2.attn_k.weight").rows_in_pairs == 32);
+  for (const char* name : {"blk.1.attn_v.weight", "blk.1.attn_output.weight", "blk.1.ffn_up.weight", "output.weight"}) CHECK(pairs.at(name).rows_in_pairs == 0);
+  for (const char* name : {"blk.1.attn_q.weight", "blk.1.attn_k.weight", "blk.1.attn_v.weight"}) {
+    INFO(name);
+    const auto &one = pairs.at(name), &other = halves.at(name);
+    CHECK(other.rows_in_pairs == 0);
+    for (const auto& [row0, count] : {std::pair<std::uint64_t, std::uint64_t>{0, one.stored.rows}, {31, 2}, {17, 1}, {5, 40}}) {
+      const auto size = static_cast<std::size_t>(count * one.stored.columns);
+      std::vector<float> x(size), y(size), raw(size);
+      pairs.read_f32(one, row0, count, x);
+      halves.read_f32(other, row0, count, y);
+      CHECK((x == y));
+      bytes stored(size * 2);
+      pairs.read_rows(one, row0, count, stored);
+      decode_row(intaglio::dtype::f16, stored, raw);
+      CHECK((raw == y));
+    }
+    std::vector<float> room(3 * 256);
+    CHECK_THROWS_AS(pairs.read_f32(one, one.stored.rows - 2, 3, room), intaglio::argument_error);
+    bytes short_room(3 * 512 - 1);
+    CHECK_THROWS_AS(pairs.read_rows(one, 0, 3, short_room), intaglio::argument_error);
+  }
+  const auto ternary = checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
+  bytes row(64);
+  CHECK_THROWS_AS(ternary.read_rows(ternary.at("blk.0.attn_q.weight"), 0, 1, row), intaglio::argument_error);
+}
+
+TEST_CASE("checkpoint_data: BCML1 is read by panels, and its bad values are named by them", "[checkpoint]") {
+  auto image = gguf_image::of(conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf");
+  std::vector<std::pair<std::string, std::vector<float>>> expected;
+  for (const char* name : {"blk.0.ffn_down.weight", "blk.1.attn_q.weight"}) {
+    auto& tensor = image.tensor_at(name);
+    const bcml1_layout layout{tensor.shape[1], tensor.shape[0]};
+    bytes panels(static_cast<std::size_t>(layout.bytes()));
+    encode_bcml1(intaglio::dtype::f32, tensor.data, layout, panels);
+    expected.emplace_back(name, std::vector<float>(static_cast<std::size_t>(layout.rows * layout.columns)));
+    decode_bcml1(panels, layout, 0, layout.rows, expected.back().second);
+    tensor.type = static_cast<std::uint32_t>(intaglio::bcml1_ggml_type);
+    tensor.data = panels;
+  }
+  bytes file = image.build();
+  const auto model = checkpoint::open_gguf(file, "memory");
+  for (const auto& [name, values] : expected) {
+    const auto& tensor = model.at(name);
+    REQUIRE(tensor.stored.type == intaglio::dtype::bcml1);
+    const auto columns = static_cast<std::size_t>(tensor.stored.columns);
+    for (const auto& [row0, count] : {std::pair<std::size_t, std::size_t>{0, 256}, {60, 70}, {129, 1}}) {
+      std::vector<float> some(count * columns);
+      model.read_f32(tensor, row0, count, some);
+      for (std::size_t row = 0; row < count; ++row) {
+        const auto at = static_cast<std::size_t>(tensor.rows_in_pairs == 0 ? row0 + row : row_in_pairs(tensor.rows_in_pairs, row0 + row)) * columns;
+        REQUIRE(std::equal(some.begin() + static_cast<std::ptrdiff_t>(row * columns), some.begin() + static_cast<std::ptrdiff_t>((row + 1) * columns), values.begin() + static_cast<std::ptrdiff_t>(at)));
+      }
+    }
+  }
+  bytes row(480);
+  CHECK_THROWS_AS(model.read_rows(model.at("blk.0.ffn_down.weight"), 0, 1, row), intaglio::argument_error);
+  // The offset of a block of row 130 becomes NaN.
+  auto& broken = image.tensor_at("blk.0.ffn_down.weight");
+  const bcml1_layout layout{256, 768};
+  broken.data[static_cast<std::size_t>(4 * layout.at(130, 10)) + 3] = std::byte{0x7E};
+  file = image.build();
+  const auto bad = checkpoint::open_gguf(file, "memory");
+  std::vector<float> all(256 * 768);
+  CHECK_THROWS_WITH(bad.read_f32(bad.at("blk.0.ffn_down.weight"), 0, 256, all),
+                    ContainsSubstring("blk.0.ffn_down.weight") && ContainsSubstring("value in the panel of rows from 128: expected a finite number, found NaN"));
 }
 
 TEST_CASE("checkpoint_data: a value that is no number is refused where it lies", "[checkpoint]") {

@@ -17,6 +17,13 @@ using namespace intaglio::io;
 
 namespace {
 
+bytes data_of(const gguf& file, const gguf_tensor& tensor) {
+  bytes out(static_cast<std::size_t>(tensor.bytes));
+  file.first().file().read(tensor.offset, out);
+  return out;
+}
+bytes data_of(const gguf& file, std::string_view name) { return data_of(file, *file.find_tensor(name)); }
+
 /// Every matrix of two models in codes and scale, every norm in values.
 void expect_same(const std::filesystem::path& one, const std::filesystem::path& two) {
   const auto a = checkpoint::open(one), b = checkpoint::open(two);
@@ -225,7 +232,10 @@ TEST_CASE("convert: what cannot be done leaves nothing behind", "[convert]") {
   CHECK_THROWS_AS(convert(shared("models/fable-bitnet"), folder / "out.gguf", options), intaglio::argument_error);
   options.codec = dtype::i2_s;
   CHECK_THROWS_AS(convert(shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf"), folder / "out.gguf", options), intaglio::argument_error);
-  CHECK_THROWS_AS(convert(conformance("llama-tiny") / "hf", folder / "out.gguf", {.codec = dtype::f16, .embedding = {}, .layout = {}, .progress = {}}), intaglio::argument_error);
+  CHECK_THROWS_AS(convert(conformance("llama-tiny") / "hf", folder / "out.gguf", {.codec = dtype::tq1_0}), intaglio::argument_error);
+  CHECK_THROWS_WITH(convert(conformance("llama-tiny") / "hf", folder / "out.safetensors", {.codec = dtype::q8_0}), ContainsSubstring("f32 f16 bf16 for safetensors, found q8_0"));
+  CHECK_THROWS_WITH(convert(conformance("llama-tiny") / "hf", folder / "out.safetensors", {.codec = dtype::f16, .embedding = dtype::q8_0}), ContainsSubstring("embedding: expected f32 f16 bf16 for safetensors"));
+  CHECK_THROWS_WITH(convert(conformance("llama-tiny") / "hf", folder / "out.gguf", {.codec = dtype::f16, .embedding = dtype::bcml1}), ContainsSubstring("embedding: expected f32 f16 bf16 q8_0"));
   CHECK_THROWS_AS(convert(folder / "nothing.gguf", folder / "out.gguf", options), intaglio::file_error);
   CHECK_THROWS_AS(convert(shared("models/fable-bitnet"), folder / "no" / "out.gguf", options), intaglio::file_error);
 
@@ -290,4 +300,138 @@ TEST_CASE("convert: a split model becomes whole, at the usual alignment", "[conv
   const auto out = gguf::open(folder / "out.gguf");
   for (const char* key : {"general.alignment", "split.no", "split.count"}) CHECK(out.first().find(key) == nullptr);
   expect_same(folder / "in.gguf", folder / "out.gguf");
+}
+
+TEST_CASE("convert: a folder becomes the very tensors that llama.cpp makes of it", "[convert]") {
+  const temporary_folder folder;
+  for (const std::string model : {"llama-tiny", "gemma3-tiny"})
+    for (const dtype codec : {dtype::f32, dtype::bf16, dtype::q8_0, dtype::q4_k, dtype::q6_k}) {
+      INFO(model << " " << intaglio::name(codec));
+      const auto report = convert(conformance(model) / "hf", folder / "out.gguf", {.codec = codec, .threads = 3});
+      CHECK(report.warnings.empty());
+      const auto ours = gguf::open(folder / "out.gguf"), theirs = gguf::open(conformance(model) / "gguf" / (model + "-" + std::string(intaglio::name(codec)) + ".gguf"));
+      CHECK(ours.tensors().size() == theirs.tensors().size());
+      std::size_t same_type = 0;
+      for (const auto& tensor : theirs.tensors()) {
+        INFO(tensor.name);
+        const auto* other = ours.find_tensor(tensor.name);
+        REQUIRE(other != nullptr);
+        if (other->type != tensor.type) continue;  // llama-quantize keeps some of the embeddings in q6_k or q8_0
+        CHECK((data_of(theirs, tensor) == data_of(ours, *other)));
+        ++same_type;
+      }
+      CHECK(same_type + 2 >= theirs.tensors().size());
+      CHECK(checkpoint::open(folder / "out.gguf").config() == checkpoint::open(conformance(model) / "hf").config());
+      CHECK(check(folder / "out.gguf").ok());
+      // The same bytes on one thread.
+      convert(conformance(model) / "hf", folder / "one.gguf", {.codec = codec, .threads = 1});
+      CHECK((read_bytes(folder / "out.gguf") == read_bytes(folder / "one.gguf")));
+    }
+}
+
+TEST_CASE("convert: Llama 3.1's scaling becomes the tensor of factors", "[convert]") {
+  const temporary_folder folder;
+  const auto in = conformance("llama-tiny") / "hf-rope31";
+  convert(in, folder / "out.gguf", {.codec = dtype::f16});
+  const auto ours = gguf::open(folder / "out.gguf"), theirs = gguf::open(conformance("llama-tiny") / "gguf/llama-tiny-rope31-f16.gguf");
+  CHECK(ours.tensors().size() == theirs.tensors().size());
+  const bytes one = data_of(ours, "rope_freqs.weight"), other = data_of(theirs, "rope_freqs.weight");
+  REQUIRE(one.size() == other.size());
+  for (std::size_t i = 0; i < one.size(); i += 4) {
+    float x, y;
+    std::memcpy(&x, one.data() + i, 4);
+    std::memcpy(&y, other.data() + i, 4);
+    CHECK(std::fabs(x - y) <= 1e-5f * y);
+  }
+  CHECK(checkpoint::open(folder / "out.gguf").config() == checkpoint::open(in).config());
+  convert(folder / "out.gguf", folder / "again.gguf", {.codec = dtype::f16});
+  CHECK((data_of(gguf::open(folder / "again.gguf"), "rope_freqs.weight") == one));
+}
+
+TEST_CASE("convert: a GGUF file becomes the safetensors that it came from", "[convert]") {
+  const temporary_folder folder;
+  for (const std::string model : {"llama-tiny", "gemma3-tiny", "mistral-tiny"}) {
+    INFO(model);
+    const auto in = conformance(model) / "gguf" / (model + "-f32.gguf");
+    convert(in, folder / "model.safetensors", {.codec = dtype::bf16});
+    std::filesystem::copy_file(conformance(model) / "hf/config.json", folder / "config.json", std::filesystem::copy_options::overwrite_existing);
+    expect_same(conformance(model) / "hf", folder.path());
+    const auto ours = safetensors_model::open(folder.path()), theirs = safetensors_model::open(conformance(model) / "hf");
+    CHECK(ours.tensors().size() == theirs.tensors().size());
+    // The norms are f32 here, all else has the folder's bytes.
+    for (const auto& tensor : theirs.tensors()) {
+      INFO(tensor.name);
+      const auto other = std::find_if(ours.tensors().begin(), ours.tensors().end(), [&](const auto& each) { return each.name == tensor.name; });
+      REQUIRE(other != ours.tensors().end());
+      CHECK(other->shape == tensor.shape);
+      if (tensor.shape.size() == 1) continue;
+      bytes x(static_cast<std::size_t>(tensor.bytes)), y(static_cast<std::size_t>(other->bytes));
+      theirs.files()[tensor.file].file().read(tensor.offset, x);
+      ours.files()[other->file].file().read(other->offset, y);
+      CHECK((x == y));
+    }
+  }
+  // Ternary codes as floats, under the folder's names.
+  convert(shared("models/fable-bitnet-i2_s.gguf"), folder / "model.safetensors", {.codec = dtype::f32});
+  std::filesystem::copy_file(shared("models/fable-bitnet/config.json"), folder / "config.json", std::filesystem::copy_options::overwrite_existing);
+  const auto floats = checkpoint::open(folder.path()), source = checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
+  std::vector<float> x(256 * 8), y(256 * 8);
+  floats.read_f32(floats.at("blk.2.attn_output.weight"), 3, 8, x);
+  source.read_f32(source.at("blk.2.attn_output.weight"), 3, 8, y);
+  CHECK((x == y));
+}
+
+TEST_CASE("convert: tensors that have their type already are copied", "[convert]") {
+  const temporary_folder folder;
+  const auto in = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf");
+  const auto report = convert(in, folder / "out.gguf", {.codec = dtype::q4_k});
+  const auto from = gguf::open(in), to = gguf::open(folder / "out.gguf");
+  std::size_t copied = 0;
+  for (const auto& tensor : from.tensors()) {
+    if (tensor.type != dtype::q4_k) continue;
+    INFO(tensor.name);
+    CHECK((data_of(from, tensor) == data_of(to, tensor.name)));
+    ++copied;
+  }
+  CHECK(copied > 10);
+  for (const auto& kind : report.kinds) CHECK((kind.loss.largest == 0) == (kind.from == kind.to));
+  // So are panels.
+  convert(in, folder / "panels.gguf", {.codec = dtype::bcml1});
+  CHECK(convert(folder / "panels.gguf", folder / "again.gguf", {.codec = dtype::bcml1}).loss.largest == 0);
+  CHECK((read_bytes(folder / "panels.gguf") == read_bytes(folder / "again.gguf")));
+}
+
+TEST_CASE("convert: what a codec cost is told by kind of tensor and for all", "[convert]") {
+  const temporary_folder folder;
+  const auto in = conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf";
+  for (const auto& [codec, least, most] : {std::tuple{dtype::f32, 0., 0.}, {dtype::f16, 0., 0.}, {dtype::q8_0, 0.001, 0.01}, {dtype::q6_k, 0.01, 0.03},
+                                           {dtype::q4_k, 0.05, 0.09}, {dtype::q4_1, 0.06, 0.1}, {dtype::bcml1, 0.06, 0.1}, {dtype::q4_0, 0.06, 0.12}}) {
+    INFO(intaglio::name(codec));
+    const auto report = convert(in, folder / "out.gguf", {.codec = codec});
+    const auto before = checkpoint::open(in), after = checkpoint::open(folder / "out.gguf");
+    CHECK(after.at("output.weight").stored.type == (codec == dtype::bcml1 ? dtype::f16 : codec));
+    CHECK(after.at("blk.1.attn_k.weight").stored.type == codec);
+    conversion_loss all, ups;
+    std::size_t tensors = 0;
+    for (const auto& tensor : before.tensors()) {
+      std::vector<float> x(static_cast<std::size_t>(tensor.stored.rows * tensor.stored.columns)), y(x.size());
+      before.read_f32(tensor, 0, tensor.stored.rows, x);
+      after.read_f32(after.at(tensor.stored.name), 0, tensor.stored.rows, y);
+      all.add(x, y);
+      if (tensor.stored.name.ends_with("ffn_up.weight")) ups.add(x, y);
+    }
+    const auto same = [](const conversion_loss& a, const conversion_loss& b) {
+      return a.values == b.values && a.largest == b.largest && std::fabs(a.rms() - b.rms()) <= 1e-9 * b.rms() && std::fabs(a.relative() - b.relative()) <= 1e-9 * b.relative();
+    };
+    CHECK(same(report.loss, all));
+    for (const auto& kind : report.kinds) {
+      tensors += kind.tensors;
+      if (kind.name != "ffn_up") continue;
+      CHECK((kind.tensors == 3 && kind.from == dtype::f32 && kind.to == codec));
+      CHECK(same(kind.loss, ups));
+      CHECK(kind.loss.relative() >= least);
+      CHECK(kind.loss.relative() <= most);
+    }
+    CHECK(tensors == before.tensors().size());
+  }
 }

@@ -33,3 +33,15 @@ TEST_CASE("hf_names: other names are no tensors of the model") {
   CHECK(is_vision_name("model.multi_modal_projector.weight"));
   CHECK_FALSE(is_vision_name("model.layers.0.mlp.up_proj.weight"));
 }
+
+TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
+  for (const auto family : {architecture::bitnet, architecture::llama, architecture::gemma3}) {
+    for (const auto& [hf, gguf] : hf_parts(family == architecture::gemma3)) {
+      if (family != architecture::gemma3 && hf == "pre_feedforward_layernorm") continue;  // read as the same, written otherwise
+      const std::string name = "model.layers.17." + std::string(hf) + ".weight";
+      CHECK(hf_name(gguf_name(name, family).value(), family) == name);
+    }
+    for (const char* name : {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"}) CHECK(hf_name(gguf_name(name, family).value(), family) == name);
+  }
+  for (const char* name : {"rope_freqs.weight", "blk.1", "blk.1.attn_q.bias", "blk.1.attn_qq.weight", ""}) CHECK(hf_name(name, architecture::llama) == name);
+}

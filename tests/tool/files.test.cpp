@@ -86,7 +86,9 @@ TEST_CASE("convert keeps codes and scales through every ternary codec") {
     const outcome got = call({"convert", in, out, "--codec", codec});
     CAPTURE(got.err);
     REQUIRE(got.code == 0);
-    CHECK(got.out.empty());
+    CHECK(contains(got.out, "max error"));
+    CHECK(contains(got.out, codec == "i2_s" ? "\nffn_gate              f32 to i2_s" : "to " + codec));
+    CHECK(contains(got.out, "\nall  "));
     CHECK(call({"check", out}).code == 0);
     in = out;
   }
@@ -103,6 +105,28 @@ TEST_CASE("convert keeps codes and scales through every ternary codec") {
   const outcome wrong = call({"convert", fable(), folder / "wrong.gguf", "--codec", "q4_0"});
   CHECK(wrong.code == 2);
   CHECK_FALSE(fs::exists(folder / "wrong.gguf"));
+}
+
+TEST_CASE("convert tells what a codec cost, as a table and as JSON") {
+  const temporary_folder folder;
+  const std::string in = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf").string(), out = folder / "out.gguf";
+  const auto report = call({"convert", in, out, "--codec", "bcml1", "--embedding", "q8_0", "--threads", "2", "--json"}).json();
+  CHECK(report["codec"] == "bcml1");
+  CHECK(report["kinds"].size() > 8);
+  CHECK(report["all"]["relative_rms_error"].get<double>() > 0.02);
+  CHECK(report["all"]["relative_rms_error"].get<double>() < 0.2);
+  for (const auto& kind : report["kinds"]) {
+    const bool embeds = kind["name"] == "token_embd" || kind["name"] == "output", norm = kind["name"].get<std::string>().ends_with("norm");
+    CHECK(kind["to"] == (embeds ? "q8_0" : norm ? "f32" : "bcml1"));
+    CHECK((kind["max_error"].get<double>() == 0) == norm);
+    CHECK(kind["max_error"].get<double>() >= kind["rms_error"].get<double>());
+  }
+  CHECK(call({"check", out}).code == 0);
+  const std::string text = call({"convert", out, folder / "model.safetensors", "--codec", "f16"}).out;
+  CHECK(contains(text, "bcml1 to f16"));
+  const outcome wrong = call({"convert", in, out, "--codec", "f16", "--embedding", "q9"});
+  CHECK(wrong.code == 2);
+  CHECK(contains(wrong.first_error(), "--embedding: expected f32"));
 }
 
 TEST_CASE("a model of another config is refused with the differences and the remedy") {

@@ -36,7 +36,14 @@ struct checkpoint_tensor {
   std::optional<float> packed_scale;  ///< multiplier of a packed matrix
   float factor = 1.f;                ///< further multiplier of a ternary matrix
   float addend = 0.f;                ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
+  std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head turn together (RoPE of Meta's files, GGUF llama); reading undoes it
 };
+
+/// The row of a file whose heads' rows lie in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2 of a head turn together.
+constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row) {
+  const std::uint64_t in_head = row % head_dim, half = head_dim / 2;
+  return row - in_head + 2 * (in_head % half) + in_head / half;
+}
 
 /// Movable. Reading may happen from several threads at once.
 class checkpoint {
@@ -72,28 +79,36 @@ class checkpoint {
     return *found;
   }
 
-  /// Values of rows [row0, row0 + count) as f32 [count, columns]; ternary matrices as scale * code.
+  /// Values of rows [row0, row0 + count) as f32 [count, columns], heads in NeoX order; ternary matrices as scale * code.
   /// @throws file_error for a value that is NaN or infinite
   void read_f32(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
     const stored_tensor& stored = tensor.stored;
-    if (!range_inside(row0, count, stored.rows) || out.size() != count * stored.columns)
-      throw argument_error("rows", "rows inside 0.." + std::to_string(stored.rows) + " and room for their values",
-                           std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(out.size()));
-    if (is_stored_ternary(tensor)) return read_codes_as_f32(tensor, row0, count, out);
-    if (stored.type == dtype::bcml1) return read_panels(tensor, row0, count, out);
-    const std::uint64_t row = row_bytes(stored.type, stored.columns), step = std::max<std::uint64_t>(1, chunk_bytes / row);
-    std::vector<std::byte> bytes;
-    for (std::uint64_t done = 0; done < count;) {
-      const std::uint64_t some = std::min(step, count - done), at = (row0 + done) * row;
-      bytes.resize(static_cast<std::size_t>(some * row));
-      stored.file->read(stored.offset + at, bytes);
-      const auto values = out.subspan(static_cast<std::size_t>(done * stored.columns), static_cast<std::size_t>(some * stored.columns));
-      decode_row(stored.type, bytes, values);
-      expect_finite(tensor, at, values);
-      if (tensor.addend != 0.f)
-        for (float& value : values) value += tensor.addend;
-      done += some;
+    expect_rows(stored, row0, count, out.size(), stored.columns);
+    if (tensor.rows_in_pairs == 0) return read_stored(tensor, row0, count, out);
+    // A head at a time: its rows lie together whatever the codec.
+    const std::uint64_t head = tensor.rows_in_pairs;
+    const auto columns = static_cast<std::size_t>(stored.columns);
+    std::vector<float> values(static_cast<std::size_t>(head) * columns);
+    for (std::uint64_t row = row0; row < row0 + count;) {
+      const std::uint64_t first = row / head * head;
+      read_stored(tensor, first, head, values);
+      for (; row < std::min(first + head, row0 + count); ++row)
+        std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row_in_pairs(head, row) - first) * columns), columns,
+                    out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row - row0) * columns));
     }
+  }
+
+  /// The stored bytes of rows [row0, row0 + count), row_bytes(stored.type, columns) each, heads in NeoX order.
+  /// @throws argument_error for types whose rows do not lie one after the other (I2_S, BCML1, packed ternary)
+  void read_rows(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<std::byte> out) const {
+    const stored_tensor& stored = tensor.stored;
+    if (is_stored_ternary(tensor) || stored.type == dtype::bcml1)
+      throw argument_error("tensor", "rows that lie one after the other", printable(stored.name, 70) + " as " + std::string(name(stored.type)));
+    const std::uint64_t row = row_bytes(stored.type, stored.columns);
+    expect_rows(stored, row0, count, out.size(), row);
+    if (tensor.rows_in_pairs == 0) return stored.file->read(stored.offset + row0 * row, out);
+    for (std::uint64_t i = 0; i < count; ++i)
+      stored.file->read(stored.offset + row_in_pairs(tensor.rows_in_pairs, row0 + i) * row, out.subspan(static_cast<std::size_t>(i * row), static_cast<std::size_t>(row)));
   }
 
   /// Codes and scale of a matrix of a ternary model. @throws file_error where they cannot be had
@@ -116,6 +131,32 @@ class checkpoint {
   checkpoint() = default;
 
   static bool is_stored_ternary(const checkpoint_tensor& tensor) { return tensor.stored.type == dtype::i2_s || tensor.stored.type == dtype::u8; }
+
+  static void expect_rows(const stored_tensor& stored, std::uint64_t row0, std::uint64_t count, std::size_t room, std::uint64_t row) {
+    if (!range_inside(row0, count, stored.rows) || room != count * row)
+      throw argument_error("rows", "rows inside 0.." + std::to_string(stored.rows) + " and room for their values",
+                           std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(room));
+  }
+
+  /// Values in the order of the file.
+  void read_stored(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
+    const stored_tensor& stored = tensor.stored;
+    if (is_stored_ternary(tensor)) return read_codes_as_f32(tensor, row0, count, out);
+    if (stored.type == dtype::bcml1) return read_panels(tensor, row0, count, out);
+    const std::uint64_t row = row_bytes(stored.type, stored.columns), step = std::max<std::uint64_t>(1, chunk_bytes / row);
+    std::vector<std::byte> bytes;
+    for (std::uint64_t done = 0; done < count;) {
+      const std::uint64_t some = std::min(step, count - done), at = (row0 + done) * row;
+      bytes.resize(static_cast<std::size_t>(some * row));
+      stored.file->read(stored.offset + at, bytes);
+      const auto values = out.subspan(static_cast<std::size_t>(done * stored.columns), static_cast<std::size_t>(some * stored.columns));
+      decode_row(stored.type, bytes, values);
+      expect_finite(tensor, at, values);
+      if (tensor.addend != 0.f)
+        for (float& value : values) value += tensor.addend;
+      done += some;
+    }
+  }
 
   void read_codes_as_f32(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
     const ternary_tensor source = ternary(tensor);

@@ -195,6 +195,8 @@ inline checkpoint checkpoint_from_gguf(gguf file, const checkpoint_options& opti
     out.stored = {tensor.name, tensor.type, tensor.rows(), tensor.columns(), files[tensor.part], tensor.offset, tensor.bytes};
     out.stored_name = tensor.name;
     out.dimensions = tensor.dimensions;
+    const bool turns = tensor.name.ends_with(".attn_q.weight") || tensor.name.ends_with(".attn_k.weight");
+    if (turns && config.config().model_type == architecture::llama) out.rows_in_pairs = config.config().head_dim;
     builder.add(std::move(out));
   }
   return std::move(builder).finish();

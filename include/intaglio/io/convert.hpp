@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: MIT
-// Rewrites a model as a GGUF file in another codec. The new file appears whole or not at all.
+// Rewrites a model in another codec, as GGUF or, in a float type, as safetensors. The new file appears whole or not at all.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "intaglio/io/bcml1_encode.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/codec_encode.hpp"
+#include "intaglio/io/conversion_loss.hpp"
+#include "intaglio/io/gguf_model_keys.hpp"
 #include "intaglio/io/gguf_writer.hpp"
+#include "intaglio/io/ordered_work.hpp"
+#include "intaglio/io/rope_factors.hpp"
+#include "intaglio/io/safetensors_writer.hpp"
 
 namespace intaglio::io {
 
@@ -24,41 +35,57 @@ struct file_progress {
 };
 
 struct convert_options {
-  dtype codec = dtype::i2_s;           ///< of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k
-  std::optional<dtype> embedding;      ///< of token embedding and head; by default f16, or the codec where it is f32, f16, bf16 or a Q type
+  /// Of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k bcml1; safetensors: f32 f16 bf16.
+  dtype codec = dtype::i2_s;
+  /// Of token embedding and head. By default the codec, but f16 beside ternary matrices and, as in CGML, beside bcml1.
+  std::optional<dtype> embedding = std::nullopt;
   i2s_layout layout = i2s_layout::block128;  ///< of I2_S tensors in the input; the output is always block128
-  std::function<void(const file_progress&)> progress;
+  unsigned threads = 0;                      ///< that read and encode; 0: one for each of the machine's
+  std::function<void(const file_progress&)> progress = {};  ///< called on the calling thread
 };
 
-/// What was written.
+/// The tensors of one name in all layers ("ffn_up", "token_embd", ...) that went from one type to another.
+struct converted_kind {
+  std::string name;
+  dtype from = dtype::f32, to = dtype::f32;
+  std::size_t tensors = 0;
+  conversion_loss loss;
+};
+
+/// What was written, and what it cost.
 struct convert_report {
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;            ///< of tensors
   std::vector<std::string> warnings;
+  std::vector<converted_kind> kinds;  ///< in the order of the first of each in the file
+  conversion_loss loss;               ///< of all
 };
 
-/// The work of convert, in its steps.
+/// The work of convert, in its steps. Every tensor has its rule: norms and factors stay f32; matrices get the codec; embedding and head see
+/// convert_options; rows that are no whole blocks of a codec are written as f16, with a warning. A tensor that has its type already is copied.
 class model_converter {
  public:
   model_converter(const std::filesystem::path& in, const std::filesystem::path& out, const convert_options& options)
-      : options_(options), model_(checkpoint::open(in, {options.layout})), writer_(out) {
+      : options_(options), model_(checkpoint::open(in, {options.layout})) {
     report_.warnings = model_.warnings();
+    if (out.extension() == ".safetensors") safetensors_.emplace(out);
+    else gguf_.emplace(out);
     check_codec();
-    write_keys(in);
+    if (gguf_) write_keys(in);
     plan_tensors();
   }
 
   convert_report run() {
-    writer_.begin();
-    for (const planned& tensor : plan_) {
-      report(tensor.source->stored.name);
-      if (tensor.source->role == tensor_role::matrix && bitnet()) write_ternary(tensor);
-      else write_values(tensor);
-      ++progress_.tensors;
-    }
+    gguf_ ? gguf_->begin() : safetensors_->begin();
+    const unsigned threads = worker_threads(options_.threads);
+    std::vector<place> places(threads == 1 ? 1 : 2 * std::size_t{threads});
+    if (gguf_) write_rope_factors();
+    ordered_work(
+        threads, places.size(), chunks_.size(), [&](std::size_t item, std::size_t slot) { make(chunks_[item], places[slot]); },
+        [&](std::size_t item, std::size_t slot) { take(chunks_[item], places[slot]); });
     report("");
     warn_rounded();
     model_.expect_unchanged();
-    writer_.finish();
+    gguf_ ? gguf_->finish() : safetensors_->finish();
     return std::move(report_);
   }
 
@@ -66,28 +93,49 @@ class model_converter {
   struct planned {
     const checkpoint_tensor* source;
     dtype type;
+    std::size_t kind;                      ///< index into report_.kinds
+    std::uint32_t rows_in_pairs = 0;       ///< of the output
+    bool ternary = false;                  ///< by codes and one scale
+    float addend = 0.f;                    ///< subtracted again on writing
+    std::once_flag opened{};
+    std::optional<ternary_tensor> codes{};  ///< once it is opened
   };
-  static constexpr std::uint64_t chunk_elements = 1 << 20;
+  /// Some rows of a tensor.
+  struct chunk {
+    planned* tensor;
+    std::uint64_t row, rows;
+  };
+  /// What one thread works in.
+  struct place {
+    std::vector<std::byte> bytes, turned;
+    std::vector<float> values, again;
+    std::vector<std::int8_t> codes;
+    conversion_loss loss;
+  };
+  static constexpr std::uint64_t chunk_elements = 1 << 18;
 
   bool bitnet() const { return model_.config().model_type == architecture::bitnet; }
   static bool is_float(dtype type) { return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16; }
+  static bool is_blocks(dtype type) { return is_encodable(type) && !is_float(type) && type != dtype::tq1_0 && type != dtype::tq2_0; }
 
   void check_codec() const {
     const dtype codec = options_.codec;
     const bool ternary = codec == dtype::i2_s || codec == dtype::tq1_0 || codec == dtype::tq2_0;
-    const bool blocks = codec == dtype::q8_0 || codec == dtype::q4_0 || codec == dtype::q4_1 || codec == dtype::q4_k || codec == dtype::q6_k;
-    if (bitnet() ? !(ternary || is_float(codec)) : !(blocks || is_float(codec)))
-      throw argument_error("codec", bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model" : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k", std::string(name(codec)));
-    if (options_.embedding && (!is_encodable(*options_.embedding) || *options_.embedding == dtype::tq1_0 || *options_.embedding == dtype::tq2_0))
-      throw argument_error("embedding", "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k", std::string(name(*options_.embedding)));
+    if (safetensors_ && !is_float(codec)) throw argument_error("codec", "f32 f16 bf16 for safetensors", std::string(name(codec)));
+    if (bitnet() ? !(ternary || is_float(codec)) : !(is_blocks(codec) || codec == dtype::bcml1 || is_float(codec)))
+      throw argument_error("codec", bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model" : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k bcml1",
+                           std::string(name(codec)));
+    if (!options_.embedding) return;
+    if (safetensors_ ? !is_float(*options_.embedding) : !(is_blocks(*options_.embedding) || is_float(*options_.embedding)))
+      throw argument_error("embedding", safetensors_ ? "f32 f16 bf16 for safetensors" : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k", std::string(name(*options_.embedding)));
   }
 
   dtype target(const checkpoint_tensor& tensor) {
     switch (tensor.role) {
       case tensor_role::norm: case tensor_role::factor: return dtype::f32;
       case tensor_role::embedding: {
-        const bool ternary = bitnet() && !is_float(options_.codec);
-        return whole_blocks(tensor, options_.embedding.value_or(ternary ? dtype::f16 : options_.codec));
+        const bool apart = options_.codec == dtype::bcml1 || (bitnet() && !is_float(options_.codec));
+        return whole_blocks(tensor, options_.embedding.value_or(apart ? dtype::f16 : options_.codec));
       }
       case tensor_role::matrix: break;
     }
@@ -112,138 +160,187 @@ class model_converter {
       case dtype::bf16: return 32;
       case dtype::tq1_0: return 36;
       case dtype::tq2_0: return 37;
+      case dtype::bcml1: return static_cast<std::uint32_t>(bcml1_ggml_type);
       default: return 40;
     }
   }
 
   void write_keys(const std::filesystem::path& in) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(in, ignored)) write_hf_keys();
+    if (std::filesystem::is_directory(in, ignored)) write_model_keys(*gguf_, model_, report_.warnings);
     else {
       const gguf file = gguf::open(in);
       for (const gguf_value& value : file.first().values())
-        if (value.key != "general.file_type" && value.key != "general.alignment" && !value.key.starts_with("split.")) writer_.copy(file.first(), value);
+        if (value.key != "general.file_type" && value.key != "general.alignment" && !value.key.starts_with("split.")) gguf_->copy(file.first(), value);
     }
-    writer_.set("general.file_type", file_type(options_.codec));
+    gguf_->set("general.file_type", file_type(options_.codec));
   }
 
-  /// The keys of the published BitNet files (formats as B's convert-hf-to-gguf-bitnet.py writes them). The architecture says the activation:
-  /// "bitnet" is SiLU with f32 activations, so a folder's int8 activations get lost with SiLU.
-  void write_hf_keys() {
-    const decoder_config& c = model_.config();
-    const bool silu = c.hidden_act == activation::silu;
-    if (!bitnet() || !(silu || c.hidden_act == activation::relu_squared))
-      throw argument_error("model", "a Hugging Face folder of a BitNet model with relu2 or silu",
-                           printable(model_.stated_architecture()) + " with " + std::string(name(c.hidden_act)));
-    if (silu && c.activation_type != dtype::f32)
-      report_.warnings.push_back("GGUF has SiLU only with f32 activations (architecture bitnet); the folder's are " + std::string(name(c.activation_type)));
-    const std::string stated = silu ? "bitnet" : "bitnet-b1.58", prefix = stated + ".";
-    writer_.set("general.architecture", stated);
-    std::filesystem::path folder(model_.path());
-    if (!folder.has_filename()) folder = folder.parent_path();
-    writer_.set("general.name", is_utf8(folder.filename().string()) ? folder.filename().string() : std::string("model"));
-    writer_.set("general.quantization_version", std::uint32_t{2});
-    writer_.set(prefix + "vocab_size", c.vocab_size);
-    writer_.set(prefix + "context_length", c.max_position_embeddings);
-    writer_.set(prefix + "embedding_length", c.hidden_size);
-    writer_.set(prefix + "block_count", c.num_hidden_layers);
-    writer_.set(prefix + "feed_forward_length", c.intermediate_size);
-    writer_.set(prefix + "rope.dimension_count", c.head_dim);
-    writer_.set(prefix + "attention.head_count", c.num_attention_heads);
-    writer_.set(prefix + "attention.head_count_kv", c.num_key_value_heads);
-    writer_.set(prefix + "attention.layer_norm_rms_epsilon", c.rms_norm_eps);
-    writer_.set(prefix + "rope.freq_base", c.rope_theta);
-    if (c.head_dim * c.num_attention_heads != c.hidden_size) {
-      writer_.set(prefix + "attention.key_length", c.head_dim);
-      writer_.set(prefix + "attention.value_length", c.head_dim);
-    }
-    if (model_.vocabulary()) write_vocabulary(*model_.vocabulary());
+  /// "blk.7.ffn_up.weight" is of the kind "ffn_up".
+  static std::string kind_of(std::string_view tensor) {
+    if (tensor.starts_with("blk.")) tensor.remove_prefix(std::min(tensor.size(), tensor.find('.', 4) + 1));
+    if (tensor.ends_with(".weight")) tensor.remove_suffix(7);
+    return std::string(tensor);
   }
-
-  /// Of a tokenizer.json, which has no scores and says nothing of white space to remove.
-  void write_vocabulary(const vocabulary& from) {
-    writer_.set("tokenizer.ggml.model", from.model);
-    if (from.pre_tokenizer) writer_.set("tokenizer.ggml.pre", *from.pre_tokenizer);
-    writer_.set_array<std::string>("tokenizer.ggml.tokens", from.tokens);
-    writer_.set_array<std::int32_t>("tokenizer.ggml.token_type", from.token_types);
-    if (!from.merges.empty()) writer_.set_array<std::string>("tokenizer.ggml.merges", from.merges);
-    const auto id = [&](const char* key, std::optional<std::int64_t> value) {
-      if (value && *value >= 0 && *value <= 0xFFFFFFFFll) writer_.set(std::string("tokenizer.ggml.") + key, static_cast<std::uint32_t>(*value));
-    };
-    id("bos_token_id", from.bos_id);
-    id("eos_token_id", from.eos_id);
-    id("eot_token_id", from.eot_id);
-    id("unknown_token_id", from.unknown_id);
-    id("padding_token_id", from.padding_id);
-    if (from.add_bos) writer_.set("tokenizer.ggml.add_bos_token", *from.add_bos);
-    if (from.add_eos) writer_.set("tokenizer.ggml.add_eos_token", *from.add_eos);
-    if (from.add_space_prefix) writer_.set("tokenizer.ggml.add_space_prefix", *from.add_space_prefix);
-    if (from.chat_template) writer_.set("tokenizer.chat_template", *from.chat_template);
+  std::size_t kind_index(const checkpoint_tensor& tensor, dtype to) {
+    const std::string kind = kind_of(tensor.stored.name);
+    const auto same = [&](const converted_kind& each) { return each.name == kind && each.from == tensor.stored.type && each.to == to; };
+    const auto found = std::find_if(report_.kinds.begin(), report_.kinds.end(), same);
+    if (found != report_.kinds.end()) return ++found->tensors, static_cast<std::size_t>(found - report_.kinds.begin());
+    report_.kinds.push_back({kind, tensor.stored.type, to, 1, {}});
+    return report_.kinds.size() - 1;
   }
 
   void plan_tensors() {
+    if (needs_rope_factors()) {
+      const std::uint64_t pairs = model_.config().head_dim / 2;
+      gguf_->add_tensor("rope_freqs.weight", dtype::f32, {&pairs, 1});
+    }
     for (const checkpoint_tensor& tensor : model_.tensors()) {
+      const stored_tensor& stored = tensor.stored;
+      if (safetensors_ && stored.name == "rope_freqs.weight") continue;  // config.json says it
       const dtype type = target(tensor);
-      const std::array<std::uint64_t, 2> shape{tensor.stored.columns, tensor.stored.rows};
-      writer_.add_tensor(tensor.stored.name, type, std::span(shape).first(tensor.dimensions));
-      plan_.push_back({&tensor, type});
-      progress_.total_bytes += tensor.stored.bytes;
+      auto& planned_tensor = *plan_.emplace_back(std::make_unique<planned>());
+      planned_tensor.source = &tensor;
+      planned_tensor.type = type;
+      planned_tensor.kind = kind_index(tensor, type);
+      planned_tensor.ternary = tensor.role == tensor_role::matrix && bitnet();
+      const bool turns = stored.name.ends_with(".attn_q.weight") || stored.name.ends_with(".attn_k.weight");
+      if (gguf_) {
+        if (turns && model_.config().model_type == architecture::llama) planned_tensor.rows_in_pairs = model_.config().head_dim;
+        const std::array<std::uint64_t, 2> shape{stored.columns, stored.rows};
+        gguf_->add_tensor(stored.name, type, std::span(shape).first(tensor.dimensions));
+      } else {
+        // Hugging Face's norms of Gemma hold w for 1 + w.
+        if (model_.config().model_type == architecture::gemma3 && tensor.role == tensor_role::norm) planned_tensor.addend = 1.f;
+        const std::array<std::uint64_t, 2> shape{stored.rows, stored.columns};
+        safetensors_->add_tensor(hf_name(stored.name, model_.config().model_type), type, std::span(shape).last(tensor.dimensions));
+      }
+      progress_.total_bytes += stored.bytes;
+      // Panels and heads stay whole.
+      const std::uint64_t unit = std::lcm(type == dtype::bcml1 ? bcml1_layout::panel_rows : 1, std::max<std::uint64_t>(1, planned_tensor.rows_in_pairs));
+      const std::uint64_t step = std::max<std::uint64_t>(unit, chunk_elements / stored.columns / unit * unit);
+      for (std::uint64_t row = 0; row < stored.rows; row += step) chunks_.push_back({&planned_tensor, row, std::min(step, stored.rows - row)});
     }
     progress_.total_tensors = plan_.size();
-    report_.bytes = writer_.data_bytes();
+    report_.bytes = gguf_ ? gguf_->data_bytes() : safetensors_->data_bytes();
   }
 
-  /// Encodes rows in chunks of bounded memory; `fill` gets the first row and their number and appends their bytes.
-  template <class Fill>
-  void in_chunks(const planned& tensor, Fill&& fill) {
+  /// Llama 3.1's scaling is a tensor in GGUF.
+  bool needs_rope_factors() const { return gguf_ && model_.config().rope_scaling.type == rope_type::llama3 && model_.find("rope_freqs.weight") == nullptr; }
+  void write_rope_factors() {
+    if (!needs_rope_factors()) return;
+    const decoder_config& c = model_.config();
+    std::vector<float> factors(c.head_dim / 2);
+    for (std::size_t i = 0; i < factors.size(); ++i) factors[i] = static_cast<float>(llama3_factor(c.rope_scaling, c.rope_theta, i, factors.size()));
+    gguf_->write(std::as_bytes(std::span(factors)));
+  }
+
+  [[noreturn]] static void refuse_range(const planned& tensor) {
     const stored_tensor& stored = tensor.source->stored;
-    const std::uint64_t step = std::max<std::uint64_t>(1, chunk_elements / stored.columns);
-    std::vector<std::byte> bytes;
-    const std::uint64_t before = progress_.bytes;
-    for (std::uint64_t row = 0; row < stored.rows; row += step) {
-      const std::uint64_t some = std::min(step, stored.rows - row);
-      bytes.resize(static_cast<std::size_t>(some * row_bytes(tensor.type, stored.columns)));
-      fill(row, some, std::span(bytes));
-      writer_.write(bytes);
-      progress_.bytes = before + static_cast<std::uint64_t>(static_cast<double>(stored.bytes) * static_cast<double>(row + some) / static_cast<double>(stored.rows));
-      report(stored.name);
+    throw file_error(stored.file->path(), stored.offset, "tensor '" + printable(tensor.source->stored_name, 70) + "'", "values that " + std::string(name(tensor.type)) + " can hold",
+                     "a larger one");
+  }
+
+  /// Reads and encodes; on any thread.
+  void make(const chunk& part, place& in) {
+    in.loss = {};
+    if (part.tensor->ternary) return make_ternary(part, in);
+    const planned& tensor = *part.tensor;
+    const checkpoint_tensor& source = *tensor.source;
+    const std::uint64_t columns = source.stored.columns;
+    const bool panels = tensor.type == dtype::bcml1;
+    const std::uint64_t size = panels ? bcml1_layout{part.rows, columns}.bytes() : part.rows * row_bytes(tensor.type, columns);
+    in.bytes.resize(static_cast<std::size_t>(size));
+    in.values.resize(static_cast<std::size_t>(part.rows * columns));
+    in.again.resize(in.values.size());
+    model_.read_f32(source, part.row, part.rows, in.values);
+    const bool same = source.stored.type == tensor.type && source.addend == tensor.addend;
+    if (same && panels && source.rows_in_pairs == tensor.rows_in_pairs) {
+      source.stored.file->read(source.stored.offset + part.row / bcml1_layout::panel_rows * (bcml1_layout{1, columns}.bytes()), in.bytes);
+      return in.loss.add(in.values, in.values);
     }
-    progress_.bytes = before + stored.bytes;
-  }
-  void write_values(const planned& tensor) {
-    std::vector<float> values;
-    in_chunks(tensor, [&](std::uint64_t row, std::uint64_t count, std::span<std::byte> bytes) {
-      values.resize(static_cast<std::size_t>(count * tensor.source->stored.columns));
-      model_.read_f32(*tensor.source, row, count, values);
-      encode_row(tensor.type, values, bytes);
-      if (tensor.type == dtype::f16 || tensor.type == dtype::bf16) refuse_overflow(tensor, bytes);
-    });
-  }
-  /// A finite f32 above 65519 has no f16.
-  static void refuse_overflow(const planned& tensor, std::span<const std::byte> bytes) {
-    std::vector<float> again(bytes.size() / 2);
-    decode_row(tensor.type, bytes, again);
-    for (const float value : again)
-      if (!std::isfinite(value))
-        throw file_error(tensor.source->stored.file->path(), tensor.source->stored.offset, "tensor '" + printable(tensor.source->stored_name, 70) + "'",
-                         "values that " + std::string(name(tensor.type)) + " can hold", "a larger one");
-  }
-  void write_ternary(const planned& tensor) {
-    const ternary_tensor source = model_.ternary(*tensor.source);
-    if (tensor.type == dtype::tq1_0 || tensor.type == dtype::tq2_0 || tensor.type == dtype::f16 || tensor.type == dtype::bf16) {
-      const float kept = tensor.type == dtype::bf16 ? f32_from_bf16(bf16_from_f32(source.scale())) : f32_from_f16(f16_from_f32(source.scale()));
-      if (!(kept > 0.f) || !std::isfinite(kept))
-        throw file_error(tensor.source->stored.file->path(), tensor.source->stored.offset, "tensor '" + printable(tensor.source->stored_name, 70) + "': scale",
-                         "one that " + std::string(name(tensor.type)) + " can hold", number_text(source.scale()));
-      if (kept != source.scale()) ++rounded_scales_;
+    if (same && !panels) {
+      model_.read_rows(source, part.row, part.rows, in.bytes);
+      turn<std::byte>(tensor.rows_in_pairs, in.bytes, in.turned, row_bytes(tensor.type, columns));
+      return in.loss.add(in.values, in.values);
     }
-    std::vector<std::int8_t> codes;
-    in_chunks(tensor, [&](std::uint64_t row, std::uint64_t count, std::span<std::byte> bytes) {
-      codes.resize(static_cast<std::size_t>(count * tensor.source->stored.columns));
-      source.rows(row, count, codes);
-      encode_ternary_rows(tensor.type, codes, source.scale(), bytes);
-    });
-    if (tensor.type == dtype::i2_s) writer_.write(i2_s_tail(source.scale()));
+    for (float& value : in.values) value -= tensor.addend;
+    std::vector<float>& turned = in.again;
+    turn<float>(tensor.rows_in_pairs, in.values, turned, columns);
+    if (panels) {
+      const bcml1_layout layout{part.rows, columns};
+      try {
+        encode_bcml1(dtype::f32, std::as_bytes(std::span(in.values)), layout, in.bytes);
+      } catch (const argument_error&) {
+        refuse_range(tensor);
+      }
+      decode_bcml1(in.bytes, layout, 0, part.rows, in.again);
+    } else {
+      encode_row(tensor.type, in.values, in.bytes);
+      decode_row(tensor.type, in.bytes, in.again);
+      if (!codec_blocks::all_finite(in.again)) refuse_range(tensor);
+    }
+    in.loss.add(in.values, in.again);
+  }
+
+  /// From NeoX order to pairs, head by head. @param row length of a row in T
+  template <class T>
+  static void turn(std::uint32_t head, std::vector<T>& rows, std::vector<T>& spare, std::uint64_t row) {
+    if (head == 0) return;
+    spare.resize(rows.size());
+    const auto length = static_cast<std::size_t>(row);
+    for (std::size_t i = 0; i < rows.size() / length; ++i)
+      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i * length), length, spare.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row_in_pairs(head, i)) * length));
+    rows.swap(spare);
+  }
+
+  void make_ternary(const chunk& part, place& in) {
+    planned& tensor = *part.tensor;
+    const stored_tensor& stored = tensor.source->stored;
+    std::call_once(tensor.opened, [&] { tensor.codes.emplace(model_.ternary(*tensor.source)); });
+    const ternary_tensor& source = *tensor.codes;
+    const float kept = kept_scale(tensor);
+    in.codes.resize(static_cast<std::size_t>(part.rows * stored.columns));
+    in.bytes.resize(static_cast<std::size_t>(part.rows * row_bytes(tensor.type, stored.columns)));
+    source.rows(part.row, part.rows, in.codes);
+    encode_ternary_rows(tensor.type, in.codes, source.scale(), in.bytes);
+    const auto zeros = static_cast<std::uint64_t>(std::count(in.codes.begin(), in.codes.end(), std::int8_t{0}));
+    const double apart = std::fabs(static_cast<double>(kept) - source.scale()), some = static_cast<double>(in.codes.size() - zeros);
+    in.loss.add(conversion_loss{in.codes.size(), zeros == in.codes.size() ? 0. : apart, some * apart * apart, some * source.scale() * source.scale()});
+  }
+  /// The scale as the output's type keeps it.
+  static float kept_scale(const planned& tensor) {
+    const float scale = tensor.codes->scale();
+    if (tensor.type != dtype::tq1_0 && tensor.type != dtype::tq2_0 && tensor.type != dtype::f16 && tensor.type != dtype::bf16) return scale;
+    const float kept = tensor.type == dtype::bf16 ? f32_from_bf16(bf16_from_f32(scale)) : f32_from_f16(f16_from_f32(scale));
+    if (!(kept > 0.f) || !std::isfinite(kept))
+      throw file_error(tensor.source->stored.file->path(), tensor.source->stored.offset, "tensor '" + printable(tensor.source->stored_name, 70) + "': scale",
+                       "one that " + std::string(name(tensor.type)) + " can hold", number_text(scale));
+    return kept;
+  }
+
+  /// Writes, in order, and sums up; on the calling thread.
+  void take(const chunk& part, const place& in) {
+    planned& tensor = *part.tensor;
+    const stored_tensor& stored = tensor.source->stored;
+    if (part.row == 0) report(stored.name);
+    gguf_ ? gguf_->write(in.bytes) : safetensors_->write(in.bytes);
+    report_.kinds[tensor.kind].loss.add(in.loss);
+    report_.loss.add(in.loss);
+    if (part.row + part.rows < stored.rows) {
+      const double done = static_cast<double>(part.row + part.rows) / static_cast<double>(stored.rows);
+      progress_.bytes = before_ + static_cast<std::uint64_t>(static_cast<double>(stored.bytes) * done);
+      return report(stored.name);
+    }
+    if (tensor.ternary) {
+      if (tensor.type == dtype::i2_s) gguf_->write(i2_s_tail(tensor.codes->scale()));
+      if (kept_scale(tensor) != tensor.codes->scale()) ++rounded_scales_;
+      tensor.codes.reset();
+    }
+    progress_.bytes = before_ += stored.bytes;
+    report(stored.name);
+    ++progress_.tensors;
   }
   void warn_rounded() {
     if (rounded_scales_ != 0) report_.warnings.push_back(std::to_string(rounded_scales_) + " scales were rounded to " + std::string(name(options_.codec)));
@@ -255,15 +352,19 @@ class model_converter {
 
   convert_options options_;
   checkpoint model_;
-  gguf_writer writer_;
+  std::optional<gguf_writer> gguf_;
+  std::optional<safetensors_writer> safetensors_;
   convert_report report_;
-  std::vector<planned> plan_;
+  std::vector<std::unique_ptr<planned>> plan_;
+  std::vector<chunk> chunks_;
   file_progress progress_;
+  std::uint64_t before_ = 0;  ///< bytes of the tensors that are done
   std::size_t rounded_scales_ = 0;
 };
 
-/// Reads `in` (GGUF or Hugging Face folder) and writes `out`; memory stays bounded whatever the size. Ternary codes and values that fit the
-/// codec stay as they are; a scale that f16 cannot hold exactly is rounded, with a warning.
+/// Reads `in` (GGUF or Hugging Face folder) and writes `out`: safetensors where its name ends so (the tensors alone, under Hugging Face's names),
+/// else GGUF. Memory stays bounded whatever the size. Ternary codes, and tensors that have their type already, stay as they are, bit for bit; a
+/// scale that f16 cannot hold exactly is rounded, with a warning.
 /// @throws file_error for what is wrong with a file, argument_error for a codec that does not go with the model
 inline convert_report convert(const std::filesystem::path& in, const std::filesystem::path& out, const convert_options& options = {}) {
   return model_converter(in, out, options).run();

@@ -2,6 +2,7 @@
 // Hugging Face tensor names as GGUF's (llama.cpp's gguf-py/gguf/tensor_mapping.py).
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,29 @@
 #include "intaglio/core/decoder_config.hpp"
 
 namespace intaglio::io {
+
+/// What a tensor of a layer is called in each.
+struct hf_part {
+  std::string_view hf, gguf;
+};
+/// The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
+constexpr std::array<hf_part, 15> hf_parts(bool gemma) {
+  return {{{"input_layernorm", "attn_norm"},
+           {"self_attn.q_proj", "attn_q"},
+           {"self_attn.k_proj", "attn_k"},
+           {"self_attn.v_proj", "attn_v"},
+           {"self_attn.o_proj", "attn_output"},
+           {"self_attn.q_norm", "attn_q_norm"},
+           {"self_attn.k_norm", "attn_k_norm"},
+           {"self_attn.attn_sub_norm", "attn_sub_norm"},
+           {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", "ffn_norm"},
+           {gemma ? "post_attention_layernorm" : "pre_feedforward_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
+           {"post_feedforward_layernorm", "post_ffw_norm"},
+           {"mlp.gate_proj", "ffn_gate"},
+           {"mlp.up_proj", "ffn_up"},
+           {"mlp.down_proj", "ffn_down"},
+           {"mlp.ffn_sub_norm", "ffn_sub_norm"}}};
+}
 
 /// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing for other names.
 inline std::optional<std::string> gguf_name(std::string_view name, architecture family) {
@@ -31,28 +55,23 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
       if (tail <= digits) return std::nullopt;
       const std::string_view part = name.substr(digits + 1, tail - digits - 1), what = name.substr(tail + 1);
       if (what != "weight" && what != "weight_scale") return std::nullopt;
-      struct pair { std::string_view hf, gguf; };
-      // The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
-      const pair pairs[] = {{"input_layernorm", "attn_norm"},
-                            {"self_attn.q_proj", "attn_q"},
-                            {"self_attn.k_proj", "attn_k"},
-                            {"self_attn.v_proj", "attn_v"},
-                            {"self_attn.o_proj", "attn_output"},
-                            {"self_attn.q_norm", "attn_q_norm"},
-                            {"self_attn.k_norm", "attn_k_norm"},
-                            {"self_attn.attn_sub_norm", "attn_sub_norm"},
-                            {"post_attention_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
-                            {"pre_feedforward_layernorm", "ffn_norm"},
-                            {"post_feedforward_layernorm", "post_ffw_norm"},
-                            {"mlp.gate_proj", "ffn_gate"},
-                            {"mlp.up_proj", "ffn_up"},
-                            {"mlp.down_proj", "ffn_down"},
-                            {"mlp.ffn_sub_norm", "ffn_sub_norm"}};
-      for (const auto& [hf, gguf] : pairs)
+      for (const auto& [hf, gguf] : hf_parts(gemma))
         if (hf == part) return "blk." + std::string(layer) + "." + std::string(gguf) + "." + std::string(what);
       return std::nullopt;
     }
   return std::nullopt;
+}
+
+/// Hugging Face's name of a tensor with a GGUF name; the name itself where it has none.
+inline std::string hf_name(std::string_view name, architecture family) {
+  if (name == "token_embd.weight") return "model.embed_tokens.weight";
+  if (name == "output_norm.weight") return "model.norm.weight";
+  if (name == "output.weight") return "lm_head.weight";
+  if (const auto dot = name.find('.', 4); name.starts_with("blk.") && dot != std::string_view::npos)
+    for (const auto& [hf, gguf] : hf_parts(family == architecture::gemma3))
+      if (name.substr(dot + 1).starts_with(gguf) && name.substr(dot + 1 + gguf.size()) == ".weight")
+        return "model.layers." + std::string(name.substr(4, dot - 4)) + "." + std::string(hf) + ".weight";
+  return std::string(name);
 }
 
 /// True for tensors of a multimodal repository that a text model does not use.

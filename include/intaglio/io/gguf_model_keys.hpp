@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// The keys of a GGUF file for a model that comes from elsewhere, as llama.cpp's convert_hf_to_gguf.py and, for BitNet, microsoft/BitNet's
+// convert-hf-to-gguf-bitnet.py write them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "intaglio/core/error.hpp"
+#include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/gguf_writer.hpp"
+#include "intaglio/io/unicode.hpp"
+
+namespace intaglio::io {
+
+/// general.architecture of a GGUF for this config. "bitnet" is SiLU with f32 activations, "bitnet-b1.58" relu2 with int8 ones.
+inline std::string gguf_architecture(const decoder_config& c) {
+  if (c.model_type != architecture::bitnet) return std::string(name(c.model_type));
+  return c.hidden_act == activation::silu ? "bitnet" : "bitnet-b1.58";
+}
+
+/// A tokenizer's keys.
+inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from) {
+  out.set("tokenizer.ggml.model", from.model);
+  if (from.pre_tokenizer) out.set("tokenizer.ggml.pre", *from.pre_tokenizer);
+  out.set_array<std::string>("tokenizer.ggml.tokens", from.tokens);
+  if (!from.scores.empty()) out.set_array<float>("tokenizer.ggml.scores", from.scores);
+  out.set_array<std::int32_t>("tokenizer.ggml.token_type", from.token_types);
+  if (!from.merges.empty()) out.set_array<std::string>("tokenizer.ggml.merges", from.merges);
+  const auto id = [&](const char* key, std::optional<std::int64_t> value) {
+    if (value && *value >= 0 && *value <= 0xFFFFFFFFll) out.set(std::string("tokenizer.ggml.") + key, static_cast<std::uint32_t>(*value));
+  };
+  id("bos_token_id", from.bos_id);
+  id("eos_token_id", from.eos_id);
+  id("eot_token_id", from.eot_id);
+  id("unknown_token_id", from.unknown_id);
+  id("padding_token_id", from.padding_id);
+  if (from.add_bos) out.set("tokenizer.ggml.add_bos_token", *from.add_bos);
+  if (from.add_eos) out.set("tokenizer.ggml.add_eos_token", *from.add_eos);
+  if (from.add_space_prefix) out.set("tokenizer.ggml.add_space_prefix", *from.add_space_prefix);
+  if (from.remove_extra_whitespaces) out.set("tokenizer.ggml.remove_extra_whitespaces", *from.remove_extra_whitespaces);
+  if (from.chat_template) out.set("tokenizer.chat_template", *from.chat_template);
+}
+
+/// Config and vocabulary of a model; what GGUF cannot say goes to `warnings`.
+/// @throws argument_error for a model that no architecture of GGUF stands for
+inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vector<std::string>& warnings) {
+  const decoder_config& c = model.config();
+  const bool bitnet = c.model_type == architecture::bitnet, gemma = c.model_type == architecture::gemma3, llama = c.model_type == architecture::llama;
+  const activation expected = gemma ? activation::gelu_tanh : activation::silu;
+  if (c.hidden_act != expected && !(bitnet && c.hidden_act == activation::relu_squared))
+    throw argument_error("model", "a model with " + std::string(bitnet ? "relu2 or " : "") + std::string(name(expected)),
+                         printable(model.stated_architecture()) + " with " + std::string(name(c.hidden_act)));
+  if (bitnet && c.hidden_act == activation::silu && c.activation_type != dtype::f32)
+    warnings.push_back("GGUF has SiLU only with f32 activations (architecture bitnet); the folder's are " + std::string(name(c.activation_type)));
+  const std::string stated = gguf_architecture(c), prefix = stated + ".";
+  out.set("general.architecture", stated);
+  std::filesystem::path folder(model.path());
+  if (!folder.has_filename()) folder = folder.parent_path();
+  out.set("general.name", is_utf8(folder.filename().string()) ? folder.filename().string() : std::string("model"));
+  out.set("general.quantization_version", std::uint32_t{2});
+  out.set(prefix + "vocab_size", c.vocab_size);
+  out.set(prefix + "context_length", c.max_position_embeddings);
+  out.set(prefix + "embedding_length", c.hidden_size);
+  out.set(prefix + "block_count", c.num_hidden_layers);
+  out.set(prefix + "feed_forward_length", c.intermediate_size);
+  out.set(prefix + "rope.dimension_count", c.head_dim);
+  out.set(prefix + "attention.head_count", c.num_attention_heads);
+  out.set(prefix + "attention.head_count_kv", c.num_key_value_heads);
+  out.set(prefix + "attention.layer_norm_rms_epsilon", c.rms_norm_eps);
+  out.set(prefix + "rope.freq_base", c.rope_theta);
+  if (gemma || c.head_dim * c.num_attention_heads != c.hidden_size) {
+    out.set(prefix + "attention.key_length", c.head_dim);
+    out.set(prefix + "attention.value_length", c.head_dim);
+  }
+  if (c.rope_scaling.type == rope_type::linear) {
+    out.set(prefix + "rope.scaling.type", "linear");
+    out.set(prefix + "rope.scaling.factor", c.rope_scaling.factor);
+  }
+  if (gemma || c.sliding_window != 0) out.set(prefix + "attention.sliding_window", c.sliding_window);
+  if (llama && c.sliding_window != 0) warnings.push_back("programs that know no sliding window in GGUF's architecture llama will run the model without its own, " + std::to_string(c.sliding_window));
+  if (c.sliding_window != 0 && c.sliding_window_pattern != 0) {
+    out.set(prefix + "attention.sliding_window_pattern", c.sliding_window_pattern);
+    if (c.rope_local_base_freq != 0.f) out.set(prefix + "rope.freq_base_swa", c.rope_local_base_freq);
+  }
+  if (c.query_pre_attn_scalar != 0)
+    warnings.push_back("GGUF has no query_pre_attn_scalar; the model's is " + std::to_string(c.query_pre_attn_scalar) + ", not its head_dim " + std::to_string(c.head_dim));
+  if (model.vocabulary()) write_vocabulary_keys(out, *model.vocabulary());
+}
+
+}  // namespace intaglio::io

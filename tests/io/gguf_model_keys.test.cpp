@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/io/gguf_model_keys.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "../conformance.hpp"
+#include "files.hpp"
+#include "intaglio/io/checkpoint.hpp"
+
+using namespace intaglio::io;
+
+TEST_CASE("gguf_model_keys: a folder's config comes back out of the keys, and what GGUF cannot say is told", "[convert]") {
+  const temporary_folder folder;
+  const auto in = [](const char* model, const char* form) { return conformance(model) / form; };
+  struct expectation {
+    std::filesystem::path from;
+    std::string architecture, warning;
+  };
+  for (const auto& [from, architecture, warning] :
+       {expectation{in("llama-tiny", "hf"), "llama", ""}, {in("llama-tiny", "hf-v5"), "llama", ""}, {in("mistral-tiny", "hf-swa"), "llama", "programs that know no sliding window"},
+        {in("gemma3-tiny", "hf"), "gemma3", ""}, {in("gemma3-tiny", "hf-qpas"), "gemma3", "GGUF has no query_pre_attn_scalar; the model's is 96"},
+        {in("bitnet-tiny", "hf-packed"), "bitnet-b1.58", ""}}) {
+    INFO(from.string());
+    const auto model = checkpoint::open(from);
+    CHECK(gguf_architecture(model.config()) == architecture);
+    std::vector<std::string> warnings;
+    gguf_writer out(folder / "keys.gguf");
+    write_model_keys(out, model, warnings);
+    CHECK(warnings.size() == (warning.empty() ? 0u : 1u));
+    if (!warning.empty() && !warnings.empty()) CHECK(warnings[0].starts_with(warning));
+    out.begin();
+    out.finish();
+    const auto file = gguf::open(folder / "keys.gguf");
+    CHECK(file.value<std::string>("general.architecture") == architecture);
+    CHECK(file.value<std::string>("general.name") == from.filename().string());
+    auto expected = model.config();
+    expected.tie_word_embeddings = true;  // said by the tensors alone
+    expected.query_pre_attn_scalar = 0;
+    CHECK(gguf_config(file).config() == expected);
+    REQUIRE(model.vocabulary().has_value() == (file.first().find("tokenizer.ggml.tokens") != nullptr));
+    if (!model.vocabulary()) continue;
+    const vocabulary read = gguf_vocabulary(file), &own = *model.vocabulary();
+    CHECK((read.model == own.model && read.tokens == own.tokens && read.token_types == own.token_types && read.merges == own.merges && read.scores == own.scores));
+    CHECK((read.bos_id == own.bos_id && read.eos_id == own.eos_id && read.add_bos == own.add_bos && read.chat_template == own.chat_template));
+  }
+}
