@@ -17,32 +17,17 @@ layout(constant_id = 1) const uint columns = 256;
 layout(constant_id = 2) const uint rows = 4096;
 layout(constant_id = 3) const uint weight_element = 0;
 layout(constant_id = 4) const float eps = 1e-5;
-layout(constant_id = 5) const uint subgroup_width = 0;
+layout(constant_id = 5) const uint keeps_firsts = 0;
+layout(constant_id = 6) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define norm_width columns
 #include "norm.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state; };
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, firsts; };
 
-const uint octets = columns / 8u;
-shared vec4 shared_y[columns / 4u];
-
-struct octet { vec4 low, high; };
-
-octet load8(uint row, uint index) {
-  uint at = row * octets + index;
-  if (weight_element == element_f32) return octet(float_quad(weight, 2u * at), float_quad(weight, 2u * at + 1u));
-  uvec4 words = word_quad(weight, at);
-  if (weight_element == element_f16) return octet(vec4(halves(words.x), halves(words.y)), vec4(halves(words.z), halves(words.w)));
-  return octet(vec4(brain_halves(words.x), brain_halves(words.y)), vec4(brain_halves(words.z), brain_halves(words.w)));
-}
-
-// Sum of the eight accumulators: neighbours first.
-float sum8(vec4 low, vec4 high) {
-  precise float sum = ((low.x + low.y) + (low.z + low.w)) + ((high.x + high.y) + (high.z + high.w));
-  return sum;
-}
+#include "dense.glsl"
+#include "first_token.glsl"
 
 void main() {
   find_place();
@@ -57,31 +42,16 @@ void main() {
   }
   workgroup_barrier();
 
+  uvec2 first_here = uvec2(0u);
   uint groups = (rows + 3u) / 4u, stride = gl_NumWorkGroups.x * gl_NumSubgroups;
   for (uint group = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID; group < groups; group += stride) {
-    vec4 part[8];
-    LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) {
-      part[j] = vec4(0.0);
-      if (j < virtual_count) {
-        precise vec4 low[4], high[4];
-        LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) low[k] = high[k] = vec4(0.0);
-        for (uint block = 0u; block < octets; block += 32u) {
-          uint index = block + virtual_lane + j * subgroup_size;
-          if (octets % 32u == 0u || index < octets) {
-            vec4 y_low = shared_y[2u * index], y_high = shared_y[2u * index + 1u];
-            LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) {
-              octet w = load8(min(4u * group + k, rows - 1u), index);
-              precise vec4 product_low = w.low * y_low, product_high = w.high * y_high;
-              low[k] = low[k] + product_low;
-              high[k] = high[k] + product_high;
-            }
-          }
-        }
-        LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) part[j][k] = sum8(low[k], high[k]);
-      }
-    }
-    float sum = virtual_sum4(fold_virtual(part));
-    uint row = 4u * group + (lane & 31u) / lane_quarter;
-    if ((lane & (lane_quarter - 1u)) == 0u && lane < 32u && row < rows) Floats(output_).at[token * rows + row] = sum;
+    float sum = four_rows(group);
+    uint row = row_of(group);
+    if (stores_row(row)) Floats(output_).at[token * rows + row] = sum;
+    if (keeps_firsts != 0u) first_here = earlier(first_here, row < rows ? uvec2(key_of(sum), ~row) : uvec2(0u));
+  }
+  if (keeps_firsts != 0u) {
+    first_here = first_of(first_here);
+    if (gl_LocalInvocationIndex == 0u) WordPairs(firsts).at[token * gl_NumWorkGroups.x + gl_WorkGroupID.x] = first_here;
   }
 }

@@ -21,10 +21,12 @@ layout(constant_id = 3) const uint context = 256;
 layout(constant_id = 4) const uint max_tokens = 1;
 layout(constant_id = 5) const uint subgroup_width = 0;
 layout(constant_id = 6) const uint draws = 1;
+layout(constant_id = 7) const uint first_count = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
+#include "first_token.glsl"
 
-layout(push_constant, scalar) uniform Push { Words logits, state, ring, scratch, drawn; };
+layout(push_constant, scalar) uniform Push { Words logits, state, ring, scratch, drawn, firsts; };
 
 // One invocation's marks are read by others.
 layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Marks { uint at[]; };
@@ -68,32 +70,6 @@ vec4 penalised4(uint quad, vec4 l) {
 vec4 logits4(uint quad) {
   vec4 l = stored_logits4(quad);
   return penalised ? penalised4(quad, l) : l;
-}
-
-// Larger for larger logits, equal for equal ones; anything that is not a number is largest.
-uint key_of(float l) {
-  uint bits = floatBitsToUint(l);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0xffffffffu;
-  if (bits == 0x80000000u) bits = 0u;
-  return bits ^ ((bits & 0x80000000u) != 0u ? 0xffffffffu : 0x80000000u);
-}
-
-// (key, ~id): the first of the order is the greatest.
-bool before(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y > b.y); }
-
-uvec2 first_of(uvec2 own) {
-  for (uint d = 1u; d < subgroup_size; d <<= 1) {
-    uvec2 other = subgroupShuffleXor(own, d);
-    if (before(other, own)) own = other;
-  }
-  if (workgroup_size > subgroup_size) {
-    if (lane == 0u) from_subgroup[gl_SubgroupID] = own;
-    barrier();
-    for (uint g = 0u; g < gl_NumSubgroups; ++g)
-      if (before(from_subgroup[g], own)) own = from_subgroup[g];
-    barrier();
-  }
-  return own;
 }
 
 // 64-bit numbers as (high, low).
@@ -259,7 +235,9 @@ void main() {
   }
 
   uvec2 first = uvec2(0u);
-  if (batch > 1u && !penalised) {
+  if (first_count != 0u && !penalised) {
+    for (uint i = gl_LocalInvocationIndex; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
+  } else if (batch > 1u && !penalised) {
     for (uint start = gl_LocalInvocationIndex; start < quads; start += batch * workgroup_size) {
       vec4 l[8];
       LATER_UNROLLED for (uint b = 0u; b < batch; ++b) l[b] = stored_logits4(min(start + b * workgroup_size, quads - 1u));

@@ -119,6 +119,7 @@ int main(int count, char** arguments) try {
   } else {
     measure(device, plan::engraved<models::fable, plan::profiles::portable>::table, "fable", std::min(context, 256u), passes, std::min(prompt, 256u), modules);
     measure(device, plan::engraved<models::bitnet_2b_4t, plan::profiles::portable>::table, "bitnet_2b_4t", context, passes, prompt, modules);
+    measure(device, plan::engraved<models::bitnet_2b_4t, plan::profiles::screened>::table, "bitnet_2b_4t", context, passes, prompt, modules);
   }
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());

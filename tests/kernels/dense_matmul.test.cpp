@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/reference/dense_matmul.hpp"
+
+#include "intaglio/reference/sample.hpp"
 #include "kernels/kernel_device.hpp"
 
 using namespace intaglio;
@@ -27,10 +29,17 @@ TEST_CASE("dense_matmul: the reference's bits for every element, width and numbe
         reference::dense_matmul(std::span(input).first(std::size_t{tokens} * columns), norm_weight, weight, type, columns, rows, 1e-5f, expected);
         expected.resize(std::size_t{room} * rows, std::bit_cast<float>(0xa5a5a5a5u));
         const auto x = on.filled(input), n = on.filled(norm_weight), w = on.filled(weight), s = on.filled(fresh_state(0, tokens, room, 8));
-        const auto output = on.poisoned(expected.size() * 4);
-        on.run(kernels::kernel::dense_matmul, subgroups, {{"columns", columns}, {"rows", rows}, {"weight_element", static_cast<std::uint32_t>(type)}, {"eps", 1e-5f}},
-               {{"input", &x}, {"norm_weight", &n}, {"weight", &w}, {"output", &output}, {"state", &s}}, {3, room, 1});
+        const auto output = on.poisoned(expected.size() * 4), firsts = on.poisoned(std::size_t{3} * room * 8);
+        on.run(kernels::kernel::dense_matmul, subgroups, {{"columns", columns}, {"rows", rows}, {"weight_element", static_cast<std::uint32_t>(type)}, {"eps", 1e-5f}, {"keeps_firsts", subgroups == 4 ? 1u : 0u}},
+               {{"input", &x}, {"norm_weight", &n}, {"weight", &w}, {"output", &output}, {"state", &s}, {"firsts", &firsts}}, {3, room, 1});
         INFO("columns " << columns << ", rows " << rows << ", element " << static_cast<int>(type) << ", " << subgroups << " subgroups of " << on.subgroup_size());
         CHECK_SAME(on, output.read<float>(), expected);
+        const auto found = firsts.read<reference::ranked_token>();
+        for (std::size_t token = 0; token < room; ++token) {
+          const auto part = std::span(found).subspan(3 * token, 3);
+          const auto logits = output.read<float>();
+          if (subgroups != 4 || token >= tokens) CHECK(std::ranges::all_of(part, [](const auto& each) { return each.key == 0xa5a5a5a5u; }));
+          else CHECK(*std::max_element(part.begin(), part.end()) == reference::first_ranked(std::span(logits).subspan(token * rows, rows)));
+        }
       }
 }

@@ -32,8 +32,8 @@ static_assert(two_b.decode.weight_bytes() == two_b_body + two_b_norms + 2ull * 1
 // The arena: the stream, two values at a time, the logits; the widest pair of a chunk.
 static_assert(story.decode.arena_bytes == 17'408);
 static_assert(story.prefill.arena_bytes <= 32 * (256 * 4 + 1024 * 4 + 1024 + 8) + 4 * plan::arena_alignment);
-static_assert(two_b.decode.values.size() == 7);
-static_assert(two_b.decode.arena_bytes == 529'152 && two_b.prefill.arena_bytes == 22'941'696);
+static_assert(two_b.decode.values.size() == 8);
+static_assert(two_b.decode.arena_bytes == 547'840 && two_b.prefill.arena_bytes == 22'941'696);
 
 // Weights: tied, so the table is there once; 13 a layer.
 constexpr auto count_named(const plan::table& t, std::string_view name) {
@@ -43,6 +43,12 @@ constexpr auto count_named(const plan::table& t, std::string_view name) {
 }
 static_assert(count_named(two_b, "token_embd.weight") == 1 && two_b.weights.size() == 14);
 static_assert(two_b.caches[0].key_bytes == 5ull * 128 * 4096 * 2 && two_b.caches[0].value_bytes == two_b.caches[0].key_bytes);
+
+// A screened head: a dispatch more, a byte and not two for each of its weights, which are kept as well; nothing else changes.
+constexpr const plan::table& screened = plan::engraved<models::bitnet_2b_4t, plan::profiles::screened>::table;
+static_assert(screened.decode.dispatch_count() == two_b.decode.dispatch_count() + 1 && screened.decode_in_one.dispatch_count() == two_b.decode_in_one.dispatch_count() + 1);
+static_assert(screened.decode.weight_bytes() == two_b.decode.weight_bytes() - 128'256ull * 2560 + 4 * 128'256 && screened.prefill.weight_bytes() == two_b.prefill.weight_bytes());
+static_assert(screened.weights.size() == two_b.weights.size() + 2 && count_named(screened, "token_embd.weight") == 1);
 
 // The period is planned once: 120 layers give the same arrays as 30.
 constexpr decoder_config deep_config = [] { auto c = models::bitnet_2b_4t_config; c.num_hidden_layers = 120; return c; }();

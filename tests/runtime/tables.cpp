@@ -40,10 +40,17 @@ constexpr plan::profile exact_portable = [] {
   return out;
 }();
 
+constexpr plan::profile exact_screened = [] {
+  auto out = plan::profiles::screened;
+  out.cache_element = kernels::element::f32;
+  return out;
+}();
+
 }  // namespace
 
 const plan::table& fable_table() { return plan::engraved<models::fable, exact_cpu>::table; }
 const plan::table& fable_portable_table() { return plan::engraved<models::fable, exact_portable>::table; }
+const plan::table& fable_screened_table() { return plan::engraved<models::fable, exact_screened>::table; }
 const plan::table& fable_short_table() { return plan::engraved<models::fable, exact_cpu, 64>::table; }
 const plan::table& bitnet_tiny_table() { return plan::engraved<bitnet_tiny, exact_cpu>::table; }
 const plan::table& bitnet_tiny_portable_table() { return plan::engraved<bitnet_tiny, exact_portable>::table; }

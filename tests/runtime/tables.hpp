@@ -7,6 +7,8 @@
 /// The shipped story teller, planned for CPU drivers and for any GPU.
 const intaglio::plan::table& fable_table();
 const intaglio::plan::table& fable_portable_table();
+/// The second with a screened head.
+const intaglio::plan::table& fable_screened_table();
 /// The first with a context of 64.
 const intaglio::plan::table& fable_short_table();
 /// conformance/bitnet-tiny, as the architecture bitnet-b1.58 of its GGUF files and its Hugging Face folders say it.

@@ -9,8 +9,8 @@
 
 namespace intaglio::kernels {
 
-enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, sample, accept, layers };
-inline constexpr std::size_t kernel_count = 11;
+enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, head_screen, head_rescore, sample, accept, layers };
+inline constexpr std::size_t kernel_count = 13;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -108,23 +108,40 @@ inline constexpr std::uint32_t attention_tile = 8, attention_chunk_head_dim = 12
 
 /// logits[token, row] = sum over columns of weight[row, column] * rms_norm(x)[token, column] * norm_weight[column]; the language model head.
 /// input f32 [tokens, columns]; weight [rows, columns] row-major of weight_element; output f32 [tokens, rows].
-/// Grid x strides over rows, grid y is the token.
+/// Grid x strides over rows, grid y is the token. With keeps_firsts 1 each workgroup leaves the first of its tokens in the sampler's order in
+/// `firsts`, [tokens, groups x] of {u32 key, u32 ~id} (shaders/include/first_token.glsl).
 inline constexpr interface dense_matmul_interface{
     "dense_matmul",
-    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"firsts"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"eps", field_type::f32}, {"keeps_firsts"}, {"subgroup_width"}}}};
+
+/// The head of one token in two steps, where the sampler asks for the largest logits alone (docs/kernels.md, "Screened head"). head_screen: upper bounds
+/// of all logits from rows of int8 (kernels/row_codes.hpp), f32 [rows]; of each workgroup the largest lower bound, lowest f32 [groups]; and the
+/// normalised activations, y f32 [columns]. columns a multiple of 16. Where the sampler asks for more it leaves y alone.
+inline constexpr interface head_screen_interface{
+    "head_screen",
+    {{{"input"}, {"norm_weight"}, {"codes"}, {"scales"}, {"bounds"}, {"y"}, {"lowest"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+
+/// head_rescore: exact logits, as dense_matmul has them, in the place of the bounds of all rows that may be asked for; bounds of the
+/// rest stay. lowest: [lowest_count]; firsts: as dense_matmul's, of the exact logits.
+inline constexpr interface head_rescore_interface{
+    "head_rescore",
+    {{{"y"}, {"weight"}, {"bounds"}, {"lowest"}, {"firsts"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"lowest_count"}, {"subgroup_width"}}}};
 
 /// Picks the next token from logits [vocab_size] by state's sampling parameters (kernels/state.hpp), in this order: repetition
 /// penalty over the last repeat_last_n of state.history, top-k, top-p, min-p, temperature, draw; temperature 0 is greedy,
 /// ties go to the lowest id. The draw is a function of seed and position alone. With next = position + count, writes the token to
 /// state.tokens[0], state.history[next] (inside the context) and ring[generated % ring_size], then sets position to next and count to 1,
-/// and adds 1 to generated. One workgroup.
+/// and adds 1 to generated. One workgroup. firsts: [first_count] of the head's workgroups, where first_count is not 0: spares it the search for the
+/// largest logit, unless there is a penalty.
 /// With draws above 1, workgroup x picks what follows token x of the pass, from logits row x, as if the tokens behind it were not there, and only
 /// writes it to drawn u32[draws]; rows of scratch are as far apart as sample_scratch_bytes says.
 inline constexpr interface sample_interface{
     "sample",
-    {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}}},
-    {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}, {"draws"}}}};
+    {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}, {"firsts"}}},
+    {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}, {"draws"}, {"first_count"}}}};
 
 /// Ends a pass whose tokens but the first are drafts: takes drawn[0], then drawn[i] as long as token i of the pass is drawn[i - 1]. Those taken go
 /// where sample puts its token, one after the other; position and generated rise by as many, count becomes 1, tokens[0] the last of them.
@@ -181,7 +198,8 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
 
 inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_chunk_interface,
                                                              &ternary_float_interface, &attention_interface, &attention_chunk_interface, &dense_matmul_interface,
-                                                             &sample_interface,        &accept_interface,      &layers_interface};
+                                                             &head_screen_interface,   &head_rescore_interface,  &sample_interface,    &accept_interface,
+                                                             &layers_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -11,6 +11,9 @@
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/head_rescore.hpp"
+#include "intaglio/kernels/spirv/head_screen.hpp"
+#include "intaglio/kernels/spirv/head_screen_portable.hpp"
 #include "intaglio/kernels/spirv/layers.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
@@ -44,6 +47,9 @@ static_assert(shader_interface<matches(attention_interface, spirv::attention_cpu
 static_assert(shader_interface<matches(attention_chunk_interface, spirv::attention_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(head_screen_interface, spirv::head_screen_spirv)>::agrees);
+static_assert(shader_interface<matches(head_screen_interface, spirv::head_screen_portable_spirv)>::agrees);
+static_assert(shader_interface<matches(head_rescore_interface, spirv::head_rescore_spirv)>::agrees);
 static_assert(shader_interface<matches(sample_interface, spirv::sample_spirv)>::agrees);
 static_assert(shader_interface<matches(accept_interface, spirv::accept_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_interface, spirv::layers_spirv)>::agrees);

@@ -66,6 +66,9 @@ constexpr std::uint32_t chunk_tokens(const profile& target, std::uint32_t contex
 constexpr std::uint32_t logits_tokens(const profile& target, std::uint32_t context) { return std::min(target.logits_tokens, chunk_tokens(target, context)); }
 constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t context) { return std::min(target.verify_tokens, chunk_tokens(target, context)); }
 
+/// Whether the head's rows can be had as int8: tiles of 16 columns.
+constexpr bool screenable(const ir::graph& g, const node& head) { return g.weights[static_cast<std::size_t>(head.weights[0])].columns % 16 == 0; }
+
 constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
                               weight_list& weights, drafted_sequence& out, text<256>& failure) {
   fuser fusion{g, {.norm_prologue = target.norm_prologue && kind.tokens == 1}};
@@ -78,25 +81,44 @@ constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, 
 
   const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context};
   place_partials(nodes, c, p);
+  const auto head = static_cast<std::uint32_t>(nodes.size()) - 1;
+  const bool samples_head = kind.sampler && kind.tokens == 1 && nodes[head].kernel == kernels::kernel::dense_matmul;
+  const bool screens = samples_head && target.head_screen && screenable(g, nodes[head]);
+  const std::uint32_t sampler = head + (screens ? 2 : 1);
+  head_places places;
+  const auto room = [&](std::string_view name, dtype type, std::uint32_t width, std::uint64_t bytes, std::uint32_t first, std::uint32_t last) {
+    placed_value value{text<32>{name}, type, width, 0, bytes, first, last};
+    value.offset = first_fit(p.values, value);
+    p.arena_bytes = std::max(p.arena_bytes, value.offset + aligned(bytes));
+    p.values.push_back(value);
+    return value.offset;
+  };
+  if (screens) {
+    p.values[p.storage[static_cast<std::size_t>(g.output)]].last = sampler;
+    places.y = room("normalised", dtype::f32, config.hidden_size, std::uint64_t{4} * config.hidden_size, head, head + 1);
+    places.lowest = room("lowest of the largest", dtype::f32, target.head_groups, std::uint64_t{4} * target.head_groups, head, head + 1);
+  }
+  if (screens || (samples_head && target.head_firsts))
+    places.firsts = room("first tokens", dtype::u32, 2 * target.head_groups, std::uint64_t{8} * target.head_groups, head, sampler);
   lowering lower{g, p, c, weights};
   std::vector<dispatch> prologue, period, epilogue;
   for (std::size_t i = 0; i < nodes.size(); ++i)
     (nodes[i].where == ir::section::prologue ? prologue : nodes[i].where == ir::section::period ? period : epilogue).push_back(lower.lower(nodes[i], i));
+  if (screens) {
+    const auto two = lower.screened(nodes[head], epilogue.back(), places);
+    epilogue.pop_back();
+    for (const auto& each : two) epilogue.push_back(each);
+  } else if (samples_head && target.head_firsts) {
+    lower.keep_firsts(epilogue.back(), places.firsts);
+  }
   out.residual_offset = p.offset(g.stream_out);
   if (kind.head) out.logits_offset = p.offset(g.output);
   if (kind.sampler) {
-    const auto last = static_cast<std::uint32_t>(nodes.size());
-    const auto add = [&](std::string_view name, std::uint32_t words, std::uint32_t until) {
-      placed_value v{text<32>{name}, dtype::u32, words, 0, std::uint64_t{4} * words * kind.tokens, last, until};
-      v.offset = first_fit(p.values, v);
-      p.arena_bytes = std::max(p.arena_bytes, v.offset + aligned(v.bytes));
-      p.values.push_back(v);
-      return v.offset;
-    };
-    const std::uint64_t scratch = add("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size) / 4), last);
     const bool drafts = kind.tokens > 1;
-    const std::uint64_t drawn = drafts ? add("drawn tokens", 1, last + 1) : 0;
-    epilogue.push_back(lower.sampler(out.logits_offset, scratch, drawn));
+    const std::uint64_t scratch = room("sample scratch", dtype::u32, static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size) / 4),
+                                       kernels::sample_scratch_bytes(config.vocab_size) * kind.tokens, sampler, sampler);
+    const std::uint64_t drawn = drafts ? room("drawn tokens", dtype::u32, 1, std::uint64_t{4} * kind.tokens, sampler, sampler + 1) : 0;
+    epilogue.push_back(lower.sampler(epilogue.back(), out.logits_offset, scratch, drawn));
     if (drafts) epilogue.push_back(lower.acceptor(drawn));
   }
   order(prologue, period, epilogue, g.pattern, g.layers);

@@ -26,6 +26,7 @@ inline constexpr std::array rules{
     rule{"gate_up", "2 matmuls of one input, gated", "gate and up of a feature end in one subgroup, so the product needs no memory"},
     rule{"residual_add", "matmul, add", "the stream is updated in place"},
     rule{"norm_head", "rms_norm, matmul", "the last norm is computed by every workgroup of the head"},
+    rule{"screened_head", "norm_head in two steps", "rows as int8 give bounds of all logits; those that may win are computed as ever"},
     rule{"norm_float", "rms_norm, products of f32 inputs by ternary weights", "every workgroup finds the root mean square for itself, so the normalised input needs no memory"},
     rule{"norm_prologue", "norm_quantize, ternary_matmul", "for one token each workgroup normalises and quantises for itself: a dispatch and a barrier less"},
 };

@@ -67,7 +67,8 @@ class layers_in_one {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size;
     if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || period.size() != kernels::layers::steps) return false;
-    if (this->epilogue.size() != 2 || this->epilogue[0].kernel != kernel::dense_matmul || this->epilogue[1].kernel != kernel::sample) return false;
+    if (this->epilogue.size() < 2 || this->epilogue.back().kernel != kernel::sample) return false;
+    if (this->epilogue.size() != (this->epilogue[0].kernel == kernel::head_screen ? 3u : 2u)) return false;
     if (!product(period[0], epilogue::rope_cache, hidden, config_.q_size() + 2 * config_.kv_size()) || period[1].kernel != kernel::attention || (!resident() && constant(period[1], "splits") != 1) ||
         !product(period[2], epilogue::add, config_.q_size(), hidden) || !product(period[3], epilogue::gated, hidden, 2 * ffn) || !product(period[4], epilogue::add, ffn, hidden))
       return false;
@@ -128,6 +129,13 @@ class layers_in_one {
     }
     logits_ = place("logits", config_.vocab_size, 1);
     scratch_ = place("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config_.vocab_size) / 4), 1);
+    if (const std::uint32_t count = constant(epilogue.back(), "first_count"); count != 0) {
+      firsts_ = place("first tokens", 2 * count, 1);
+      if (epilogue[0].kernel == kernel::head_screen) {
+        normalised_ = place("normalised", config_.hidden_size, 1);
+        lowest_ = place("lowest of the largest", count, 1);
+      }
+    }
     next_ = stream_;
     next_.offset += stream_.layer_stride;
     last_ = stream_;
@@ -145,6 +153,25 @@ class layers_in_one {
       if (a.where == from.where && a.slot == from.slot && a.offset == from.offset) a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
     from = to;
+  }
+  /// Moves what a dispatch behind the layers has in the arena.
+  constexpr void move_behind(dispatch& d) {
+    const kernels::interface& face = kernels::interface_of(d.kernel);
+    std::array<bool, max_accesses> moved{};
+    for (std::size_t i = 0; i < face.push_count(); ++i) {
+      operand& from = d.push[i];
+      if (from.where != region::arena) continue;
+      const std::string_view name = face.push[i].name;
+      const std::uint64_t to = name == "input" ? last_.offset : name == "firsts" ? firsts_.offset : name == "y" ? normalised_.offset
+                               : name == "lowest" ? lowest_.offset : name == "scratch" ? scratch_.offset : logits_.offset;
+      for (std::size_t k = 0; k < d.access_count; ++k) {
+        access& a = d.accesses[k];
+        if (moved[k] || a.where != region::arena || a.offset != from.offset) continue;
+        a.offset = to;
+        moved[k] = true;
+      }
+      from.offset = to;
+    }
   }
   constexpr void bind() {
     operand first = stream_;
@@ -176,13 +203,7 @@ class layers_in_one {
     in_out(period[2], attended_, middle_, &stream_);
     in_out(period[3], middle_, gated_, nullptr);
     in_out(period[4], gated_, next_, &middle_);
-    in_out(epilogue[0], last_, logits_, nullptr);
-    dispatch& sampler = epilogue[1];
-    for (std::size_t i = 0; i < sampler.access_count; ++i) {
-      access& a = sampler.accesses[i];
-      if (a.where == region::arena) a.offset = (a.write ? scratch_ : logits_).offset;
-    }
-    push(sampler, "logits") = logits_, push(sampler, "scratch") = scratch_;
+    for (dispatch& each : epilogue) move_behind(each);
 
     arguments = {stream_, push(period[0], "keys"), push(period[0], "values"), query_, attended_, middle_, gated_, next_};
     for (const std::size_t i : {0u, 2u, 3u, 4u})
@@ -227,7 +248,7 @@ class layers_in_one {
   const profile& target_;
   std::uint32_t context_, parts_ = 2;
   std::uint64_t counters_end_, layers_bytes_ = 0;
-  operand stream_, middle_, query_, attended_, gated_, partials_, logits_, scratch_, next_, last_;
+  operand stream_, middle_, query_, attended_, gated_, partials_, logits_, scratch_, firsts_, normalised_, lowest_, next_, last_;
 };
 
 }  // namespace intaglio::plan

@@ -67,6 +67,11 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
   }
 }
 
+/// Offsets of what a head tells itself and the sampler besides logits.
+struct head_places {
+  std::uint64_t firsts = 0, y = 0, lowest = 0;
+};
+
 class lowering {
  public:
   constexpr lowering(const ir::graph& g, const placement& p, const lowering_context& c, weight_list& weights)
@@ -83,13 +88,14 @@ class lowering {
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: dense_matmul(n); break;
-      case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: break;
+      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: break;
     }
     return d;
   }
 
   /// The sampler behind the head; it reads the logits at `logits` and, in a pass over drafts, leaves what it draws at `drawn`.
-  constexpr dispatch sampler(std::uint64_t logits, std::uint64_t scratch, std::uint64_t drawn) {
+  /// @param head what computes them
+  constexpr dispatch sampler(const dispatch& head, std::uint64_t logits, std::uint64_t scratch, std::uint64_t drawn) {
     dispatch d{.kernel = kernels::kernel::sample};
     d_ = &d;
     face_ = &kernels::sample_interface;
@@ -107,6 +113,11 @@ class lowering {
     set("max_tokens", c_.max_tokens);
     set("draws", c_.tokens);
     d.groups = {c_.tokens, 1, 1};
+    const operand& firsts = head.push[kernels::interface_of(head.kernel).push_index("firsts")];
+    if (firsts.where != region::none) {
+      bind("firsts", {region::arena, 0, firsts.offset}, first_bytes(head.groups[0]), false);
+      set("first_count", head.groups[0]);
+    }
     return d;
   }
 
@@ -125,6 +136,55 @@ class lowering {
     set("draws", c_.tokens);
     return d;
   }
+
+  /// Of a dense_matmul: its workgroups leave their first tokens.
+  constexpr void keep_firsts(dispatch& head, std::uint64_t firsts) {
+    d_ = &head;
+    face_ = &kernels::dense_matmul_interface;
+    bind("firsts", {region::arena, 0, firsts}, first_bytes(head.groups[0]), true);
+    set("keeps_firsts", 1u);
+  }
+
+  /// The same logits in two steps: those of dense_matmul where they are wanted. `head` is its dispatch.
+  constexpr std::array<dispatch, 2> screened(const node& n, const dispatch& head, const head_places& at) {
+    weight codes = matrix(n.weights[0]), scales = codes;
+    codes.layout = weight_layout::row_codes, scales.layout = weight_layout::row_scales;
+    codes.bytes = std::uint64_t{codes.rows} * codes.columns, scales.bytes = std::uint64_t{4} * codes.rows;
+    std::array<dispatch, 2> out{head, head};
+    const std::uint64_t logits_bytes = std::uint64_t{4} * codes.rows;
+    const std::uint64_t logits = head.push[kernels::dense_matmul_interface.push_index("output")].offset;
+    const auto start = [&](dispatch& d, kernels::kernel kernel) {
+      d.kernel = kernel;
+      d.rule = rule_index("screened_head");
+      d.push = {}, d.specialization = {}, d.accesses = {}, d.access_count = 0, d.weight_bytes = 0;
+      d_ = &d;
+      face_ = &kernels::interface_of(kernel);
+      set("columns", codes.columns);
+      set("rows", codes.rows);
+    };
+    start(out[0], kernels::kernel::head_screen);
+    bind_value("input", n.in, false);
+    bind_norm(n.norm);
+    bind_weight("codes", codes);
+    bind_weight("scales", scales);
+    bind("bounds", {region::arena, 0, logits}, logits_bytes, true);
+    bind("y", {region::arena, 0, at.y}, std::uint64_t{4} * codes.columns, true);
+    bind("lowest", {region::arena, 0, at.lowest}, std::uint64_t{4} * head.groups[0], true);
+    bind_state();
+    set("eps", n.eps);
+    start(out[1], kernels::kernel::head_rescore);
+    bind("y", {region::arena, 0, at.y}, std::uint64_t{4} * codes.columns, false);
+    bind_weight("weight", matrix(n.weights[0]));
+    d_->weight_bytes = 0;  // of a few rows, mostly
+    bind("bounds", {region::arena, 0, logits}, logits_bytes, true);
+    bind("lowest", {region::arena, 0, at.lowest}, std::uint64_t{4} * head.groups[0], false);
+    bind("firsts", {region::arena, 0, at.firsts}, first_bytes(head.groups[0]), true);
+    bind_state();
+    set("weight_element", codes.element);
+    set("lowest_count", head.groups[0]);
+    return out;
+  }
+  static constexpr std::uint64_t first_bytes(std::uint32_t groups) { return std::uint64_t{8} * groups; }
 
  private:
   /// Chunks have kernels of their own where the profile and the shape allow.

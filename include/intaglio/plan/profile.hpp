@@ -18,6 +18,8 @@ struct profile {
   bool chunk_tiles = false;                                 ///< chunks: int8 products and attention by tiles of tokens, ternary_chunk and attention_chunk
   std::uint32_t chunk_groups = 0;                           ///< tiles that keep the device busy: where 128 rows give fewer, they have 64
   std::uint32_t head_subgroups = 1, head_groups = 64;
+  bool head_firsts = false;                                 ///< decode: the head's workgroups find the first of their tokens, so that the sampler need not
+  bool head_screen = false;                                 ///< decode: rows as int8 say first which logits are wanted; takes half of the head's memory besides
   std::uint32_t norm_subgroups = 1, attention_subgroups = 1, sample_subgroups = 1, embed_subgroups = 1;
   std::uint32_t attention_heads = 1;                        ///< heads that share keys and values and are done by one workgroup, at most
   bool attention_splits = false;                            ///< decode: a head's spans of positions go to workgroups of their own
@@ -39,9 +41,17 @@ inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights 
                              .layers_parts = 8, .prefill_tokens = 32, .cache_element = kernels::element::f32};
 /// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups are 64 wide.
 inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,
-                                  .chunk_tiles = true, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .norm_subgroups = 8, .attention_subgroups = 16,
+                                  .chunk_tiles = true, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .head_firsts = true, .norm_subgroups = 8, .attention_subgroups = 16,
                                   .sample_subgroups = 16, .embed_subgroups = 4, .attention_splits = true,
                                   .layers_parts = 132, .layers_subgroups = kernels::layers::resident_subgroups, .prefill_tokens = 512, .logits_tokens = 64};
+/// portable with a screened head: the same tokens, greedy ones (and those of sampling that asks for likely tokens alone) sooner.
+inline constexpr profile screened = [] {
+  profile out = portable;
+  out.name = "screened";
+  out.head_groups = 528;
+  out.head_screen = true;
+  return out;
+}();
 }  // namespace profiles
 
 }  // namespace intaglio::plan

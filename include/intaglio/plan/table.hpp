@@ -80,6 +80,8 @@ enum class weight_layout : std::uint8_t {
   matrix,         ///< row-major [rows, columns] of `element`
   ternary_tiles,  ///< kernels/ternary_layout.hpp, rows of all sources in `order`
   ternary_scales, ///< f32, one per source
+  row_codes,      ///< int8 [rows, columns], made of a matrix of `element` (kernels/row_codes.hpp)
+  row_scales,     ///< f32 [rows], theirs
 };
 
 /// Row order of stacked matrices (kernels/ternary_layout.hpp).

@@ -14,6 +14,7 @@
 #include "intaglio/reference/attention.hpp"
 #include "intaglio/reference/dense_matmul.hpp"
 #include "intaglio/reference/embed.hpp"
+#include "intaglio/reference/head_screen.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
 #include "intaglio/reference/sample.hpp"
 #include "intaglio/reference/ternary_float.hpp"
@@ -72,6 +73,8 @@ class machine {
       case kernels::kernel::ternary_float: c.ternary_float(); break;
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: c.attention(); break;
       case kernels::kernel::dense_matmul: c.dense_matmul(); break;
+      case kernels::kernel::head_screen: c.head_screen(); break;
+      case kernels::kernel::head_rescore: c.head_rescore(); break;
       case kernels::kernel::sample: c.sample(); break;
       case kernels::kernel::accept: c.accept(); break;
       case kernels::kernel::layers: break;  // the steps of the chain are its reference
@@ -189,6 +192,32 @@ class machine {
       const std::size_t columns = constant("columns"), rows = constant("rows"), n = tokens();
       reference::dense_matmul(memory<float>("input").first(n * columns), weight<float>("norm_weight"), weight<std::byte>("weight"), element("weight_element"),
                               columns, rows, real("eps"), memory<float>("output").first(n * rows));
+    }
+
+    float reach() const {
+      const sampling s = sampling_of(m.state);
+      return screen_reach(s, m.state[kernels::state::position] + m.state[kernels::state::count]);
+    }
+    void head_screen() {
+      if (tokens() == 0) return;
+      const std::size_t columns = constant("columns"), rows = constant("rows");
+      const logit_bounds found = reference::head_screen(memory<float>("input").first(columns), weight<float>("norm_weight"), weight<std::int8_t>("codes"), weight<float>("scales"), real("eps"));
+      std::ranges::copy(found.y, memory<float>("y").begin());
+      if (reach() > farthest_reach) return;
+      std::ranges::copy(found.upper, memory<float>("bounds").begin());
+      // All of the workgroups' in the first.
+      const auto lowest = memory<float>("lowest").first(d.groups[0]);
+      std::ranges::fill(lowest, -std::numeric_limits<float>::infinity());
+      lowest[0] = *std::max_element(found.lower.begin(), found.lower.begin() + static_cast<std::ptrdiff_t>(rows));
+    }
+    void head_rescore() {
+      if (tokens() == 0) return;
+      const std::size_t columns = constant("columns"), rows = constant("rows");
+      const auto bounds = memory<float>("bounds").first(rows);
+      const auto lowest = memory<float>("lowest").first(constant("lowest_count"));
+      if (reach() > farthest_reach) std::ranges::fill(bounds, std::numeric_limits<float>::infinity());
+      const float least = *std::max_element(lowest.begin(), lowest.end()) - reach();
+      reference::head_rescore(memory<float>("y").first(columns), weight<std::byte>("weight"), element("weight_element"), least - std::abs(least) * 1e-6f, bounds);
     }
 
     void sample() {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <compare>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -71,6 +72,22 @@ inline std::vector<float> penalised(std::span<const float> logits, std::span<con
   return out;
 }
 
+/// A token in the order of the sampler: a key that rises with the logit, equal for equal ones and largest for what is no number, and the id's complement.
+struct ranked_token {
+  std::uint32_t key = 0, not_id = 0;
+  friend auto operator<=>(const ranked_token&, const ranked_token&) = default;
+};
+inline ranked_token ranked(float logit, std::uint32_t id) {
+  const auto bits = std::bit_cast<std::uint32_t>(logit == 0 ? 0.0f : logit);
+  return {std::isnan(logit) ? 0xFFFFFFFFu : bits ^ (bits >> 31 != 0 ? 0xFFFFFFFFu : 0x80000000u), ~id};
+}
+/// The first of all.
+inline ranked_token first_ranked(std::span<const float> logits) {
+  ranked_token out;
+  for (std::size_t i = 0; i < logits.size(); ++i) out = std::max(out, ranked(logits[i], static_cast<std::uint32_t>(i)));
+  return out;
+}
+
 /// Integer probabilities of every id after top-k, top-p, min-p and temperature, 0 for what they leave out. No logit is NaN, the largest is finite.
 inline std::vector<std::uint32_t> sampling_weights(std::span<const float> logits, const sampling& s) {
   std::vector<std::uint32_t> order(logits.size());
@@ -118,12 +135,18 @@ inline std::uint32_t choose(std::span<const float> logits, std::span<const std::
   return draw(sampling_weights(l, s), random[0]);
 }
 
+/// The parameters in the words of a state.
+inline sampling sampling_of(std::span<const std::uint32_t> state) {
+  namespace at = kernels::state;
+  const auto real = [&](std::uint32_t word) { return std::bit_cast<float>(state[word]); };
+  return {real(at::temperature), real(at::top_p), real(at::min_p), real(at::repeat_penalty), state[at::top_k], state[at::repeat_last_n],
+          std::uint64_t{state[at::seed_high]} << 32 | state[at::seed_low]};
+}
+
 /// What follows token `index` of the pass, from its logits and state's parameters, as if the tokens behind it were not there.
 inline std::uint32_t successor(std::span<const float> logits, std::uint32_t max_tokens, std::uint32_t context, std::span<const std::uint32_t> state, std::uint32_t index) {
   namespace at = kernels::state;
-  const auto real = [&](std::uint32_t word) { return std::bit_cast<float>(state[word]); };
-  const sampling s{real(at::temperature), real(at::top_p), real(at::min_p), real(at::repeat_penalty), state[at::top_k], state[at::repeat_last_n],
-                   std::uint64_t{state[at::seed_high]} << 32 | state[at::seed_low]};
+  const sampling s = sampling_of(state);
   const std::uint32_t next = state[at::position] + index + 1;
   const std::uint32_t begin = next - std::min(s.repeat_last_n, next), end = std::min(next, context);
   std::span<const std::uint32_t> recent;

@@ -20,6 +20,9 @@
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/head_rescore.hpp"
+#include "intaglio/kernels/spirv/head_screen.hpp"
+#include "intaglio/kernels/spirv/head_screen_portable.hpp"
 #include "intaglio/kernels/spirv/layers.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
@@ -62,7 +65,7 @@ struct kernel_modules {
     namespace spirv = kernels::spirv;
     std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -83,6 +86,8 @@ struct kernel_modules {
       case kernels::kernel::attention: return wide_loads ? bytes(spirv::attention_cpu_spirv) : bytes(spirv::attention_spirv);
       case kernels::kernel::attention_chunk: return bytes(spirv::attention_chunk_spirv);
       case kernels::kernel::dense_matmul: return wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
+      case kernels::kernel::head_screen: return integer_dot && !wide_loads ? bytes(spirv::head_screen_spirv) : bytes(spirv::head_screen_portable_spirv);
+      case kernels::kernel::head_rescore: return bytes(spirv::head_rescore_spirv);
       case kernels::kernel::sample: return bytes(spirv::sample_spirv);
       case kernels::kernel::accept: return bytes(spirv::accept_spirv);
       case kernels::kernel::layers: {

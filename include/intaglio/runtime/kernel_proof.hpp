@@ -18,6 +18,7 @@
 #include "intaglio/reference/attention.hpp"
 #include "intaglio/reference/dense_matmul.hpp"
 #include "intaglio/reference/embed.hpp"
+#include "intaglio/reference/head_screen.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
 #include "intaglio/reference/sample.hpp"
 #include "intaglio/reference/ternary_float.hpp"
@@ -149,6 +150,8 @@ class kernel_proof {
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: return ternary_product(call);
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: return attention(call);
       case kernels::kernel::dense_matmul: return dense_matmul(call);
+      case kernels::kernel::head_screen: return head_screen(call);
+      case kernels::kernel::head_rescore: return head_rescore(call);
       case kernels::kernel::sample: return sample(call);
       case kernels::kernel::accept: return accept(call);
       case kernels::kernel::layers: break;  // executor::prove holds it against the prompt's sequence
@@ -351,8 +354,10 @@ class kernel_proof {
     const auto type = static_cast<kernels::element>(constant(call, "weight_element"));
     const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
     const auto values = floats(std::size_t{tokens_} * columns), norm = weight<float>(operand(call, "norm_weight"), 0, columns);
-    const gpu::buffer in = filled(values, std::size_t{width_} * columns), out = room(std::uint64_t{4} * width_ * rows), memory = filled(state(), 0);
-    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    const gpu::buffer in = filled(values, std::size_t{width_} * columns), out = room(std::uint64_t{4} * width_ * rows), memory = filled(state(), 0),
+                      firsts = room(std::uint64_t{8} * width_ * call.groups[0]);
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"firsts", &firsts}});
+    if (constant(call, "keeps_firsts") != 0 && first_of(firsts, call.groups[0]) != reference::first_ranked(read<float>(out, 0, rows))) return 1;
     double worst = 0;
     for (const std::uint32_t first : {0u, rows - some}) {
       std::vector<float> expected(std::size_t{tokens_} * some), found;
@@ -366,11 +371,78 @@ class kernel_proof {
     return worst;
   }
 
+  static reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t groups) {
+    const auto found = read<reference::ranked_token>(firsts, 0, groups);
+    return *std::max_element(found.begin(), found.end());
+  }
+
+  /// Bounds that are none, or that are far wider than they need to be, count as apart.
+  double head_screen(const plan::dispatch& call) {
+    const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows"), some = std::min(rows, 8u);
+    const auto values = floats(columns), norm = weight<float>(operand(call, "norm_weight"), 0, columns);
+    const gpu::buffer in = filled(values, columns), bounds = room(std::uint64_t{4} * rows), y = room(std::uint64_t{4} * columns), lowest = room(std::uint64_t{4} * call.groups[0]),
+                      memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"bounds", &bounds}, {"y", &y}, {"lowest", &lowest}, {"state", &memory}});
+    const auto found_lowest = read<float>(lowest, 0, call.groups[0]);
+    const float least = *std::max_element(found_lowest.begin(), found_lowest.end());
+    const auto upper = read<float>(bounds, 0, rows);
+    if (!(*std::max_element(upper.begin(), upper.end()) >= least)) return 1;
+    double worst = 0;
+    for (const std::uint32_t first : {0u, rows - some}) {
+      const auto codes = weight<std::int8_t>(operand(call, "codes"), std::uint64_t{first} * columns, std::uint64_t{some} * columns);
+      const auto expected = reference::head_screen(values, norm, codes, weight<float>(operand(call, "scales"), first, some), real(call, "eps"));
+      worst = std::max(worst, apart(read<float>(y, 0, columns), expected.y));
+      for (std::uint32_t i = 0; i < some; ++i) {
+        const double width = static_cast<double>(expected.upper[i]) - expected.lower[i], above = static_cast<double>(upper[first + i]) - expected.upper[i];
+        if (std::isinf(expected.upper[i])) worst = std::max(worst, std::isinf(upper[first + i]) ? 0.0 : 1.0);
+        else if (!(above >= -1e-3 * width && above <= 0.1 * width) || !(least >= expected.lower[i] - 0.1 * width)) return 1;
+      }
+    }
+    return worst;
+  }
+
+  /// Bounds of which every 97th is to be computed; then all of them, as a high temperature wants it.
+  double head_rescore(const plan::dispatch& call) {
+    const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows");
+    const auto type = static_cast<kernels::element>(constant(call, "weight_element"));
+    const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
+    const auto y = floats(columns);
+    double worst = 0;
+    for (const bool all : {false, true}) {
+      std::vector<float> bounds(rows, -1e30f);
+      for (std::uint32_t row = rows % 97 / 2; row < rows; row += 97) bounds[row] = 1e30f;
+      const auto start = bounds;
+      auto words = state();
+      if (all) write_sampling({.temperature = 4.0f}, words);
+      else write_sampling({}, words);
+      const gpu::buffer in = filled(y, columns), out = filled(bounds, rows), lowest = room(std::uint64_t{4} * call.groups[0]), firsts = room(std::uint64_t{8} * call.groups[0]),
+                        memory = filled(words, words.size());
+      run(call, {{"y", &in}, {"bounds", &out}, {"lowest", &lowest}, {"firsts", &firsts}, {"state", &memory}});
+      const auto found = read<float>(out, 0, rows);
+      if (first_of(firsts, call.groups[0]) != reference::first_ranked(found)) return 1;
+      std::vector<float> found_some, expected_some;
+      for (std::uint32_t row = rows % 97 / 2; row < rows; row += 97) {
+        if (!all && row >= 97 * 8 && row + 97 < rows) continue;  // some at both ends
+        float expected = 1e30f;
+        reference::head_rescore(y, weight<std::byte>(operand(call, "weight"), row * row_bytes, row_bytes), type, 0, {&expected, 1});
+        found_some.push_back(found[row]), expected_some.push_back(expected);
+        if (all && row >= 97 * 8) break;
+      }
+      worst = std::max(worst, apart(found_some, expected_some));
+      for (std::uint32_t row = 0; row < rows; ++row)
+        if ((found[row] != start[row]) != (all || start[row] > 0)) return 1;
+    }
+    return worst;
+  }
+
   double sample(const plan::dispatch& call) {
     const std::uint32_t vocabulary = constant(call, "vocab_size"), draws = constant(call, "draws"), rows = std::min(draws, tokens_);
     const auto logits = floats(std::size_t{rows} * vocabulary);
     const gpu::buffer in = filled(logits, std::size_t{draws} * vocabulary), ring = room(kernels::ring_bytes(table_->ring_size)),
                       scratch = room(draws * kernels::sample_scratch_bytes(vocabulary)), drawn = room(std::uint64_t{4} * draws);
+    std::vector<reference::ranked_token> firsts(std::max(constant(call, "first_count"), 1u));
+    firsts.back() = reference::first_ranked(std::span(logits).first(vocabulary));
+    const gpu::buffer first = filled(firsts, firsts.size());
     double worst = 0;
     for (const sampling_options& options : {sampling_options{}, sampling_options{.temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 7}}) {
       auto words = state();
@@ -378,7 +450,7 @@ class kernel_proof {
       write_sampling(options, words);
       words[kernels::state::repeat_last_n] = std::min(words[kernels::state::repeat_last_n], table_->context);
       const gpu::buffer memory = filled(words, words.size());
-      run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}, {"drawn", &drawn}});
+      run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}, {"drawn", &drawn}, {"firsts", &first}});
       for (std::uint32_t i = 0; i < rows; ++i) {
         const std::uint32_t expected = reference::successor(std::span(logits).subspan(std::size_t{i} * vocabulary, vocabulary), table_->max_tokens, table_->context, words, i);
         if (read<std::uint32_t>(draws == 1 ? ring : drawn, i, 1)[0] != expected) worst = 1;

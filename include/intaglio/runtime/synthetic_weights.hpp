@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "intaglio/core/float16.hpp"
 #include "intaglio/gpu/transfer.hpp"
+#include "intaglio/kernels/row_codes.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
@@ -30,7 +32,7 @@ inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random
       const std::uint32_t threes = word & (word >> 1) & 0x55555555u;  // code 3 becomes 1
       return word & ~(threes << 1);
     }
-    case plan::weight_layout::matrix: break;
+    case plan::weight_layout::matrix: case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: break;  // those two are made of a matrix
   }
   const auto small = [&] { return static_cast<float>(static_cast<std::int32_t>(next_random(random) >> 40) - (1 << 23)) * 0x1p-28f; };
   if (w.element == kernels::element::f32) return std::bit_cast<std::uint32_t>(small());
@@ -71,6 +73,28 @@ inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const
   return out;
 }
 
+/// Codes or scales of the rows with which a matrix begins.
+inline std::vector<std::uint32_t> synthetic_row_codes(const plan::weight& w, const std::vector<std::uint32_t>& matrix) {
+  const bool f32 = w.element == kernels::element::f32, scales = w.layout == plan::weight_layout::row_scales;
+  const std::size_t columns = w.columns, rows = matrix.size() * 4 / (columns * (f32 ? 4 : 2));
+  std::vector<float> row(columns);
+  std::vector<std::int8_t> codes(columns);
+  std::vector<std::byte> out;
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < columns; ++c) {
+      const std::size_t at = r * columns + c;
+      const auto half = static_cast<std::uint16_t>(f32 ? 0 : matrix[at / 2] >> (at % 2 * 16));
+      row[c] = f32 ? std::bit_cast<float>(matrix[at]) : w.element == kernels::element::f16 ? f32_from_f16(half) : f32_from_bf16(half);
+    }
+    const float scale = kernels::row_codes(row, codes);
+    const auto bytes = scales ? std::as_bytes(std::span(&scale, 1)) : std::as_bytes(std::span(codes));
+    out.insert(out.end(), bytes.begin(), bytes.end());
+  }
+  std::vector<std::uint32_t> words(out.size() / 4);
+  std::memcpy(words.data(), out.data(), words.size() * 4);
+  return words;
+}
+
 /// Memory for all weights, filled.
 /// @error argument_error: relu_zeros outside of 0 to 1; out_of_memory, device_lost, device_error
 inline weight_memory synthetic_weights(const gpu::device& on, const plan::table& of, const synthetic_options& options = {}) {
@@ -79,9 +103,17 @@ inline weight_memory synthetic_weights(const gpu::device& on, const plan::table&
   weight_memory out = allocate_weights(on, of);
   gpu::transfer uploads(on);
   std::uint64_t random = options.seed * 2 + 1;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> matrices;  // by slot: what they begin with
   for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
     const plan::weight& w = of.weights[slot];
-    const std::vector<std::uint32_t> pattern = synthetic_pattern(w, options, random);
+    std::vector<std::uint32_t> pattern;
+    if (w.layout == plan::weight_layout::row_codes || w.layout == plan::weight_layout::row_scales) {
+      for (std::uint32_t of_matrix = 0; of_matrix < slot; ++of_matrix)
+        if (of.weights[of_matrix].layout == plan::weight_layout::matrix && of.weights[of_matrix].sources[0] == w.sources[0].view()) pattern = synthetic_row_codes(w, matrices[of_matrix]);
+    } else {
+      pattern = synthetic_pattern(w, options, random);
+      if (w.layout == plan::weight_layout::matrix) matrices[slot] = pattern;
+    }
     const std::uint64_t period = std::uint64_t{4} * pattern.size();
     for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
       const auto& item = out.placed.items[out.first[slot] + layer];

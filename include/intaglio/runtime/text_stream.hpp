@@ -223,7 +223,7 @@ class text_stream {
     } else if (taken_ < drawn) {
       budget_.decoded(drawn - taken_);
     }
-    while (!done() && taken_ < drawn) take_token(body.run->drawn(taken_++));
+    while (!done() && decoding_ && taken_ < drawn) take_token(body.run->drawn(taken_++));
   }
 
   void take_token(std::uint32_t drawn) {

@@ -17,6 +17,7 @@
 
 #include "intaglio/core/float16.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/kernels/row_codes.hpp"
 #include "intaglio/kernels/ternary_layout.hpp"
 #include "intaglio/plan/table.hpp"
 #include "intaglio/runtime/parallel.hpp"
@@ -62,6 +63,7 @@ class weight_image {
       case plan::weight_layout::matrix: fill_rows(w, layer, begin, out, w.element == kernels::element::f32 ? 4 : 2); break;
       case plan::weight_layout::ternary_tiles: fill_tiles(w, layer, begin, out); break;
       case plan::weight_layout::ternary_scales: fill_scales(w, layer, begin, out); break;
+      case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: fill_row_codes(w, layer, begin, out); break;
     }
   }
 
@@ -69,6 +71,8 @@ class weight_image {
   static std::uint64_t unit_bytes(const plan::weight& w) {
     if (w.layout == plan::weight_layout::ternary_tiles) return std::uint64_t{w.order == plan::row_order::rope_pairs ? w.head_dim : 4u} * w.columns / 4;
     if (w.layout == plan::weight_layout::matrix) return std::uint64_t{w.columns} * (w.element == kernels::element::f32 ? 4 : 2);
+    if (w.layout == plan::weight_layout::row_codes) return w.columns;
+    if (w.layout == plan::weight_layout::row_scales) return 4096;
     return std::max<std::uint64_t>(w.bytes, 1);
   }
 
@@ -159,6 +163,31 @@ class weight_image {
     std::array<float, 3> scales{};
     for (std::uint8_t s = 0; s < w.source_count; ++s) scales[s] = at(w, s, layer).codes->scale();
     copy_overlap(0, std::as_bytes(std::span(scales).first(w.source_count)), begin, out);
+  }
+
+  /// Codes or scales of rows, as the matrix of the same tensor has them.
+  void fill_row_codes(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
+    const bool scales = w.layout == plan::weight_layout::row_scales;
+    const io::checkpoint_tensor& tensor = *at(w, 0, layer).tensor;
+    const std::uint64_t row = scales ? 4 : w.columns, first = begin / row, end = (begin + out.size() + row - 1) / row;
+    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / w.columns);
+    std::vector<float> values;
+    std::vector<std::byte> made;
+    std::vector<std::int8_t> codes(w.columns);
+    for (std::uint64_t r = first; r < end; r += step) {
+      const std::uint64_t count = std::min(step, end - r);
+      values.resize(static_cast<std::size_t>(count * w.columns));
+      from_->read_f32(tensor, r, count, values);
+      if (w.element != kernels::element::f32)
+        for (float& value : values) value = w.element == kernels::element::f16 ? f32_from_f16(f16_from_f32(value)) : f32_from_bf16(bf16_from_f32(value));
+      made.resize(static_cast<std::size_t>(count * row));
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const float scale = kernels::row_codes(std::span<const float>(values).subspan(static_cast<std::size_t>(i * w.columns), w.columns), codes);
+        if (scales) std::memcpy(made.data() + 4 * i, &scale, 4);
+        else std::memcpy(made.data() + i * row, codes.data(), w.columns);
+      }
+      copy_overlap(r * row, made, begin, out);
+    }
   }
 
   /// Rows are taken in windows, in each of which the same rows of every source lie: some groups, or one head.

@@ -57,7 +57,8 @@ inline weight_memory load_weights(const gpu::device& on, const plan::table& of, 
     load_progress progress;
     for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
       const plan::weight& w = of.weights[slot];
-      const std::uint32_t tensors = w.layout == plan::weight_layout::ternary_scales ? 0 : w.source_count;
+      const bool beside = w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::row_codes || w.layout == plan::weight_layout::row_scales;
+      const std::uint32_t tensors = beside ? 0 : w.source_count;
       for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
         owners.push_back({slot, layer, tensors});
         progress.bytes_total += w.bytes;
