@@ -51,7 +51,7 @@ void print_lookup(runtime::session_body& body, std::uint32_t context) {
       use->replace(prompt);
       text_stream stream(std::move(use), {.temperature = repeats ? 0.f : 1.f, .seed = 3, .max_tokens = 256, .prompt_lookup_num_tokens = turn % 2 == 0 ? 0 : body.table->verify.max_tokens - 1});
       while (!stream.done()) stream.next();
-      speeds[turn % 2].push_back(stream.result().timings.decode_tokens_per_second());
+      speeds[static_cast<std::uint32_t>(turn % 2)].push_back(stream.result().timings.decode_tokens_per_second());
       last = stream.result();
     }
     for (auto& [with, list] : speeds) std::sort(list.begin(), list.end());
