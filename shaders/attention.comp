@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Causal attention of one head (x) and token (y). A span of 256 positions is the work of a workgroup, its octets of 8 go round the subgroups:
 // lane = quarter of the channels * 8 + position for the scores, then lane = four channels for the values. With `splits` above 1, workgroup z
-// has span z alone, and the one of a head that comes last merges them all; else a workgroup goes through all spans.
+// has the z-th span alone, and the one of a head that comes last merges them all; else a workgroup goes through all spans.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -23,8 +23,14 @@ layout(constant_id = 5) const uint cache_element = 0;
 layout(constant_id = 6) const uint subgroup_width = 0;
 layout(constant_id = 7) const uint splits = 1;
 layout(constant_id = 8) const uint heads_together = 1;
+layout(constant_id = 9) const float scale = 0.0;
+layout(constant_id = 10) const uint window = 0;
+layout(constant_id = 11) const uint ring = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
+#define attention_window window
+#define attention_ring ring
+#define attention_scale scale
 #include "attention.glsl"
 
 // What workgroups tell each other: a row of head_dim sums, maximum, total and two words of nothing for each token, head and span.
@@ -72,9 +78,15 @@ float sum_of_quarters(float part[8], uint r) {
   return h[0];
 }
 
-// Values of one octet, the last position's row again instead of what lies past it.
+// Positions of a span from `seen` on are seen, those below `count`; octets that have some.
+uint seen = 0u;
+bool has_octet(uint octet, uint octets) { return octet < octets && (window == 0u || octet >= seen / 8u); }
+bool is_seen(uint position, uint count) { return position < count && (window == 0u || position >= seen); }
+
+// Values of one octet, the nearest position's row instead of what is not seen.
 uvec4 octet_value(uint first_row, uint octet, uint position, uint count, uint quad) {
-  return load_value(values, (first_row + min(8u * octet + position, count - 1u)) * quads + min(quad, quads - 1u));
+  uint at = min(8u * octet + position, count - 1u);
+  return load_value(values, (first_row + (window == 0u ? at : max(at, seen))) * quads + min(quad, quads - 1u));
 }
 
 // One virtual lane's part of the scores of octets n and n + 1. Loads what is resident of the values as well.
@@ -86,13 +98,13 @@ vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint oct
     if (4u * c < chunks) {
       uint chunk = min(quarter + 4u * c, chunks - 1u);
       LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-        if (octet_of(n + i) < octets) raw[i][c] = load_key(keys, key + (octet_of(n + i) * chunks + chunk) * 8u + (place & 7u));
+        if (has_octet(octet_of(n + i), octets)) raw[i][c] = load_key(keys, key + (octet_of(n + i) * chunks + chunk) * 8u + (place & 7u));
       q[2u * c] = FloatQuads(query).at[query_quad + 2u * chunk];
       q[2u * c + 1u] = FloatQuads(query).at[query_quad + 2u * chunk + 1u];
     }
   if (resident)
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-      if (octet_of(i) < octets)
+      if (has_octet(octet_of(i), octets))
         LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw_values[i][r] = octet_value(first_row, octet_of(i), r, count, virtual_lane);
   vec2 parts;
   LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
@@ -129,7 +141,7 @@ void sum_span(uint s, uint row, uint octets, bool merges, vec2 f) {
   LATER_UNROLLED for (uint g = 0u; g < 4u; ++g) {
     group[g] = vec4(0.0);
     LATER_UNROLLED for (uint o = 8u * g; o < 8u * g + 8u; ++o)
-      if (o < octets) group[g] = group[g] + octet_sums[o * row_quads + at];
+      if (has_octet(o, octets)) group[g] = group[g] + octet_sums[o * row_quads + at];
   }
   precise vec4 all = (group[0] + group[1]) + (group[2] + group[3]);
   sums[s + 8u * row] = merges ? merged_sums(sums[s + 8u * row], all, f) : all;
@@ -154,7 +166,7 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
         if (r == 0u || virtual_count == 8u) {
           float score = scaled_score(sum_of_quarters(part[i], r));
           uint position = 8u * octet_of(n + i) + (lane & 7u) + 4u * r;
-          if (octet_of(n + i) < octets && position < count) {
+          if (octet_of(n + i) < octets && is_seen(position, count)) {
             greatest = max(greatest, score);
             if (lane < 8u) scores[position] = score;
           }
@@ -173,9 +185,9 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
   // Every subgroup turns the scores of its own octets into probabilities.
   for (uint i = lane; i < 8u * own_octets; i += subgroup_size) {
     uint position = 8u * octet_of(i >> 3) + (i & 7u);
-    if (octet_of(i >> 3) < octets) {
+    if (has_octet(octet_of(i >> 3), octets)) {
       precise float below = scores[position] - greatest;
-      scores[position] = position < count ? canonical_exp(below) : 0.0;
+      scores[position] = is_seen(position, count) ? canonical_exp(below) : 0.0;
     }
   }
   subgroupBarrier();
@@ -185,7 +197,7 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
     if (row != 0u) barrier();  // octet_sums have been read
     for (uint n = 0u; n < own_octets; n += 2u)
       LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-        if (octet_of(n + i) < octets) {
+        if (has_octet(octet_of(n + i), octets)) {
           uint octet = octet_of(n + i);
           vec4 low = vec4(scores[8u * octet], scores[8u * octet + 1u], scores[8u * octet + 2u], scores[8u * octet + 3u]);
           vec4 high = vec4(scores[8u * octet + 4u], scores[8u * octet + 5u], scores[8u * octet + 6u], scores[8u * octet + 7u]);
@@ -200,7 +212,7 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
         LATER_UNROLLED for (uint g = 0u; g < 4u; ++g) {
           group[g] = 0.0;
           LATER_UNROLLED for (uint o = 8u * g; o < 8u * g + 8u; ++o)
-            if (o < octets) group[g] = group[g] + octet_totals[o];
+            if (has_octet(o, octets)) group[g] = group[g] + octet_totals[o];
         }
         precise float total = (group[0] + group[1]) + (group[2] + group[3]);
         if (merges) f = merge_factors(weight, vec2(greatest, total));
@@ -265,12 +277,14 @@ void store_partial(uint first_quad, uint s, uint row) {
 }
 
 void attend(uint token, uint head, uint count) {
-  uint spans = (count + span_positions - 1u) / span_positions, split = splits > 1u ? gl_WorkGroupID.z : 0u;
+  uint start = first_seen(count), first_span = start / span_positions, spans = (count + span_positions - 1u) / span_positions - first_span;
+  uint split = splits > 1u ? gl_WorkGroupID.z : 0u;
   uint token_head = token * heads + head, kv_head = head / (heads / kv_heads);
   uint end = splits > 1u ? split + 1u : spans;
   for (uint span = split; span < end; ++span) {
-    uint first = span * span_positions;
-    attend_span(token_head * quads, key_index(kv_head, first, 0u), kv_head * context + first, min(count - first, span_positions), span != split);
+    uint first = (first_span + span) * span_positions, slot = span_slot(first);
+    seen = window != 0u && start > first ? start - first : 0u;
+    attend_span(token_head * quads, key_index(kv_head, slot, 0u), kv_head * context + slot, min(count - first, span_positions), span != split);
     if (span + 1u < end) barrier();
   }
   if (splits > 1u && spans > 1u) {
@@ -297,8 +311,8 @@ void main() {
   uvec2 now = word_pair(state, 0u);  // position and count
   uint token = gl_WorkGroupID.y;
   if (token >= now.y) return;
-  uint count = min(now.x + token + 1u, context);
-  if (splits > 1u && gl_WorkGroupID.z * span_positions >= count) return;
+  uint count = seen_before(now.x + token + 1u);
+  if (splits > 1u && (first_seen(count) / span_positions + gl_WorkGroupID.z) * span_positions >= count) return;
   for (uint h = 0u; h < heads_together; ++h) {
     attend(token, gl_WorkGroupID.x * heads_together + h, count);
     if (h + 1u < heads_together) barrier();

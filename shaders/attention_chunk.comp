@@ -21,9 +21,15 @@ layout(constant_id = 3) const uint head_dim = 64;
 layout(constant_id = 4) const uint context = 256;
 layout(constant_id = 5) const uint cache_element = 0;
 layout(constant_id = 6) const uint max_tokens = 512;
+layout(constant_id = 7) const float scale = 0.0;
+layout(constant_id = 8) const uint window = 0;
+layout(constant_id = 9) const uint ring = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 0u;  // nothing here depends on it
 #include "subgroup.glsl"
+#define attention_window window
+#define attention_ring ring
+#define attention_scale scale
 #include "attention.glsl"
 
 layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state; };
@@ -32,7 +38,8 @@ const uint tile = 8u;  // kernels::attention_tile
 const uint parties = 128u;
 #define each_party(v) for (uint v = gl_LocalInvocationIndex; v < parties; v += workgroup_size)
 
-const uint sum_quads = 4u * tile * quads, maximum_quads = tile * 16u;
+const uint row_quads = quads < 32u ? quads : 32u;  // channels are summed 128 at a time
+const uint sum_quads = 4u * tile * row_quads, maximum_quads = tile * 16u;
 shared vec4 queries[tile * quads];
 shared vec4 scores[tile * span_positions / 4u];  // then probabilities
 shared vec4 sums[sum_quads > maximum_quads ? sum_quads : maximum_quads];  // of groups; before that the maxima of parties
@@ -42,7 +49,8 @@ shared vec2 weights[2u * tile];  // maximum and total of the spans so far, by tu
 uint first_token, tokens, first_count;
 
 // Positions that a token of the tile sees; behind the last one of the pass it again.
-uint count_of(uint token) { return min(first_count + min(token, tokens - 1u), context); }
+uint count_of(uint token) { return seen_before(first_count + min(token, tokens - 1u)); }
+bool is_seen(uint position, uint count) { return position < count && (window == 0u || position >= first_seen(count)); }
 
 // The party's scores, positions 64 * group + place + 16 j of the span; `end`: where the positions of the tile end.
 void find_scores(uint v, uint kv_head, uint first, uint end) {
@@ -52,7 +60,7 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
     uint at[4];
     precise float lower[4][4], sum[4][4];
     LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
-      at[j] = key_index(kv_head, min(first + 64u * group + place + 16u * j, end - 1u), 0u);
+      at[j] = key_index(kv_head, span_slot(first) + min(64u * group + place + 16u * j, end - 1u - first), 0u);
       LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) lower[t][j] = sum[t][j] = 0.0;
     }
     for (uint quarter = 0u; quarter < 4u; ++quarter) {
@@ -88,7 +96,7 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
         precise float whole = lower[t][j] + sum[t][j];
         float score = scaled_score(whole);
         scores[(token + t) * 64u + position / 4u][position & 3u] = score;
-        if (first + position < count) greatest[t] = max(greatest[t], score);
+        if (is_seen(first + position, count)) greatest[t] = max(greatest[t], score);
       }
     }
   }
@@ -107,7 +115,7 @@ void find_probabilities(uint v, uint first, uint end) {
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
       uint at = token * 64u + 2u * octet + i;
       precise vec4 below = scores[at] - greatest;
-      LATER_UNROLLED for (uint c = 0u; c < 4u; ++c) p[i][c] = first + 8u * octet + 4u * i + c < count ? canonical_exp(below[c]) : 0.0;
+      LATER_UNROLLED for (uint c = 0u; c < 4u; ++c) p[i][c] = is_seen(first + 8u * octet + 4u * i + c, count) ? canonical_exp(below[c]) : 0.0;
       scores[at] = p[i];
     }
     octet_totals[token * 32u + octet] = octet_total(p[0], p[1]);
@@ -126,7 +134,7 @@ void add_octet(vec4 value[8], uint octet, uint position, bool mixed) {
     precise vec4 a = vec4(0.0);
     LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) {
       precise vec4 product = p[r / 4u][r & 3u] * value[r];
-      if (mixed && position + r >= count) product = vec4(0.0);
+      if (mixed && !is_seen(position + r, count)) product = vec4(0.0);
       a = a + product;
     }
     precise vec4 sum = group_sums[t] + a;
@@ -134,21 +142,21 @@ void add_octet(vec4 value[8], uint octet, uint position, bool mixed) {
   }
 }
 
-// Sums of a group of 8 octets for 4 channels, and its totals of probabilities.
-void sum_values(uint v, uint kv_head, uint first, uint end) {
-  uint group = v / 32u, quad = v % 32u, octets = min((end - first + 7u) / 8u, 32u), last = min(8u * group + 8u, octets);
+// Sums of a group of 8 octets for 4 channels of a row of 128, and its totals of probabilities.
+void sum_values(uint v, uint kv_head, uint first, uint end, uint row) {
+  uint group = v / 32u, quad = 32u * row + v % 32u, octets = min((end - first + 7u) / 8u, 32u), last = min(8u * group + 8u, octets);
   LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) group_sums[t] = vec4(0.0);
   for (uint octet = 8u * group; octet < last; ++octet) {
     uint position = first + 8u * octet;
     uvec4 raw[8];
-    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw[r] = load_value(values, (kv_head * context + min(position + r, end - 1u)) * quads + min(quad, quads - 1u));
+    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw[r] = load_value(values, (kv_head * context + span_slot(first) + min(position + r, end - 1u) - first) * quads + min(quad, quads - 1u));
     vec4 value[8];
     LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) value[r] = widened_value(raw[r]);
-    if (position + 8u > count_of(first_token)) add_octet(value, octet, position, true);
+    if (position + 8u > count_of(first_token) || (window != 0u && position < first_seen(end))) add_octet(value, octet, position, true);
     else add_octet(value, octet, position, false);
   }
   if (quad < quads)
-    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[(group * tile + t) * quads + quad] = group_sums[t];
+    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[(group * tile + t) * row_quads + v % 32u] = group_sums[t];
   if (quad < tile) {
     precise float total = 0.0;
     for (uint octet = 8u * group; octet < last; ++octet) total = total + octet_totals[quad * 32u + octet];
@@ -157,15 +165,15 @@ void sum_values(uint v, uint kv_head, uint first, uint end) {
 }
 
 // Takes the span into the output, which holds sums until the token's last span divides them.
-void merge_span(uint head, uint span) {
-  for (uint i = gl_LocalInvocationIndex; i < tile * quads; i += workgroup_size) {
-    uint t = i / quads, quad = i % quads, token = first_token + t, count = count_of(token);
-    if (token >= tokens || span * span_positions >= count) continue;
+void merge_span(uint head, uint span, uint row) {
+  for (uint i = gl_LocalInvocationIndex; i < tile * row_quads; i += workgroup_size) {
+    uint t = i / row_quads, quad = 32u * row + i % row_quads, token = first_token + t, count = count_of(token), first_span = first_seen(count) / span_positions;
+    if (token >= tokens || quad >= quads || span * span_positions >= count || span < first_span) continue;
     uint place = (token * heads + head) * quads + quad;
-    precise vec4 all = (sums[i] + sums[i + tile * quads]) + (sums[i + 2u * tile * quads] + sums[i + 3u * tile * quads]);
+    precise vec4 all = (sums[i] + sums[i + tile * row_quads]) + (sums[i + 2u * tile * row_quads] + sums[i + 3u * tile * row_quads]);
     precise float total = (group_totals[t] + group_totals[tile + t]) + (group_totals[2u * tile + t] + group_totals[3u * tile + t]);
     vec2 weight = vec2(maxima[t], total);
-    if (span != 0u) {
+    if (span != first_span) {
       weight = weights[(span + 1u) % 2u * tile + t];
       vec2 f = merge_factors(weight, vec2(maxima[t], total));
       all = merged_sums(FloatQuads(output_).at[place], all, f);
@@ -186,14 +194,17 @@ void main() {
   for (uint i = gl_LocalInvocationIndex; i < tile * quads; i += workgroup_size)
     queries[i] = FloatQuads(query).at[(min(first_token + i / quads, tokens - 1u) * heads + head) * quads + i % quads];
   barrier();
-  for (uint first = 0u; first < end; first += span_positions) {
+  for (uint first = first_seen(count_of(first_token)) / span_positions * span_positions; first < end; first += span_positions) {
     each_party(v) find_scores(v, kv_head, first, end);
     barrier();
     each_party(v) find_probabilities(v, first, end);
     barrier();
-    each_party(v) sum_values(v, kv_head, first, end);
-    barrier();
-    merge_span(head, first / span_positions);
-    barrier();
+    LATER_UNROLLED for (uint row = 0u; row < 2u; ++row)
+      if (32u * row < quads) {
+        each_party(v) sum_values(v, kv_head, first, end, row);
+        barrier();
+        merge_span(head, first / span_positions, row);
+        barrier();
+      }
   }
 }

@@ -23,8 +23,14 @@ layout(constant_id = 5) const uint cache_element = 0;
 layout(constant_id = 6) const uint subgroup_width = 0;
 layout(constant_id = 7) const uint splits = 1;
 layout(constant_id = 8) const uint heads_together = 1;
+layout(constant_id = 9) const float scale = 0.0;
+layout(constant_id = 10) const uint window = 0;
+layout(constant_id = 11) const uint ring = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
+#define attention_window window
+#define attention_ring ring
+#define attention_scale scale
 #include "attention.glsl"
 
 layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state, partials, counters; };
@@ -35,6 +41,6 @@ void main() {
   find_place();
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count] || subgroup_index != 0u || (splits > 1u && gl_WorkGroupID.z != 0u)) return;
-  uint count = min(state.at[state_position] + token + 1u, context);
+  uint count = seen_before(state.at[state_position] + token + 1u);
   attend(token, gl_WorkGroupID.x * heads_together, count);
 }

@@ -5,6 +5,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
 #include "memory.glsl"
 #include "state.glsl"
 
@@ -14,7 +15,13 @@ layout(constant_id = 2) const uint vocab_size = 4096;
 layout(constant_id = 3) const uint table_element = 0;
 layout(constant_id = 4) const uint max_tokens = 1;
 layout(constant_id = 5) const uint context = 256;
+layout(constant_id = 6) const float scale = 0.0;
 layout(local_size_x_id = 0) in;
+
+#define LATER_UNROLLED [[dont_unroll]]
+#define codec table_element
+#define columns width
+#include "codec.glsl"
 
 layout(push_constant, scalar) uniform Push { Words table, output_, state; };
 
@@ -24,7 +31,10 @@ void main() {
   uint id = state.at[state_tokens + token];
   uint position = state.at[state_position] + token;
   if (gl_LocalInvocationIndex == 0u && position < context) state.at[state_tokens + max_tokens + position] = id;
-  uint quads = width / 4u, row = (id < vocab_size ? id : 0u) * quads;
-  for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size)
-    FloatQuads(output_).at[token * quads + quad] = load4(table, table_element, row + quad);
+  uint quads = width / 4u, row = id < vocab_size ? id : 0u;
+  for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size) {
+    precise vec4 x = load_columns(table, row, quad);
+    if (scale != 0.0) x = x * scale;
+    FloatQuads(output_).at[token * quads + quad] = x;
+  }
 }

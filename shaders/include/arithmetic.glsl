@@ -111,6 +111,13 @@ vec2 rope_turn(uint position, uint pair, uint head_dim, float theta) {
   return of_turn(rope_phase(position, rope_frequency(pair, head_dim, theta)));
 }
 
+// The same of turns a position in units of 2^-64 turn, lower word first.
+vec2 rope_from_turns(uint position, uvec2 turns) {
+  uint carried, low;
+  umulExtended(position, turns.x, carried, low);
+  return of_turn(position * turns.y + carried);
+}
+
 // float to half, round to nearest even: packHalf2x16 leaves the rounding open.
 uint half_from_float(float value) {
   uint bits = floatBitsToUint(value), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;

@@ -7,6 +7,19 @@ const uint quads = head_dim / 4u;   // of channels
 const uint chunks = head_dim / 8u;  // of channels, as keys have them
 const uint span_positions = 256u;   // kernels::attention_span
 
+// Of kernels that have them: positions that a token sees, whether the cache is a ring, and what scores are multiplied with.
+#ifndef attention_window
+#define attention_window 0u
+#define attention_ring 0u
+#define attention_scale 0.0
+#endif
+
+// First of the positions that a token sees which sees those before `count`.
+uint first_seen(uint count) { return attention_window != 0u && count > attention_window ? count - attention_window : 0u; }
+// Positions that a pass sees up to one, and where the cache has a span's first.
+uint seen_before(uint end) { return attention_ring != 0u ? end : min(end, context); }
+uint span_slot(uint first) { return attention_ring != 0u ? first % context : first; }
+
 #define minus_infinity uintBitsToFloat(0xff800000u)
 
 // Eight neighbouring channels as they lie in memory.
@@ -59,7 +72,7 @@ vec4 merged_sums(vec4 sums, vec4 later, vec2 f) {
 }
 
 float scaled_score(float sum) {
-  precise float score = sum * (1.0 / sqrt(float(head_dim)));
+  precise float score = sum * (attention_scale != 0.0 ? attention_scale : 1.0 / sqrt(float(head_dim)));
   return score;
 }
 

@@ -14,18 +14,19 @@ vec4 head_query[4][64];
 vec4 head_sums[4][16];
 vec2 head_weight[4];  // maximum and total
 
-// One span of `count` positions from `first` on, into span_sums and span_weight.
+// One span of `count` positions from slot `first` on, of which those from `seen` on are seen, into span_sums and span_weight.
 vec4 span_sums[4][16];
 vec2 span_weight[4];
 
-void attend_span(uint kv_head, uint first, uint count) {
+#define is_seen(position) ((position) < count && (attention_window == 0u || (position) >= seen))
+void attend_span(uint kv_head, uint first, uint count, uint seen) {
   float greatest[4];
   each_head(h) greatest[h] = minus_infinity;
   for (uint base = 0u; base < count; base += subgroup_size) {
     uint own = base + lane, index = key_index(kv_head, first + own, 0u);
     precise vec4 a[4][4];
     each_head(h) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) a[h][k] = vec4(0.0);
-    if (own < count)
+    if (is_seen(own))
       LATER_UNROLLED for (uint c = 0u; c < 32u; ++c) if (c < chunks) {
         key_chunk key = widened(load_key(keys, index + 8u * c));
         each_head(h) {
@@ -39,7 +40,7 @@ void attend_span(uint kv_head, uint first, uint count) {
       LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) part[k] = (a[h][k].x + a[h][k].y) + (a[h][k].z + a[h][k].w);
       precise float sum = (part[0] + part[1]) + (part[2] + part[3]);
       float score = scaled_score(sum);
-      if (own < count) {
+      if (is_seen(own)) {
         scores[h * span_positions + own] = score;
         greatest[h] = max(greatest[h], score);
       }
@@ -60,7 +61,7 @@ void attend_span(uint kv_head, uint first, uint count) {
       group_total[h] = 0.0;
       each_slot(s) group_sums[h][s] = vec4(0.0);
     }
-    for (uint octet = 64u * group; octet < min(64u * group + 64u, count); octet += 8u) {
+    for (uint octet = attention_window == 0u ? 64u * group : max(64u * group, seen & ~7u); octet < min(64u * group + 64u, count); octet += 8u) {
       // Probabilities of the octet: in the lanes, then in each of them.
       float p[4][8];
       each_head(h) {
@@ -68,7 +69,7 @@ void attend_span(uint kv_head, uint first, uint count) {
         LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) {
           uint position = octet + (lane & 7u) + 4u * k;
           precise float below = scores[h * span_positions + min(position, count - 1u)] - greatest[h];
-          own[k] = position < count ? canonical_exp(below) : 0.0;
+          own[k] = is_seen(position) ? canonical_exp(below) : 0.0;
         }
         LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) p[h][i] = subgroup_size == 4u ? subgroupBroadcast(own[i / 4u], i & 3u) : subgroupBroadcast(own[0], i);
         precise float sum = group_total[h] + octet_total(vec4(p[h][0], p[h][1], p[h][2], p[h][3]), vec4(p[h][4], p[h][5], p[h][6], p[h][7]));
@@ -77,7 +78,7 @@ void attend_span(uint kv_head, uint first, uint count) {
       precise vec4 a[4][16];
       each_head(h) each_slot(s) a[h][s] = vec4(0.0);
       LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-        if (octet + i < count) {
+        if (is_seen(octet + i)) {
           uint row = (kv_head * context + first + octet + i) * quads;
           each_slot(s) {
             vec4 value = widened_value(load_value(values, row + quad_of(s)));
@@ -117,13 +118,14 @@ void attend(uint token, uint first_head, uint count) {
     each_slot(s) own[s] = float_quad(query, row + h * quads + quad_of(s));
     LATER_UNROLLED for (uint i = 0u; i < 64u; ++i) if (i < quads) head_query[h][i] = subgroupBroadcast(own[i / subgroup_size], i % subgroup_size);
   }
-  for (uint first = 0u; first < count; first += span_positions) {
-    attend_span(kv_head, first, min(count - first, span_positions));
+  uint start = first_seen(count), begin = start & ~(span_positions - 1u);
+  for (uint first = begin; first < count; first += span_positions) {
+    attend_span(kv_head, span_slot(first), min(count - first, span_positions), max(start, first) - first);
     each_head(h) {
       vec2 f = vec2(0.0);
-      if (first == 0u) head_weight[h] = span_weight[h];
+      if (first == begin) head_weight[h] = span_weight[h];
       else f = merge_factors(head_weight[h], span_weight[h]);
-      each_slot(s) head_sums[h][s] = first == 0u ? span_sums[h][s] : merged_sums(head_sums[h][s], span_sums[h][s], f);
+      each_slot(s) head_sums[h][s] = first == begin ? span_sums[h][s] : merged_sums(head_sums[h][s], span_sums[h][s], f);
     }
   }
   each_head(h) each_slot(s) if (lane + s * subgroup_size < quads) {

@@ -4,6 +4,12 @@
 #ifndef INTAGLIO_EPILOGUE
 #define INTAGLIO_EPILOGUE
 
+#ifndef rope_of  // sine and cosine of a pair of channels at a position
+#define rope_of(position, pair) rope_turn(position, pair, head_dim, rope_theta)
+#endif
+#ifndef slot_of  // the cache's place for a position, or `context`, which is none
+#define slot_of(position) min(position, context)
+#endif
 #ifndef added_to  // the stream that a product is added to, where it does not stay in its place
 #define added_to output_
 #endif
@@ -11,9 +17,15 @@
 const uint epilogue_add = 1u, epilogue_rope_cache = 2u, epilogue_gated = 3u;
 const uint gate_silu = 1u, gate_gelu_tanh = 2u;
 
+uint first_position;
+
+#ifdef UNSCALED
+void read_epilogue() {
+  if (epilogue == epilogue_rope_cache) first_position = state.at[state_position];
+}
+#else
 // Read once, by every lane.
 float scale_of[3];
-uint first_position;
 
 void read_epilogue() {
   scale_of[0] = Floats(scales).at[0];
@@ -31,6 +43,7 @@ vec4 row_scales(uint group) {
   if (epilogue == epilogue_rope_cache && 4u * group >= q_size) scale = vec4(4u * group < q_size + kv_size ? scale_of[1] : scale_of[2]);
   return scale;
 }
+#endif
 
 float gated(float g, float up) {
   precise float y;
@@ -59,7 +72,7 @@ void rope_cache(uint token, uint group, vec4 y) {
   uint position = first_position + token;
   vec2 low = y.xz, high = y.yw;
   if (first < q_size + kv_size) {
-    vec2 a = rope_turn(position, p, head_dim, rope_theta), b = rope_turn(position, p + 1u, head_dim, rope_theta);
+    vec2 a = rope_of(position, p), b = rope_of(position, p + 1u);
     vec2 sine = vec2(a.x, b.x), cosine = vec2(a.y, b.y);
     precise vec2 turned_low = low * cosine - high * sine, turned_high = high * cosine + low * sine;
     low = turned_low;
@@ -69,11 +82,12 @@ void rope_cache(uint token, uint group, vec4 y) {
     uint at = token * q_size + head * head_dim + p;
     FloatPairs(output_).at[at / 2u] = low;
     FloatPairs(output_).at[(at + half_dim) / 2u] = high;
-  } else if (position < context) {
+  } else if (slot_of(position) < context) {
+    uint slot = slot_of(position);
     bool is_key = first < q_size + kv_size;
     uint kv_head = head - (is_key ? q_size : q_size + kv_size) / head_dim;
     // Values [kv_heads, context, head_dim]; keys [kv_heads, octets, chunks of 8 channels, 8 positions, 8 channels].
-    uint first_at = (kv_head * (is_key ? (context + 7u) & ~7u : context) + (is_key ? position & ~7u : position)) * head_dim + (is_key ? 8u * (position & 7u) : 0u);
+    uint first_at = (kv_head * (is_key ? (context + 7u) & ~7u : context) + (is_key ? slot & ~7u : slot)) * head_dim + (is_key ? 8u * (slot & 7u) : 0u);
     uint apart = is_key ? 7u : 0u;
     Words cache = is_key ? keys : values;
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {

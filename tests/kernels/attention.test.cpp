@@ -13,11 +13,11 @@ void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroup
   const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values), state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context));
   const auto partials = on.poisoned(kernels::attention_partial_bytes(p.room, s.heads, splits, s.head_dim));
   const auto counters = on.filled(std::vector<std::uint32_t>(std::size_t{p.room} * s.heads));
+  auto constants = attention_constants(s);
+  constants.insert(constants.end(), {{"splits", splits}, {"heads_together", together}});
   for (int time = 0; time < (splits > 1 ? 2 : 1); ++time) {
     const auto output = on.poisoned(p.expected.size() * 4);
-    on.run(kernels::kernel::attention, subgroups,
-           {{"heads", s.heads}, {"kv_heads", s.kv_heads}, {"head_dim", s.head_dim}, {"context", s.context}, {"cache_element", static_cast<std::uint32_t>(s.cache_element)},
-            {"splits", splits}, {"heads_together", together}},
+    on.run(kernels::kernel::attention, subgroups, constants,
            {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}, {"partials", &partials}, {"counters", &counters}},
            {s.heads / together, p.room, splits});
     CHECK_SAME(on, output.read<float>(), p.expected);
@@ -77,4 +77,19 @@ TEST_CASE("attention: spans by workgroups of their own give the same bits, with 
     }
   // More spans than are merged at once.
   check(on, attention_problem::make(random, {.heads = 1, .kv_heads = 1, .head_dim = 16, .context = 2600, .cache_element = type}, 2570, 1, 1), 2, 11, 1);
+}
+
+TEST_CASE("attention: a window of positions, in a cache of all or in a ring, with a scale of its own") {
+  kernel_device on;
+  on.wide_loads = GENERATE(false, true);
+  random_numbers random(51);
+  for (const auto& [shape, position] :
+       {std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 900, .window = 300}, 640u},
+        std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 512, .scale = 0.0625f, .window = 300, .ring = true}, 1277u},
+        std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 256, .window = 16, .ring = true}, 3u},
+        std::pair{reference::attention_shape{.heads = 4, .kv_heads = 1, .head_dim = 16, .context = 256, .cache_element = element::f32, .window = 20, .ring = true}, 270u}}) {
+    const attention_problem p = attention_problem::make(random, shape, position, 2, 2);
+    check(on, p, 4, 1, 1);
+    check(on, p, 1, kernels::attention_window_spans(shape.window), 2);
+  }
 }

@@ -10,9 +10,9 @@ std::vector<float> run(kernel_device& on, const attention_problem& p, std::uint3
   const auto& s = p.shape;
   const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values), state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context)),
              output = on.poisoned(p.expected.size() * 4);
-  on.run(kernels::kernel::attention_chunk, subgroups,
-         {{"heads", s.heads}, {"kv_heads", s.kv_heads}, {"head_dim", s.head_dim}, {"context", s.context}, {"cache_element", static_cast<std::uint32_t>(s.cache_element)},
-          {"max_tokens", p.room}},
+  auto constants = attention_constants(s);
+  constants.push_back({"max_tokens", p.room});
+  on.run(kernels::kernel::attention_chunk, subgroups, constants,
          {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}},
          {s.heads, (p.room + kernels::attention_tile - 1) / kernels::attention_tile, 1});
   return output.read<float>();
@@ -65,4 +65,16 @@ TEST_CASE("attention_chunk: a token whose values are no numbers leaves those bef
   const std::vector<float> found = run(on, p, 4), sound(p.expected.begin(), p.expected.begin() + 5 * 16);
   CHECK_SAME(on, std::vector<float>(found.begin(), found.begin() + 5 * 16), sound);
   for (std::size_t i = 5 * 16; i < 8 * 16; ++i) CHECK(std::isnan(found[i]));
+}
+
+TEST_CASE("attention_chunk: windows in a ring, and heads of 256 channels") {
+  kernel_device on;
+  random_numbers random(52);
+  for (const auto& [shape, position] :
+       {std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 300}, 250u},
+        std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 512, .scale = 0.0625f, .window = 300, .ring = true}, 1270u},
+        std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 16, .context = 256, .cache_element = element::f32, .window = 5, .ring = true}, 500u}}) {
+    const attention_problem p = attention_problem::make(random, shape, position, 19, 24);
+    CHECK_SAME(on, run(on, p, 4), p.expected);
+  }
 }

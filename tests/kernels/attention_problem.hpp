@@ -7,6 +7,12 @@
 
 namespace intaglio::testing {
 
+/// The constants of a shape that all forms of attention have.
+inline std::vector<named_value> attention_constants(const reference::attention_shape& s) {
+  return {{"heads", s.heads}, {"kv_heads", s.kv_heads}, {"head_dim", s.head_dim}, {"context", s.context}, {"cache_element", static_cast<std::uint32_t>(s.cache_element)},
+          {"scale", s.scale}, {"window", s.window}, {"ring", s.ring ? 1u : 0u}};
+}
+
 /// Random queries and caches, and what attention makes of them.
 struct attention_problem {
   reference::attention_shape shape;
@@ -22,11 +28,18 @@ struct attention_problem {
     for (auto* list : {&k, &v})
       for (std::size_t i = 0; i < list->size(); i += 5) (*list)[i] *= 1e-5f;  // halves without a leading one
     // What lies past the last position would show in any sum.
-    for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
+    for (std::uint32_t head = 0; head < shape.kv_heads && !shape.ring; ++head)
       for (std::uint32_t at = position + tokens; at < (shape.context + 7) / 8 * 8; ++at)
         for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
           k[kernels::key_cache_index(head, at, c, shape.head_dim, shape.context)] = 60000.f;
           if (at < shape.context) v[kernels::value_cache_index(head, at, c, shape.head_dim, shape.context)] = std::nanf("");
+        }
+    // In a ring, slots of positions that have left every window.
+    for (std::uint32_t head = 0; head < shape.kv_heads && shape.ring; ++head)
+      for (std::uint32_t at = position + tokens - shape.context; at + shape.window <= position; ++at)
+        for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
+          k[kernels::key_cache_index(head, at % shape.context, c, shape.head_dim, shape.context)] = 60000.f;
+          v[kernels::value_cache_index(head, at % shape.context, c, shape.head_dim, shape.context)] = std::nanf("");
         }
     out.keys = elements_of(k, shape.cache_element);
     out.values = elements_of(v, shape.cache_element);

@@ -15,6 +15,11 @@ inline constexpr std::uint32_t attention_span = 256;
 /// Spans of a context.
 constexpr std::uint32_t attention_spans(std::uint32_t context) { return (context + attention_span - 1) / attention_span; }
 
+/// Spans that hold a window of so many positions, wherever it begins.
+constexpr std::uint32_t attention_window_spans(std::uint32_t window) { return (window + attention_span - 2) / attention_span + 1; }
+/// Slots of a ring for a window and passes of up to `tokens` tokens: whole spans.
+constexpr std::uint32_t ring_slots(std::uint32_t window, std::uint32_t tokens) { return (window + tokens - 1 + attention_span - 1) / attention_span * attention_span; }
+
 /// Elements of a layer's keys: [kv_heads, ceil(context / 8), head_dim / 8, 8 positions, 8 channels].
 constexpr std::uint64_t key_cache_elements(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t context) {
   return std::uint64_t{kv_heads} * ((context + cache_octet - 1) / cache_octet * cache_octet) * head_dim;

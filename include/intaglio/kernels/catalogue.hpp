@@ -9,8 +9,10 @@
 
 namespace intaglio::kernels {
 
-enum class kernel : std::uint8_t { embed, norm_quantize, ternary_matmul, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, head_screen, head_rescore, sample, accept, layers };
-inline constexpr std::size_t kernel_count = 13;
+enum class kernel : std::uint8_t {
+  embed, norm_quantize, ternary_matmul, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add
+};
+inline constexpr std::size_t kernel_count = 16;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -34,12 +36,15 @@ enum class gate : std::uint32_t { relu_squared = 0, silu = 1, gelu_tanh = 2 };
 /// Element type of the KV cache and of dense weights as specialization constants see it.
 enum class element : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2 };
 
-/// x[token, :] = table[state.tokens[token], :], widened to f32. Token ids at or past vocab_size read row 0.
-/// Writes state.history[position + token] as well. One workgroup a token (y).
+/// How the weights of `matmul` and the rows of `embed` are coded (kernels/matmul_layout.hpp); the first three are those of `element`.
+enum class codec : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, q8_0 = 3, q4_0 = 4, q4_1 = 5, q4_k = 6, q6_k = 7 };
+
+/// x[token, :] = table[state.tokens[token], :] * scale, widened to f32; scale 0 is none. Token ids at or past vocab_size read row 0.
+/// table: a weight of matmul of the codec table_element. Writes state.history[position + token] as well. One workgroup a token (y).
 inline constexpr interface embed_interface{
     "embed",
     {{{"table"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"vocab_size"}, {"table_element"}, {"max_tokens"}, {"context"}}}};
+    {{{"workgroup_size"}, {"width"}, {"vocab_size"}, {"table_element"}, {"max_tokens"}, {"context"}, {"scale", field_type::f32}}}};
 
 /// BitNet's activations: y = rms_norm(x) * w, s = 127 / max(max|y|, 1e-5), q = round_half_even(y * s).
 /// input f32 [tokens, width]; norm_weight f32 [width]; output int8 [tokens, width];
@@ -87,10 +92,13 @@ inline constexpr interface ternary_float_interface{
 /// token (y). With splits above 1 it does the span of its number (z) alone, if there is one; the last of a head's workgroups to come merges what
 /// they left in `partials`, f32 [tokens, heads, splits, head_dim + 4], and finds that by counters u32 [tokens, heads], which are 0 before and after.
 /// With splits 1, one workgroup goes through all spans; partials and counters are then unused.
+/// scale: what scores are multiplied with, 0 for 1 / sqrt(head_dim). window: how many positions a token sees, itself the last, 0 for all; splits
+/// are then those of a window (attention_window_spans). ring 1: position p stands in slot p % context of the cache, context being a multiple of 256.
 inline constexpr interface attention_interface{
     "attention",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}}},
-    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"subgroup_width"}, {"splits"}, {"heads_together"}}}};
+    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"subgroup_width"}, {"splits"}, {"heads_together"},
+      {"scale", field_type::f32}, {"window"}, {"ring"}}}};
 
 /// Bytes of `partials` and of `counters` of attention with splits above 1.
 constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint32_t heads, std::uint32_t splits, std::uint32_t head_dim) {
@@ -99,11 +107,12 @@ constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint3
 constexpr std::uint64_t attention_counter_bytes(std::uint32_t tokens, std::uint32_t heads) { return std::uint64_t{4} * tokens * heads; }
 
 /// attention with splits 1 for up to max_tokens tokens: workgroup (x, y) does head x of the attention_tile tokens from (its number from the end) * attention_tile on.
-/// head_dim at most attention_chunk_head_dim.
+/// head_dim at most 256; beyond attention_chunk_head_dim it takes more shared memory than every device has.
 inline constexpr interface attention_chunk_interface{
     "attention_chunk",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"max_tokens"}}}};
+    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"max_tokens"}, {"scale", field_type::f32}, {"window"},
+      {"ring"}}}};
 inline constexpr std::uint32_t attention_tile = 8, attention_chunk_head_dim = 128;
 
 /// logits[token, row] = sum over columns of weight[row, column] * rms_norm(x)[token, column] * norm_weight[column]; the language model head.
@@ -129,6 +138,40 @@ inline constexpr interface head_rescore_interface{
     "head_rescore",
     {{{"y"}, {"weight"}, {"bounds"}, {"lowest"}, {"firsts"}, {"state"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"lowest_count"}, {"subgroup_width"}}}};
+
+/// y[token, row] = sum over columns of weight[row, column] * x[token, column], x being input f32 [tokens, columns] or, with prologue::norm,
+/// rms_norm(input) * norm_weight. weight: groups of 4 rows of a codec (kernels/matmul_layout.hpp), rows in the epilogue's order as for
+/// ternary_matmul. Dense codecs are multiplied in f32. Codes of blocks are multiplied with x in 16 bits, of the scale 2^e with which the block's largest
+/// |x| is below 2^15, exactly; each block's sum is then scaled and added in f32.
+/// columns: a multiple of the codec's column_step; rows: a multiple of 4, or any with epilogue::store and add.
+/// rope: u64 [head_dim / 2], turns a position as a fraction of 2^64 (kernels/rope_turns.hpp). ring as in attention.
+/// Grid x strides over groups of rows, grid y over tiles of tile_tokens tokens, 8 at most. staged 1: a workgroup prepares its tokens' x in shared
+/// memory, matmul_staged_bytes(); 0: each lane prepares what it reads. Results are the same.
+inline constexpr interface matmul_interface{
+    "matmul",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"staged"}, {"head_dim"},
+      {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
+
+/// Shared memory for the x of a tile of tokens.
+constexpr std::uint64_t matmul_staged_bytes(codec type, std::uint32_t columns, std::uint32_t tile_tokens) {
+  const bool dense = type == codec::f16 || type == codec::f32 || type == codec::bf16;
+  return std::uint64_t{tile_tokens} * (dense ? std::uint64_t{columns + 7} / 8 * 32 : std::uint64_t{columns} / 32 * 72);
+}
+
+/// What stands between a projection of stacked q, k and v and attention where q and k are normalised: heads of q and k become
+/// rms_norm(head) * q_norm or k_norm and are rotated; q goes to output f32 [tokens, q_heads, head_dim], k and v to the cache.
+/// input f32 [tokens, (heads + 2 * kv_heads) * head_dim]: heads of q, then k, then v. rope and ring as in matmul. One workgroup a head (x) and token (y).
+inline constexpr interface head_norm_interface{
+    "head_norm",
+    {{{"input"}, {"q_norm"}, {"k_norm"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"eps", field_type::f32}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}}}};
+
+/// output[token, :] += rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y).
+inline constexpr interface norm_add_interface{
+    "norm_add",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
 
 /// Picks the next token from logits [vocab_size] by state's sampling parameters (kernels/state.hpp), in this order: repetition
 /// penalty over the last repeat_last_n of state.history, top-k, top-p, min-p, temperature, draw; temperature 0 is greedy,
@@ -199,7 +242,7 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
 inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_chunk_interface,
                                                              &ternary_float_interface, &attention_interface, &attention_chunk_interface, &dense_matmul_interface,
                                                              &head_screen_interface,   &head_rescore_interface,  &sample_interface,    &accept_interface,
-                                                             &layers_interface};
+                                                             &layers_interface,        &matmul_interface,        &head_norm_interface, &norm_add_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -11,11 +11,16 @@
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/head_norm.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
 #include "intaglio/kernels/spirv/head_screen_portable.hpp"
 #include "intaglio/kernels/spirv/layers.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
+#include "intaglio/kernels/spirv/matmul.hpp"
+#include "intaglio/kernels/spirv/matmul_cpu.hpp"
+#include "intaglio/kernels/spirv/matmul_portable.hpp"
+#include "intaglio/kernels/spirv/norm_add.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
@@ -54,6 +59,11 @@ static_assert(shader_interface<matches(sample_interface, spirv::sample_spirv)>::
 static_assert(shader_interface<matches(accept_interface, spirv::accept_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_interface, spirv::layers_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_interface, spirv::layers_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_interface, spirv::matmul_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_interface, spirv::matmul_portable_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_interface, spirv::matmul_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(head_norm_interface, spirv::head_norm_spirv)>::agrees);
+static_assert(shader_interface<matches(norm_add_interface, spirv::norm_add_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

@@ -88,7 +88,7 @@ class lowering {
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: dense_matmul(n); break;
-      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: break;
+      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::matmul: case kernels::kernel::head_norm: case kernels::kernel::norm_add: break;
     }
     return d;
   }

@@ -57,9 +57,14 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::attention:  // sums of a span's 32 octets, 128 channels at a time, their totals and scores
       return 32 * (std::min<std::uint64_t>(constant("head_dim"), 128) * 4 + 4) + 256 * 4 * std::max<std::uint64_t>(constant("heads_together"), 1) + combining + 4;
     case kernels::kernel::attention_chunk:  // queries, scores, sums of four groups and what is one a token, octet or group
-      return kernels::attention_tile * (constant("head_dim") * 4 + 1024 + 32 * 4 + std::max<std::uint64_t>(constant("head_dim") * 16, 256) + 16 + 4 + 16);
+      return kernels::attention_tile * (constant("head_dim") * 4 + 1024 + 32 * 4 + std::max<std::uint64_t>(std::min<std::uint64_t>(constant("head_dim"), 128) * 16, 256) + 16 + 4 + 16);
     case kernels::kernel::sample: return 2 * 256 * 4 + 2 * combining;
-    case kernels::kernel::norm_quantize: return norm(constant("width"));
+    case kernels::kernel::norm_quantize: case kernels::kernel::norm_add: return norm(constant("width"));
+    case kernels::kernel::matmul:
+      return (constant("staged") != 0 ? kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), static_cast<std::uint32_t>(constant("columns")),
+                                                                     static_cast<std::uint32_t>(constant("tile_tokens")))
+                                      : 0) + 32 + norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
+    case kernels::kernel::head_norm: return constant("head_dim") * 4 + norm(constant("head_dim"));
     default: return combining;
   }
 }

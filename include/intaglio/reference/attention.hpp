@@ -18,6 +18,9 @@ namespace intaglio::reference {
 struct attention_shape {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, context = 0;
   kernels::element cache_element = kernels::element::f16;
+  float scale = 0;            ///< of scores; 0: 1 / sqrt(head_dim)
+  std::uint32_t window = 0;   ///< positions that a token sees; 0: all
+  bool ring = false;          ///< position p stands in slot p % context, context being a multiple of a span
 };
 
 /// What attention knows of some positions: the largest score, the sum of exp(score - maximum), and that of the values weighted so.
@@ -40,20 +43,20 @@ inline float attention_score(const attention_shape& shape, std::span<const float
   std::array<std::array<float, 4>, 4> sums{};
   for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
     float& sum = sums[c / 8 % 4][c % 4];
-    sum += product(query[c], elements::read(keys, shape.cache_element, kernels::key_cache_index(kv_head, position, c, shape.head_dim, shape.context)));
+    sum += product(query[c], elements::read(keys, shape.cache_element, kernels::key_cache_index(kv_head, position % shape.context, c, shape.head_dim, shape.context)));
   }
   std::array<float, 4> h{};
   for (std::size_t k = 0; k < 4; ++k) h[k] = (sums[k][0] + sums[k][1]) + (sums[k][2] + sums[k][3]);
-  return product((h[0] + h[1]) + (h[2] + h[3]), 1.0f / std::sqrt(static_cast<float>(shape.head_dim)));
+  return product((h[0] + h[1]) + (h[2] + h[3]), shape.scale != 0 ? shape.scale : 1.0f / std::sqrt(static_cast<float>(shape.head_dim)));
 }
 
-/// One span, `count` positions from `first` on: octets of 8 positions, four groups of 8 octets.
+/// One span, `count` positions from `first` on, of which those from `from` on are seen: octets of 8 positions, four groups of 8 octets.
 inline attention_sums attend_span(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys, std::span<const std::byte> values,
-                                  std::uint32_t kv_head, std::uint32_t first, std::uint32_t count) {
+                                  std::uint32_t kv_head, std::uint32_t first, std::uint32_t count, std::uint32_t from = 0) {
   const std::size_t d = shape.head_dim;
   std::array<float, kernels::attention_span> scores{};
   attention_sums out{-HUGE_VALF, 0, {}};
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint32_t i = from; i < count; ++i) {
     scores[i] = attention_score(shape, query, keys, kv_head, first + i);
     out.maximum = std::fmax(out.maximum, scores[i]);
   }
@@ -64,12 +67,13 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
     for (std::uint32_t octet = 64 * group; octet < std::min(64 * group + 64, count); octet += 8) {
       const std::uint32_t end = std::min(count - octet, 8u);
       std::array<float, 8> p{};
-      for (std::uint32_t i = 0; i < end; ++i) p[i] = kernels::arithmetic::exp(scores[octet + i] - out.maximum);
+      const std::uint32_t begin = std::clamp(from, octet, octet + end) - octet;
+      for (std::uint32_t i = begin; i < end; ++i) p[i] = kernels::arithmetic::exp(scores[octet + i] - out.maximum);
       totals[group] += ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
       for (std::uint32_t c = 0; c < d; ++c) {
         float sum = 0;
-        for (std::uint32_t i = 0; i < end; ++i)
-          sum += product(p[i], elements::read(values, shape.cache_element, kernels::value_cache_index(kv_head, first + octet + i, c, shape.head_dim, shape.context)));
+        for (std::uint32_t i = begin; i < end; ++i)
+          sum += product(p[i], elements::read(values, shape.cache_element, kernels::value_cache_index(kv_head, (first + octet + i) % shape.context, c, shape.head_dim, shape.context)));
         sums[group][c] += sum;
       }
     }
@@ -80,7 +84,7 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
   return out;
 }
 
-/// output[token, head, :] = softmax(q k^T / sqrt(head_dim)) v over positions 0 .. position + token, as far as they lie below context.
+/// output[token, head, :] = softmax(q k^T * scale) v over positions 0 .. position + token, as far as they lie below context or in the window.
 /// @shape query, output: [tokens, heads, head_dim]; keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp)
 inline void attention(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,
                       std::span<const std::byte> values, std::uint32_t position, std::uint32_t tokens, std::span<float> output) {
@@ -88,12 +92,13 @@ inline void attention(const attention_shape& shape, std::span<const float> query
   for (std::uint32_t token = 0; token < tokens; ++token)
     for (std::uint32_t head = 0; head < shape.heads; ++head) {
       const std::size_t at = (std::size_t{token} * shape.heads + head) * d;
-      const std::uint32_t kv_head = head / (shape.heads / shape.kv_heads), end = std::min(position + token + 1, shape.context);
+      const std::uint32_t kv_head = head / (shape.heads / shape.kv_heads), end = shape.ring ? position + token + 1 : std::min(position + token + 1, shape.context);
+      const std::uint32_t start = shape.window != 0 && end > shape.window ? end - shape.window : 0, begin = start / kernels::attention_span * kernels::attention_span;
       const auto span_at = [&](std::uint32_t first) {
-        return attend_span(shape, query.subspan(at, d), keys, values, kv_head, first, std::min(end - first, kernels::attention_span));
+        return attend_span(shape, query.subspan(at, d), keys, values, kv_head, first, std::min(end - first, kernels::attention_span), first < start ? start - first : 0);
       };
-      attention_sums all = span_at(0);
-      for (std::uint32_t first = kernels::attention_span; first < end; first += kernels::attention_span) all.merge(span_at(first));
+      attention_sums all = span_at(begin);
+      for (std::uint32_t first = begin + kernels::attention_span; first < end; first += kernels::attention_span) all.merge(span_at(first));
       for (std::size_t c = 0; c < d; ++c) output[at + c] = all.values[c] / all.total;
     }
 }

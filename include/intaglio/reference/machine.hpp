@@ -15,6 +15,7 @@
 #include "intaglio/reference/dense_matmul.hpp"
 #include "intaglio/reference/embed.hpp"
 #include "intaglio/reference/head_screen.hpp"
+#include "intaglio/reference/matmul.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
 #include "intaglio/reference/sample.hpp"
 #include "intaglio/reference/ternary_float.hpp"
@@ -77,6 +78,9 @@ class machine {
       case kernels::kernel::head_rescore: c.head_rescore(); break;
       case kernels::kernel::sample: c.sample(); break;
       case kernels::kernel::accept: c.accept(); break;
+      case kernels::kernel::matmul: c.matmul(); break;
+      case kernels::kernel::head_norm: c.head_norm(); break;
+      case kernels::kernel::norm_add: c.norm_add(); break;
       case kernels::kernel::layers: break;  // the steps of the chain are its reference
     }
   }
@@ -130,8 +134,8 @@ class machine {
 
     void embed() {
       const std::uint32_t width = constant("width");
-      reference::embed(weight<std::byte>("table"), element("table_element"), constant("vocab_size"), width, constant("max_tokens"), constant("context"),
-                       m.state, memory<float>("output").first(std::size_t{constant("max_tokens") < d.groups[1] ? constant("max_tokens") : d.groups[1]} * width));
+      reference::embed(weight<std::byte>("table"), static_cast<kernels::codec>(constant("table_element")), constant("vocab_size"), width, constant("max_tokens"), constant("context"),
+                       m.state, memory<float>("output").first(std::size_t{constant("max_tokens") < d.groups[1] ? constant("max_tokens") : d.groups[1]} * width), real("scale"));
     }
 
     void norm_quantize() {
@@ -181,8 +185,37 @@ class machine {
                                memory<std::byte>("values"));
     }
 
+    void matmul() {
+      const matmul_shape shape{.columns = constant("columns"), .rows = constant("rows"), .codec = static_cast<kernels::codec>(constant("codec")),
+                               .epilogue = static_cast<kernels::epilogue>(constant("epilogue")), .head_dim = constant("head_dim"), .q_size = constant("q_size"),
+                               .kv_size = constant("kv_size"), .context = constant("context"), .ring = constant("ring") != 0, .cache_element = element("cache_element"),
+                               .gate = static_cast<kernels::gate>(constant("gate"))};
+      const std::size_t n = tokens(), columns = shape.columns;
+      const auto input = memory<float>("input").first(n * columns);
+      std::vector<float> y(input.begin(), input.end());
+      if (static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm)
+        for (std::size_t t = 0; t < n; ++t)
+          reference::rms_norm(input.subspan(t * columns, columns), weight<float>("norm_weight"), real("eps"), std::span(y).subspan(t * columns, columns));
+      const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size : shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
+      reference::matmul(shape, y, weight<std::byte>("weight"), memory<float>("output").first(n * width), position(), memory<std::byte>("keys"), memory<std::byte>("values"),
+                        weight<std::uint64_t>("rope"));
+    }
+
+    void head_norm() {
+      const head_norm_shape shape{constant("heads"), constant("kv_heads"), constant("head_dim"), constant("context"), real("eps"), constant("ring") != 0, element("cache_element")};
+      const std::size_t n = tokens(), q = std::size_t{shape.heads} * shape.head_dim, kv = std::size_t{shape.kv_heads} * shape.head_dim;
+      reference::head_norm(shape, memory<float>("input").first(n * (q + 2 * kv)), weight<float>("q_norm"), weight<float>("k_norm"), memory<float>("output").first(n * q), position(),
+                           memory<std::byte>("keys"), memory<std::byte>("values"), weight<std::uint64_t>("rope"));
+    }
+
+    void norm_add() {
+      const std::size_t n = std::size_t{tokens()} * constant("width");
+      reference::norm_add(memory<float>("input").first(n), weight<float>("norm_weight").first(constant("width")), real("eps"), memory<float>("output").first(n));
+    }
+
     void attention() {
-      const attention_shape shape{constant("heads"), constant("kv_heads"), constant("head_dim"), constant("context"), element("cache_element")};
+      const attention_shape shape{constant("heads"), constant("kv_heads"), constant("head_dim"), constant("context"), element("cache_element"), real("scale"), constant("window"),
+                                  constant("ring") != 0};
       const std::size_t width = std::size_t{tokens()} * shape.heads * shape.head_dim;
       reference::attention(shape, memory<float>("query").first(width), memory<std::byte>("keys"), memory<std::byte>("values"), position(), tokens(),
                            memory<float>("output").first(width));

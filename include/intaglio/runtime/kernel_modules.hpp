@@ -20,11 +20,16 @@
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/head_norm.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
 #include "intaglio/kernels/spirv/head_screen_portable.hpp"
 #include "intaglio/kernels/spirv/layers.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
+#include "intaglio/kernels/spirv/matmul.hpp"
+#include "intaglio/kernels/spirv/matmul_cpu.hpp"
+#include "intaglio/kernels/spirv/matmul_portable.hpp"
+#include "intaglio/kernels/spirv/norm_add.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
@@ -65,7 +70,7 @@ struct kernel_modules {
     namespace spirv = kernels::spirv;
     std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -90,6 +95,13 @@ struct kernel_modules {
       case kernels::kernel::head_rescore: return bytes(spirv::head_rescore_spirv);
       case kernels::kernel::sample: return bytes(spirv::sample_spirv);
       case kernels::kernel::accept: return bytes(spirv::accept_spirv);
+      case kernels::kernel::matmul: {
+        static const auto cpu = joined({bytes(spirv::matmul_cpu_spirv), bytes(spirv::matmul_cpu_spirv_1)});
+        if (wide_loads) return std::as_bytes(std::span(cpu));
+        return integer_dot ? bytes(spirv::matmul_spirv) : bytes(spirv::matmul_portable_spirv);
+      }
+      case kernels::kernel::head_norm: return bytes(spirv::head_norm_spirv);
+      case kernels::kernel::norm_add: return bytes(spirv::norm_add_spirv);
       case kernels::kernel::layers: {
         static const auto resident = joined({bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1), bytes(spirv::layers_spirv_2)});
         static const auto cpu = joined({bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1)});

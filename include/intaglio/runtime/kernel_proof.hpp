@@ -154,6 +154,7 @@ class kernel_proof {
       case kernels::kernel::head_rescore: return head_rescore(call);
       case kernels::kernel::sample: return sample(call);
       case kernels::kernel::accept: return accept(call);
+      case kernels::kernel::matmul: case kernels::kernel::head_norm: case kernels::kernel::norm_add: break;
       case kernels::kernel::layers: break;  // executor::prove holds it against the prompt's sequence
     }
     return 0;
@@ -161,8 +162,8 @@ class kernel_proof {
 
   double embed(const plan::dispatch& call) {
     const std::uint32_t width = constant(call, "width"), rows = constant(call, "vocab_size");
-    const auto type = static_cast<kernels::element>(constant(call, "table_element"));
-    const std::uint64_t row_bytes = std::uint64_t{width} * (type == kernels::element::f32 ? 4 : 2);
+    const auto type = static_cast<kernels::codec>(constant(call, "table_element"));
+    const std::uint64_t row_bytes = std::uint64_t{width} * (type == kernels::codec::f32 ? 4 : 2);
     auto words = state();
     const std::uint32_t ids[] = {rows - 1, rows / 3};
     std::vector<float> expected(std::size_t{tokens_} * width);

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_rescore_source_hash = 0x5a52bf9ae02bb8c1ULL;
+inline constexpr unsigned long long head_rescore_source_hash = 0x5188ab6066f3fc87ULL;
 alignas(4) inline constexpr char head_rescore_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\232\016\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\011\000\000\000\107\114\123\114"

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Rotary embedding by exact fractions of a turn: what a pair of channels turns by at a position is position * turns modulo 2^64, so no position is
+// too large. A model's table of them is made once, from any frequencies.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+#include "intaglio/kernels/arithmetic.hpp"
+
+namespace intaglio::kernels {
+
+/// `frequency` radians a position in units of 2^-64 turn; frequency of 0 up to 2 pi (exclusive).
+inline std::uint64_t rope_turns(long double frequency) {
+  return static_cast<std::uint64_t>(std::floor(std::ldexp(frequency / (2 * std::numbers::pi_v<long double>), 64)));
+}
+
+/// theta^(-2 pair / head_dim): plain rotary embedding, in radians a position.
+inline long double rope_frequency_of(std::uint32_t pair, std::uint32_t head_dim, long double theta) {
+  return std::pow(theta, -2.0L * static_cast<long double>(pair) / static_cast<long double>(head_dim));
+}
+
+/// Sine and cosine at a position.
+inline arithmetic::sine_cosine rope_from_turns(std::uint32_t position, std::uint64_t turns) {
+  return arithmetic::of_turn(static_cast<std::uint32_t>((position * turns) >> 32));
+}
+
+}  // namespace intaglio::kernels

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// Kernels matmul, head_norm and norm_add on the CPU. matmul's prologue `norm` is reference::rms_norm called before.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "intaglio/kernels/cache_layout.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/kernels/rope_turns.hpp"
+#include "intaglio/reference/canonical.hpp"
+#include "intaglio/reference/ternary_matmul.hpp"
+
+namespace intaglio::reference {
+
+/// The specialization constants that change results.
+struct matmul_shape {
+  std::uint32_t columns = 0, rows = 0;  ///< rows of the merged matrix
+  kernels::codec codec = kernels::codec::f16;
+  kernels::epilogue epilogue = kernels::epilogue::store;
+  std::uint32_t head_dim = 0, q_size = 0, kv_size = 0, context = 0;  ///< rope_cache
+  bool ring = false;                                                 ///< rope_cache
+  kernels::element cache_element = kernels::element::f16;            ///< rope_cache
+  kernels::gate gate = kernels::gate::relu_squared;                  ///< gated
+};
+
+/// 32 columns of a row: (sum of code * x over half h of the block) * d[h] each, plus offset * (sum of x).
+struct weight_block {
+  std::array<std::int32_t, 32> codes{};
+  std::array<float, 2> d{};
+  bool halves = false, has_offset = false;
+  float offset = 0;
+};
+
+namespace layout {
+
+inline std::uint16_t word16(const std::byte* at) {
+  std::uint16_t out;
+  std::memcpy(&out, at, 2);
+  return out;
+}
+inline float half(const std::byte* at) { return f32_from_f16(word16(at)); }
+inline std::int32_t signed_byte(std::byte b) { return static_cast<std::int8_t>(std::to_integer<unsigned>(b)); }
+inline unsigned byte(std::byte b) { return std::to_integer<unsigned>(b); }
+
+}  // namespace layout
+
+/// Block `block` of the row at `row` of a weight in matmul's layout.
+inline weight_block block_of(kernels::codec type, std::span<const std::byte> weight, std::uint32_t columns, std::uint32_t row, std::uint32_t block) {
+  using kernels::codec;
+  namespace at = reference::layout;
+  const std::size_t n = columns / 32, r = row % 4, b = block;
+  const std::byte* const group = weight.data() + row / 4 * kernels::matmul_group_bytes(type, columns);
+  weight_block out;
+  if (type == codec::q8_0) {
+    for (std::size_t i = 0; i < 32; ++i) out.codes[i] = at::signed_byte(group[((2 * r + i / 16) * n + b) * 16 + i % 16]);
+    out.d[0] = at::half(group + 128 * n + 8 * b + 2 * r);
+    return out;
+  }
+  for (std::uint32_t i = 0; i < 32; ++i) out.codes[i] = kernels::layout::nibble(group + (r * n + b) * 16, i);
+  if (type == codec::q4_0) {
+    for (auto& code : out.codes) code -= 8;
+    out.d[0] = at::half(group + 64 * n + 8 * b + 2 * r);
+  } else if (type == codec::q4_1) {
+    out.d[0] = at::half(group + 64 * n + 16 * b + 4 * r);
+    out.offset = at::half(group + 64 * n + 16 * b + 4 * r + 2);
+    out.has_offset = true;
+  } else if (type == codec::q4_k) {
+    const std::byte* const head = group + 64 * n + (r * (n / 8) + b / 8) * 16;
+    const std::byte* const sc = head + 4;
+    const std::size_t j = b % 8;
+    const unsigned scale = j < 4 ? at::byte(sc[j]) & 63u : (at::byte(sc[j + 4]) & 15u) | (at::byte(sc[j - 4]) >> 6) << 4;
+    const unsigned minimum = j < 4 ? at::byte(sc[j + 4]) & 63u : (at::byte(sc[j + 4]) >> 4) | (at::byte(sc[j]) >> 6) << 4;
+    out.d[0] = at::half(head) * static_cast<float>(scale);
+    out.offset = -(at::half(head + 2) * static_cast<float>(minimum));
+    out.has_offset = true;
+  } else {
+    out.halves = true;
+    const float d = at::half(group + 104 * n + b / 8 * 8 + 2 * r);
+    for (std::size_t h = 0; h < 2; ++h) out.d[h] = d * static_cast<float>(at::signed_byte(group[96 * n + 8 * b + 2 * r + h]));
+    for (std::size_t i = 0; i < 32; ++i) {
+      const unsigned bits = at::byte(group[64 * n + (r * n + b) * 8 + 4 * (i / 16) + i % 4]) >> (2 * (i % 16 / 4)) & 3u;
+      out.codes[i] = (out.codes[i] | static_cast<std::int32_t>(bits << 4)) - 32;
+    }
+  }
+  return out;
+}
+
+/// One weight, widened.
+inline float weight_at(kernels::codec type, std::span<const std::byte> weight, std::uint32_t columns, std::uint32_t row, std::uint32_t column) {
+  if (kernels::is_dense(type)) return elements::read(weight, static_cast<kernels::element>(type), std::size_t{row} * ((columns + 7) / 8 * 8) + column);
+  const weight_block b = block_of(type, weight, columns, row, column / 32);
+  const float y = product(b.halves ? b.d[column % 32 / 16] : b.d[0], static_cast<float>(b.codes[column % 32]));
+  return b.has_offset ? y + b.offset : y;
+}
+
+/// 32 activations in 16 bits: x[i] is about codes[i] * scale, scale a power of two; NaN where one is not finite.
+struct fixed_block {
+  std::array<std::int32_t, 32> codes{};
+  float scale = 0;
+};
+inline fixed_block fix(std::span<const float> x) {
+  std::uint32_t greatest = 0;
+  for (const float each : x) greatest = std::max(greatest, std::bit_cast<std::uint32_t>(each) & 0x7fffffffu);
+  fixed_block out;
+  if (greatest >= 0x7f800000u) {
+    out.scale = std::numeric_limits<float>::quiet_NaN();
+    return out;
+  }
+  const std::uint32_t exponent = std::clamp(greatest >> 23, 15u, 254u);
+  const float factor = std::bit_cast<float>((268u - exponent) << 23);
+  out.scale = std::bit_cast<float>((exponent - 14u) << 23);
+  for (std::size_t i = 0; i < x.size(); ++i) out.codes[i] = std::clamp(static_cast<std::int32_t>(std::nearbyint(product(x[i], factor))), -32768, 32767);
+  return out;
+}
+
+/// Row `row` times x: virtual lane v takes blocks v, v + 32, ... in rising order into one accumulator; dense codecs as dot().
+inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> weight, std::uint32_t row, std::span<const float> x, std::span<const fixed_block> fixed) {
+  if (kernels::is_dense(shape.codec)) {
+    std::vector<float> w(shape.columns);
+    for (std::uint32_t c = 0; c < shape.columns; ++c) w[c] = weight_at(shape.codec, weight, shape.columns, row, c);
+    return dot(w, x);
+  }
+  std::array<float, virtual_lanes> lanes{};
+  for (std::uint32_t b = 0; b < shape.columns / 32; ++b) {
+    const weight_block w = block_of(shape.codec, weight, shape.columns, row, b);
+    const fixed_block& y = fixed[b];
+    std::array<std::int32_t, 2> sums{};
+    std::int32_t all = 0;
+    for (std::size_t i = 0; i < 32; ++i) {
+      sums[i / 16] += w.codes[i] * y.codes[i];
+      all += y.codes[i];
+    }
+    float& lane = lanes[b % virtual_lanes];
+    if (w.halves) {
+      for (std::size_t h = 0; h < 2; ++h) lane += product(static_cast<float>(sums[h]), product(w.d[h], y.scale));
+    } else {
+      lane += product(static_cast<float>(sums[0] + sums[1]), product(w.d[0], y.scale));
+      if (w.has_offset) lane += product(static_cast<float>(all), product(w.offset, y.scale));
+    }
+  }
+  return butterfly(lanes);
+}
+
+/// Where a position stands in a layer's cache, or `context` where it has no place.
+inline std::uint32_t cache_slot(std::uint32_t position, std::uint32_t context, bool ring) { return ring ? position % context : std::min(position, context); }
+
+/// A pair of channels of a head at a position, rotated.
+inline std::array<float, 2> rotated(float first, float second, std::uint32_t position, std::uint64_t turns) {
+  const auto [sine, cosine] = kernels::rope_from_turns(position, turns);
+  return {product(first, cosine) - product(second, sine), product(second, cosine) + product(first, sine)};
+}
+
+/// Products of `tokens` tokens from `position` on.
+/// @shape  input: [tokens, columns], normalised where the product has a norm in front; weight: kernels/matmul_layout.hpp
+/// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows / 2] for gated
+/// @shape  keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp), rope: [head_dim / 2], rope_cache only
+inline void matmul(const matmul_shape& shape, std::span<const float> input, std::span<const std::byte> weight, std::span<float> output, std::uint32_t position = 0,
+                   std::span<std::byte> keys = {}, std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {}) {
+  using kernels::epilogue;
+  std::vector<float> y(shape.rows);
+  std::vector<fixed_block> fixed(kernels::is_dense(shape.codec) ? 0 : shape.columns / 32);
+  for (std::size_t token = 0; token < input.size() / shape.columns; ++token) {
+    const auto x = input.subspan(token * shape.columns, shape.columns);
+    for (std::size_t b = 0; b < fixed.size(); ++b) fixed[b] = fix(x.subspan(32 * b, 32));
+    for (std::uint32_t row = 0; row < shape.rows; ++row) y[row] = matmul_sum(shape, weight, row, x, fixed);
+    if (shape.epilogue != epilogue::rope_cache) {
+      finish({.columns = shape.columns, .rows = shape.rows, .epilogue = shape.epilogue, .gate = shape.gate}, token, y, output, position, {}, {});
+      continue;
+    }
+    const std::uint32_t half = shape.head_dim / 2, place = position + static_cast<std::uint32_t>(token), slot = cache_slot(place, shape.context, shape.ring);
+    for (std::uint32_t row = 0; row < shape.rows; row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
+      const std::uint32_t tensor = row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
+      const std::uint32_t row_of_tensor = row - (tensor > 0 ? shape.q_size : 0) - (tensor > 1 ? shape.kv_size : 0);
+      const std::uint32_t head = row_of_tensor / shape.head_dim, pair = row_of_tensor % shape.head_dim / 2;
+      std::array<float, 2> both{y[row], y[row + 1]};
+      if (tensor < 2) both = rotated(both[0], both[1], place, rope[pair]);
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        const std::uint32_t channel = pair + i * half;
+        if (tensor == 0) {
+          output[token * shape.q_size + std::size_t{head} * shape.head_dim + channel] = both[i];
+        } else if (slot < shape.context) {
+          const auto index = tensor == 1 ? kernels::key_cache_index : kernels::value_cache_index;
+          elements(tensor == 1 ? keys : values, shape.cache_element).store(index(head, slot, channel, shape.head_dim, shape.context), both[i]);
+        }
+      }
+    }
+  }
+}
+
+/// Kernel head_norm: q of stacked q, k and v [tokens, (heads + 2 kv_heads) * head_dim] to output [tokens, heads, head_dim], k and v to the cache.
+struct head_norm_shape {
+  std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, context = 0;
+  float eps = 1e-6f;
+  bool ring = false;
+  kernels::element cache_element = kernels::element::f16;
+};
+inline void head_norm(const head_norm_shape& shape, std::span<const float> input, std::span<const float> q_norm, std::span<const float> k_norm, std::span<float> output,
+                      std::uint32_t position, std::span<std::byte> keys, std::span<std::byte> values, std::span<const std::uint64_t> rope) {
+  const std::uint32_t d = shape.head_dim, all = shape.heads + 2 * shape.kv_heads;
+  std::vector<float> y(d);
+  for (std::uint32_t token = 0; token < input.size() / (std::size_t{all} * d); ++token)
+    for (std::uint32_t head = 0; head < all; ++head) {
+      const auto x = input.subspan((std::size_t{token} * all + head) * d, d);
+      const bool is_q = head < shape.heads, is_k = !is_q && head < shape.heads + shape.kv_heads;
+      const std::uint32_t place = position + token, slot = cache_slot(place, shape.context, shape.ring);
+      std::copy(x.begin(), x.end(), y.begin());
+      if (is_q || is_k) {
+        rms_norm(x, is_q ? q_norm : k_norm, shape.eps, y);
+        for (std::uint32_t pair = 0; pair < d / 2; ++pair) {
+          const auto both = rotated(y[pair], y[pair + d / 2], place, rope[pair]);
+          y[pair] = both[0];
+          y[pair + d / 2] = both[1];
+        }
+      }
+      for (std::uint32_t c = 0; c < d; ++c) {
+        if (is_q) {
+          output[(std::size_t{token} * shape.heads + head) * d + c] = y[c];
+        } else if (slot < shape.context) {
+          const std::uint32_t kv_head = head - shape.heads - (is_k ? 0 : shape.kv_heads);
+          const auto index = is_k ? kernels::key_cache_index : kernels::value_cache_index;
+          elements(is_k ? keys : values, shape.cache_element).store(index(kv_head, slot, c, d, shape.context), y[c]);
+        }
+      }
+    }
+}
+
+/// Kernel norm_add: output += rms_norm(input) * weight, [tokens, width] each.
+inline void norm_add(std::span<const float> input, std::span<const float> weight, float eps, std::span<float> output) {
+  std::vector<float> y(weight.size());
+  for (std::size_t at = 0; at < input.size(); at += weight.size()) {
+    rms_norm(input.subspan(at, weight.size()), weight, eps, y);
+    for (std::size_t i = 0; i < y.size(); ++i) output[at + i] += y[i];
+  }
+}
+
+}  // namespace intaglio::reference

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Weights of a codec in groups of four rows (kernels/matmul_layout.hpp). The including shader has the constants `codec` and `columns`.
+#ifndef INTAGLIO_CODEC
+#define INTAGLIO_CODEC
+
+const uint codec_q8_0 = 3u, codec_q4_0 = 4u, codec_q4_1 = 5u, codec_q4_k = 6u, codec_q6_k = 7u;
+
+#define dense (codec <= element_bf16)
+#define blocks (columns / 32u)
+#define supers (columns / 256u)
+// Octets of columns of a dense row, and what they take.
+#define octets ((columns + 7u) / 8u)
+#define octet_quads (codec == element_f32 ? 2u : 1u)
+// Quads of words of four rows.
+#define group_quads (dense ? 4u * octets * octet_quads : codec == codec_q8_0 ? (17u * blocks + 1u) / 2u : codec == codec_q4_0 ? (9u * blocks + 1u) / 2u : codec == codec_q4_1 ? 5u * blocks : codec == codec_q4_k ? 4u * blocks + 4u * supers : (13u * blocks + supers + 1u) / 2u)
+
+struct octet { vec4 low, high; };
+
+octet load_octet(Words from, uint row, uint index) {
+  uint at = (row * octets + index) * octet_quads;
+  if (codec == element_f32) return octet(float_quad(from, at), float_quad(from, at + 1u));
+  uvec4 words = word_quad(from, at);
+  if (codec == element_f16) return octet(vec4(halves(words.x), halves(words.y)), vec4(halves(words.z), halves(words.w)));
+  return octet(vec4(brain_halves(words.x), brain_halves(words.y)), vec4(brain_halves(words.z), brain_halves(words.w)));
+}
+
+// The codes of a block of one row as they lie there, and what its four rows are scaled with.
+struct raw_codes { uvec4 a, b; };
+struct raw_factors { uvec4 row[4]; };
+
+raw_codes load_codes(Words from, uint group, uint r, uint block) {
+  uint first = group * group_quads;
+  raw_codes raw = raw_codes(uvec4(0u), uvec4(0u));
+  if (codec == codec_q8_0) {
+    raw.a = word_quad(from, first + 2u * r * blocks + block);
+    raw.b = word_quad(from, first + (2u * r + 1u) * blocks + block);
+  } else {
+    raw.a = word_quad(from, first + r * blocks + block);
+    if (codec == codec_q6_k) raw.b.xy = word_pair(from, 2u * first + (8u + r) * blocks + block);
+  }
+  return raw;
+}
+
+raw_factors load_factors(Words from, uint group, uint block) {
+  uint first = group * group_quads;
+  raw_factors raw;
+  LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) raw.row[r] = uvec4(0u);
+  if (codec == codec_q4_k) {
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) raw.row[r] = word_quad(from, first + 4u * blocks + r * supers + block / 8u);
+  } else if (codec == codec_q4_1) {
+    raw.row[0] = word_quad(from, first + 4u * blocks + block);
+  } else {
+    raw.row[0].xy = word_pair(from, 2u * first + (codec == codec_q8_0 ? 16u : codec == codec_q4_0 ? 8u : 12u) * blocks + block);
+    if (codec == codec_q6_k) raw.row[0].zw = word_pair(from, 2u * first + 13u * blocks + block / 8u);
+  }
+  return raw;
+}
+
+// Columns 4e .. 4e + 3 as bytes: unsigned codes of q4_0, q4_1 and q4_k, signed ones of the others.
+uint code_word(raw_codes raw, uint e) {
+  if (codec == codec_q8_0) return e < 4u ? raw.a[e & 3u] : raw.b[e & 3u];
+  uint word = raw.a[e & 3u], low = (e < 4u ? word : word >> 4) & 0x0f0f0f0fu;
+  if (codec != codec_q6_k) return low;
+  uint high = (raw.b[e >> 2] >> (2u * (e & 3u))) & 0x03030303u;
+  return ((low | high << 4) + 0x60606060u) ^ 0x80808080u;  // minus 32
+}
+
+uint half_of(uvec4 words, uint index) { return (words[index >> 1] >> (16u * (index & 1u))) & 0xffffu; }
+
+// What a row's codes are multiplied with: d of each half of the block, and what is added to all.
+vec3 row_factors(raw_factors raw, uint r, uint block) {
+  if (codec == codec_q8_0 || codec == codec_q4_0) return vec3(halves(half_of(raw.row[0], r)).xx, 0.0);
+  if (codec == codec_q4_1) return halves(raw.row[0][r]).xxy;
+  if (codec == codec_q6_k) {
+    uint scales = half_of(raw.row[0], r);
+    precise vec2 d = halves(half_of(raw.row[0], 4u + r)).x * vec2(bitfieldExtract(int(scales), 0, 8), bitfieldExtract(int(scales), 8, 8));
+    return vec3(d, 0.0);
+  }
+  // q4_k: six bits of bytes 4 + k and 8 + k of the head, k below 4, or four of byte 8 + k and two of those.
+  uvec4 head = raw.row[r];
+  uint k = block & 7u, shift = 8u * (k & 3u), a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
+  uint scale = k < 4u ? a & 63u : (c & 15u) | (a >> 2) & 48u;
+  uint minimum = k < 4u ? b & 63u : (c >> 4) & 15u | (b >> 2) & 48u;
+  precise vec2 d = halves(head.x) * vec2(scale, minimum);
+  return vec3(d.x, d.x, -d.y);
+}
+
+// Columns 4 * quad .. of a row, widened.
+vec4 load_columns(Words from, uint row, uint quad) {
+  if (dense) {
+    octet eight = load_octet(from, row, quad / 2u);
+    return (quad & 1u) == 0u ? eight.low : eight.high;
+  }
+  uint block = quad / 8u, word = code_word(load_codes(from, row / 4u, row & 3u, block), quad & 7u);
+  vec3 factor = row_factors(load_factors(from, row / 4u, block), row & 3u, block);
+  ivec4 codes = ivec4(bitfieldExtract(int(word), 0, 8), bitfieldExtract(int(word), 8, 8), bitfieldExtract(int(word), 16, 8), int(word) >> 24);
+  precise vec4 y = ((quad & 4u) == 0u ? factor.x : factor.y) * vec4(codec == codec_q4_0 ? codes - 8 : codes);
+  if (codec == codec_q4_1 || codec == codec_q4_k) y = y + factor.z;
+  return y;
+}
+
+#endif

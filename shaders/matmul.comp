@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// Products of coded weights and f32 activations, with what comes before (norm) and after (residual, rotary embedding and cache, gate).
+// A subgroup takes groups of 4 rows; virtual lanes stride over octets of columns of dense weights, or over blocks of 32 columns, whose codes meet
+// activations of 16 bits in integers.
+// variant: matmul -DWIDE_LOADS=0 -DINTEGER_DOT=1
+// variant: matmul_portable -DWIDE_LOADS=0 -DINTEGER_DOT=0
+// variant: matmul_cpu -DWIDE_LOADS=1 -DINTEGER_DOT=0
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#if INTEGER_DOT
+#extension GL_EXT_integer_dot_product : require
+#endif
+#include "memory.glsl"
+#include "state.glsl"
+#include "arithmetic.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 32;
+layout(constant_id = 1) const uint columns = 256;
+layout(constant_id = 2) const uint rows = 256;
+layout(constant_id = 3) const uint codec = 0;
+layout(constant_id = 4) const uint prologue = 0;
+layout(constant_id = 5) const uint epilogue = 0;
+layout(constant_id = 6) const float eps = 1e-5;
+layout(constant_id = 7) const uint tile_tokens = 1;
+layout(constant_id = 8) const uint staged = 1;
+layout(constant_id = 9) const uint head_dim = 64;
+layout(constant_id = 10) const uint q_size = 256;
+layout(constant_id = 11) const uint kv_size = 64;
+layout(constant_id = 12) const uint context = 256;
+layout(constant_id = 13) const uint ring = 0;
+layout(constant_id = 14) const uint cache_element = 0;
+layout(constant_id = 15) const uint gate = 0;
+layout(constant_id = 16) const uint subgroup_width = 0;
+layout(local_size_x_id = 0) in;
+#include "subgroup.glsl"
+const bool normalises = prologue == 3u;  // the norm stands in front
+const uint norm_width = normalises ? columns : 0u;
+#include "norm.glsl"
+#include "codec.glsl"
+
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope; };
+
+#define UNSCALED
+#define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
+#define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
+#include "epilogue.glsl"
+
+float inverse[8];  // 1 / root mean square of each token of the tile
+
+// Columns 4 * quad .. of token t of the tile.
+vec4 activations(uint first_token, uint t, uint quad) {
+  precise vec4 y = float_quad(input_, (first_token + t) * (columns / 4u) + quad);
+  if (normalises) y = (y * float_quad(norm_weight, quad)) * inverse[t];
+  return y;
+}
+
+// 32 activations in 16 bits of a common scale. With dot products the upper bytes of columns 4e .. are word e, the lower ones, unsigned, word
+// 8 + e; else word i holds columns 2i and 2i + 1.
+struct fixed_block { uvec4 words[4]; float scale; int sum; };
+
+const uint staged_blocks = tile_tokens * (columns / 32u), staged_octets = tile_tokens * ((columns + 7u) / 8u);
+shared uvec4 shared_x[staged == 0u ? 1u : codec <= element_bf16 ? 2u * staged_octets : 4u * staged_blocks];
+shared uvec2 shared_scales[staged == 0u || codec <= element_bf16 ? 1u : staged_blocks];
+
+fixed_block fix(uint first_token, uint t, uint block) {
+  vec4 y[8];
+  uint greatest_bits = 0u;
+  LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) {
+    y[e] = activations(first_token, t, 8u * block + e);
+    uvec4 bits = floatBitsToUint(y[e]) & 0x7fffffffu;
+    greatest_bits = max(greatest_bits, max(max(bits.x, bits.y), max(bits.z, bits.w)));
+  }
+  uint exponent = clamp(greatest_bits >> 23, 15u, 254u);
+  float factor = uintBitsToFloat((268u - exponent) << 23);
+  fixed_block x;
+  x.scale = greatest_bits < 0x7f800000u ? uintBitsToFloat((exponent - 14u) << 23) : not_a_number;
+  x.sum = 0;
+  LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) {
+    precise vec4 scaled = y[e] * factor;
+    ivec4 q = clamp(ivec4(roundEven(scaled)), -32768, 32767);
+    x.sum += sum_of(q);
+#if INTEGER_DOT
+    x.words[e >> 2][e & 3u] = packed(q >> 8);
+    x.words[2u + (e >> 2)][e & 3u] = packed(q);
+#else
+    x.words[e >> 1][2u * (e & 1u)] = uint(q.x) & 0xffffu | uint(q.y) << 16;
+    x.words[e >> 1][2u * (e & 1u) + 1u] = uint(q.z) & 0xffffu | uint(q.w) << 16;
+#endif
+  }
+  return x;
+}
+
+// x of the tile into shared memory.
+void stage(uint first_token, uint tokens) {
+  if (dense) {
+    for (uint i = gl_LocalInvocationIndex; i < tokens * 2u * octets; i += workgroup_size) {
+      uint t = i / (2u * octets), quad = i % (2u * octets);
+      shared_x[i] = quad < columns / 4u ? floatBitsToUint(activations(first_token, t, quad)) : uvec4(0u);
+    }
+  } else {
+    for (uint i = gl_LocalInvocationIndex; i < tokens * blocks; i += workgroup_size) {
+      fixed_block x = fix(first_token, i / blocks, i % blocks);
+      LATER_UNROLLED for (uint p = 0u; p < 4u; ++p) shared_x[p * staged_blocks + i] = x.words[p];
+      shared_scales[i] = uvec2(floatBitsToUint(x.scale), uint(x.sum));
+    }
+  }
+}
+
+octet octet_of_x(uint first_token, uint t, uint index) {
+  uint quad = 2u * index;
+  if (staged != 0u) return octet(uintBitsToFloat(shared_x[t * 2u * octets + quad]), uintBitsToFloat(shared_x[t * 2u * octets + quad + 1u]));
+  return octet(activations(first_token, t, quad), quad + 1u < columns / 4u ? activations(first_token, t, quad + 1u) : vec4(0.0));
+}
+
+fixed_block block_of_x(uint first_token, uint t, uint block) {
+  if (staged == 0u) return fix(first_token, t, block);
+  uint i = t * blocks + block;
+  fixed_block x;
+  LATER_UNROLLED for (uint p = 0u; p < 4u; ++p) x.words[p] = shared_x[p * staged_blocks + i];
+  x.scale = uintBitsToFloat(shared_scales[i].x);
+  x.sum = int(shared_scales[i].y);
+  return x;
+}
+
+// Sum of codes times activations, four columns.
+int four_products(uint codes, fixed_block x, uint e) {
+#if INTEGER_DOT
+  return dotPacked4x8EXT(int(codes), int(x.words[e >> 2][e & 3u])) * 256 + dotPacked4x8EXT(int(codes), x.words[2u + (e >> 2)][e & 3u]);
+#else
+  int low = int(x.words[e >> 1][2u * (e & 1u)]), high = int(x.words[e >> 1][2u * (e & 1u) + 1u]), c = int(codes);
+  return (bitfieldExtract(c, 0, 8) * bitfieldExtract(low, 0, 16) + bitfieldExtract(c, 8, 8) * (low >> 16)) +
+         (bitfieldExtract(c, 16, 8) * bitfieldExtract(high, 0, 16) + (c >> 24) * (high >> 16));
+#endif
+}
+
+// Adds a block of a row.
+float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) {
+  int low = 0, high = 0;
+  LATER_UNROLLED for (uint e = 0u; e < 4u; ++e) {
+    low += four_products(code_word(raw, e), x, e);
+    high += four_products(code_word(raw, 4u + e), x, 4u + e);
+  }
+  precise float out_ = sum;
+  if (codec == codec_q6_k) {
+    out_ = out_ + float(low) * (factor.x * x.scale);
+    out_ = out_ + float(high) * (factor.y * x.scale);
+    return out_;
+  }
+  int all = low + high - (codec == codec_q4_0 ? 8 * x.sum : 0);
+  out_ = out_ + float(all) * (factor.x * x.scale);
+  if (codec == codec_q4_1 || codec == codec_q4_k) out_ = out_ + float(x.sum) * (factor.z * x.scale);
+  return out_;
+}
+
+// Sum of the eight accumulators: neighbours first.
+float sum8(vec4 low, vec4 high) {
+  precise float sum = ((low.x + low.y) + (low.z + low.w)) + ((high.x + high.y) + (high.z + high.w));
+  return sum;
+}
+
+vec4 part[8][8];  // by token and virtual lane of the invocation
+
+#define each_token(t) LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) if (t < tile_tokens && t < tokens)
+
+void multiply_dense(uint first_token, uint tokens, uint group, uint j) {
+  precise vec4 low[8][4], high[8][4];
+  LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) low[t][r] = high[t][r] = vec4(0.0);
+  for (uint index = virtual_lane + j * virtual_width; index < octets; index += 32u) {
+    octet w[4];
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) w[r] = load_octet(weight, 4u * group + r, index);
+    each_token(t) {
+      octet x = octet_of_x(first_token, t, index);
+      LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
+        precise vec4 product_low = w[r].low * x.low, product_high = w[r].high * x.high;
+        low[t][r] = low[t][r] + product_low;
+        high[t][r] = high[t][r] + product_high;
+      }
+    }
+  }
+  LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
+    if (t < tile_tokens) LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) part[t][j][r] = sum8(low[t][r], high[t][r]);
+}
+
+void multiply_blocks(uint first_token, uint tokens, uint group, uint j) {
+  vec4 sums[8];
+  LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[t] = vec4(0.0);
+  for (uint block = virtual_lane + j * virtual_width; block < blocks; block += 32u) {
+    raw_codes raw[4];
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) raw[r] = load_codes(weight, group, r, block);
+    raw_factors factors = load_factors(weight, group, block);
+    each_token(t) {
+      fixed_block x = block_of_x(first_token, t, block);
+      LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) sums[t][r] = add_block(sums[t][r], raw[r], row_factors(factors, r, block), x);
+    }
+  }
+  LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
+    if (t < tile_tokens) part[t][j] = sums[t];
+}
+
+void finish_rows(uint token, uint group, vec4 y) {
+  if (rows % 4u == 0u) {
+    finish(token, group, y);
+  } else {
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
+      if (4u * group + r < rows) {
+        uint at = token * rows + 4u * group + r;
+        precise float sum = epilogue == epilogue_add ? Floats(output_).at[at] + y[r] : y[r];
+        Floats(output_).at[at] = sum;
+      }
+  }
+}
+
+void main() {
+  find_place();
+  uint first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
+  if (first_token >= count) return;
+  uint tokens = min(count - first_token, tile_tokens);
+  if (normalises)
+    for (uint t = 0u; t < tokens; ++t) {
+      if (t != 0u) workgroup_barrier();  // the sums of the token before have been read
+      float largest, r = inverse_rms(input_, (first_token + t) * norm_quads, norm_weight, eps, largest);
+      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
+        if (i == t) inverse[i] = r;
+    }
+  read_epilogue();
+  if (staged != 0u) {
+    stage(first_token, tokens);
+    workgroup_barrier();
+  }
+
+  uint groups = (rows + 3u) / 4u, stride = gl_NumWorkGroups.x * subgroups;
+  for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < groups; group += stride) {
+    for (uint j = 0u; j < virtual_count; ++j) {
+      if (dense) multiply_dense(first_token, tokens, group, j);
+      else multiply_blocks(first_token, tokens, group, j);
+    }
+    // Lane t finishes token t of the tile; of subgroups of 4 token 4 + t as well.
+    vec4 kept[2];
+    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
+      if (t < tile_tokens) {
+        float sum = virtual_sum4(fold_virtual(part[t]));
+        vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
+        if (lane == t % subgroup_size) kept[t / subgroup_size] = all;
+      }
+    LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
+      if (k * subgroup_size < tile_tokens && lane + k * subgroup_size < tokens) finish_rows(first_token + lane + k * subgroup_size, group, kept[k]);
+  }
+}

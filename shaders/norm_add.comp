@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// A normalised layer's output onto the residual stream. One workgroup a token (y).
+// variant: norm_add -DWIDE_LOADS=0
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "memory.glsl"
+#include "state.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 32;
+layout(constant_id = 1) const uint width = 256;
+layout(constant_id = 2) const float eps = 1e-6;
+layout(constant_id = 3) const uint subgroup_width = 0;
+layout(local_size_x_id = 0) in;
+#include "subgroup.glsl"
+#define norm_width width
+#include "norm.glsl"
+
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state; };
+
+void main() {
+  find_place();
+  uint token = gl_WorkGroupID.y;
+  if (token >= state.at[state_count]) return;
+  uint first = token * norm_quads;
+  float largest, r = inverse_rms(input_, first, norm_weight, eps, largest);
+  for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
+    reload_chunk(input_, first, norm_weight, chunk);
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
+      if (owns_quad(chunk, i)) {
+        precise vec4 sum = float_quad(output_, first + norm_quad(chunk, i)) + normalised(i, r);
+        FloatQuads(output_).at[first + norm_quad(chunk, i)] = sum;
+      }
+  }
+}

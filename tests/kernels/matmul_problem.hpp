@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// What the tests of kernels with coded weights share: rows as a file has them, a problem, how its memory begins, what is compared.
+#pragma once
+
+#include <catch2/generators/catch_generators_range.hpp>
+
+#include "intaglio/reference/matmul.hpp"
+#include "kernels/kernel_device.hpp"
+
+namespace intaglio::testing {
+
+inline constexpr kernels::codec all_codecs[] = {kernels::codec::f16,  kernels::codec::f32,  kernels::codec::bf16, kernels::codec::q8_0,
+                                                kernels::codec::q4_0, kernels::codec::q4_1, kernels::codec::q4_k, kernels::codec::q6_k};
+
+/// Rows of a codec as a file holds them: any codes, scales of a size that keeps sums small.
+inline std::vector<std::byte> random_rows(random_numbers& random, kernels::codec type, std::uint32_t rows, std::uint32_t columns) {
+  using kernels::codec;
+  if (kernels::is_dense(type)) return elements_of(random.floats(std::size_t{rows} * columns, -0.5f, 0.5f), static_cast<kernels::element>(type));
+  const kernels::codec_info& info = kernels::info(type);
+  std::vector<std::byte> out(static_cast<std::size_t>(rows * kernels::file_row_bytes(type, columns)));
+  for (auto& byte : out) byte = static_cast<std::byte>(random.below(256));
+  for (std::size_t at = 0; at < out.size(); at += info.block_bytes) {
+    const std::size_t d = at + (type == codec::q6_k ? 208 : 0);
+    const float small = type == codec::q6_k || type == codec::q4_k ? 0.0005f : type == codec::q8_0 ? 0.004f : 0.05f;
+    const std::size_t count = type == codec::q4_1 || type == codec::q4_k ? 2 : 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint16_t half = f16_from_f32(random.between(-small, small));
+      std::memcpy(out.data() + d + 2 * i, &half, 2);
+    }
+  }
+  return out;
+}
+
+/// The same in matmul's layout.
+inline std::vector<std::byte> random_weight(random_numbers& random, kernels::codec type, const kernels::row_order& order, std::uint32_t columns) {
+  std::vector<std::vector<std::byte>> tensors;
+  for (std::uint32_t t = 0; t < order.tensors(); ++t) tensors.push_back(random_rows(random, type, order.tensor_rows[t], columns));
+  std::vector<std::byte> out(static_cast<std::size_t>(kernels::matmul_weight_bytes(type, order.rows(), columns)));
+  kernels::repack_matmul(type, order, std::vector<std::span<const std::byte>>(tensors.begin(), tensors.end()), columns, 0, out);
+  return out;
+}
+
+inline std::vector<std::uint64_t> plain_rope(std::uint32_t head_dim, long double theta) {
+  std::vector<std::uint64_t> out;
+  for (std::uint32_t pair = 0; pair < std::max(1u, head_dim / 2); ++pair) out.push_back(kernels::rope_turns(kernels::rope_frequency_of(pair, std::max(1u, head_dim), theta)));
+  return out;
+}
+
+struct matmul_problem {
+  reference::matmul_shape shape;
+  std::uint32_t position = 0, tokens = 1, room = 1;  ///< tokens of the pass, and those that there is room for
+  std::vector<float> x, norm_weight;
+  std::vector<std::byte> weight;
+  std::vector<std::uint64_t> rope;
+
+  std::size_t output_width() const { return shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size : shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows; }
+
+  static matmul_problem make(random_numbers& random, const reference::matmul_shape& shape, std::uint32_t tokens, std::uint32_t room, std::uint32_t position = 0) {
+    const auto order = shape.epilogue == kernels::epilogue::rope_cache ? kernels::row_order::rope_pairs(shape.head_dim, shape.q_size, shape.kv_size)
+                       : shape.epilogue == kernels::epilogue::gated    ? kernels::row_order::gate_up(shape.rows / 2)
+                                                                       : kernels::row_order::plain(shape.rows);
+    matmul_problem out{shape, position, tokens, room, random.floats(std::size_t{room} * shape.columns, -2, 2), random.floats(shape.columns, 0.5f, 1.5f),
+                       random_weight(random, shape.codec, order, shape.columns), plain_rope(shape.head_dim, 10000)};
+    for (std::size_t i = 0; i < out.x.size(); i += 7) out.x[i] *= 1e-3f;
+    return out;
+  }
+};
+
+/// What a product leaves.
+struct matmul_result {
+  std::vector<float> output;
+  std::vector<std::byte> keys, values;
+};
+
+/// Every buffer starts as poison, the output of `add` as a ramp.
+inline matmul_result initial(const matmul_problem& p) {
+  const auto& s = p.shape;
+  const auto cache = [&](const auto& elements) {
+    return std::vector<std::byte>(s.epilogue == kernels::epilogue::rope_cache ? elements(s.kv_size / s.head_dim, s.head_dim, s.context) * reference::elements::size_bytes(s.cache_element) : 4, poison);
+  };
+  matmul_result out{std::vector<float>(p.room * p.output_width(), std::bit_cast<float>(0xa5a5a5a5u)), cache(kernels::key_cache_elements), cache(kernels::value_cache_elements)};
+  if (s.epilogue == kernels::epilogue::add)
+    for (std::size_t i = 0; i < out.output.size(); ++i) out.output[i] = static_cast<float>(i % 17) - 8.0f;
+  return out;
+}
+
+inline matmul_result expect(const matmul_problem& p, kernels::prologue before) {
+  matmul_result out = initial(p);
+  const std::size_t columns = p.shape.columns;
+  std::vector<float> y(p.x.begin(), p.x.begin() + static_cast<std::ptrdiff_t>(p.tokens * columns));
+  for (std::size_t t = 0; before == kernels::prologue::norm && t < p.tokens; ++t)
+    reference::rms_norm(std::span(p.x).subspan(t * columns, columns), p.norm_weight, 1e-5f, std::span(y).subspan(t * columns, columns));
+  reference::matmul(p.shape, y, p.weight, out.output, p.position, out.keys, out.values, p.rope);
+  return out;
+}
+
+inline void check(kernel_device& on, const matmul_result& found, const matmul_result& expected) {
+  CHECK_SAME(on, found.output, expected.output);
+  if (on.device().description().type != gpu::device_type::cpu) return;
+  CHECK(found.keys == expected.keys);
+  CHECK(found.values == expected.values);
+}
+
+}  // namespace intaglio::testing
