@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   if (!text.starts_with('{')) return 0;
   accept_file_errors([&] {
-    safetensors_index_reader reader("fuzz", 0);
+    weight_index_reader reader("fuzz", 0, ".safetensors");
     read_json(text, "fuzz", 0, reader);
     for (const auto& name : reader.files)
       if (name.find('/') != std::string::npos) __builtin_trap();

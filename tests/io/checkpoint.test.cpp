@@ -116,8 +116,11 @@ TEST_CASE("checkpoint: the config comes out of every form of llama, mistral and 
   };
   all("llama-tiny", {"hf", "hf-sharded", "hf-v5", "gguf/llama-tiny-f32.gguf", "gguf/llama-tiny-q4_k_m.gguf"}, llama);
   all("llama-tiny", {"hf-rope31", "gguf/llama-tiny-rope31-f16.gguf"}, scaled);
-  all("mistral-tiny", {"hf", "hf-v5", "gguf/mistral-tiny-f32.gguf", "gguf/mistral-tiny-q4_k_m.gguf"}, mistral);
+  all("mistral-tiny", {"hf", "hf-v5", "hf-bin", "hf-bin/pytorch_model-00002-of-00002.bin", "gguf/mistral-tiny-f32.gguf", "gguf/mistral-tiny-q4_k_m.gguf"}, mistral);
   all("mistral-tiny", {"hf-swa"}, windowed);
+  mistral.max_position_embeddings = windowed.max_position_embeddings = 32'768;  // params.json does not say it
+  all("mistral-tiny", {"orig", "orig/consolidated.00.pth"}, mistral);
+  all("mistral-tiny", {"orig-swa"}, windowed);
   all("gemma3-tiny", {"hf", "hf-v5", "hf-mm", "gguf/gemma3-tiny-f32.gguf", "gguf/gemma3-tiny-q6_k.gguf"}, gemma);
   all("gemma3-tiny", {"hf-qpas"}, otherwise);
 }
@@ -148,4 +151,25 @@ TEST_CASE("checkpoint: llama and gemma3 files are recognised with their tensors"
     model.read_f32(model.at("blk.0.post_ffw_norm.weight"), 0, 1, b);
     CHECK((a == b));  // 1 + w from either form
   }
+}
+
+TEST_CASE("checkpoint: all unquantised forms of llama, mistral and gemma3 hold the same values, in the same order", "[checkpoint]") {
+  const auto compare = [](const char* name, std::initializer_list<const char*> forms) {
+    const auto folder = conformance(name);
+    const auto first = checkpoint::open(folder / *forms.begin());
+    for (const char* form : forms) {
+      INFO(name << "/" << form);
+      const auto other = checkpoint::open(folder / form);
+      for (const auto& tensor : first.tensors()) {
+        INFO(tensor.stored.name);
+        std::vector<float> a(static_cast<std::size_t>(tensor.stored.rows * tensor.stored.columns)), b(a.size());
+        first.read_f32(tensor, 0, tensor.stored.rows, a);
+        other.read_f32(other.at(tensor.stored.name), 0, tensor.stored.rows, b);
+        REQUIRE((a == b));
+      }
+    }
+  };
+  compare("llama-tiny", {"hf", "hf-sharded", "hf-v5", "hf-rope31", "gguf/llama-tiny-f32.gguf", "gguf/llama-tiny-bf16.gguf"});
+  compare("mistral-tiny", {"hf", "hf-swa", "hf-v5", "hf-bin", "orig", "orig-swa", "gguf/mistral-tiny-f16.gguf"});
+  compare("gemma3-tiny", {"hf", "hf-v5", "hf-qpas", "hf-mm", "gguf/gemma3-tiny-f32.gguf", "gguf/gemma3-tiny-f16.gguf"});
 }

@@ -74,7 +74,7 @@ TEST_CASE("checkpoint_hf: a folder's config, tensors and warnings", "[checkpoint
   CHECK(model.config().hidden_size == 256);
   CHECK(model.config().tie_word_embeddings);
   CHECK_FALSE(model.vocabulary());
-  CHECK(model.warnings() == std::vector<std::string>{"no tokenizer.json in this folder"});
+  CHECK(model.warnings() == std::vector<std::string>{"neither tokenizer.json nor tokenizer.model in this folder"});
   // Rows of the matrix, four of which share a row of bytes.
   const auto& packed = model.at("blk.0.attn_q.weight");
   CHECK((packed.stored.type == dtype::u8 && packed.stored.rows == 256 && packed.stored.columns == 256 && packed.stored.bytes == 64 * 256));

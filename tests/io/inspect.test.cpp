@@ -3,6 +3,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "../conformance.hpp"
 #include "gguf_image.hpp"
 #include "shared.hpp"
 
@@ -97,4 +98,20 @@ TEST_CASE("inspect: a folder that is sound but no model", "[inspect]") {
   CHECK((got.metadata[0].key == "list" && got.metadata[0].text == "[1,2,3]" && got.metadata[0].count == 3));
   write_text(folder / "config.json", "[]");
   CHECK_THROWS_AS(inspect(folder.path()), intaglio::file_error);
+}
+
+TEST_CASE("inspect: PyTorch's files, with a config of either form", "[inspect]") {
+  for (const auto& [form, files] : {std::pair<const char*, std::size_t>{"orig", 1}, {"orig/consolidated.00.pth", 1}, {"hf-bin", 2}}) {
+    INFO(form);
+    const inspection found = inspect(conformance("mistral-tiny") / form);
+    CHECK(found.form == "pytorch");
+    CHECK(found.files.size() == files);
+    CHECK(found.tensors.size() == 30);
+    CHECK(found.tensors.back().file == files - 1);
+    CHECK(found.types.at("bf16").first == 30);
+    CHECK(found.parameters == 2'873'088);
+    CHECK_FALSE(found.metadata.empty());
+    CHECK(found.config);
+    CHECK_FALSE(found.problem);
+  }
 }

@@ -55,7 +55,7 @@ inline void check_values(const checkpoint& model, const checkpoint_tensor& tenso
   }
 }
 
-/// Checks a GGUF file or a Hugging Face folder. Never throws for what is wrong with it: that is the report.
+/// Checks a model of any form: a GGUF file, a folder, or a file of PyTorch in one. Never throws for what is wrong with it: that is the report.
 inline check_report check(const std::filesystem::path& path, const check_options& options = {}) {
   check_report report;
   const auto note = [&](const file_error& problem) { report.errors.push_back({problem.what(), problem.offset()}); };
@@ -92,6 +92,13 @@ inline check_report check(const std::filesystem::path& path, const check_options
     }
     ++progress.tensors;
     progress.bytes += tensor.stored.bytes;
+  }
+  for (const checkpoint::checksum& sum : model.checksums()) {
+    try {
+      check_member(*sum.file, sum.member);
+    } catch (const file_error& problem) {
+      note(problem);
+    }
   }
   try {
     model.expect_unchanged();

@@ -18,8 +18,10 @@
 #include "intaglio/io/codec_bcml1.hpp"
 #include "intaglio/io/codec_ternary.hpp"
 #include "intaglio/io/model_config.hpp"
+#include "intaglio/io/tensor_pieces.hpp"
 #include "intaglio/io/tensor_rules.hpp"
 #include "intaglio/io/vocabulary.hpp"
+#include "intaglio/io/zip_archive.hpp"
 
 namespace intaglio::io {
 
@@ -37,6 +39,10 @@ struct checkpoint_tensor {
   float factor = 1.f;                ///< further multiplier of a ternary matrix
   float addend = 0.f;                ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
   std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head turn together (RoPE of Meta's files, GGUF llama); reading undoes it
+  std::vector<tensor_piece> pieces;  ///< where the rows do not simply follow one another from stored.offset: floats with strides, or in several files
+
+  /// True where the rows lie from stored.offset on in the order in which they are read.
+  bool in_place() const { return pieces.empty() && rows_in_pairs == 0; }
 };
 
 /// The row of a file whose heads' rows lie in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2 of a head turn together.
@@ -48,14 +54,17 @@ constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row) 
 /// Movable. Reading may happen from several threads at once.
 class checkpoint {
  public:
-  /// A GGUF file or a Hugging Face folder; include intaglio/io/checkpoint.hpp. @throws file_error
+  /// A GGUF file, a folder of Hugging Face's, Meta's or Mistral's form, or a file of PyTorch in one; include intaglio/io/checkpoint.hpp.
+  /// @throws file_error
   static checkpoint open(const std::filesystem::path& path, const checkpoint_options& options = {});
   /// A GGUF file, or the first part of a split one; include intaglio/io/checkpoint_gguf.hpp. @throws file_error
   static checkpoint open_gguf(const std::filesystem::path& path, const checkpoint_options& options = {});
   /// A GGUF file in memory, which must outlive the result; errors call it `name`.
   static checkpoint open_gguf(std::span<const std::byte> bytes, const std::string& name, const checkpoint_options& options = {});
-  /// A folder with config.json and safetensors; include intaglio/io/checkpoint_hf.hpp. @throws file_error
+  /// A folder with config.json and safetensors or pytorch_model.bin; include intaglio/io/checkpoint_hf.hpp. @throws file_error
   static checkpoint open_hf(const std::filesystem::path& folder, const checkpoint_options& options = {});
+  /// A folder with params.json and consolidated.*.pth; include intaglio/io/checkpoint_original.hpp. @throws file_error
+  static checkpoint open_original(const std::filesystem::path& folder, const checkpoint_options& options = {});
 
   /// The file or folder that was opened.
   const std::string& path() const { return path_; }
@@ -64,7 +73,7 @@ class checkpoint {
   const std::string& stated_architecture() const { return stated_architecture_; }
   /// Tensors of the model in the order of tensor_rules: embedding, layers, final norm, head.
   const std::vector<checkpoint_tensor>& tensors() const { return tensors_; }
-  /// Absent where a folder has no tokenizer.json.
+  /// Absent where a folder has neither tokenizer.json nor tokenizer.model.
   const std::optional<io::vocabulary>& vocabulary() const { return vocabulary_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -106,9 +115,9 @@ class checkpoint {
       throw argument_error("tensor", "rows that lie one after the other", printable(stored.name, 70) + " as " + std::string(name(stored.type)));
     const std::uint64_t row = row_bytes(stored.type, stored.columns);
     expect_rows(stored, row0, count, out.size(), row);
-    if (tensor.rows_in_pairs == 0) return stored.file->read(stored.offset + row0 * row, out);
+    if (tensor.rows_in_pairs == 0) return read_bytes(tensor, row0, count, out);
     for (std::uint64_t i = 0; i < count; ++i)
-      stored.file->read(stored.offset + row_in_pairs(tensor.rows_in_pairs, row0 + i) * row, out.subspan(static_cast<std::size_t>(i * row), static_cast<std::size_t>(row)));
+      read_bytes(tensor, row_in_pairs(tensor.rows_in_pairs, row0 + i), 1, out.subspan(static_cast<std::size_t>(i * row), static_cast<std::size_t>(row)));
   }
 
   /// Codes and scale of a matrix of a ternary model. @throws file_error where they cannot be had
@@ -117,7 +126,18 @@ class checkpoint {
   }
 
   /// How the file's config differs from an engraved one; empty where they agree.
-  std::vector<std::string> differences(const decoder_config& engraved) const { return config_differences(engraved, config_); }
+  std::vector<std::string> differences(const decoder_config& engraved) const {
+    decoder_config stated = config_;
+    if (!states_context_) stated.max_position_embeddings = engraved.max_position_embeddings;
+    return config_differences(engraved, stated);
+  }
+
+  /// Checksums that the files keep of their bytes, each with a range to be read: none but in PyTorch's files.
+  struct checksum {
+    const mapped_file* file;
+    zip_member member;
+  };
+  const std::vector<checksum>& checksums() const { return checksums_; }
 
   /// @throws file_error where one of the files changed since it was opened
   void expect_unchanged() const {
@@ -138,6 +158,13 @@ class checkpoint {
                            std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(room));
   }
 
+  /// Stored rows in the order of the file.
+  static void read_bytes(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<std::byte> out) {
+    const stored_tensor& stored = tensor.stored;
+    if (tensor.pieces.empty()) stored.file->read(stored.offset + row0 * row_bytes(stored.type, stored.columns), out);
+    else read_pieces(tensor.pieces, info(stored.type).block_bytes, stored.columns, row0, count, out);
+  }
+
   /// Values in the order of the file.
   void read_stored(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
     const stored_tensor& stored = tensor.stored;
@@ -146,12 +173,12 @@ class checkpoint {
     const std::uint64_t row = row_bytes(stored.type, stored.columns), step = std::max<std::uint64_t>(1, chunk_bytes / row);
     std::vector<std::byte> bytes;
     for (std::uint64_t done = 0; done < count;) {
-      const std::uint64_t some = std::min(step, count - done), at = (row0 + done) * row;
+      const std::uint64_t some = std::min(step, count - done);
       bytes.resize(static_cast<std::size_t>(some * row));
-      stored.file->read(stored.offset + at, bytes);
+      read_bytes(tensor, row0 + done, some, bytes);
       const auto values = out.subspan(static_cast<std::size_t>(done * stored.columns), static_cast<std::size_t>(some * stored.columns));
       decode_row(stored.type, bytes, values);
-      expect_finite(tensor, at, values);
+      expect_finite(tensor, row0 + done, values);
       if (tensor.addend != 0.f)
         for (float& value : values) value += tensor.addend;
       done += some;
@@ -187,20 +214,26 @@ class checkpoint {
     }
   }
 
-  /// @param at of the first value's block, from the start of the tensor
-  static void expect_finite(const checkpoint_tensor& tensor, std::uint64_t at, std::span<const float> values) {
+  /// @param row of the first value, in the order of the file
+  static void expect_finite(const checkpoint_tensor& tensor, std::uint64_t row, std::span<const float> values) {
     bool finite = true;
     for (const float value : values) finite &= std::isfinite(value);
     if (finite) return;
+    const stored_tensor& stored = tensor.stored;
     const auto bad = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
-    const auto& layout = info(tensor.stored.type);
-    const auto block = static_cast<std::uint64_t>(bad - values.begin()) / layout.block_elements;
-    throw file_error(tensor.stored.file->path(), tensor.stored.offset + at + block * layout.block_bytes,
-                     "tensor '" + printable(tensor.stored_name, 70) + "': value", "a finite number", std::isnan(*bad) ? "NaN" : "infinity");
+    const auto at = static_cast<std::uint64_t>(bad - values.begin());
+    const auto& layout = info(stored.type);
+    const mapped_file* file = stored.file;
+    std::uint64_t offset = stored.offset + (row * stored.columns + at) / layout.block_elements * layout.block_bytes;
+    for (const tensor_piece& piece : tensor.pieces)
+      if (const std::uint64_t r = row + at / stored.columns, c = at % stored.columns; piece.holds(r, c)) file = piece.file, offset = piece.place_of(r, c, layout.block_bytes);
+    throw file_error(file->path(), offset, "tensor '" + printable(tensor.stored_name, 70) + "': value", "a finite number", std::isnan(*bad) ? "NaN" : "infinity");
   }
 
   std::string path_, stated_architecture_;
   decoder_config config_;
+  bool states_context_ = true;
+  std::vector<checksum> checksums_;
   checkpoint_options options_;
   std::vector<std::unique_ptr<mapped_file>> files_;
   std::vector<checkpoint_tensor> tensors_;
@@ -220,6 +253,11 @@ class checkpoint_builder {
   decoder_config& config() { return out_.config_; }
   std::string& stated_architecture() { return out_.stated_architecture_; }
   std::optional<io::vocabulary>& vocabulary() { return out_.vocabulary_; }
+  /// The files do not say max_position_embeddings: the config's is a guess, and an engraved model may have another.
+  void context_unstated() { out_.states_context_ = false; }
+  void checksums(const mapped_file* file, const std::vector<zip_member>& members) {
+    for (const zip_member& member : members) out_.checksums_.push_back({file, member});
+  }
   void warn(std::string line) { out_.warnings_.push_back(std::move(line)); }
   void fault(std::string line) { faults_.push_back(std::move(line)); }
 
@@ -273,6 +311,8 @@ class checkpoint_builder {
       if (tensor.dimensions > 2) found += " of " + std::to_string(tensor.dimensions) + " dimensions";
       fault("shape of " + name + ": expected " + shape(rule.rows, rule.columns, rule.role) + ", found " + found);
     }
+    if (out_.config_.model_type == architecture::bitnet && rule.role == tensor_role::matrix && !tensor.pieces.empty())
+      fault("rows of " + name + ": expected one after the other, found strides");
     const bool typed = is_accepted(out_.config_, rule.role, stored.type);
     if (!typed) fault("type of " + name + ": expected " + accepted_types(out_.config_, rule.role) + ", found " + std::string(intaglio::name(stored.type)));
     return same && typed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens a Hugging Face folder as a checkpoint: config.json, safetensors (single or sharded), tokenizer.json.
+// Opens a Hugging Face folder as a checkpoint: config.json, safetensors or PyTorch's files (single or sharded), tokenizer.json or tokenizer.model.
 #pragma once
 
 #include <filesystem>
@@ -11,32 +11,55 @@
 #include "intaglio/io/hf_names.hpp"
 #include "intaglio/io/hf_tokenizer.hpp"
 #include "intaglio/io/safetensors_model.hpp"
+#include "intaglio/io/original_names.hpp"
+#include "intaglio/io/sentencepiece_model.hpp"
+#include "intaglio/io/torch_model.hpp"
 
 namespace intaglio::io {
+
+/// "[4096, 14336]".
+inline std::string shape_text(std::span<const std::uint64_t> shape) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
+  return out + "]";
+}
+
+/// The view of a tensor of at most 2 dimensions as a matrix; none where its elements follow one another.
+inline std::vector<tensor_piece> pieces_of(const torch_tensor& tensor, const mapped_file* file) {
+  if (tensor.contiguous() || tensor.shape.empty() || tensor.shape.size() > 2) return {};
+  const bool matrix = tensor.shape.size() == 2;
+  return {{.file = file, .offset = tensor.offset, .rows = matrix ? tensor.shape[0] : 1, .columns = tensor.shape.back(),
+           .row_stride = matrix ? tensor.strides[0] : 0, .column_stride = tensor.strides.back()}};
+}
+inline std::vector<tensor_piece> pieces_of(const safetensors_tensor&, const mapped_file*) { return {}; }
 
 /// Adds the tensors of a folder to a builder, under GGUF's names.
 class hf_tensor_collector {
  public:
   hf_tensor_collector(checkpoint_builder& builder, const hf_config& config) : builder_(builder), config_(config) {}
 
-  void add(const safetensors_tensor& tensor, const mapped_file* file) {
+  /// @param tensor of a safetensors_file or a torch_file
+  template <class Tensor>
+  void add(const Tensor& tensor, const mapped_file* file) {
     if (is_vision_name(tensor.name)) {
       ++vision_;
       return;
     }
+    if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
     const std::string shown = printable(tensor.name, 100);
     const auto name = gguf_name(tensor.name, config_.config.model_type);
     if (!name) return builder_.fault("not part of the model: " + shown);
     if (!tensor.type) return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
     if (name->ends_with(".weight_scale")) return add_scale(tensor, file, *name);
     if (tensor.shape.empty() || tensor.shape.size() > 2 || tensor.bytes == 0)
-      return builder_.fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " + shape(tensor));
+      return builder_.fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " + shape_text(tensor.shape));
     checkpoint_tensor out;
     out.stored_name = tensor.name;
     out.dimensions = static_cast<std::uint32_t>(tensor.shape.size());
     const bool packed = *tensor.type == dtype::u8 && config_.config.model_type == architecture::bitnet && out.dimensions == 2;
     // Four rows share a row of bytes.
     out.stored = {*name, *tensor.type, out.dimensions == 2 ? tensor.shape[0] * (packed ? 4 : 1) : 1, tensor.shape.back(), file, tensor.offset, tensor.bytes};
+    out.pieces = pieces_of(tensor, file);
     if (config_.config.model_type == architecture::gemma3 && name->ends_with("norm.weight")) out.addend = 1.f;
     builder_.add(std::move(out));
   }
@@ -59,15 +82,11 @@ class hf_tensor_collector {
     float value;
   };
 
-  static std::string shape(const safetensors_tensor& tensor) {
-    std::string out = "[";
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i) out += (i ? ", " : "") + std::to_string(tensor.shape[i]);
-    return out + "]";
-  }
-  void add_scale(const safetensors_tensor& tensor, const mapped_file* file, const std::string& name) {
+  template <class Tensor>
+  void add_scale(const Tensor& tensor, const mapped_file* file, const std::string& name) {
     const bool one = tensor.shape.empty() || (tensor.shape.size() == 1 && tensor.shape[0] == 1);
     const bool plain = *tensor.type == dtype::f32 || *tensor.type == dtype::f16 || *tensor.type == dtype::bf16;
-    if (!one || !plain) return builder_.fault("scale " + printable(tensor.name, 100) + ": expected one f32, f16 or bf16, found " + std::string(tensor.stored_type) + " " + shape(tensor));
+    if (!one || !plain) return builder_.fault("scale " + printable(tensor.name, 100) + ": expected one f32, f16 or bf16, found " + std::string(tensor.stored_type) + " " + shape_text(tensor.shape));
     std::array<std::byte, 4> bytes{};
     const auto stored = std::span(bytes).first(info(*tensor.type).block_bytes);
     file->read(tensor.offset, stored);
@@ -85,32 +104,60 @@ class hf_tensor_collector {
   std::size_t vision_ = 0;
 };
 
+/// Weights of one form into the builder, and what they say of the head.
+template <class File>
+void collect_hf_weights(const std::filesystem::path& folder, checkpoint_builder& builder, hf_config& config) {
+  weight_files<File> model = weight_files<File>::open(folder);
+  const std::vector<typename File::tensor> tensors = model.tensors();
+  const bool has_head = std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
+  config.config.tie_word_embeddings = config.tie_word_embeddings ? *config.tie_word_embeddings : !has_head;
+  builder.config() = config.config;
+  for (const std::string& line : model.warnings()) builder.warn(line);
+  std::vector<const mapped_file*> files;
+  for (File& file : std::move(model).release_files()) {
+    if constexpr (requires { file.members(); }) {
+      const auto members = file.members();
+      files.push_back(builder.adopt(std::move(file).release_file()));
+      builder.checksums(files.back(), members);
+    } else {
+      files.push_back(builder.adopt(std::move(file).release_file()));
+    }
+  }
+  hf_tensor_collector collector(builder, config);
+  for (const auto& tensor : tensors) collector.add(tensor, files[tensor.file]);
+  collector.finish();
+}
+
+/// The tokenizer of a folder, where it has one; vocab_size must be known. @throws file_error
+inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoint_builder& builder) {
+  std::error_code ignored;
+  if (std::filesystem::exists(folder / "tokenizer.json", ignored)) {
+    builder.vocabulary() = vocabulary_from_hf_directory(folder);
+  } else if (std::filesystem::exists(folder / "tokenizer.model", ignored)) {
+    builder.vocabulary() = vocabulary_from_sentencepiece_file(folder / "tokenizer.model");
+    builder.vocabulary()->architecture = builder.stated_architecture();
+    hf::read_config(folder, true, *builder.vocabulary());
+  } else {
+    builder.warn("neither tokenizer.json nor tokenizer.model in this folder");
+    return;
+  }
+  if (const auto& vocabulary = builder.vocabulary(); vocabulary->tokens.size() > builder.config().vocab_size)
+    throw file_error(vocabulary->source, std::nullopt, "more tokens than the embedding has rows", "at most " + std::to_string(builder.config().vocab_size),
+                     std::to_string(vocabulary->tokens.size()));
+}
+
 inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const checkpoint_options& options) {
   checkpoint_builder builder(folder.string(), options);
   hf_config config = read_hf_config(folder / "config.json");
-  safetensors_model model = safetensors_model::open(folder);
-  const auto has_head = [&] {
-    return std::any_of(model.tensors().begin(), model.tensors().end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
-  };
-  config.config.tie_word_embeddings = config.tie_word_embeddings ? *config.tie_word_embeddings : !has_head();
-  builder.config() = config.config;
   builder.stated_architecture() = config.model_type;
   for (const std::string& line : config.warnings) builder.warn(line);
-  for (const std::string& line : model.warnings()) builder.warn(line);
-
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder / "tokenizer.json", ignored)) builder.warn("no tokenizer.json in this folder");
-  else builder.vocabulary() = vocabulary_from_hf_directory(folder);
-  if (const auto& vocabulary = builder.vocabulary(); vocabulary && vocabulary->tokens.size() > config.config.vocab_size)
-    throw file_error(vocabulary->source, std::nullopt, "more tokens than the embedding has rows", "at most " + std::to_string(config.config.vocab_size),
-                     std::to_string(vocabulary->tokens.size()));
-
-  const std::vector<safetensors_tensor> tensors = model.tensors();
-  std::vector<const mapped_file*> files;
-  for (safetensors_file& file : std::move(model).release_files()) files.push_back(builder.adopt(std::move(file).release_file()));
-  hf_tensor_collector collector(builder, config);
-  for (const safetensors_tensor& tensor : tensors) collector.add(tensor, files[tensor.file]);
-  collector.finish();
+  builder.config() = config.config;
+  read_folder_vocabulary(folder, builder);
+  if (!safetensors_model::are_in(folder) && torch_model::are_in(folder)) collect_hf_weights<torch_file>(folder, builder, config);
+  else if (safetensors_model::are_in(folder)) collect_hf_weights<safetensors_file>(folder, builder, config);
+  else
+    throw file_error(folder.string(), std::nullopt, "no weights in this folder",
+                     "model.safetensors, pytorch_model.bin or " + safetensors_model::index_name() + ", " + torch_model::index_name(), "none of them");
   return std::move(builder).finish();
 }
 

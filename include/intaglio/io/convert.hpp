@@ -167,7 +167,7 @@ class model_converter {
 
   void write_keys(const std::filesystem::path& in) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(in, ignored)) write_model_keys(*gguf_, model_, report_.warnings);
+    if (std::filesystem::is_directory(in, ignored) || is_zip_file(in)) write_model_keys(*gguf_, model_, report_.warnings);
     else {
       const gguf file = gguf::open(in);
       for (const gguf_value& value : file.first().values())

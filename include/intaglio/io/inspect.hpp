@@ -33,7 +33,7 @@ struct inspected_file {
 };
 
 struct inspection {
-  std::string form;                         ///< "gguf" or "safetensors"
+  std::string form;                         ///< "gguf", "safetensors" or "pytorch"
   std::uint32_t version = 0;                ///< of GGUF
   std::string architecture;                 ///< as the file spells it; empty where it does not say
   std::vector<inspected_file> files;
@@ -53,6 +53,7 @@ class model_inspector {
   explicit model_inspector(const std::filesystem::path& path) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) inspect_folder(path);
+    else if (is_zip_file(path)) inspect_folder(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
     else inspect_gguf(path);
     for (const inspected_tensor& tensor : out_.tensors) {
       auto& [count, bytes] = out_.types[tensor.type];
@@ -122,19 +123,35 @@ class model_inspector {
   }
 
   void inspect_folder(const std::filesystem::path& path) {
-    out_.form = "safetensors";
-    const safetensors_model model = safetensors_model::open(path);
-    for (const safetensors_file& file : model.files()) out_.files.push_back({file.file().path(), file.file().size()});
-    for (const safetensors_tensor& tensor : model.tensors())
-      out_.tensors.push_back({tensor.name, tensor.type ? std::string(name(*tensor.type)) : std::string(tensor.stored_type), tensor.shape, tensor.file, tensor.offset, tensor.bytes});
-    strict_json document((path / "config.json").string());
-    document.read_file(path / "config.json");
-    if (!document.root().is_object()) document.refuse("config.json", "a JSON object", document.root().type_name());
+    std::error_code ignored;
+    const bool original = !std::filesystem::exists(path / "config.json", ignored) && std::filesystem::exists(path / "params.json", ignored);
+    if (original) {
+      out_.form = "pytorch";
+      for (const auto& shard : consolidated_files(path)) list_file(torch_file(mapped_file(shard)));
+    } else if (!safetensors_model::are_in(path) && torch_model::are_in(path)) {
+      out_.form = "pytorch";
+      const auto model = torch_model::open(path);
+      for (const torch_file& file : model.files()) list_file(file);
+    } else {
+      out_.form = "safetensors";
+      const auto model = safetensors_model::open(path);
+      for (const safetensors_file& file : model.files()) list_file(file);
+    }
+    const char* const config = original ? "params.json" : "config.json";
+    strict_json document((path / config).string());
+    document.read_file(path / config);
+    if (!document.root().is_object()) document.refuse(config, "a JSON object", document.root().type_name());
     for (const auto& [key, value] : document.root().items()) {
       if (key == "model_type" && value.is_string()) out_.architecture = value.get<std::string>();
       out_.metadata.push_back({key, value.type_name(), value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
                                value.is_array() ? value.size() : 1});
     }
+  }
+  template <class File>
+  void list_file(const File& file) {
+    for (const auto& tensor : file.tensors())
+      out_.tensors.push_back({tensor.name, tensor.type ? std::string(name(*tensor.type)) : std::string(tensor.stored_type), tensor.shape, out_.files.size(), tensor.offset, tensor.bytes});
+    out_.files.push_back({file.file().path(), file.file().size()});
   }
 
   inspection out_;

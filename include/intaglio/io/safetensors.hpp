@@ -160,6 +160,9 @@ class safetensors_header_reader : public json_reader {
 /// One parsed safetensors file.
 class safetensors_file {
  public:
+  using tensor = safetensors_tensor;
+  static constexpr std::string_view name = "model.safetensors", ending = ".safetensors";
+
   /// @throws file_error at the first rule that does not hold
   explicit safetensors_file(mapped_file file) : file_(std::move(file)) {
     file_cursor cursor(file_);

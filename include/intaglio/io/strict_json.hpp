@@ -101,6 +101,7 @@ class json_place {
 
   bool present() const { return value_ != nullptr && !value_->is_null(); }
   bool is_null() const { return value_ != nullptr && value_->is_null(); }
+  bool is_number() const { return present() && value_->is_number(); }
   bool is_string() const { return present() && value_->is_string(); }
   bool is_object() const { return present() && value_->is_object(); }
   const std::string& where() const { return where_; }

@@ -24,6 +24,7 @@ struct torch_tensor {
   std::vector<std::uint64_t> shape, strides;
   std::size_t file = 0;          ///< index of the shard
   std::uint64_t offset = 0;      ///< of the first element, from the start of that file
+  std::uint64_t bytes = 0;       ///< of all elements
 
   /// Elements follow one another in row-major order.
   bool contiguous() const {
@@ -34,16 +35,15 @@ struct torch_tensor {
     }
     return true;
   }
-  std::uint64_t elements() const {
-    std::uint64_t out = 1;
-    for (const auto size : shape) out *= size;
-    return out;
-  }
+  std::uint64_t elements() const { return bytes / element_bytes; }
 };
 
 /// One parsed file.
 class torch_file {
  public:
+  using tensor = torch_tensor;
+  static constexpr std::string_view name = "pytorch_model.bin", ending = ".bin";
+
   /// @throws file_error at the first rule that does not hold
   explicit torch_file(mapped_file file) : file_(std::move(file)) {
     std::array<char, 4> magic{};
@@ -104,7 +104,9 @@ class torch_file {
     }
     for (const torch_view& view : pickle.tensors()) {
       const torch_storage_type& type = *pickle.storages()[view.storage].type;
-      tensors_.push_back({view.name, type.name, type.type, type.bytes, view.shape, view.strides, 0, data[view.storage]->offset + view.offset * type.bytes});
+      std::uint64_t bytes = type.bytes;
+      for (const std::uint64_t size : view.shape) bytes *= size;
+      tensors_.push_back({view.name, type.name, type.type, type.bytes, view.shape, view.strides, 0, data[view.storage]->offset + view.offset * type.bytes, bytes});
     }
   }
 

@@ -109,7 +109,7 @@ class weight_image {
   void fill_rows(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out, std::uint64_t element_bytes) const {
     const io::checkpoint_tensor& tensor = *at(w, 0, layer).tensor;
     const io::stored_tensor& stored = tensor.stored;
-    const bool same = element_bytes == 2 && tensor.addend == 0.f &&
+    const bool same = element_bytes == 2 && tensor.addend == 0.f && tensor.in_place() &&
                       ((w.element == kernels::element::f16 && stored.type == dtype::f16) || (w.element == kernels::element::bf16 && stored.type == dtype::bf16));
     if (same) {
       stored.file->read(stored.offset + begin, out);
