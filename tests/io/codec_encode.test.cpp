@@ -65,6 +65,20 @@ TEST_CASE("codec_encode: every number of 16 bits survives, and NaN stays NaN", "
   }
 }
 
+TEST_CASE("codec_encode: halves round away from zero, and their neighbours do not", "[codec]") {
+  std::mt19937 random(9);
+  const auto same = [](float value) { return codec_blocks::round_away(value) == static_cast<int>(std::round(value)); };
+  for (int i = -130; i <= 130; ++i)
+    for (const float value : {static_cast<float>(i), static_cast<float>(i) + 0.5f}) {
+      REQUIRE(same(value));
+      REQUIRE(same(std::nextafter(value, 1000.f)));
+      REQUIRE(same(std::nextafter(value, -1000.f)));
+    }
+  bool all = true;
+  for (int i = 0; i < 1'000'000; ++i) all &= same(static_cast<float>(random()) * 0x1p-24f - 128.f);
+  CHECK(all);
+}
+
 TEST_CASE("codec_encode: ternary blocks hold all 3^5 digit patterns", "[codec]") {
   for (unsigned q = 0; q < 243; ++q) {
     const std::array<std::uint8_t, 5> digits{static_cast<std::uint8_t>(q / 81), static_cast<std::uint8_t>(q / 27 % 3), static_cast<std::uint8_t>(q / 9 % 3),

@@ -18,15 +18,12 @@
 #include "intaglio/core/float16.hpp"
 #include "intaglio/io/codec_bcml1.hpp"
 #include "intaglio/io/codec_search.hpp"
+#include "intaglio/io/f16_rows.hpp"
 #include "intaglio/io/ordered_work.hpp"
 #include "intaglio/io/unfused.hpp"
 
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#include <cpuid.h>
+#if INTAGLIO_F16C
 #include <immintrin.h>
-#define INTAGLIO_BCML1_AVX2 1
-#else
-#define INTAGLIO_BCML1_AVX2 0
 #endif
 
 namespace intaglio::io {
@@ -58,17 +55,17 @@ INTAGLIO_UNFUSED inline bool encode_block(const float* x, block_words& out) {
 
 /// `length` (1..32) values of a type as f32, the last one repeated.
 inline void load(dtype type, const std::byte* from, std::size_t length, std::array<float, 32>& out) {
-  decode_row(type, {from, length * info(type).block_bytes}, std::span(out).first(length));
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
+  if (type == dtype::f32) std::memcpy(out.data(), from, 4 * length);
+  else if (type == dtype::f16) f32_from_f16_row(bytes, out.data(), length);
+  else
+    for (std::size_t k = 0; k < length; ++k) out[k] = f32_from_bf16(codec_blocks::u16_at(bytes + 2 * k));
   std::fill(out.begin() + static_cast<std::ptrdiff_t>(length), out.end(), out[length - 1]);
 }
 
-#if INTAGLIO_BCML1_AVX2
-/// AVX2 and F16C, with an operating system that keeps their registers.
+#if INTAGLIO_F16C
 inline bool has_avx2() {
-  static const bool has = [] {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1u << 29)) != 0;
-  }();
+  static const bool has = f16_rows::has_f16c() && __builtin_cpu_supports("avx2");
   return has;
 }
 
@@ -140,7 +137,7 @@ enum class path : std::uint8_t { fastest, portable };
 
 /// `blocks` whole blocks of one row, as encode_blocks_avx2.
 inline bool encode_blocks(dtype type, const std::byte* from, std::size_t blocks, std::uint32_t* out, path chosen) {
-#if INTAGLIO_BCML1_AVX2
+#if INTAGLIO_F16C
   if (chosen == path::fastest && has_avx2())
     return type == dtype::f16    ? encode_blocks_avx2<dtype::f16>(from, blocks, out)
            : type == dtype::bf16 ? encode_blocks_avx2<dtype::bf16>(from, blocks, out)
@@ -150,7 +147,7 @@ inline bool encode_blocks(dtype type, const std::byte* from, std::size_t blocks,
 #endif
   bool good = true;
   for (std::size_t b = 0; b < blocks; ++b) {
-    std::array<float, 32> x;
+    std::array<float, 32> x{};
     block_words words;
     load(type, from + b * 32 * info(type).block_bytes, 32, x);
     good &= encode_block(x.data(), words);
@@ -180,7 +177,7 @@ inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bc
   const auto whole = static_cast<std::size_t>(layout.columns / bcml1_layout::block_columns), rest = static_cast<std::size_t>(layout.columns % bcml1_layout::block_columns);
   const auto panel_size = static_cast<std::size_t>(layout.panel_bytes());
   const auto refuse = [&](std::size_t row, std::size_t block) {
-    std::array<float, 32> x;
+    std::array<float, 32> x{};
     bcml1::load(type, matrix.data() + row * row_size + 32 * block * element, block == whole ? rest : 32, x);
     bcml1::block_words ignored;
     if (bcml1::encode_block(x.data(), ignored)) return;
@@ -213,7 +210,7 @@ inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bc
     }
     if (rest != 0)
       for (std::size_t row = 0; row < rows; ++row) {
-        std::array<float, 32> x;
+        std::array<float, 32> x{};
         bcml1::block_words block;
         bcml1::load(type, matrix.data() + (first + row) * row_size + 32 * whole * element, rest, x);
         if (!bcml1::encode_block(x.data(), block)) refuse(first + row, whole);

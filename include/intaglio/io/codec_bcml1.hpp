@@ -56,8 +56,12 @@ inline void decode_bcml1(std::span<const std::byte> tensor, const bcml1_layout& 
         const float multiplier = codec_blocks::f16_at(head.data()), offset = codec_blocks::f16_at(head.data() + 2);
         float* to = out.data() + row * layout.columns + column;
         if (length == 32) {
-          for (std::size_t word = 0; word < 4; ++word)
-            for (std::size_t j = 0; j < 8; ++j) to[8 * word + j] = static_cast<float>((words[1 + word] >> (4 * j)) & 15u) * multiplier + offset;
+          std::array<std::uint8_t, 16> pairs;  // of codes, the first in the low half
+          for (std::size_t k = 0; k < 16; ++k) pairs[k] = static_cast<std::uint8_t>(words[1 + k / 4] >> (8 * (k % 4)));
+          for (std::size_t k = 0; k < 16; ++k) {
+            to[2 * k] = static_cast<float>(pairs[k] & 15) * multiplier + offset;
+            to[2 * k + 1] = static_cast<float>(pairs[k] >> 4) * multiplier + offset;
+          }
         } else {
           for (std::size_t k = 0; k < length; ++k) to[k] = static_cast<float>((words[1 + k / 8] >> (4 * (k % 8))) & 15u) * multiplier + offset;
         }

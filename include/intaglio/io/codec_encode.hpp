@@ -37,13 +37,17 @@ inline float inverse(float d) { return std::isfinite(1.f / d) ? 1.f / d : 0.f; }
 /// Truncates towards zero after an offset was added, as the reference's cast to int8 does.
 inline std::uint8_t nibble(float value) { return static_cast<std::uint8_t>(std::min(15, static_cast<int>(static_cast<std::int8_t>(value)))); }
 
+/// To the nearest integer, halves away from zero, as std::round but without a call: the largest number below 0.5 leaves no half out, and
+/// what it takes beyond one rounds to it.
+INTAGLIO_UNFUSED inline int round_away(float value) { return static_cast<int>(value + (value < 0.f ? -0x1.fffffep-2f : 0x1.fffffep-2f)); }
+
 INTAGLIO_UNFUSED inline void encode_q8_0(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
-  float largest = 0.f;
-  for (std::size_t j = 0; j < 32; ++j) largest = std::max(largest, std::fabs(x[j]));
-  const float d = largest / 127.f, id = inverse(d);
+  std::uint32_t most = 0;  // magnitudes are in the order of their bits, whose largest takes no care of NaN
+  for (std::size_t j = 0; j < 32; ++j) most = std::max(most, std::bit_cast<std::uint32_t>(x[j]) & 0x7FFFFFFFu);
+  const float d = std::bit_cast<float>(most) / 127.f, id = inverse(d);
   put_f16(block, d);
-  for (std::size_t j = 0; j < 32; ++j) block[2 + j] = static_cast<std::uint8_t>(static_cast<std::int8_t>(std::round(x[j] * id)));
+  for (std::size_t j = 0; j < 32; ++j) block[2 + j] = static_cast<std::uint8_t>(static_cast<std::int8_t>(round_away(x[j] * id)));
 }
 INTAGLIO_UNFUSED inline void encode_q4_0(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
@@ -149,9 +153,7 @@ inline void encode_row(dtype type, std::span<const float> x, std::span<std::byte
   const std::size_t blocks = x.size() / layout.block_elements, size = layout.block_bytes, length = layout.block_elements;
   switch (type) {
     case dtype::f32: std::memcpy(to, x.data(), out.size()); break;
-    case dtype::f16:
-      for (std::size_t i = 0; i < x.size(); ++i) codec_blocks::put_f16(to + 2 * i, x[i]);
-      break;
+    case dtype::f16: f16_from_f32_row(x.data(), to, x.size()); break;
     case dtype::bf16:
       for (std::size_t i = 0; i < x.size(); ++i) codec_blocks::put_u16(to + 2 * i, bf16_from_f32(x[i]));
       break;
