@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products of coded weights and f32 activations, with what comes before (norm) and after (residual, rotary embedding and cache, gate).
 // A subgroup takes groups of 4 rows; virtual lanes stride over octets of columns of dense weights, or over blocks of 32 columns, whose codes meet
-// activations of 16 bits in integers.
+// activations of 24 bits in integers.
 // variant: matmul -DWIDE_LOADS=0 -DINTEGER_DOT=1
 // variant: matmul_portable -DWIDE_LOADS=0 -DINTEGER_DOT=0
 // variant: matmul_cpu -DWIDE_LOADS=1 -DINTEGER_DOT=0
@@ -59,12 +59,12 @@ vec4 activations(uint first_token, uint t, uint quad) {
   return y;
 }
 
-// 32 activations in 16 bits of a common scale. With dot products the upper bytes of columns 4e .. are word e, the lower ones, unsigned, word
-// 8 + e; else word i holds columns 2i and 2i + 1.
-struct fixed_block { uvec4 words[4]; float scale; int sum; };
+// 32 activations in 24 bits of a common scale: upper bytes of columns 4e .. are word e. With dot products the middle bytes are word 8 + e, the
+// lower ones word 16 + e; else the lower two bytes of columns 2i and 2i + 1 are word 8 + i. Sums of the upper bytes and of what is below them.
+struct fixed_block { uvec4 words[6]; float scale; ivec2 sums; };
 
 const uint staged_blocks = tile_tokens * (columns / 32u), staged_octets = tile_tokens * ((columns + 7u) / 8u);
-shared uvec4 shared_x[staged == 0u ? 1u : codec <= element_bf16 ? 2u * staged_octets : 4u * staged_blocks];
+shared uvec4 shared_x[staged == 0u ? 1u : codec <= element_bf16 ? 2u * staged_octets : 6u * staged_blocks];
 shared uvec2 shared_scales[staged == 0u || codec <= element_bf16 ? 1u : staged_blocks];
 
 fixed_block fix(uint first_token, uint t, uint block) {
@@ -75,21 +75,22 @@ fixed_block fix(uint first_token, uint t, uint block) {
     uvec4 bits = floatBitsToUint(y[e]) & 0x7fffffffu;
     greatest_bits = max(greatest_bits, max(max(bits.x, bits.y), max(bits.z, bits.w)));
   }
-  uint exponent = clamp(greatest_bits >> 23, 15u, 254u);
-  float factor = uintBitsToFloat((268u - exponent) << 23);
+  uint exponent = clamp(greatest_bits >> 23, 23u, 254u);
+  float factor = uintBitsToFloat((276u - exponent) << 23);
   fixed_block x;
-  x.scale = greatest_bits < 0x7f800000u ? uintBitsToFloat((exponent - 14u) << 23) : not_a_number;
-  x.sum = 0;
+  x.scale = greatest_bits < 0x7f800000u ? uintBitsToFloat((exponent - 22u) << 23) : not_a_number;
+  x.sums = ivec2(0);
   LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) {
     precise vec4 scaled = y[e] * factor;
-    ivec4 q = clamp(ivec4(roundEven(scaled)), -32768, 32767);
-    x.sum += sum_of(q);
+    ivec4 q = clamp(ivec4(roundEven(scaled)), -8388608, 8388607), upper = q >> 16, lower = q & 0xffff;
+    x.sums += ivec2(sum_of(upper), sum_of(lower));
+    x.words[e >> 2][e & 3u] = packed(upper);
 #if INTEGER_DOT
-    x.words[e >> 2][e & 3u] = packed(q >> 8);
-    x.words[2u + (e >> 2)][e & 3u] = packed(q);
+    x.words[2u + (e >> 2)][e & 3u] = packed(lower >> 8);
+    x.words[4u + (e >> 2)][e & 3u] = packed(lower);
 #else
-    x.words[e >> 1][2u * (e & 1u)] = uint(q.x) & 0xffffu | uint(q.y) << 16;
-    x.words[e >> 1][2u * (e & 1u) + 1u] = uint(q.z) & 0xffffu | uint(q.w) << 16;
+    x.words[2u + (e >> 1)][2u * (e & 1u)] = uint(lower.x) | uint(lower.y) << 16;
+    x.words[2u + (e >> 1)][2u * (e & 1u) + 1u] = uint(lower.z) | uint(lower.w) << 16;
 #endif
   }
   return x;
@@ -105,8 +106,8 @@ void stage(uint first_token, uint tokens) {
   } else {
     for (uint i = gl_LocalInvocationIndex; i < tokens * blocks; i += workgroup_size) {
       fixed_block x = fix(first_token, i / blocks, i % blocks);
-      LATER_UNROLLED for (uint p = 0u; p < 4u; ++p) shared_x[p * staged_blocks + i] = x.words[p];
-      shared_scales[i] = uvec2(floatBitsToUint(x.scale), uint(x.sum));
+      LATER_UNROLLED for (uint p = 0u; p < 6u; ++p) shared_x[p * staged_blocks + i] = x.words[p];
+      shared_scales[i] = uvec2((floatBitsToUint(x.scale) >> 22) | uint(x.sums.x) << 16, uint(x.sums.y));
     }
   }
 }
@@ -121,39 +122,49 @@ fixed_block block_of_x(uint first_token, uint t, uint block) {
   if (staged == 0u) return fix(first_token, t, block);
   uint i = t * blocks + block;
   fixed_block x;
-  LATER_UNROLLED for (uint p = 0u; p < 4u; ++p) x.words[p] = shared_x[p * staged_blocks + i];
-  x.scale = uintBitsToFloat(shared_scales[i].x);
-  x.sum = int(shared_scales[i].y);
+  LATER_UNROLLED for (uint p = 0u; p < 6u; ++p) x.words[p] = shared_x[p * staged_blocks + i];
+  uvec2 rest = shared_scales[i];
+  x.scale = uintBitsToFloat(rest.x << 22);
+  x.sums = ivec2(int(rest.x) >> 16, int(rest.y));
   return x;
 }
 
-// Sum of codes times activations, four columns.
-int four_products(uint codes, fixed_block x, uint e) {
+// Adds products of codes and activations of four columns, the upper bytes' and what is below them.
+void add_products(inout ivec2 sums, uint codes, fixed_block x, uint e) {
+  int c = int(codes);
 #if INTEGER_DOT
-  return dotPacked4x8EXT(int(codes), int(x.words[e >> 2][e & 3u])) * 256 + dotPacked4x8EXT(int(codes), x.words[2u + (e >> 2)][e & 3u]);
+  sums.x += dotPacked4x8EXT(c, int(x.words[e >> 2][e & 3u]));
+  sums.y += dotPacked4x8EXT(c, x.words[2u + (e >> 2)][e & 3u]) * 256 + dotPacked4x8EXT(c, x.words[4u + (e >> 2)][e & 3u]);
 #else
-  int low = int(x.words[e >> 1][2u * (e & 1u)]), high = int(x.words[e >> 1][2u * (e & 1u) + 1u]), c = int(codes);
-  return (bitfieldExtract(c, 0, 8) * bitfieldExtract(low, 0, 16) + bitfieldExtract(c, 8, 8) * (low >> 16)) +
-         (bitfieldExtract(c, 16, 8) * bitfieldExtract(high, 0, 16) + (c >> 24) * (high >> 16));
+  int upper = int(x.words[e >> 2][e & 3u]);
+  uint low = x.words[2u + (e >> 1)][2u * (e & 1u)], high = x.words[2u + (e >> 1)][2u * (e & 1u) + 1u];
+  ivec4 code = ivec4(bitfieldExtract(c, 0, 8), bitfieldExtract(c, 8, 8), bitfieldExtract(c, 16, 8), c >> 24);
+  sums.x += sum_of(code * ivec4(bitfieldExtract(upper, 0, 8), bitfieldExtract(upper, 8, 8), bitfieldExtract(upper, 16, 8), upper >> 24));
+  sums.y += sum_of(code * ivec4(low & 0xffffu, low >> 16, high & 0xffffu, high >> 16));
 #endif
+}
+
+// As a float: rounded below the upper bytes, then once more.
+float whole(ivec2 sums) {
+  precise float sum = float(sums.x) * 65536.0 + float(sums.y);
+  return sum;
 }
 
 // Adds a block of a row.
 float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) {
-  int low = 0, high = 0;
+  ivec2 low = ivec2(0), high = ivec2(0);
   LATER_UNROLLED for (uint e = 0u; e < 4u; ++e) {
-    low += four_products(code_word(raw, e), x, e);
-    high += four_products(code_word(raw, 4u + e), x, 4u + e);
+    add_products(low, code_word(raw, e), x, e);
+    add_products(high, code_word(raw, 4u + e), x, 4u + e);
   }
   precise float out_ = sum;
   if (codec == codec_q6_k) {
-    out_ = out_ + float(low) * (factor.x * x.scale);
-    out_ = out_ + float(high) * (factor.y * x.scale);
+    out_ = out_ + whole(low) * (factor.x * x.scale);
+    out_ = out_ + whole(high) * (factor.y * x.scale);
     return out_;
   }
-  int all = low + high - (codec == codec_q4_0 ? 8 * x.sum : 0);
-  out_ = out_ + float(all) * (factor.x * x.scale);
-  if (codec == codec_q4_1 || codec == codec_q4_k) out_ = out_ + float(x.sum) * (factor.z * x.scale);
+  out_ = out_ + whole(low + high - (codec == codec_q4_0 ? 8 * x.sums : ivec2(0))) * (factor.x * x.scale);
+  if (codec == codec_q4_1 || codec == codec_q4_k) out_ = out_ + whole(x.sums) * (factor.z * x.scale);
   return out_;
 }
 

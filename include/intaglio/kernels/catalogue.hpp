@@ -141,8 +141,8 @@ inline constexpr interface head_rescore_interface{
 
 /// y[token, row] = sum over columns of weight[row, column] * x[token, column], x being input f32 [tokens, columns] or, with prologue::norm,
 /// rms_norm(input) * norm_weight. weight: groups of 4 rows of a codec (kernels/matmul_layout.hpp), rows in the epilogue's order as for
-/// ternary_matmul. Dense codecs are multiplied in f32. Codes of blocks are multiplied with x in 16 bits, of the scale 2^e with which the block's largest
-/// |x| is below 2^15, exactly; each block's sum is then scaled and added in f32.
+/// ternary_matmul. Dense codecs are multiplied in f32. Codes of blocks are multiplied with x in 24 bits, of the scale 2^e with which the block's largest
+/// |x| is below 2^23, exactly; each block's sum is then scaled and added in f32.
 /// columns: a multiple of the codec's column_step; rows: a multiple of 4, or any with epilogue::store and add.
 /// rope: u64 [head_dim / 2], turns a position as a fraction of 2^64 (kernels/rope_turns.hpp). ring as in attention.
 /// Grid x strides over groups of rows, grid y over tiles of tile_tokens tokens, 8 at most. staged 1: a workgroup prepares its tokens' x in shared
@@ -156,7 +156,7 @@ inline constexpr interface matmul_interface{
 /// Shared memory for the x of a tile of tokens.
 constexpr std::uint64_t matmul_staged_bytes(codec type, std::uint32_t columns, std::uint32_t tile_tokens) {
   const bool dense = type == codec::f16 || type == codec::f32 || type == codec::bf16;
-  return std::uint64_t{tile_tokens} * (dense ? std::uint64_t{columns + 7} / 8 * 32 : std::uint64_t{columns} / 32 * 72);
+  return std::uint64_t{tile_tokens} * (dense ? std::uint64_t{columns + 7} / 8 * 32 : std::uint64_t{columns} / 32 * 104);
 }
 
 /// What stands between a projection of stacked q, k and v and attention where q and k are normalised: heads of q and k become

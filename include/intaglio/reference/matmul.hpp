@@ -101,7 +101,7 @@ inline float weight_at(kernels::codec type, std::span<const std::byte> weight, s
   return b.has_offset ? y + b.offset : y;
 }
 
-/// 32 activations in 16 bits: x[i] is about codes[i] * scale, scale a power of two; NaN where one is not finite.
+/// 32 activations in 24 bits: x[i] is about codes[i] * scale, scale a power of two; NaN where one is not finite.
 struct fixed_block {
   std::array<std::int32_t, 32> codes{};
   float scale = 0;
@@ -114,12 +114,22 @@ inline fixed_block fix(std::span<const float> x) {
     out.scale = std::numeric_limits<float>::quiet_NaN();
     return out;
   }
-  const std::uint32_t exponent = std::clamp(greatest >> 23, 15u, 254u);
-  const float factor = std::bit_cast<float>((268u - exponent) << 23);
-  out.scale = std::bit_cast<float>((exponent - 14u) << 23);
-  for (std::size_t i = 0; i < x.size(); ++i) out.codes[i] = std::clamp(static_cast<std::int32_t>(std::nearbyint(product(x[i], factor))), -32768, 32767);
+  const std::uint32_t exponent = std::clamp(greatest >> 23, 23u, 254u);
+  const float factor = std::bit_cast<float>((276u - exponent) << 23);
+  out.scale = std::bit_cast<float>((exponent - 22u) << 23);
+  for (std::size_t i = 0; i < x.size(); ++i) out.codes[i] = std::clamp(static_cast<std::int32_t>(std::nearbyint(product(x[i], factor))), -8388608, 8388607);
   return out;
 }
+
+/// Sums of products with the upper 8 bits of activations and with the 16 below.
+struct fixed_sums {
+  std::int32_t upper = 0, lower = 0;
+  void add(std::int32_t code, std::int32_t x) {
+    upper += code * (x >> 16);
+    lower += code * (x & 0xffff);
+  }
+  float whole() const { return static_cast<float>(upper) * 65536.0f + static_cast<float>(lower); }  // an exact product
+};
 
 /// Row `row` times x: virtual lane v takes blocks v, v + 32, ... in rising order into one accumulator; dense codecs as dot().
 inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> weight, std::uint32_t row, std::span<const float> x, std::span<const fixed_block> fixed) {
@@ -132,18 +142,19 @@ inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> we
   for (std::uint32_t b = 0; b < shape.columns / 32; ++b) {
     const weight_block w = block_of(shape.codec, weight, shape.columns, row, b);
     const fixed_block& y = fixed[b];
-    std::array<std::int32_t, 2> sums{};
-    std::int32_t all = 0;
+    std::array<fixed_sums, 2> halves{};
+    fixed_sums both, plain;
     for (std::size_t i = 0; i < 32; ++i) {
-      sums[i / 16] += w.codes[i] * y.codes[i];
-      all += y.codes[i];
+      halves[i / 16].add(w.codes[i], y.codes[i]);
+      both.add(w.codes[i], y.codes[i]);
+      plain.add(1, y.codes[i]);
     }
     float& lane = lanes[b % virtual_lanes];
     if (w.halves) {
-      for (std::size_t h = 0; h < 2; ++h) lane += product(static_cast<float>(sums[h]), product(w.d[h], y.scale));
+      for (std::size_t h = 0; h < 2; ++h) lane += product(halves[h].whole(), product(w.d[h], y.scale));
     } else {
-      lane += product(static_cast<float>(sums[0] + sums[1]), product(w.d[0], y.scale));
-      if (w.has_offset) lane += product(static_cast<float>(all), product(w.offset, y.scale));
+      lane += product(both.whole(), product(w.d[0], y.scale));
+      if (w.has_offset) lane += product(plain.whole(), product(w.offset, y.scale));
     }
   }
   return butterfly(lanes);
