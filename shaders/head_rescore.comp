@@ -28,7 +28,7 @@ layout(push_constant, scalar) uniform Push { Words y, weight, bounds, lowest, fi
 #include "dense.glsl"
 #include "first_token.glsl"
 
-shared float lowest_of[workgroup_size / 4u];
+shared float lowest_of[workgroup_size / 4u], all_lowest[lowest_count];
 shared uint wanted[workgroup_size], wanted_count;
 
 void read_y() {
@@ -38,20 +38,41 @@ void read_y() {
   }
 }
 
+// Of as many shares of the workgroups the largest each, of these the least: no more than the logit of that rank, since so many reach it.
+float least_of_shares(uint rank) {
+  float least = uintBitsToFloat(0x7f800000u);
+  for (uint share = gl_LocalInvocationIndex; share < rank; share += workgroup_size) {
+    float most = uintBitsToFloat(0xff800000u);
+    for (uint i = share; i < lowest_count; i += rank) most = max(most, all_lowest[i]);
+    least = min(least, most);
+  }
+  least = -subgroup_max(-least);
+  workgroup_barrier();
+  if (lane == 0u) lowest_of[subgroup_index] = least;
+  workgroup_barrier();
+  for (uint g = 0u; g < subgroups; ++g) least = min(least, lowest_of[g]);
+  return least;
+}
+
 // The rows that bounds do not rule out: found by all, then a subgroup for each.
-uvec2 rescore_some(float far) {
+uvec2 rescore_some(screening s) {
   // What is read first does not wait for each other.
   uint own = gl_WorkGroupID.x * workgroup_size + gl_LocalInvocationIndex;
   float bound = Floats(bounds).at[min(own, rows - 1u)], threshold = uintBitsToFloat(0xff800000u);
-  LATER_UNROLLED for (uint start = 0u; start < lowest_count; start += workgroup_size)
-    threshold = max(threshold, Floats(lowest).at[min(start + gl_LocalInvocationIndex, lowest_count - 1u)]);
+  LATER_UNROLLED for (uint start = 0u; start < lowest_count; start += workgroup_size) {
+    uint i = min(start + gl_LocalInvocationIndex, lowest_count - 1u);
+    float low = Floats(lowest).at[i];
+    all_lowest[i] = low;
+    threshold = max(threshold, low);
+  }
   read_y();
   if (gl_LocalInvocationIndex == 0u) wanted_count = 0u;
   threshold = subgroup_max(threshold);
   if (lane == 0u) lowest_of[subgroup_index] = threshold;
   workgroup_barrier();
-  for (uint g = 0u; g < subgroups; ++g) threshold = max(threshold, lowest_of[g]);
-  threshold -= far;
+  if (s.rank > 1u) threshold = least_of_shares(s.rank);
+  else for (uint g = 0u; g < subgroups; ++g) threshold = max(threshold, lowest_of[g]);
+  threshold -= s.reach;
   uint least_key = key_of(threshold - abs(threshold) * 1e-6);
   uvec2 first_here = uvec2(0u);
   for (uint start = gl_WorkGroupID.x * workgroup_size; start < rows;) {
@@ -92,9 +113,9 @@ uvec2 rescore_all() {
 void main() {
   find_place();
   if (state.at[state_count] == 0u) return;
-  float far = reach(state);
+  screening s = screening_of(state, lowest_count);
   uvec2 first_here = uvec2(0u);
-  if (far <= farthest_reach) first_here = rescore_some(far);
+  if (s.rank != 0u) first_here = rescore_some(s);
   else first_here = rescore_all();
   first_here = first_of(first_here);
   if (gl_LocalInvocationIndex == 0u) WordPairs(firsts).at[gl_WorkGroupID.x] = first_here;

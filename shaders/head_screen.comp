@@ -53,7 +53,7 @@ float float_sum(float value) {
 void main() {
   find_place();
   if (state.at[state_count] == 0u) return;
-  bool screens = reach(state) <= farthest_reach;
+  bool screens = screening_of(state, gl_NumWorkGroups.x).rank != 0u;
   if (!screens && gl_WorkGroupID.x != 0u) return;
   float largest, r = inverse_rms(input_, 0u, norm_weight, eps, largest);
   float most = largest * r, step_ = most / 32512.0, inverse_step = 32512.0 / max(most, 1e-30), magnitude = 0.0;

@@ -1,22 +1,38 @@
 // SPDX-License-Identifier: MIT
-// Which logits a pass can do without (docs/kernels.md, "Screened head"): how far below the largest one a logit may lie and still count.
+// Which logits a pass can do without (docs/kernels.md, "Screened head"). The including shader has `rows`.
 #ifndef INTAGLIO_SCREEN
 #define INTAGLIO_SCREEN
 
-// More than this, in logits, and too many rows would be computed twice: the head is then dense.
+// Further below the largest, in logits, and too many rows would be computed twice.
 const float farthest_reach = 8.0;
-const float everything = 3.0e38;
+const uint fewest_shares = 16u;  // of the workgroups, for a rank over 1
 
-// What lies more than this below the largest logit has no chance; reference::screen_reach has the same numbers.
-float reach(Words state) {
+// What counts is not more than `reach` below the logit of `rank`, which are taken before any penalty; rank 0: everything counts.
+struct screening {
+  uint rank;
+  float reach;
+};
+
+// reference::screening_of has the same, and says why.
+screening screening_of(Words state, uint groups) {
   float temperature = uintBitsToFloat(state.at[state_temperature]), penalty = uintBitsToFloat(state.at[state_repeat_penalty]);
   float top_p = uintBitsToFloat(state.at[state_top_p]), min_p = uintBitsToFloat(state.at[state_min_p]);
-  if (penalty != 1.0 && min(state.at[state_repeat_last_n], state.at[state_position] + state.at[state_count]) != 0u) return everything;
-  if (!(temperature >= 1e-6)) return 0.0;
-  // Weights are 0 from 25 octaves on: 17.33 at temperature 1, at which the filters act.
-  float far = 17.4 * temperature;
-  if (top_p < 1.0) far = max(far, 17.4);
-  else if (min_p >= 1e-4) far = min(far, 0.02 - canonical_log(min(min_p, 1.0)));
-  return far <= farthest_reach ? far : everything;
+  uint top_k = state.at[state_top_k], penalised = penalty == 1.0 ? 0u : min(state.at[state_repeat_last_n], state.at[state_position] + state.at[state_count]);
+  const screening none = screening(0u, 0.0);
+  if (penalised != 0u && !(penalty > 1.0)) return none;
+  screening s = screening(1u, 0.0);
+  if (temperature >= 1e-6) {
+    s.reach = 17.4 * temperature;
+    if (top_p < 1.0) s.reach = max(s.reach, 17.4);
+    else if (min_p >= 1e-4) s.reach = min(s.reach, 0.02 - canonical_log(min(min_p, 1.0)));
+    if (!(s.reach <= farthest_reach)) {
+      if (top_k == 0u || top_k >= rows) return none;
+      s = screening(top_k, 0.0);
+    }
+  }
+  if (penalised >= groups || s.rank > groups - penalised) return none;
+  s.rank += penalised;
+  if (s.rank > 1u) s.rank = max(s.rank, fewest_shares);
+  return s.rank <= groups ? s : none;
 }
 #endif

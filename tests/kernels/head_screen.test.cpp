@@ -15,6 +15,7 @@ namespace at = kernels::state;
 namespace {
 
 constexpr std::uint32_t max_tokens = 1, context = 16, ring_size = 4;
+constexpr std::uint32_t groups = 24;
 constexpr float infinite = std::numeric_limits<float>::infinity();
 
 struct problem {
@@ -37,20 +38,31 @@ struct problem {
 
 struct outcome {
   std::vector<float> bounds, logits;  ///< behind the first step, behind the second
-  float least = 0;                    ///< the largest lower bound
+  std::vector<float> lowest;          ///< the workgroups' largest lower bounds
   std::uint32_t token = 0;
 };
 
+/// Behind four tokens, which are the likeliest ones: a penalty hits them.
+std::vector<std::uint32_t> begun(const problem& p, const sampling_options& options) {
+  auto state = fresh_state(3, 1, max_tokens, context);
+  runtime::write_sampling(options, state);
+  if (options.repeat_penalty == 1.0f) return state;
+  const auto logits = p.logits();
+  std::vector<std::uint32_t> order(p.rows);
+  for (std::uint32_t i = 0; i < p.rows; ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return logits[a] > logits[b]; });
+  for (std::uint32_t i = 0; i < 4; ++i) state[at::history(max_tokens) + i] = order[i];
+  return state;
+}
+
 outcome screened(kernel_device& on, const problem& p, const sampling_options& options, std::uint32_t subgroups) {
-  const std::uint32_t groups = 3;
   std::vector<std::int8_t> codes(std::size_t{p.rows} * p.columns);
   std::vector<float> scales, row(p.columns);
   for (std::size_t r = 0; r < p.rows; ++r) {
     for (std::size_t c = 0; c < p.columns; ++c) row[c] = reference::elements::read(p.weight, p.type, r * p.columns + c);
     scales.push_back(kernels::row_codes(row, std::span(codes).subspan(r * p.columns, p.columns)));
   }
-  auto state = fresh_state(3, 1, max_tokens, context);
-  runtime::write_sampling(options, state);
+  auto state = begun(p, options);
   const auto x = on.filled(p.input), n = on.filled(p.norm_weight), c = on.filled(codes), s = on.filled(scales), w = on.filled(p.weight), t = on.filled(state),
              ring = on.filled(std::vector<std::uint32_t>(ring_size));
   const auto bounds = on.poisoned(std::size_t{4} * p.rows), y = on.poisoned(std::size_t{4} * p.columns), lowest = on.poisoned(4 * groups), firsts = on.poisoned(8 * groups),
@@ -59,8 +71,7 @@ outcome screened(kernel_device& on, const problem& p, const sampling_options& op
   on.run(kernels::kernel::head_screen, subgroups, {{"columns", p.columns}, {"rows", p.rows}, {"eps", 1e-5f}},
          {{"input", &x}, {"norm_weight", &n}, {"codes", &c}, {"scales", &s}, {"bounds", &bounds}, {"y", &y}, {"lowest", &lowest}, {"state", &t}}, {groups, 1, 1});
   out.bounds = bounds.read<float>();
-  const auto lower = lowest.read<float>();
-  out.least = *std::max_element(lower.begin(), lower.end());
+  out.lowest = lowest.read<float>();
   on.run(kernels::kernel::head_rescore, subgroups,
          {{"columns", p.columns}, {"rows", p.rows}, {"weight_element", static_cast<std::uint32_t>(p.type)}, {"lowest_count", groups}},
          {{"y", &y}, {"weight", &w}, {"bounds", &bounds}, {"lowest", &lowest}, {"firsts", &firsts}, {"state", &t}}, {groups, 1, 1});
@@ -72,8 +83,7 @@ outcome screened(kernel_device& on, const problem& p, const sampling_options& op
 }
 
 std::uint32_t dense_token(const problem& p, const sampling_options& options) {
-  auto state = fresh_state(3, 1, max_tokens, context);
-  runtime::write_sampling(options, state);
+  auto state = begun(p, options);
   std::vector<std::uint32_t> ring(ring_size);
   reference::sample(p.logits(), max_tokens, context, state, ring);
   return state[at::tokens];
@@ -85,10 +95,13 @@ std::size_t check(kernel_device& on, const problem& p, const sampling_options& o
   const auto exact = p.logits();
   const bool same_bits = on.device().description().type == gpu::device_type::cpu;
   CHECK(found.token == dense_token(p, options));
-  const float reach = reference::screen_reach(reference::sampling{options.temperature, options.top_p, options.min_p, options.repeat_penalty, options.top_k.value_or(0), options.repeat_last_n}, 4);
+  const reference::sampling parameters{options.temperature, options.top_p, options.min_p, options.repeat_penalty, options.top_k.value_or(0), options.repeat_last_n};
+  const reference::screening wanted = reference::screening_of(parameters, 4, p.rows, groups);
+  const bool all = wanted.rank == 0;
+  const float threshold = all ? -infinite : wanted.rank == 1 ? *std::max_element(found.lowest.begin(), found.lowest.end()) : reference::least_of_shares(found.lowest, wanted.rank);
   std::size_t rescored = 0, wrong = 0;
   for (std::uint32_t row = 0; row < p.rows; ++row) {
-    const bool all = reach > reference::farthest_reach, open = all || !(found.bounds[row] < found.least - reach);
+    const bool open = all || !(found.bounds[row] < threshold - wanted.reach);
     if (!all) wrong += !(std::isnan(exact[row]) ? found.bounds[row] == infinite : exact[row] <= found.bounds[row]);
     const bool is_exact = std::bit_cast<std::uint32_t>(found.logits[row]) == std::bit_cast<std::uint32_t>(exact[row]) || (std::isnan(found.logits[row]) && std::isnan(exact[row]));
     rescored += open;
@@ -96,7 +109,11 @@ std::size_t check(kernel_device& on, const problem& p, const sampling_options& o
     if (!open) wrong += found.logits[row] != found.bounds[row] && same_bits && !is_exact;
   }
   CHECK(wrong == 0);
-  if (reach <= reference::farthest_reach && std::isfinite(found.least)) CHECK(found.least <= *std::max_element(exact.begin(), exact.end()));
+  if (std::isfinite(threshold)) {  // so many logits reach it
+    std::size_t reaching = 0;
+    for (const float logit : exact) reaching += logit >= threshold;
+    CHECK(reaching >= wanted.rank);
+  }
   return rescored;
 }
 
@@ -122,7 +139,10 @@ TEST_CASE("screened head: the dense head's token for every element, width and wa
       check(on, p, {.temperature = 0.3f, .top_k = 20, .seed = 5});
       check(on, p, {.temperature = 1.0f, .top_k = 9, .top_p = 0.9f, .seed = 7});
       check(on, p, {.temperature = 4.0f, .seed = 9});
-      check(on, p, {.repeat_penalty = 1.3f});
+      check(on, p, {.temperature = 4.0f, .top_k = 20, .min_p = 0.01f, .seed = 11});
+      if (round < 3) check(on, p, {.repeat_penalty = 1.3f});
+      if (round < 3) check(on, p, {.temperature = 1.0f, .top_k = 20, .repeat_penalty = 5.0f, .seed = 13});
+      if (round == 0) check(on, p, {.repeat_penalty = 0.5f});
     }
   }
 }

@@ -26,7 +26,8 @@ TEST_CASE("a screened head writes the dense head's text", "[runtime][head]") {
   const auto ids = dense.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his");
   for (const generate_options& options : {generate_options{.max_tokens = 60}, generate_options{.temperature = 0.7f, .min_p = 0.05f, .seed = 3, .max_tokens = 60},
                                           generate_options{.temperature = 0.3f, .top_k = 30, .seed = 4, .max_tokens = 30},
-                                          generate_options{.temperature = 1.5f, .top_p = 0.95f, .seed = 5, .max_tokens = 20}, generate_options{.repeat_penalty = 1.2f, .max_tokens = 20}}) {
+                                          generate_options{.temperature = 1.5f, .top_p = 0.95f, .seed = 5, .max_tokens = 20}, generate_options{.repeat_penalty = 1.2f, .max_tokens = 20},
+                                          generate_options{.temperature = 1.1f, .top_k = 12, .top_p = 0.9f, .repeat_penalty = 1.1f, .seed = 6, .max_tokens = 40}}) {
     INFO("temperature " << options.temperature << ", min_p " << options.min_p << ", top_p " << options.top_p << ", penalty " << options.repeat_penalty);
     dense.reset();
     screened.reset();

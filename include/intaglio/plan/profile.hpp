@@ -44,7 +44,7 @@ inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .ma
                                   .chunk_tiles = true, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .head_firsts = true, .norm_subgroups = 8, .attention_subgroups = 16,
                                   .sample_subgroups = 16, .embed_subgroups = 4, .attention_splits = true,
                                   .layers_parts = 132, .layers_subgroups = kernels::layers::resident_subgroups, .prefill_tokens = 512, .logits_tokens = 64};
-/// portable with a screened head: the same tokens, greedy ones (and those of sampling that asks for likely tokens alone) sooner.
+/// portable with a screened head: the same tokens, sooner where they are greedy or of sampling with top-k or min-p.
 inline constexpr profile screened = [] {
   profile out = portable;
   out.name = "screened";

@@ -53,7 +53,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
     case kernels::kernel::dense_matmul: return constant("columns") * 4 + norm(constant("columns")) + combining;
     case kernels::kernel::head_screen: return constant("columns") * 2 + norm(constant("columns")) + combining;
-    case kernels::kernel::head_rescore: return constant("columns") * 4 + 2 * combining;
+    case kernels::kernel::head_rescore: return constant("columns") * 4 + constant("lowest_count") * 4 + d.subgroups * 64 * 4 + 2 * combining + 16;
     case kernels::kernel::attention:  // sums of a span's 32 octets, 128 channels at a time, their totals and scores
       return 32 * (std::min<std::uint64_t>(constant("head_dim"), 128) * 4 + 4) + 256 * 4 * std::max<std::uint64_t>(constant("heads_together"), 1) + combining + 4;
     case kernels::kernel::attention_chunk:  // queries, scores, sums of four groups and what is one a token, octet or group

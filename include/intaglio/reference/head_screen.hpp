@@ -15,19 +15,47 @@
 
 namespace intaglio::reference {
 
-/// More than this, in logits, and the head is dense.
+/// Further below the largest logit, and the head is dense.
 inline constexpr float farthest_reach = 8.0f;
+inline constexpr std::uint32_t fewest_shares = 16;
 
-/// How far below the largest logit another may lie and still count: a chance of it, whatever the filters, is 0 beyond. Above farthest_reach: all count.
-/// @param recent tokens that a penalty looks at
-inline float screen_reach(const sampling& s, std::uint32_t recent) {
-  constexpr float everything = 3.0e38f;
-  if (s.repeat_penalty != 1.0f && std::min(s.repeat_last_n, recent) != 0) return everything;
-  if (!(s.temperature >= least_temperature)) return 0;
-  float far = product(17.4f, s.temperature);  // weights are 0 from 25 octaves on; the filters act at temperature 1
-  if (s.top_p < 1.0f) far = std::max(far, 17.4f);
-  else if (s.min_p >= 1e-4f) far = std::min(far, 0.02f - kernels::arithmetic::log(std::min(s.min_p, 1.0f)));
-  return far <= farthest_reach ? far : everything;
+/// What counts is not more than `reach` below the logit of `rank`, both before any penalty; rank 0: everything counts.
+struct screening {
+  std::uint32_t rank = 0;
+  float reach = 0;
+};
+
+/// Below that a logit is not the first, is none of the top k, or has weight 0 whatever the filters: weights are 0 from 25 octaves on, at temperature 1, at
+/// which the filters act, and at the one asked for. A penalty over 1 raises no logit, and lowers no more than `recent` of those that rank before.
+/// @param recent tokens before the one that is drawn, groups: workgroups that know their largest lower bound each
+inline screening screening_of(const sampling& s, std::uint32_t recent, std::uint32_t rows, std::uint32_t groups) {
+  const std::uint32_t penalised = s.repeat_penalty == 1.0f ? 0 : std::min(s.repeat_last_n, recent);
+  if (penalised != 0 && !(s.repeat_penalty > 1.0f)) return {};
+  screening out{1, 0};
+  if (s.temperature >= least_temperature) {
+    out.reach = product(17.4f, s.temperature);
+    if (s.top_p < 1.0f) out.reach = std::max(out.reach, 17.4f);
+    else if (s.min_p >= 1e-4f) out.reach = std::min(out.reach, 0.02f - kernels::arithmetic::log(std::min(s.min_p, 1.0f)));
+    if (!(out.reach <= farthest_reach)) {
+      if (s.top_k == 0 || s.top_k >= rows) return {};
+      out = {s.top_k, 0};
+    }
+  }
+  if (penalised >= groups || out.rank > groups - penalised) return {};
+  out.rank += penalised;
+  if (out.rank > 1) out.rank = std::max(out.rank, fewest_shares);
+  return out.rank <= groups ? out : screening{};
+}
+
+/// Of so many shares of the workgroups the largest lower bound each, of these the least: as many logits reach it.
+inline float least_of_shares(std::span<const float> lowest, std::uint32_t rank) {
+  float out = std::numeric_limits<float>::infinity();
+  for (std::size_t share = 0; share < rank; ++share) {
+    float most = -std::numeric_limits<float>::infinity();
+    for (std::size_t i = share; i < lowest.size(); i += rank) most = std::max(most, lowest[i]);
+    out = std::min(out, most);
+  }
+  return out;
 }
 
 /// Bounds of every logit. Their bits are not fixed, what they promise is: lower <= the kernel's logit <= upper; infinite where nothing is known.

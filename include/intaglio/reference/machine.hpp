@@ -227,29 +227,28 @@ class machine {
                               columns, rows, real("eps"), memory<float>("output").first(n * rows));
     }
 
-    float reach() const {
-      const sampling s = sampling_of(m.state);
-      return screen_reach(s, m.state[kernels::state::position] + m.state[kernels::state::count]);
+    screening wanted() const {
+      return screening_of(sampling_of(m.state), m.state[kernels::state::position] + m.state[kernels::state::count], constant("rows"), d.groups[0]);
     }
     void head_screen() {
       if (tokens() == 0) return;
       const std::size_t columns = constant("columns"), rows = constant("rows");
       const logit_bounds found = reference::head_screen(memory<float>("input").first(columns), weight<float>("norm_weight"), weight<std::int8_t>("codes"), weight<float>("scales"), real("eps"));
       std::ranges::copy(found.y, memory<float>("y").begin());
-      if (reach() > farthest_reach) return;
+      if (wanted().rank == 0) return;
       std::ranges::copy(found.upper, memory<float>("bounds").begin());
-      // All of the workgroups' in the first.
       const auto lowest = memory<float>("lowest").first(d.groups[0]);
       std::ranges::fill(lowest, -std::numeric_limits<float>::infinity());
-      lowest[0] = *std::max_element(found.lower.begin(), found.lower.begin() + static_cast<std::ptrdiff_t>(rows));
+      for (std::size_t row = 0; row < rows; ++row) lowest[row % lowest.size()] = std::max(lowest[row % lowest.size()], found.lower[row]);
     }
     void head_rescore() {
       if (tokens() == 0) return;
       const std::size_t columns = constant("columns"), rows = constant("rows");
       const auto bounds = memory<float>("bounds").first(rows);
       const auto lowest = memory<float>("lowest").first(constant("lowest_count"));
-      if (reach() > farthest_reach) std::ranges::fill(bounds, std::numeric_limits<float>::infinity());
-      const float least = *std::max_element(lowest.begin(), lowest.end()) - reach();
+      const screening s = wanted();
+      if (s.rank == 0) std::ranges::fill(bounds, std::numeric_limits<float>::infinity());
+      const float least = s.rank == 0 ? 0 : least_of_shares(lowest, s.rank) - s.reach;
       reference::head_rescore(memory<float>("y").first(columns), weight<std::byte>("weight"), element("weight_element"), least - std::abs(least) * 1e-6f, bounds);
     }
 

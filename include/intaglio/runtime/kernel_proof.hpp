@@ -402,20 +402,20 @@ class kernel_proof {
     return worst;
   }
 
-  /// Bounds of which every 97th is to be computed; then all of them, as a high temperature wants it.
+  /// Bounds of which every 97th is to be computed, for greedy and for top-k; then all of them, as a high temperature wants it.
   double head_rescore(const plan::dispatch& call) {
     const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows");
     const auto type = static_cast<kernels::element>(constant(call, "weight_element"));
     const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
     const auto y = floats(columns);
     double worst = 0;
-    for (const bool all : {false, true}) {
+    for (const sampling_options& options : {sampling_options{}, sampling_options{.temperature = 4.0f, .top_k = 20}, sampling_options{.temperature = 4.0f}}) {
+      auto words = state();
+      write_sampling(options, words);
+      const bool all = reference::screening_of(reference::sampling_of(words), position + tokens_, rows, call.groups[0]).rank == 0;
       std::vector<float> bounds(rows, -1e30f);
       for (std::uint32_t row = rows % 97 / 2; row < rows; row += 97) bounds[row] = 1e30f;
       const auto start = bounds;
-      auto words = state();
-      if (all) write_sampling({.temperature = 4.0f}, words);
-      else write_sampling({}, words);
       const gpu::buffer in = filled(y, columns), out = filled(bounds, rows), lowest = room(std::uint64_t{4} * call.groups[0]), firsts = room(std::uint64_t{8} * call.groups[0]),
                         memory = filled(words, words.size());
       run(call, {{"y", &in}, {"bounds", &out}, {"lowest", &lowest}, {"firsts", &firsts}, {"state", &memory}});
