@@ -40,6 +40,8 @@ void read_y() {
 
 // Of as many shares of the workgroups the largest each, of these the least: no more than the logit of that rank, since so many reach it.
 float least_of_shares(uint rank) {
+  for (uint i = gl_LocalInvocationIndex; i < lowest_count; i += workgroup_size) all_lowest[i] = Floats(lowest).at[i];
+  workgroup_barrier();
   float least = uintBitsToFloat(0x7f800000u);
   for (uint share = gl_LocalInvocationIndex; share < rank; share += workgroup_size) {
     float most = uintBitsToFloat(0xff800000u);
@@ -59,12 +61,8 @@ uvec2 rescore_some(screening s) {
   // What is read first does not wait for each other.
   uint own = gl_WorkGroupID.x * workgroup_size + gl_LocalInvocationIndex;
   float bound = Floats(bounds).at[min(own, rows - 1u)], threshold = uintBitsToFloat(0xff800000u);
-  LATER_UNROLLED for (uint start = 0u; start < lowest_count; start += workgroup_size) {
-    uint i = min(start + gl_LocalInvocationIndex, lowest_count - 1u);
-    float low = Floats(lowest).at[i];
-    all_lowest[i] = low;
-    threshold = max(threshold, low);
-  }
+  LATER_UNROLLED for (uint start = 0u; start < lowest_count; start += workgroup_size)
+    threshold = max(threshold, Floats(lowest).at[min(start + gl_LocalInvocationIndex, lowest_count - 1u)]);
   read_y();
   if (gl_LocalInvocationIndex == 0u) wanted_count = 0u;
   threshold = subgroup_max(threshold);
