@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes small well-formed inputs for the fuzzers of file formats: FOLDER/gguf and FOLDER/safetensors. Standard library only."""
+"""Writes small well-formed inputs for the fuzzers of file formats: FOLDER/gguf, FOLDER/safetensors and so on. Standard library only."""
+import io
 import json
 import pathlib
 import struct
 import sys
+import zipfile
 
 # name: (ggml id, elements and bytes of a block)
 TYPES = {"f32": (0, 1, 4), "f16": (1, 1, 2), "q4_0": (2, 32, 18), "q4_1": (3, 32, 20), "q8_0": (8, 32, 34), "q4_k": (12, 256, 144),
@@ -90,9 +92,62 @@ def safetensors(tensors, metadata=None):
     return struct.pack("<Q", len(raw)) + raw + bytes(at)
 
 
+def picked(value):
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+
+def number(value):
+    return b"K" + bytes([value]) if 0 <= value < 256 else b"J" + struct.pack("<i", value)
+
+
+def tuple_of(*parts):
+    return b"(" + b"".join(parts) + b"t"
+
+
+def torch_tensor(kind, key, elements, offset, shape, strides):
+    storage = tuple_of(picked("storage"), b"ctorch\n" + kind.encode() + b"\n", picked(key), picked("cpu"), number(elements)) + b"Q"
+    return (b"ctorch._utils\n_rebuild_tensor_v2\n" + tuple_of(storage, number(offset), tuple_of(*map(number, shape)), tuple_of(*map(number, strides)), b"\x89",
+                                                              b"ccollections\nOrderedDict\n)R") + b"R")
+
+
+def torch_pickle(tensors):
+    return b"\x80\x02}q\x00(" + b"".join(picked(name) + value for name, value in tensors.items()) + b"u."
+
+
+def torch_zip(pickle, storages):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        members = {"data.pkl": pickle, "byteorder": b"little", "version": b"3\n", **{"data/" + key: value for key, value in storages.items()}}
+        for name, value in members.items():
+            info = zipfile.ZipInfo("model/" + name)
+            info.create_system = 0
+            archive.writestr(info, value)
+    return out.getvalue()
+
+
+def varint(value):
+    out = b""
+    while value >= 128:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def field(key, value):
+    if isinstance(value, bytes):
+        return varint(key << 3 | 2) + varint(len(value)) + value
+    return varint(key << 3 | 5) + struct.pack("<f", value) if isinstance(value, float) else varint(key << 3) + varint(value)
+
+
+def sentencepiece(add_dummy_prefix):
+    pieces = [("<unk>", 2), ("<s>", 3), ("</s>", 3)] + [("<0x%02X>" % i, 6) for i in range(256)] + [(t, 1) for t in ("\u2581", "a", "b", "ab", "\u2581a")] + [("\n\n", 4)]
+    body = b"".join(field(1, field(1, text.encode()) + field(2, float(-i)) + field(3, kind)) for i, (text, kind) in enumerate(pieces))
+    return body + field(2, field(3, 2) + field(35, 1)) + field(3, field(1, b"identity") + field(3, add_dummy_prefix) + field(4, 0))
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
-    for name in ("gguf", "safetensors"):
+    for name in ("gguf", "safetensors", "torch", "sentencepiece"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name, arguments in {"i2_s": ("bitnet-b1.58", "i2_s", "f16", 128, 4), "f16": ("bitnet", "f16", "f32", 16, 4), "bf16": ("bitnet-25", "bf16", "bf16", 16, 4),
                             "tq1_0": ("bitnet", "tq1_0", "q6_k", 256, 2), "tq2_0": ("bitnet-b1.58", "tq2_0", "f16", 256, 2),
@@ -105,6 +160,18 @@ def main():
     (seeds / "layer").write_bytes(safetensors({"model.layers.0.mlp.up_proj.weight": ("U8", [4, 16]), "model.layers.0.mlp.up_proj.weight_scale": ("BF16", [1])}))
     (seeds / "index").write_bytes(json.dumps({"metadata": {"total_size": 8}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}).encode())
     (seeds / "header").write_bytes(json.dumps({"a": {"dtype": "F16", "shape": [2, 1], "data_offsets": [0, 4]}}).encode())
+    pickle = torch_pickle({"a": torch_tensor("FloatStorage", "0", 12, 0, (3, 4), (4, 1)), "b": torch_tensor("FloatStorage", "0", 12, 1, (4, 2), (1, 4)),
+                           "c": torch_tensor("HalfStorage", "1", 4, 2, (), ()), "d": torch_tensor("BoolStorage", "2", 3, 0, (5, 3), (0, 1))})
+    nested = torch_pickle({"model": b"}(" + picked("w") + torch_tensor("BFloat16Storage", "0", 6, 0, (0, 2), (2, 1)) + picked("v") + torch_tensor("BFloat16Storage", "0", 6, 0, (6,), (1,)) + b"u",
+                           "step": number(7), "list": b"](" + number(-1) + b"NG" + struct.pack(">d", 0.5) + b"e"})
+    seeds = folder / "torch"
+    (seeds / "zip").write_bytes(torch_zip(pickle, {"0": bytes(48), "1": bytes(8), "2": bytes(3)}))
+    (seeds / "nested").write_bytes(torch_zip(nested, {"0": bytes(12)}))
+    (seeds / "pickle").write_bytes(pickle)
+    (seeds / "nested-pickle").write_bytes(nested)
+    seeds = folder / "sentencepiece"
+    (seeds / "prefix").write_bytes(sentencepiece(1))
+    (seeds / "plain").write_bytes(sentencepiece(0))
 
 
 if __name__ == "__main__":
