@@ -229,7 +229,7 @@ class command_line {
         "  intaglio convert MODEL.gguf model.safetensors --codec bf16\n\n"
         "Norms stay f32. Tensors that have the codec already are copied. Prints for each kind of tensor and for all the largest and the root mean\n"
         "square difference of its values, absolute and as a part of the values' own.");
-    c->add_option("IN", convert_.in, "GGUF file or Hugging Face folder")->required();
+    c->add_option("IN", convert_.in, "GGUF file, Hugging Face folder, or PyTorch file or folder")->required();
     c->add_option("OUT", convert_.out, "GGUF file, or *.safetensors for the tensors alone; written whole or not at all")->required();
     c->add_option("--codec", convert_.codec, "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, bcml1, tq1_0, tq2_0 or i2_s")->type_name("C")->required();
     c->add_option("--embedding", convert_.embedding, "codec of embedding and head; default: the same, but f16 beside ternary codecs and bcml1")->type_name("C");

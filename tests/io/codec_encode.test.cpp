@@ -170,6 +170,22 @@ TEST_CASE("codec_encode: sizes that do not fit together and types without an enc
   }
 }
 
+TEST_CASE("codec_encode: what is beyond a block's scale decodes as no number, and nothing is cast beyond its type", "[codec]") {
+  for (const auto& row : intaglio::dtype_table) {
+    if (!is_encodable(row.type) || row.block_elements == 1) continue;
+    for (const float large : {3e38f, 1e30f, 1e19f, 1e15f, 1e10f}) {
+      CAPTURE(row.name, large);
+      std::vector<float> values(256, 1.f), again(256);
+      values[7] = -large;
+      values[9] = large;
+      bytes out(static_cast<std::size_t>(row_bytes(row.type, 256)));
+      CHECK_NOTHROW(encode_row(row.type, values, out));
+      decode_row(row.type, out, again);
+      CHECK_FALSE(codec_blocks::all_finite(again));
+    }
+  }
+}
+
 TEST_CASE("codec_encode: blocks of what is no number are refused with its place", "[codec]") {
   for (const auto& row : intaglio::dtype_table) {
     if (!is_encodable(row.type)) continue;

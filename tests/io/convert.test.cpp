@@ -157,6 +157,16 @@ TEST_CASE("convert: numbers that the codec cannot hold are refused by name", "[c
   std::memcpy(image.tensor_at("blk.1.ffn_up.weight").data.data() + 400, &large, 4);
   CHECK_THROWS_WITH(convert(write_bytes(folder / "in.gguf", image.build()), folder / "out.gguf", options),
                     ContainsSubstring("blk.1.ffn_up.weight") && ContainsSubstring("expected values that f16 can hold"));
+  // Neither do blocks whose scale is beyond f16, wherever the work is done, and no number is never one.
+  for (const auto& [value, codecs, what] : {std::tuple{1e10f, std::vector{dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k, dtype::bcml1}, "values that "},
+                                            {std::nanf(""), std::vector{dtype::f32, dtype::q8_0, dtype::bcml1}, "expected a finite number, found NaN"},
+                                            {-INFINITY, std::vector{dtype::f32, dtype::q4_k}, "expected a finite number, found infinity"}}) {
+    auto broken = gguf_image::of(conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf");
+    std::memcpy(broken.tensor_at("blk.1.ffn_up.weight").data.data() + 400, &value, 4);
+    write_bytes(folder / "broken.gguf", broken.build());
+    for (const dtype codec : codecs)
+      CHECK_THROWS_WITH(convert(folder / "broken.gguf", folder / "out.gguf", {.codec = codec, .threads = 2}), ContainsSubstring("blk.1.ffn_up.weight") && ContainsSubstring(what));
+  }
   image = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-i2_s.gguf");
   bytes& data = image.tensor_at("blk.1.ffn_up.weight").data;
   const float tiny = 1e-12f;
@@ -434,4 +444,23 @@ TEST_CASE("convert: what a codec cost is told by kind of tensor and for all", "[
     }
     CHECK(tensors == before.tensors().size());
   }
+}
+
+TEST_CASE("convert: PyTorch's files become what the folder of the same model becomes", "[convert]") {
+  const temporary_folder folder;
+  convert(conformance("mistral-tiny") / "hf", folder / "folder.gguf", {.codec = dtype::q4_k});
+  const auto expected = gguf::open(folder / "folder.gguf");
+  for (const char* form : {"orig", "hf-bin"}) {
+    INFO(form);
+    convert(conformance("mistral-tiny") / form, folder / "out.gguf", {.codec = dtype::q4_k});
+    const auto ours = gguf::open(folder / "out.gguf");
+    REQUIRE(ours.tensors().size() == expected.tensors().size());
+    for (const auto& tensor : expected.tensors()) {
+      INFO(tensor.name);
+      CHECK((data_of(ours, tensor.name) == data_of(expected, tensor)));
+    }
+  }
+  // One of the files stands for its folder.
+  convert(conformance("mistral-tiny") / "orig/consolidated.00.pth", folder / "out.gguf", {.codec = dtype::q4_k});
+  CHECK((data_of(gguf::open(folder / "out.gguf"), "blk.1.attn_q.weight") == data_of(expected, "blk.1.attn_q.weight")));
 }

@@ -34,8 +34,8 @@ inline void put_u16(std::uint8_t* to, std::uint16_t value) { std::memcpy(to, &va
 inline void put_f16(std::uint8_t* to, float value) { put_u16(to, f16_from_f32(value)); }
 /// 1 / d, or 0 where that is not finite: a block of values that small is a block of zeros.
 inline float inverse(float d) { return std::isfinite(1.f / d) ? 1.f / d : 0.f; }
-/// Truncates towards zero after an offset was added, as the reference's cast to int8 does.
-inline std::uint8_t nibble(float value) { return static_cast<std::uint8_t>(std::min(15, static_cast<int>(static_cast<std::int8_t>(value)))); }
+/// Truncates towards zero after an offset was added, as the reference's cast does, to 0..15. Values beyond f32's range may make a NaN of it: 0.
+inline std::uint8_t nibble(float value) { return value > 0.f ? static_cast<std::uint8_t>(value < 15.f ? static_cast<int>(value) : 15) : std::uint8_t{0}; }
 
 /// To the nearest integer, halves away from zero, as std::round but without a call: the largest number below 0.5 leaves no half out, and
 /// what it takes beyond one rounds to it.

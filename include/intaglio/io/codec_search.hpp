@@ -152,11 +152,20 @@ struct symmetric_search {
   }
 };
 
+/// Squares beyond f32's range leave the search without a scale. Such a block gets an infinite one, so that it decodes to no number, as blocks do
+/// whose scale is beyond f16; the reference would lose the values without a trace.
+inline void encode_overflow(std::uint8_t* block, std::size_t bytes, std::size_t scale) {
+  constexpr std::uint16_t infinity = 0x7C00;
+  std::fill(block, block + bytes, std::uint8_t{1});
+  std::memcpy(block + scale, &infinity, 2);
+}
+
 INTAGLIO_UNFUSED inline void encode_q4_k(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
   const std::array<affine_search, 2> found{affine_search(x), affine_search(x + 128)};
   float most_scale = 0.f, most_least = 0.f;
   for (std::size_t j = 0; j < 8; ++j) {
+    if (!std::isfinite(found[j / 4].scale[j % 4] + found[j / 4].least[j % 4])) return encode_overflow(block, 144, 0);
     most_scale = std::max(most_scale, found[j / 4].scale[j % 4]);
     most_least = std::max(most_least, -found[j / 4].least[j % 4]);
   }
@@ -197,8 +206,11 @@ INTAGLIO_UNFUSED inline void encode_q6_k(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
   const std::array<symmetric_search, 4> found{symmetric_search(x), symmetric_search(x + 64), symmetric_search(x + 128), symmetric_search(x + 192)};
   float largest = 0.f;  // the scale of the largest magnitude, with its sign
-  for (std::size_t j = 0; j < 16; ++j)
-    if (std::fabs(found[j / 4].scale[j % 4]) > std::fabs(largest)) largest = found[j / 4].scale[j % 4];
+  for (std::size_t j = 0; j < 16; ++j) {
+    const float scale = found[j / 4].scale[j % 4];
+    if (!std::isfinite(scale)) return encode_overflow(block, 210, 208);
+    if (std::fabs(scale) > std::fabs(largest)) largest = scale;
+  }
   if (std::fabs(largest) < 1e-15f) {
     std::fill(block, block + 210, std::uint8_t{0});
     return;

@@ -362,7 +362,7 @@ class model_converter {
   std::size_t rounded_scales_ = 0;
 };
 
-/// Reads `in` (GGUF or Hugging Face folder) and writes `out`: safetensors where its name ends so (the tensors alone, under Hugging Face's names),
+/// Reads `in` (whatever checkpoint::open does) and writes `out`: safetensors where its name ends so (the tensors alone, under Hugging Face's names),
 /// else GGUF. Memory stays bounded whatever the size. Ternary codes, and tensors that have their type already, stay as they are, bit for bit; a
 /// scale that f16 cannot hold exactly is rounded, with a warning.
 /// @throws file_error for what is wrong with a file, argument_error for a codec that does not go with the model
