@@ -24,11 +24,12 @@ constexpr const char* footer = R"(Examples:
   intaglio engrave MODEL.gguf -o mine                     build mine/bin/intaglio for another model
   intaglio plan fable --html plan.html                    the command sequence as a picture
 
-MODEL is a GGUF file or a Hugging Face folder (config.json, safetensors). Without --model the tool uses fable, the story teller
-inside it. Exit codes: 0 done, 1 bad input, 2 usage, 3 device, 128 + n ended by signal n. Data goes to stdout, everything else to stderr.)";
+MODEL is a GGUF file or a folder: Hugging Face's (config.json with safetensors or pytorch_model.bin), or Meta's and Mistral's own
+(params.json with consolidated.*.pth). Without --model the tool uses fable, the story teller inside it.
+Exit codes: 0 done, 1 bad input, 2 usage, 3 device, 128 + n ended by signal n. Data goes to stdout, everything else to stderr.)";
 
 void add_model(CLI::App& to, model_options& model) {
-  to.add_option("-m,--model", model.path, "GGUF file or Hugging Face folder; without it: the embedded fable")->type_name("MODEL");
+  to.add_option("-m,--model", model.path, "GGUF file or folder; without it: the embedded fable")->type_name("MODEL");
   to.add_option("--i2s-layout", model.i2s_layout, "order of the codes in I2_S tensors, which no file states")
       ->type_name("LAYOUT")
       ->check(CLI::IsMember({"block128", "block64", "rows4"}))
@@ -176,14 +177,14 @@ class command_line {
     auto* c = add(
         "inspect", "Show what a model file says of itself: config, tokenizer, tensors", [this] { tool::inspect(inspect_); },
         "  intaglio inspect MODEL.gguf\n  intaglio inspect MODEL.gguf --tensors\n  intaglio inspect FOLDER --json");
-    c->add_option("FILE", inspect_.file, "GGUF file or Hugging Face folder")->required();
+    c->add_option("FILE", inspect_.file, "GGUF file or folder")->required();
     c->add_flag("--tensors", inspect_.tensors, "list every tensor");
     c->add_flag("--json", inspect_.json, "one JSON object, tensors and metadata in it");
 
     c = add(
         "check", "Validate structure, model, tokenizer and every value of a model file", [this] { tool::check(check_); },
         "  intaglio check MODEL.gguf\n  intaglio check FOLDER && echo sound");
-    c->add_option("FILE", check_.file, "GGUF file or Hugging Face folder")->required();
+    c->add_option("FILE", check_.file, "GGUF file or folder")->required();
     c->add_option("--i2s-layout", check_.i2s_layout, "order of the codes in I2_S tensors")
         ->type_name("LAYOUT")
         ->check(CLI::IsMember({"block128", "block64", "rows4"}))
@@ -229,7 +230,7 @@ class command_line {
         "  intaglio convert MODEL.gguf model.safetensors --codec bf16\n\n"
         "Norms stay f32. Tensors that have the codec already are copied. Prints for each kind of tensor and for all the largest and the root mean\n"
         "square difference of its values, absolute and as a part of the values' own.");
-    c->add_option("IN", convert_.in, "GGUF file, Hugging Face folder, or PyTorch file or folder")->required();
+    c->add_option("IN", convert_.in, "GGUF file or folder")->required();
     c->add_option("OUT", convert_.out, "GGUF file, or *.safetensors for the tensors alone; written whole or not at all")->required();
     c->add_option("--codec", convert_.codec, "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, bcml1, tq1_0, tq2_0 or i2_s")->type_name("C")->required();
     c->add_option("--embedding", convert_.embedding, "codec of embedding and head; default: the same, but f16 beside ternary codecs and bcml1")->type_name("C");
@@ -245,7 +246,7 @@ class command_line {
         "  intaglio engrave MODEL.gguf -o mine && mine/bin/intaglio run -m MODEL.gguf --prompt Hello\n\n"
         "Needs CMake, a C++20 compiler and the tool's sources, which stand beside an installed or built intaglio (else: environment\n"
         "INTAGLIO_SOURCE, the source tree).");
-    c->add_option("FILE", engrave_.file, "GGUF file or Hugging Face folder")->required();
+    c->add_option("FILE", engrave_.file, "GGUF file or folder")->required();
     c->add_option("-o,--out", engrave_.directory, "folder to build in; default: engraved/NAME")->type_name("DIR");
     c->add_option("--name", engrave_.name, "name of the model in C++; default: from the file's name")->type_name("NAME");
   }

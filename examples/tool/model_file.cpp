@@ -34,7 +34,7 @@ io::checkpoint open_model(const model_options& options) {
 
 io::tokenizer open_tokenizer(const io::checkpoint& model) {
   if (!model.vocabulary())
-    throw file_error(model.path(), std::nullopt, "the model has no tokenizer", "tokenizer.json beside the weights", "none");
+    throw file_error(model.path(), std::nullopt, "the model has no tokenizer", "tokenizer.json or tokenizer.model beside the weights", "none");
   io::tokenizer out(*model.vocabulary(), model.config().vocab_size);
   for (const auto& line : out.warnings()) warn(printable(model.path(), 240) + ": " + line);
   return out;

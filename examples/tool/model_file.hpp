@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens what --model names: a GGUF file, a Hugging Face folder, or the story teller that the tool carries.
+// Opens what --model names: a GGUF file, a folder, or the story teller that the tool carries.
 #pragma once
 
 #include <intaglio/io/checkpoint_data.hpp>
