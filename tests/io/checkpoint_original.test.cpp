@@ -8,6 +8,7 @@
 #include "intaglio/io/check.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "original_model.hpp"
+#include "shared.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using intaglio::dtype;
@@ -71,6 +72,19 @@ TEST_CASE("checkpoint_original: what params.json leaves out is in the tensors, a
   CHECK(model.differences(engraved).empty());
   engraved.vocab_size = 11;
   CHECK(model.differences(engraved) == std::vector<std::string>{"vocab_size: engraved 11, file 10"});
+}
+
+TEST_CASE("checkpoint_original: the tokenizer beside the weights, if it is one") {
+  original_model files;
+  files.write(1);
+  write_text(files.made / "tokenizer.model", "IQ== 0\nIg== 1\n");
+  const auto model = checkpoint::open(files.made.path());
+  CHECK_FALSE(model.vocabulary());
+  CHECK(model.warnings() == std::vector<std::string>{"tokenizer.model is a list of tiktoken's, which is not read: put the tokenizer.json of the same model beside it"});
+  std::filesystem::copy_file(shared("conformance/mistral-tiny/orig/tokenizer.model"), files.made / "tokenizer.model", std::filesystem::copy_options::overwrite_existing);
+  CHECK_THAT(refusal(files), ContainsSubstring("tokenizer.model: more tokens than the embedding has rows: expected at most 10, found 1000"));
+  write_text(files.made / "tokenizer.model", "\x0B");
+  CHECK_THAT(refusal(files), ContainsSubstring("tokenizer.model: offset 0x1: protobuf: wire type of field 1"));
 }
 
 TEST_CASE("checkpoint_original: tensors with strides are read by them") {
