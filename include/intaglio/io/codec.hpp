@@ -99,16 +99,24 @@ inline void q8_0(const std::uint8_t* block, float* out) {
   const float d = f16_at(block);
   for (std::size_t j = 0; j < 32; ++j) out[j] = d * static_cast<float>(static_cast<std::int8_t>(block[2 + j]));
 }
-// One loop a half of the block: compilers vectorise these, and not loops with two stores far apart.
+/// A copy of some bytes of a block, which cannot overlap what is written: then compilers vectorise, with one loop a half of the block.
+template <std::size_t count>
+std::array<std::uint8_t, count> copied(const std::uint8_t* from) {
+  std::array<std::uint8_t, count> out;
+  std::memcpy(out.data(), from, count);
+  return out;
+}
 inline void q4_0(const std::uint8_t* block, float* out) {
   const float d = f16_at(block);
-  for (std::size_t j = 0; j < 16; ++j) out[j] = d * static_cast<float>((block[2 + j] & 15) - 8);
-  for (std::size_t j = 0; j < 16; ++j) out[j + 16] = d * static_cast<float>((block[2 + j] >> 4) - 8);
+  const auto codes = copied<16>(block + 2);
+  for (std::size_t j = 0; j < 16; ++j) out[j] = d * static_cast<float>((codes[j] & 15) - 8);
+  for (std::size_t j = 0; j < 16; ++j) out[j + 16] = d * static_cast<float>((codes[j] >> 4) - 8);
 }
 inline void q4_1(const std::uint8_t* block, float* out) {
   const float d = f16_at(block), m = f16_at(block + 2);
-  for (std::size_t j = 0; j < 16; ++j) out[j] = d * static_cast<float>(block[4 + j] & 15) + m;
-  for (std::size_t j = 0; j < 16; ++j) out[j + 16] = d * static_cast<float>(block[4 + j] >> 4) + m;
+  const auto codes = copied<16>(block + 4);
+  for (std::size_t j = 0; j < 16; ++j) out[j] = d * static_cast<float>(codes[j] & 15) + m;
+  for (std::size_t j = 0; j < 16; ++j) out[j + 16] = d * static_cast<float>(codes[j] >> 4) + m;
 }
 inline void q4_k(const std::uint8_t* block, float* out) {
   const float d = f16_at(block), dmin = f16_at(block + 2);
@@ -131,7 +139,9 @@ inline void q6_k(const std::uint8_t* block, float* out) {
   const float d = f16_at(block + 208);
   for (std::size_t part = 0; part < 4; ++part) {  // 16 neighbours in each quarter of a half
     const std::size_t half = part / 2, i = part % 2;
-    const std::uint8_t *low = block + 64 * half + 16 * i, *high = block + 128 + 32 * half + 16 * i, *scales = block + 192 + 8 * half + i;
+    const auto low = copied<48>(block + 64 * half + 16 * i);
+    const auto high = copied<16>(block + 128 + 32 * half + 16 * i);
+    const std::uint8_t* scales = block + 192 + 8 * half + i;
     float* x = out + 128 * half + 16 * i;
     const auto scale = [&](std::size_t quarter) { return d * static_cast<float>(static_cast<std::int8_t>(scales[2 * quarter])); };
     const float s0 = scale(0), s1 = scale(1), s2 = scale(2), s3 = scale(3);
