@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "device_choice.hpp"
 #include "engraved_models.hpp"
+#include "known_models.hpp"
 #include "plan_page.hpp"
 #include "stream_read.hpp"
 
@@ -52,27 +53,6 @@ std::uint64_t host_peak_bytes() {
   return kilobytes * 1024;
 }
 
-/// The codecs of files whose matrices a plan's kernels take as they lie on the device.
-std::vector<dtype> codecs_of(const plan::table& of) {
-  for (const plan::weight& each : of.weights)
-    if (each.layout == plan::weight_layout::ternary_tiles) return {dtype::i2_s, dtype::tq1_0, dtype::tq2_0};
-  for (const plan::weight& each : of.weights)
-    if (each.per_layer && each.layout == plan::weight_layout::matrix)
-      return {each.element == kernels::element::f32 ? dtype::f32 : each.element == kernels::element::bf16 ? dtype::bf16 : dtype::f16};
-  return {};
-}
-
-std::string checked_codec(const bench_options& options, const plan::table& of) {
-  const std::vector<dtype> known = codecs_of(of);
-  if (options.codec.empty()) return known.empty() ? "" : std::string(name(known.front()));
-  std::string list;
-  for (const dtype each : known) {
-    if (name(each) == options.codec) return options.codec;
-    list += (list.empty() ? "" : ", ") + std::string(name(each));
-  }
-  throw argument_error("--codec", "one that " + std::string(of.model) + " is engraved for: " + list, "'" + printable(options.codec, 40) + "'");
-}
-
 /// One model on one device.
 class bench_run {
  public:
@@ -82,7 +62,7 @@ class bench_run {
       ::setenv(name, folder_.path().c_str(), 1);
     const engraved_model* plans = nullptr;
     if (options.synthetic.empty()) plans = &engraved_model_of(file_.emplace(open_model(options.model)));
-    else plans = &engraved_model_by_name(options.synthetic);
+    else plans = &engraved_model_by_name(options.synthetic, options.codec);
     if (options.relu_zeros && plans->config().hidden_act != activation::relu_squared)
       throw argument_error("--relu-zeros", "a model whose gate is a ReLU", std::string(plans->name) + ", whose gate is not");
     const auto start = clock::now();
@@ -91,7 +71,7 @@ class bench_run {
     out_.on_cpu = device_->description().type == gpu::device_type::cpu;
     out_.table = &plans->table(out_.on_cpu);
     const plan::table& table = *out_.table;
-    out_.codec = options.synthetic.empty() ? "" : checked_codec(options, table);
+    out_.codec = options.synthetic.empty() ? "" : !options.codec.empty() ? options.codec : std::string(name(layer_codec(table).value_or(dtype::i2_s)));
     out_.source = file_ ? file_->path() : "random weights";
     out_.device = device_->label();
     out_.need = runtime::needed_memory(table);

@@ -65,7 +65,7 @@ struct chat_options {
   sampling_flags sampling;
 };
 struct plan_options {
-  std::string name, profile = "cpu", html, bench;
+  std::string name, codec, profile = "cpu", html, bench;
   bool json = false;
 };
 struct bench_options {
@@ -83,7 +83,7 @@ struct convert_options {
   bool json = false;
 };
 struct engrave_options {
-  std::string file, directory, name;
+  std::string file, directory, name, codec;
 };
 struct devices_options {
   bool json = false;

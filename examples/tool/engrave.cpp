@@ -3,6 +3,7 @@
 #include "child_process.hpp"
 #include "commands.hpp"
 #include "console.hpp"
+#include "known_models.hpp"
 
 #include <intaglio/core/number_text.hpp>
 #include <intaglio/core/version.hpp>
@@ -51,23 +52,40 @@ std::string number(float value) {
 }
 
 std::string_view enumerator(architecture value) { return name(value); }
+std::string_view enumerator(rope_type value) { return value == rope_type::plain ? "plain" : name(value); }
 std::string_view enumerator(activation value) {
   return value == activation::relu_squared ? "relu_squared" : value == activation::silu ? "silu" : "gelu_tanh";
 }
 
-/// What this release has kernels for. The config itself was read and is sound.
-void require_supported(const io::checkpoint& model) {
+/// How the model's type is written: its template, the header that has it, and the template's arguments behind the config.
+struct model_template {
+  std::string name, header, arguments;
+};
+model_template template_of(const io::checkpoint& model, const std::string& codec) {
   const decoder_config& c = model.config();
-  const auto refuse = [&](std::string what, std::string expected, std::string found) {
-    throw file_error(model.path(), std::nullopt, "this model cannot be engraved: " + std::move(what), std::move(expected),
-                     std::move(found));
-  };
-  if (c.model_type != architecture::bitnet) refuse("model_type", "bitnet", std::string(name(c.model_type)));
+  if (c.model_type == architecture::bitnet) {
+    if (!codec.empty()) throw argument_error("--codec", "none for a ternary model", "'" + printable(codec, 40) + "'");
+    return {"bitnet_b158", "bitnet_b158", ""};
+  }
+  engraving_codecs types = codecs_of_file(model);
+  if (!codec.empty()) {
+    const std::vector<dtype> known = known_codecs();
+    const auto wanted = dtype_from_name(codec);
+    std::string list;
+    for (const dtype each : known) list += (list.empty() ? "" : ", ") + std::string(name(each));
+    if (!wanted || std::find(known.begin(), known.end(), *wanted) == known.end()) throw argument_error("--codec", list, "'" + printable(codec, 40) + "'");
+    types.layers = *wanted;
+  } else if (types.mixed) {
+    note("the layers' matrices are of several codecs: engraved as " + std::string(name(types.layers)) + ", the finest; --codec takes another");
+  }
+  const auto argument = [](dtype type) { return ", intaglio::dtype::" + std::string(name(type)); };
+  if (c.model_type == architecture::gemma3) return {"gemma3", "gemma3", argument(types.layers) + argument(types.embedding)};
+  return {"llama", "llama", argument(types.layers) + argument(types.head) + argument(types.embedding)};
 }
 
-std::string header_text(const decoder_config& c, const std::string& name, const std::string& file) {
+std::string header_text(const decoder_config& c, const model_template& kind, const std::string& name, const std::string& file) {
   std::string out = "// Config of " + printable(file, 200) +
-                    ", written by `intaglio engrave`.\n#pragma once\n\n#include <intaglio/models/bitnet_b158.hpp>\n\n";
+                    ", written by `intaglio engrave`.\n#pragma once\n\n#include <intaglio/models/" + kind.header + ".hpp>\n\n";
   out += "inline constexpr intaglio::decoder_config " + name + "_config{\n";
   const auto field = [&](std::string_view key, const std::string& value) { out += "    ." + std::string(key) + " = " + value + ",\n"; };
   field("model_type", "intaglio::architecture::" + std::string(enumerator(c.model_type)));
@@ -80,18 +98,26 @@ std::string header_text(const decoder_config& c, const std::string& name, const 
   field("vocab_size", std::to_string(c.vocab_size));
   field("max_position_embeddings", std::to_string(c.max_position_embeddings));
   field("rope_theta", number(c.rope_theta));
+  if (c.rope_scaling != rope_scaling_config{})
+    field("rope_scaling", "{intaglio::rope_type::" + std::string(enumerator(c.rope_scaling.type)) + ", " + number(c.rope_scaling.factor) + ", " +
+                              number(c.rope_scaling.low_freq_factor) + ", " + number(c.rope_scaling.high_freq_factor) + ", " +
+                              std::to_string(c.rope_scaling.original_max_position_embeddings) + "}");
   field("rms_norm_eps", number(c.rms_norm_eps));
   field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));
   field("tie_word_embeddings", c.tie_word_embeddings ? "true" : "false");
   field("activation_type", "intaglio::dtype::" + std::string(intaglio::name(c.activation_type)));
-  out += "};\nstruct " + name + " : intaglio::models::bitnet_b158<" + name + "_config> {\n  static constexpr std::string_view name = \"" + name +
+  if (c.sliding_window != 0) field("sliding_window", std::to_string(c.sliding_window));
+  if (c.sliding_window_pattern != 0) field("sliding_window_pattern", std::to_string(c.sliding_window_pattern));
+  if (c.rope_local_base_freq != 0) field("rope_local_base_freq", number(c.rope_local_base_freq));
+  if (c.query_pre_attn_scalar != 0) field("query_pre_attn_scalar", std::to_string(c.query_pre_attn_scalar));
+  out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments + "> {\n  static constexpr std::string_view name = \"" + name +
          "\";\n};\n";
   return out;
 }
 
 std::string list_text(const std::string& name) {
   return "// The models of the tool in bin/, written by `intaglio engrave`.\n#pragma once\n\n#include \"" + name +
-         ".hpp\"\n#include <named_model.hpp>\n\n#include <tuple>\n\ninline constexpr std::tuple engraved_models{\n    "
+         ".hpp\"\n#include <named_model.hpp>\n\n#include <intaglio/models/bitnet_b158.hpp>\n\n#include <tuple>\n\ninline constexpr std::tuple engraved_models{\n    "
          "intaglio::tool::named_model<" +
          name + ">{},\n    intaglio::tool::named_model<intaglio::models::fable>{},\n};\n";
 }
@@ -176,7 +202,7 @@ void run_step(const std::vector<std::string>& command, const fs::path& log_path,
 
 void engrave(const engrave_options& options) {
   const io::checkpoint model = open_model({options.file, "block128"});
-  require_supported(model);
+  const model_template kind = template_of(model, options.codec);
   fs::path base(options.file);
   if (!base.has_filename()) base = base.parent_path();
   const std::string name = identifier_of(!options.name.empty()         ? options.name
@@ -187,7 +213,7 @@ void engrave(const engrave_options& options) {
   std::error_code failure;
   fs::create_directories(directory / "bin", failure);
   if (failure) throw file_error(directory.string(), std::nullopt, "cannot make the folder: " + failure.message());
-  write_file(directory / (name + ".hpp"), header_text(model.config(), name, base.filename().string()));
+  write_file(directory / (name + ".hpp"), header_text(model.config(), kind, name, base.filename().string()));
   write_file(directory / "engraved_models.hpp", list_text(name));
   note("wrote " + printable((directory / (name + ".hpp")).string(), 240));
 

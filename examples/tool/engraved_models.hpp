@@ -22,10 +22,12 @@ struct engraved_model {
 
 std::span<const engraved_model> engraved_models();
 
-/// @throws argument_error listing the names that there are
-const engraved_model& engraved_model_by_name(const std::string& name);
+/// An engraved model by its name, or a known one (known_models.hpp) in a codec.
+/// @param codec its name, or empty: the engraved one, of known models q8_0
+/// @throws argument_error listing the names that there are; one that the codec does not fit
+const engraved_model& engraved_model_by_name(const std::string& name, const std::string& codec = {});
 
-/// The engraved model whose config is that of the file.
+/// The engraved model whose config is that of the file, in the file's codec where there are several; else the known one.
 /// @throws mismatch_error with the differences from the nearest one, and the command that engraves the right one
 const engraved_model& engraved_model_of(const io::checkpoint& file);
 

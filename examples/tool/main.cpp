@@ -152,7 +152,7 @@ class command_line {
     auto* synthetic = c->add_option("--synthetic", bench_.synthetic, "random weights of an engraved model instead of a file")
                           ->type_name("NAME")
                           ->excludes("--model");
-    c->add_option("--codec", bench_.codec, "with --synthetic: codec of the matrices; by default the engraved one")->type_name("C")->needs(synthetic);
+    c->add_option("--codec", bench_.codec, "with --synthetic: codec of the matrices; by default the engraved one, for models that come in several q8_0")->type_name("C")->needs(synthetic);
     c->add_option("--relu-zeros", bench_.relu_zeros, "with --synthetic: share of gates that are zero behind a ReLU, 0 to 1; by default about half")
         ->type_name("X")
         ->check(CLI::Range(0.0, 1.0))
@@ -248,6 +248,8 @@ class command_line {
         "INTAGLIO_SOURCE, the source tree).");
     c->add_option("FILE", engrave_.file, "GGUF file or folder")->required();
     c->add_option("-o,--out", engrave_.directory, "folder to build in; default: engraved/NAME")->type_name("DIR");
+    c->add_option("--codec", engrave_.codec, "codec of the layers' matrices, f32 to q4_0; default: the file's, of several the finest. Tensors of another one are encoded anew on loading")
+        ->type_name("C");
     c->add_option("--name", engrave_.name, "name of the model in C++; default: from the file's name")->type_name("NAME");
   }
 
@@ -257,6 +259,7 @@ class command_line {
         "  intaglio plan fable\n  intaglio plan bitnet_2b_4t --profile portable --json\n  intaglio bench --json >bench.json && intaglio "
         "plan fable --html plan.html --bench bench.json");
     c->add_option("NAME", plan_.name, "name of an engraved model, e.g. fable")->required();
+    c->add_option("--codec", plan_.codec, "codec of the matrices, where a model comes in several")->type_name("C");
     c->add_option("--profile", plan_.profile, "which kind of device the plan is for")
         ->check(CLI::IsMember({"cpu", "portable"}))
         ->capture_default_str();

@@ -46,7 +46,7 @@ std::vector<measured_times> read_times(const std::string& path, const plan::tabl
 }  // namespace
 
 void plan(const plan_options& options) {
-  const engraved_model& model = engraved_model_by_name(options.name);
+  const engraved_model& model = engraved_model_by_name(options.name, options.codec);
   const plan::table& table = model.table(options.profile == "cpu");
   if (!options.html.empty()) {
     const std::string page =

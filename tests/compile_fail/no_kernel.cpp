@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An op that no kernel of the catalogue computes where it stands.
-// expect: attn_output\.weight: no kernel computes matmul here; expected ternary \(i2_s\) weights of int8 or f32 inputs, found f16
+// expect: attn_output\.weight: no kernel computes matmul here; expected i2_s weights of int8 or f32 inputs or weights of matmul's codecs of f32 inputs, found tq1_0
 #include "mistake.hpp"
 
 #ifdef INTAGLIO_TWIN
@@ -9,7 +9,7 @@ using mine = sound_model;
 struct mine {
   static constexpr const decoder_config& config = sizes;
   static constexpr auto graph() {
-    return start | repeat(8, residual(attention_step | linear<dtype::f16>{"attn_output.weight", 256, 256})) | last_norm | head;
+    return start | repeat(8, residual(attention_step | linear<dtype::tq1_0>{"attn_output.weight", 256, 256})) | last_norm | head;
   }
 };
 #endif

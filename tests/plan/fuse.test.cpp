@@ -140,8 +140,112 @@ TEST_CASE("an op without a kernel is named", "[plan][fuse]") {
   (void)fused([](ir::trace& t, ir::value_id x) { return t.rms_norm(x, "lonely.weight", 1e-5f); }, true, failure);
   CHECK_THAT(std::string(failure.view()), ContainsSubstring("lonely.weight") && ContainsSubstring("no kernel computes rms_norm"));
   failure = {};
-  (void)fused([](ir::trace& t, ir::value_id x) { return t.add(x, t.matmul(x, "dense.weight", 256, 256, dtype::f16)); }, true, failure);
-  CHECK_THAT(std::string(failure.view()), ContainsSubstring("dense.weight") && ContainsSubstring("found f16 weights of f32"));
+  (void)fused([](ir::trace& t, ir::value_id x) { return t.add(x, t.matmul(x, "coded.weight", 256, 256, dtype::tq1_0)); }, true, failure);
+  CHECK_THAT(std::string(failure.view()), ContainsSubstring("coded.weight") && ContainsSubstring("found tq1_0 weights of f32"));
+}
+
+namespace {
+/// q, k and v by weights of `type` on their way through the cache, with or without norms of the heads.
+constexpr auto attention(dtype type, dtype of_v, bool norms, std::uint32_t window = 0, rope_parameters rope = {}) {
+  return [=](ir::trace& t, ir::value_id x) {
+    const auto h = t.rms_norm(x, "attn_norm.weight", 1e-5f);
+    auto q = t.matmul(h, "attn_q.weight", 256, 256, type), k = t.matmul(h, "attn_k.weight", 128, 256, type);
+    const auto v = t.matmul(h, "attn_v.weight", 128, 256, of_v);
+    if (norms) q = t.head_norm(q, "attn_q_norm.weight", 1e-6f, 64), k = t.head_norm(k, "attn_k_norm.weight", 1e-6f, 64);
+    q = t.rope(q, "attn_q", 64, rope), k = t.rope(k, "attn_k", 64, rope);
+    t.cache_write(k, v, 2, 64, window);
+    const auto a = t.attention(q, 4, 2, 64, 0.1f, window);
+    const auto z = t.matmul(a, "attn_output.weight", 256, 256, type);
+    return t.add(x, norms ? t.rms_norm(z, "post.weight", 1e-6f) : z);
+  };
+}
+static_assert(count(attention(dtype::q8_0, dtype::q8_0, false), true) == 3 && count(attention(dtype::f16, dtype::f16, true), true) == 5);
+}  // namespace
+
+TEST_CASE("q, k and v of one codec are one product, with window and rotation", "[plan][fuse]") {
+  text<256> failure;
+  const rope_parameters rope{5e5f, {rope_type::linear, 8.f}};
+  const auto nodes = fused(attention(dtype::q4_k, dtype::q4_k, false, 48, rope), true, failure);
+  REQUIRE(nodes.size() == 4);
+  CHECK(nodes[1].kernel == kernel::matmul);
+  CHECK(nodes[1].prologue == kernels::prologue::norm);
+  CHECK(nodes[1].epilogue == kernels::epilogue::rope_cache);
+  CHECK(nodes[1].rope == rope);
+  CHECK(nodes[1].window == 48);
+  CHECK(nodes[1].op_count == 7);  // rms_norm, q, k, v, rope, rope, cache_write
+  CHECK(nodes[2].window == 48);
+  CHECK(nodes[2].scale == 0.1f);
+  CHECK(nodes[3].epilogue == kernels::epilogue::add);
+  CHECK(nodes[3].prologue == kernels::prologue::plain);
+  // Ternary products have neither windows nor scaled rotation.
+  failure = {};
+  (void)fused(attention(dtype::i2_s, dtype::i2_s, false, 48), true, failure);
+  CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes rope"));
+  failure = {};
+  (void)fused(attention(dtype::i2_s, dtype::i2_s, false, 0, rope), true, failure);
+  CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes rope"));
+  failure = {};
+  (void)fused(attention(dtype::q4_k, dtype::q6_k, false), true, failure);
+  CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes rope"));
+}
+
+TEST_CASE("normalised heads go through head_norm, post norms through norm_add", "[plan][fuse]") {
+  text<256> failure;
+  const auto nodes = fused(attention(dtype::q8_0, dtype::q8_0, true, 32), true, failure);
+  REQUIRE(nodes.size() == 6);
+  CHECK(nodes[1].epilogue == kernels::epilogue::store);
+  CHECK(nodes[1].weight_count == 3);
+  CHECK(nodes[1].out_width == 512);
+  CHECK(plan::rules[nodes[1].rule].name == "norm_float");
+  CHECK(nodes[2].kernel == kernel::head_norm);
+  CHECK(nodes[2].in == nodes[1].out);
+  CHECK(nodes[2].heads == 4);
+  CHECK(nodes[2].kv_heads == 2);
+  CHECK(nodes[2].window == 32);
+  CHECK(nodes[2].op_count == 5);  // rms_norm, rms_norm, rope, rope, cache_write
+  CHECK(nodes[3].in == nodes[2].out);
+  CHECK(nodes[4].epilogue == kernels::epilogue::store);
+  CHECK(nodes[5].kernel == kernel::norm_add);
+  CHECK(nodes[5].stream == nodes[0].out);
+  CHECK(nodes[5].in == nodes[4].out);
+  // A norm of q alone is not what head_norm does.
+  const auto q_alone = [](ir::trace& t, ir::value_id x) {
+    auto q = t.matmul(x, "attn_q.weight", 256, 256, dtype::f16), k = t.matmul(x, "attn_k.weight", 128, 256, dtype::f16);
+    const auto v = t.matmul(x, "attn_v.weight", 128, 256, dtype::f16);
+    q = t.rope(t.head_norm(q, "attn_q_norm.weight", 1e-6f, 64), "attn_q", 64, {}), k = t.rope(k, "attn_k", 64, {});
+    t.cache_write(k, v, 2, 64);
+    return t.add(x, t.matmul(t.attention(q, 4, 2, 64), "attn_output.weight", 256, 256, dtype::f16));
+  };
+  (void)fused(q_alone, true, failure);
+  CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes rms_norm"));
+}
+
+TEST_CASE("a head of blocks is a product, one of floats the head's kernel", "[plan][fuse]") {
+  for (const dtype type : {dtype::f16, dtype::q6_k}) {
+    ir::trace t;
+    auto x = t.embedding("token_embd.weight", 1024, 256);
+    x = t.repeat(x, 2, [&](ir::value_id in) { return t.add(in, t.matmul(in, "w.weight", 256, 256, dtype::f16)); });
+    t.output(t.matmul(t.rms_norm(x, "output_norm.weight", 1e-5f), "output.weight", 1024, 256, type));
+    text<256> failure;
+    const auto nodes = plan::fuser{t.graph(), {true}}.run(failure);
+    REQUIRE(nodes.size() == 3);
+    CHECK(nodes[2].kernel == (type == dtype::f16 ? kernel::dense_matmul : kernel::matmul));
+    CHECK(nodes[2].norm != ir::none);
+    CHECK(nodes[2].out == t.graph().output);
+  }
+}
+
+TEST_CASE("what belongs to another kind of block is not merged", "[plan][fuse]") {
+  ir::trace t;
+  auto x = t.embedding("token_embd.weight", 1024, 256);
+  const auto block = [&](ir::value_id in) { return t.add(in, t.matmul(t.rms_norm(in, "norm.weight", 1e-5f), "w.weight", 256, 256, dtype::f16)); };
+  x = t.repeat(x, 4, {2, {0, 1}}, block, block);
+  text<256> failure;
+  const auto nodes = plan::fuser{t.graph(), {true}}.run(failure);
+  REQUIRE(nodes.size() == 3);
+  CHECK(nodes[1].block == 0);
+  CHECK(nodes[2].block == 1);
+  CHECK(nodes[2].stream == nodes[1].out);
 }
 
 TEST_CASE("every rule says what it merges and why", "[plan][fuse]") {

@@ -15,14 +15,14 @@
 namespace intaglio::models {
 
 /// What Gemma's embedding is multiplied with, sqrt(hidden_size). transformers rounds it as it rounds the embedding's weights, so bf16 models were
-/// trained with a bf16 number (50.5 for 2560).
+/// trained with a bf16 number (50.5 for 2560), which is kept where their weights are held in blocks.
 constexpr float embedding_scale(std::uint32_t hidden_size, dtype embedding) {
   const float root = square_root(static_cast<float>(hidden_size));
-  return embedding == dtype::bf16 ? f32_from_bf16(bf16_from_f32(root)) : root;
+  return embedding == dtype::f32 || embedding == dtype::f16 ? root : f32_from_bf16(bf16_from_f32(root));
 }
 
 /// @tparam W of the products' weights  @tparam D of the embedding and the head
-template <const decoder_config& c, dtype W = dtype::bf16, dtype D = dtype::bf16>
+template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size)>
 struct gemma3 {
   static constexpr const decoder_config& config = c;
 
@@ -52,17 +52,29 @@ inline constexpr decoder_config gemma3_270m_config{
     .num_attention_heads = 4, .num_key_value_heads = 1, .head_dim = 256, .vocab_size = 262'144,
     .max_position_embeddings = 32'768, .rope_theta = 1'000'000.f, .rms_norm_eps = 1e-6f,
     .hidden_act = activation::gelu_tanh, .sliding_window = 512, .sliding_window_pattern = 6, .rope_local_base_freq = 10'000.f};
+template <dtype W = dtype::bf16>
+struct gemma3_270m : gemma3<gemma3_270m_config, W> {
+  static constexpr std::string_view name = "gemma3_270m";
+};
 /// google/gemma-3-1b-it
 inline constexpr decoder_config gemma3_1b_config{
     .model_type = architecture::gemma3, .hidden_size = 1152, .intermediate_size = 6912, .num_hidden_layers = 26,
     .num_attention_heads = 4, .num_key_value_heads = 1, .head_dim = 256, .vocab_size = 262'144,
     .max_position_embeddings = 32'768, .rope_theta = 1'000'000.f, .rms_norm_eps = 1e-6f,
     .hidden_act = activation::gelu_tanh, .sliding_window = 512, .sliding_window_pattern = 6, .rope_local_base_freq = 10'000.f};
+template <dtype W = dtype::bf16>
+struct gemma3_1b : gemma3<gemma3_1b_config, W> {
+  static constexpr std::string_view name = "gemma3_1b";
+};
 /// google/gemma-3-4b-it, its text model
 inline constexpr decoder_config gemma3_4b_config{
     .model_type = architecture::gemma3, .hidden_size = 2560, .intermediate_size = 10'240, .num_hidden_layers = 34,
     .num_attention_heads = 8, .num_key_value_heads = 4, .head_dim = 256, .vocab_size = 262'208,
     .max_position_embeddings = 131'072, .rope_theta = 1'000'000.f, .rope_scaling = {rope_type::linear, 8.f}, .rms_norm_eps = 1e-6f,
     .hidden_act = activation::gelu_tanh, .sliding_window = 1024, .sliding_window_pattern = 6, .rope_local_base_freq = 10'000.f};
+template <dtype W = dtype::bf16>
+struct gemma3_4b : gemma3<gemma3_4b_config, W> {
+  static constexpr std::string_view name = "gemma3_4b";
+};
 
 }  // namespace intaglio::models

@@ -47,9 +47,10 @@ struct drafted_sequence {
   bool has_head = false, has_sampler = false;
 };
 
+/// One sequence and what the ones before it asked for: an evaluation of its own each, since what a compiler evaluates at once is limited.
 struct draft {
   text<256> failure;
-  drafted_sequence decode, prefill, logits, verify, decode_in_one;
+  drafted_sequence sequence;
   bounded_list<weight, max_weights> weights;
   std::uint64_t global_weight_bytes = 0, layer_weight_bytes = 0;
   layer_pattern pattern;
@@ -164,35 +165,74 @@ constexpr void check_config(const decoder_config& c, std::uint32_t context, cons
     refuse("profile ", target.name, ": prefill_tokens: expected a multiple of tile_tokens ", target.tile_tokens, ", found ", target.prefill_tokens);
 }
 
-template <engravable Model>
-constexpr draft make_draft(const profile& target, std::uint32_t context) {
-  draft out;
-  const decoder_config& config = Model::config;
-  check_config(config, context, target, out.failure);
-  ir::trace t;
-  Model::graph().forward(t);
-  const ir::graph& g = t.graph();
-  if (out.failure.empty()) out.failure = g.failure;
-  if (out.failure.empty() && g.output == ir::none) out.failure.append("graph: expected an lm_head at its end, found none");
-  if (out.failure.empty() && g.layers == 0) out.failure.append("graph: expected a repeat around the blocks of a model, found none");
-  if (!out.failure.empty()) return out;
+enum class sequence_id : std::uint8_t { decode, prefill, logits, verify };
+constexpr sequence_kind kind_of(sequence_id which, const profile& target, std::uint32_t context) {
+  switch (which) {
+    case sequence_id::prefill: return {chunk_tokens(target, context), false, false};
+    case sequence_id::logits: return {logits_tokens(target, context), true, false};
+    case sequence_id::verify: return {verify_tokens(target, context), true, true};
+    default: return {1, true, true};
+  }
+}
 
+/// @param before the draft of the sequence before in sequence_id's order; nullptr for the first
+constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, const profile& target, std::uint32_t context, sequence_id which, const draft* before) {
+  draft out;
   weight_list weights;
-  draft_sequence(g, config, target, context, {1, true, true}, weights, out.decode, out.failure);
-  if (out.failure.empty()) draft_sequence(g, config, target, context, {chunk_tokens(target, context), false, false}, weights, out.prefill, out.failure);
-  if (out.failure.empty()) draft_sequence(g, config, target, context, {logits_tokens(target, context), true, false}, weights, out.logits, out.failure);
-  if (out.failure.empty() && verify_tokens(target, context) > 1) draft_sequence(g, config, target, context, {verify_tokens(target, context), true, true}, weights, out.verify, out.failure);
+  if (before != nullptr) {
+    out.failure = before->failure;
+    for (std::size_t i = 0; i < before->weights.size; ++i) weights.weights.push_back(before->weights.items[i]);
+    weights.global_bytes = before->global_weight_bytes;
+    weights.layer_bytes = before->layer_weight_bytes;
+  } else {
+    check_config(config, context, target, out.failure);
+    if (out.failure.empty()) out.failure = g.failure;
+    if (out.failure.empty() && g.output == ir::none) out.failure.append("graph: expected an lm_head at its end, found none");
+    if (out.failure.empty() && g.layers == 0) out.failure.append("graph: expected a repeat around the blocks of a model, found none");
+  }
   if (!out.failure.empty()) return out;
-  draft_in_one(config, target, context, out.decode, out.decode_in_one, out.failure);
+  const sequence_kind kind = kind_of(which, target, context);
+  if (which != sequence_id::verify || kind.tokens > 1) draft_sequence(g, config, target, context, kind, weights, out.sequence, out.failure);
+  if (!out.failure.empty()) return out;
   out.weights.assign(weights.weights, "weights", out.failure);
   out.global_weight_bytes = weights.global_bytes;
   out.layer_weight_bytes = weights.layer_bytes;
   out.pattern = g.pattern;
+  const lowering_context sizes{config, target, 1, chunk_tokens(target, context), context};
   for (const auto& o : g.ops)
-    if (o.kind == ir::op_kind::cache_write) {
-      out.caches[o.block] = {context, key_bytes(o.kv_heads, o.head_dim, context, target), value_bytes(o.kv_heads, o.head_dim, context, target)};
-    }
+    if (o.kind == ir::op_kind::cache_write) out.caches[o.block] = cache_for(o.kv_heads, o.head_dim, sizes.cache_positions(o.window), o.window, target);
   return out;
+}
+
+template <engravable Model>
+constexpr draft make_draft(const profile& target, std::uint32_t context, sequence_id which, const draft* before) {
+  ir::trace t;
+  Model::graph().forward(t);
+  return draft_graph(t.graph(), Model::config, target, context, which, before);
+}
+
+/// The table but for its sequences, weights and hash.
+constexpr table table_of(const draft& from, const decoder_config& config, std::string_view model, const profile& target, std::uint32_t context) {
+  table t;
+  t.model = model;
+  t.profile = target.name;
+  t.config = &config;
+  t.global_weight_bytes = from.global_weight_bytes;
+  t.layer_weight_bytes = from.layer_weight_bytes;
+  t.context = context;
+  t.max_tokens = chunk_tokens(target, context);
+  t.ring_size = target.ring_size;
+  t.cache_element = target.cache_element;
+  t.pattern = from.pattern;
+  t.caches = from.caches;
+  return t;
+}
+
+/// The name that a model's type has, if any.
+template <class Model>
+constexpr std::string_view name_of() {
+  if constexpr (requires { { Model::name } -> std::convertible_to<std::string_view>; }) return Model::name;
+  else return {};
 }
 
 /// Arrays of exactly the size that a drafted sequence needs: what the program carries.
@@ -225,10 +265,13 @@ constexpr std::uint64_t hash_of(const table& t) {
   std::uint64_t hash = 0;
   const auto mix = [&](auto... words) { ((hash = mixed(hash, static_cast<std::uint64_t>(words))), ...); };
   mix(t.context, t.max_tokens, t.ring_size, t.cache_element, t.global_weight_bytes, t.layer_weight_bytes, t.pattern.period);
-  for (std::uint32_t i = 0; i < t.pattern.period; ++i) mix(t.pattern.blocks[i], t.caches[i].positions, t.caches[i].key_bytes, t.caches[i].value_bytes);
+  for (std::uint32_t i = 0; i < t.pattern.period; ++i) mix(t.pattern.blocks[i], t.caches[i].positions, t.caches[i].window, t.caches[i].key_bytes, t.caches[i].value_bytes);
   for (const weight& w : t.weights) {
-    mix(w.source_count, w.per_layer, w.layout, w.order, w.element, w.head_dim, w.rows, w.columns, w.offset, w.bytes);
+    mix(w.source_count, w.per_layer, w.layout, w.order, w.codec, w.head_dim, w.rows, w.columns, w.offset, w.bytes);
     for (const auto rows : w.source_rows) mix(rows);
+    if (w.layout == weight_layout::rope_turns)
+      mix(std::bit_cast<std::uint32_t>(w.rope.theta), w.rope.scaling.type, std::bit_cast<std::uint32_t>(w.rope.scaling.factor), std::bit_cast<std::uint32_t>(w.rope.scaling.low_freq_factor),
+          std::bit_cast<std::uint32_t>(w.rope.scaling.high_freq_factor), w.rope.scaling.original_max_position_embeddings);
   }
   for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one}) {
     mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes, s->has_head, s->has_sampler);
@@ -250,11 +293,20 @@ constexpr std::uint64_t hash_of(const table& t) {
 template <engravable Model, const profile& Profile, std::uint32_t Context = Model::config.max_position_embeddings>
 struct engraved {
  private:
-  static constexpr draft drafted = make_draft<Model>(Profile, Context);
+  static constexpr draft decode = make_draft<Model>(Profile, Context, sequence_id::decode, nullptr);
+  static constexpr draft prefill = make_draft<Model>(Profile, Context, sequence_id::prefill, &decode);
+  static constexpr draft logits = make_draft<Model>(Profile, Context, sequence_id::logits, &prefill);
+  static constexpr draft drafted = make_draft<Model>(Profile, Context, sequence_id::verify, &logits);
+  static constexpr draft in_one = [] {
+    draft out;
+    out.failure = drafted.failure;
+    if (out.failure.empty()) draft_in_one(Model::config, Profile, Context, decode.sequence, out.sequence, out.failure);
+    return out;
+  }();
 
-  template <drafted_sequence draft::*Part>  // a reference to a subobject is no template argument for clang 16
-  static constexpr frozen_sequence<(drafted.*Part).prologue.size, (drafted.*Part).period.size, (drafted.*Part).epilogue.size,
-                                   (drafted.*Part).values.size, (drafted.*Part).in_one.size, (drafted.*Part).arguments.size> frozen{drafted.*Part};
+  template <const draft& Part>
+  static constexpr frozen_sequence<Part.sequence.prologue.size, Part.sequence.period.size, Part.sequence.epilogue.size, Part.sequence.values.size, Part.sequence.in_one.size,
+                                   Part.sequence.arguments.size> frozen{Part.sequence};
 
   static constexpr auto weights = [] {
     std::array<weight, drafted.weights.size> out{};
@@ -262,38 +314,24 @@ struct engraved {
     return out;
   }();
 
-  template <drafted_sequence draft::*Part>
-  static constexpr sequence view(std::string_view name, std::uint32_t tokens) {
-    const auto& f = frozen<Part>;
-    const auto& from = drafted.*Part;
+  static constexpr sequence view(std::string_view name, std::uint32_t tokens, const drafted_sequence& from, const auto& f) {
     return {name, tokens, Model::config.num_hidden_layers, drafted.pattern, f.prologue, f.period, f.epilogue, f.in_one, f.arguments, from.blank_offset, from.blank_bytes, f.values, from.arena_bytes,
             from.residual_offset, from.logits_offset, from.has_head, from.has_sampler};
   }
 
   static constexpr plan::table make_table() {
-    plan::table t;
-    if constexpr (requires { { Model::name } -> std::convertible_to<std::string_view>; }) t.model = Model::name;
-    t.profile = Profile.name;
-    t.config = &Model::config;
+    plan::table t = table_of(drafted, Model::config, name_of<Model>(), Profile, Context);
     t.weights = weights;
-    t.global_weight_bytes = drafted.global_weight_bytes;
-    t.layer_weight_bytes = drafted.layer_weight_bytes;
-    t.context = Context;
-    t.max_tokens = chunk_tokens(Profile, Context);
-    t.ring_size = Profile.ring_size;
-    t.cache_element = Profile.cache_element;
-    t.pattern = drafted.pattern;
-    t.caches = drafted.caches;
-    t.decode = view<&draft::decode>("decode", 1);
-    t.prefill = view<&draft::prefill>("prefill", chunk_tokens(Profile, Context));
-    t.logits = view<&draft::logits>("logits", logits_tokens(Profile, Context));
-    if constexpr (drafted.verify.has_head) t.verify = view<&draft::verify>("verify", verify_tokens(Profile, Context));
-    if constexpr (drafted.decode_in_one.in_one.size != 0) t.decode_in_one = view<&draft::decode_in_one>("decode_in_one", 1);
+    t.decode = view("decode", 1, decode.sequence, frozen<decode>);
+    t.prefill = view("prefill", chunk_tokens(Profile, Context), prefill.sequence, frozen<prefill>);
+    t.logits = view("logits", logits_tokens(Profile, Context), logits.sequence, frozen<logits>);
+    if constexpr (drafted.sequence.has_head) t.verify = view("verify", verify_tokens(Profile, Context), drafted.sequence, frozen<drafted>);
+    if constexpr (in_one.sequence.in_one.size != 0) t.decode_in_one = view("decode_in_one", 1, in_one.sequence, frozen<in_one>);
     t.hash = hash_of(t);
     return t;
   }
 
-  static_assert(fits_together<drafted.failure>::model_fits, "intaglio: the model does not fit together");
+  static_assert(fits_together<in_one.failure>::model_fits, "intaglio: the model does not fit together");
 
  public:
   static constexpr plan::table table = make_table();

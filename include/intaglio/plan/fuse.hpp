@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,21 @@
 #include "intaglio/plan/table.hpp"
 
 namespace intaglio::plan {
+
+/// The codec by which matmul reads weights of a type, if it does.
+constexpr std::optional<kernels::codec> codec_of(dtype type) {
+  switch (type) {
+    case dtype::f32: return kernels::codec::f32;
+    case dtype::f16: return kernels::codec::f16;
+    case dtype::bf16: return kernels::codec::bf16;
+    case dtype::q8_0: return kernels::codec::q8_0;
+    case dtype::q4_0: return kernels::codec::q4_0;
+    case dtype::q4_1: return kernels::codec::q4_1;
+    case dtype::q4_k: return kernels::codec::q4_k;
+    case dtype::q6_k: return kernels::codec::q6_k;
+    default: return std::nullopt;
+  }
+}
 
 /// A rewrite: what it merges and why it pays. Index 0 stands for an op that has a kernel of its own.
 struct rule {
@@ -27,7 +43,10 @@ inline constexpr std::array rules{
     rule{"residual_add", "matmul, add", "the stream is updated in place"},
     rule{"norm_head", "rms_norm, matmul", "the last norm is computed by every workgroup of the head"},
     rule{"screened_head", "norm_head in two steps", "rows as int8 give bounds of all logits; those that may win are computed as ever"},
-    rule{"norm_float", "rms_norm, products of f32 inputs by ternary weights", "every workgroup finds the root mean square for itself, so the normalised input needs no memory"},
+    rule{"norm_float", "rms_norm, products of f32 inputs", "every workgroup finds the root mean square for itself, so the normalised input needs no memory"},
+    rule{"stack_plain", "3 matmuls of one input", "one read of the input; q and k are normalised before they are rotated, so the sums go to memory"},
+    rule{"head_norm", "rms_norm, rms_norm, rope, rope, cache_write", "a head's norm, rotation and its way to the cache in one workgroup"},
+    rule{"norm_add", "rms_norm, add", "the stream is updated in place"},
     rule{"norm_prologue", "norm_quantize, ternary_matmul", "for one token each workgroup normalises and quantises for itself: a dispatch and a barrier less"},
 };
 constexpr std::uint8_t rule_index(std::string_view name) {
@@ -47,15 +66,16 @@ struct node {
   std::uint8_t rule = 0;
   ir::value_id in = ir::none;                ///< the input that the kernel transforms
   ir::value_id stream = ir::none;            ///< what `add` adds to, overwritten by out
+  std::uint32_t out_width = 0;               ///< elements a token of `out` where it holds more than the graph's value, 0: as that
   ir::value_id out = ir::none;               ///< ir::none: the kernel writes to the cache or the state only
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
   kernels::prologue prologue = kernels::prologue::quantized;
   kernels::epilogue epilogue = kernels::epilogue::store;
-  float eps = 0;
+  float eps = 0, scale = 0;                  ///< scale 0: the kernel's own
   rope_parameters rope{};
-  std::uint32_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   activation act = activation::relu_squared;
 };
 
@@ -104,16 +124,24 @@ class fuser {
   }
   static constexpr bool together(const ir::op& a, const ir::op& b) { return a.where == b.where && a.block == b.block; }
   constexpr dtype type(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].type; }
-  constexpr bool ternary(const ir::op& o) const {
-    return o.kind == kind::matmul && graph_.weights[static_cast<std::size_t>(o.weight)].type == dtype::i2_s &&
-           (type(o.in[0]) == dtype::i8 || type(o.in[0]) == dtype::f32);
+  constexpr dtype weight_type(const ir::op& o) const { return graph_.weights[static_cast<std::size_t>(o.weight)].type; }
+  /// The head of a model whose weights are no blocks has a kernel of its own, dense_matmul.
+  constexpr bool dense_head(const ir::op& o) const {
+    const auto& w = graph_.weights[static_cast<std::size_t>(o.weight)];
+    return o.kind == kind::matmul && o.out == graph_.output && intaglio::info(w.type).block_elements == 1 && w.columns % 8 == 0;
   }
-  /// True for a norm whose readers are all ternary products of f32: each of them computes it.
+  /// A product that ternary_matmul, ternary_float or matmul computes.
+  constexpr bool product(const ir::op& o) const {
+    if (o.kind != kind::matmul || dense_head(o)) return false;
+    return weight_type(o) == dtype::i2_s ? type(o.in[0]) == dtype::i8 || type(o.in[0]) == dtype::f32 : codec_of(weight_type(o)) && type(o.in[0]) == dtype::f32;
+  }
+  constexpr bool float_product(const ir::op& o) const { return product(o) && type(o.in[0]) == dtype::f32; }
+  /// True for a norm whose readers are all products of f32: each of them computes it.
   constexpr bool joins_readers(std::size_t i) const {
-    if (at(i).kind != kind::rms_norm || at(i).out == graph_.output) return false;
+    if (at(i).kind != kind::rms_norm || at(i).head_dim != 0 || at(i).out == graph_.output) return false;
     std::uint32_t readers = 0;
     for (const auto& o : graph_.ops)
-      if (o.in[0] == at(i).out && together(o, at(i)) && ternary(o)) ++readers;
+      if (o.in[0] == at(i).out && together(o, at(i)) && float_product(o)) ++readers;
     return readers != 0 && readers == uses(at(i).out);
   }
   constexpr void take(node& n, std::size_t i) {
@@ -127,14 +155,14 @@ class fuser {
     node n{.where = o.where, .block = o.block, .in = o.in[0], .out = o.out};
     switch (o.kind) {
       case kind::embedding: return embed(i, n);
-      case kind::rms_norm: return norm(i, n);
-      case kind::matmul: return ternary(o) ? product(i, n) : n;
+      case kind::rms_norm: return o.head_dim != 0 ? head_norm(i, n) : norm(i, n);
+      case kind::matmul: return product(o) ? fused_product(i, n) : n;
       case kind::attention: {
-        if (o.window != 0 || o.scale != 0) return n;
         take(n, i);
         n.lowered = true;
         n.kernel = kernels::kernel::attention;
         n.heads = o.heads, n.kv_heads = o.kv_heads, n.head_dim = o.head_dim;
+        n.scale = o.scale, n.window = o.window;
         return n;
       }
       default: return n;
@@ -145,6 +173,7 @@ class fuser {
     take(n, i);
     n.lowered = true;
     n.kernel = kernels::kernel::embed;
+    n.scale = at(i).scale == 1 ? 0 : at(i).scale;
     add_weight(n, at(i).weight);
     return n;
   }
@@ -160,21 +189,79 @@ class fuser {
       n.kernel = kernels::kernel::norm_quantize;
       n.rule = rule_index("norm_quantize");
       n.out = at(q).out;
-    } else if (const auto m = reader(o.out, kind::matmul, i); m != nowhere && at(m).out == graph_.output) {
+    } else if (const auto m = reader(o.out, kind::matmul, i); m != nowhere && dense_head(at(m)) && uses(o.out) == 1) {
       take(n, i), take(n, m);
       n.lowered = true;
       n.kernel = kernels::kernel::dense_matmul;
       n.rule = rule_index("norm_head");
       add_weight(n, at(m).weight);
       n.out = at(m).out;
+    } else if (const auto a = reader(o.out, kind::add, i, 1); a != nowhere && may_update(i, a)) {
+      take(n, i), take(n, a);
+      n.lowered = true;
+      n.kernel = kernels::kernel::norm_add;
+      n.rule = rule_index("norm_add");
+      n.stream = at(a).in[0];
+      n.out = at(a).out;
     }
     return n;
   }
 
-  constexpr node product(std::size_t i, node n) {
+  /// q, k and v of one input on their way to the cache; k_norm and q_norm are nowhere where they are not normalised.
+  struct qkv {
+    std::size_t q = nowhere, k = nowhere, v = nowhere, q_norm = nowhere, k_norm = nowhere, q_rope = nowhere, k_rope = nowhere, write = nowhere;
+    constexpr bool found() const { return write != nowhere; }
+    constexpr bool normalised() const { return q_norm != nowhere; }
+  };
+  constexpr qkv find_qkv(std::size_t q) const {
+    qkv out;
+    out.q = q;
+    out.k = sibling(q);
+    out.v = out.k == nowhere ? nowhere : sibling(out.k);
+    if (out.v == nowhere || uses(at(q).out) != 1 || uses(at(out.k).out) != 1 || uses(at(out.v).out) != 1) return out;
+    ir::value_id turned_q = at(q).out, turned_k = at(out.k).out;
+    const auto qn = reader(turned_q, kind::rms_norm, q), kn = reader(turned_k, kind::rms_norm, q);
+    if ((qn == nowhere) != (kn == nowhere)) return out;
+    if (qn != nowhere) {
+      turned_q = at(qn).out, turned_k = at(kn).out;
+      if (at(qn).head_dim == 0 || at(qn).head_dim != at(kn).head_dim || at(qn).eps != at(kn).eps || uses(turned_q) != 1 || uses(turned_k) != 1) return out;
+    }
+    const auto rq = reader(turned_q, kind::rope, q), rk = reader(turned_k, kind::rope, q);
+    if (rq == nowhere || rk == nowhere || uses(at(rk).out) != 1 || at(rq).rope != at(rk).rope || at(rq).head_dim != at(rk).head_dim) return out;
+    if (qn != nowhere && at(qn).head_dim != at(rq).head_dim) return out;
+    const auto w = reader(at(rk).out, kind::cache_write, q);
+    if (w == nowhere || at(w).in[1] != at(out.v).out || at(w).head_dim != at(rq).head_dim) return out;
+    out.q_norm = qn, out.k_norm = kn, out.q_rope = rq, out.k_rope = rk, out.write = w;
+    return out;
+  }
+
+  /// Heads of q and k that are normalised; the products before them were stacked by stack_qkv.
+  constexpr node head_norm(std::size_t i, node n) {
+    for (std::size_t s = 0; s < stacked_.size(); ++s) {
+      const qkv& each = stacked_[s];
+      if (each.q_norm != i) continue;
+      for (const auto index : {each.q_norm, each.k_norm, each.q_rope, each.k_rope, each.write}) take(n, index);
+      n.lowered = true;
+      n.kernel = kernels::kernel::head_norm;
+      n.rule = rule_index("head_norm");
+      n.in = at(each.q).out;
+      n.out = at(each.q_rope).out;
+      n.norm = at(each.q_norm).weight;
+      add_weight(n, at(each.k_norm).weight);
+      n.eps = at(i).eps;
+      n.rope = at(each.q_rope).rope;
+      n.head_dim = at(each.q_rope).head_dim;
+      n.kv_heads = at(each.write).kv_heads;
+      n.heads = graph_.values[static_cast<std::size_t>(n.out)].width / n.head_dim;
+      n.window = at(each.write).window;
+    }
+    return n;
+  }
+
+  constexpr node fused_product(std::size_t i, node n) {
     n.lowered = true;
-    n.kernel = type(at(i).in[0]) == dtype::i8 ? kernels::kernel::ternary_matmul : kernels::kernel::ternary_float;
-    if (n.kernel == kernels::kernel::ternary_float) take_norm(i, n);
+    n.kernel = type(at(i).in[0]) == dtype::i8 ? kernels::kernel::ternary_matmul : weight_type(at(i)) == dtype::i2_s ? kernels::kernel::ternary_float : kernels::kernel::matmul;
+    if (type(at(i).in[0]) == dtype::f32) take_norm(i, n);
     merge_product(i, n);
     if (n.norm != ir::none) n.rule = rule_index("norm_float");
     return n;
@@ -206,30 +293,35 @@ class fuser {
     add_weight(n, at(i).weight);
   }
 
-  /// The next unmerged ternary product behind i that reads the same input.
+  /// The next unmerged product behind i that reads the same input, by weights of the same type.
   constexpr std::size_t sibling(std::size_t i) const {
     for (std::size_t k = i + 1; k < graph_.ops.size(); ++k)
-      if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && ternary(at(k))) return k;
+      if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && product(at(k)) && weight_type(at(k)) == weight_type(at(i))) return k;
     return nowhere;
   }
 
   constexpr bool stack_qkv(std::size_t q, node& n) {
-    const auto k = sibling(q);
-    const auto v = k == nowhere ? nowhere : sibling(k);
-    if (v == nowhere) return false;
-    const auto rq = reader(at(q).out, kind::rope, q), rk = reader(at(k).out, kind::rope, q);
-    if (rq == nowhere || rk == nowhere || uses(at(q).out) != 1 || uses(at(k).out) != 1 || uses(at(v).out) != 1) return false;
-    const auto w = reader(at(rk).out, kind::cache_write, q);
-    if (w == nowhere || at(w).in[1] != at(v).out || uses(at(rk).out) != 1) return false;
-    if (at(rq).rope.scaling.type != rope_type::plain || at(rq).rope != at(rk).rope || at(rq).head_dim != at(rk).head_dim || at(w).head_dim != at(rq).head_dim) return false;
-    for (const auto index : {q, k, v, rq, rk, w}) take(n, index);
-    for (const auto index : {q, k, v}) add_weight(n, at(index).weight);
+    const qkv found = find_qkv(q);
+    if (!found.found()) return false;
+    const ir::op& write = at(found.write);
+    const bool ternary = n.kernel != kernels::kernel::matmul;
+    if (ternary && (found.normalised() || at(found.q_rope).rope.scaling.type != rope_type::plain || write.window != 0)) return false;
+    for (const auto index : {found.q, found.k, found.v}) take(n, index), add_weight(n, at(index).weight);
+    n.head_dim = write.head_dim;
+    n.kv_heads = write.kv_heads;
+    if (found.normalised()) {
+      n.rule = rule_index("stack_plain");
+      n.epilogue = kernels::epilogue::store;
+      for (const auto index : {found.q, found.k, found.v}) n.out_width += graph_.values[static_cast<std::size_t>(at(index).out)].width;
+      stacked_.push_back(found);
+      return true;
+    }
+    for (const auto index : {found.q_rope, found.k_rope, found.write}) take(n, index);
     n.rule = rule_index("stack_qkv");
     n.epilogue = kernels::epilogue::rope_cache;
-    n.out = at(rq).out;
-    n.rope = at(rq).rope;
-    n.head_dim = at(rq).head_dim;
-    n.kv_heads = at(w).kv_heads;
+    n.out = at(found.q_rope).out;
+    n.rope = at(found.q_rope).rope;
+    n.window = write.window;
     return true;
   }
 
@@ -247,18 +339,24 @@ class fuser {
     return true;
   }
 
-  constexpr bool residual_add(std::size_t m, node& n) {
-    const auto a = reader(at(m).out, kind::add, m, 1);
-    if (a == nowhere || uses(at(m).out) != 1) return false;
+  /// Whether add op `a` may overwrite its first operand with the sum of it and what op m gives.
+  constexpr bool may_update(std::size_t m, std::size_t a) const {
+    if (uses(at(m).out) != 1) return false;
     const ir::value_id x = at(a).in[0];
     for (std::size_t i = a + 1; i < graph_.ops.size(); ++i)
       for (const auto id : at(i).in)
-        if (id == x || computed_from(id, x)) return false;  // the old stream is still wanted: it may not be overwritten
+        if (id == x || computed_from(id, x)) return false;  // the old stream is still wanted
+    return true;
+  }
+
+  constexpr bool residual_add(std::size_t m, node& n) {
+    const auto a = reader(at(m).out, kind::add, m, 1);
+    if (a == nowhere || !may_update(m, a)) return false;
     take(n, m), take(n, a);
     add_weight(n, at(m).weight);
     n.rule = rule_index("residual_add");
     n.epilogue = kernels::epilogue::add;
-    n.stream = x;
+    n.stream = at(a).in[0];
     n.out = at(a).out;
     return true;
   }
@@ -293,8 +391,8 @@ class fuser {
     const ir::op& o = at(i);
     failure.append(o.layer.view(), ": no kernel computes ", o.kind, " here; ");
     switch (o.kind) {
-      case kind::rms_norm: failure.append("expected one reader, an int8 product or the head, or products by ternary weights, found ", uses(o.out), uses(o.out) == 1 ? " of another kind" : ""); break;
-      case kind::matmul: failure.append("expected ternary (i2_s) weights of int8 or f32 inputs, found ", graph_.weights[static_cast<std::size_t>(o.weight)].type, " weights of ",
+      case kind::rms_norm: failure.append("expected products as readers, an int8 product or the head, or a sum with the stream, found ", uses(o.out), uses(o.out) == 1 ? " of another kind" : ""); break;
+      case kind::matmul: failure.append("expected i2_s weights of int8 or f32 inputs or weights of matmul's codecs of f32 inputs, found ", graph_.weights[static_cast<std::size_t>(o.weight)].type, " weights of ",
                                         graph_.values[static_cast<std::size_t>(o.in[0])].type); break;
       case kind::add: failure.append("expected the product of an output projection as second operand and no later reader of the first"); break;
       case kind::quantize: failure.append("expected rms_norm in front of it, found another op"); break;
@@ -308,6 +406,7 @@ class fuser {
   std::vector<std::uint32_t> uses_;
   std::vector<char> taken_;  // std::vector<bool> of libstdc++ 12 cannot be evaluated by clang 16
   std::vector<node> nodes_;
+  std::vector<qkv> stacked_;  ///< whose heads are normalised
 };
 
 }  // namespace intaglio::plan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "intaglio/kernels/cache_layout.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/plan/place.hpp"
 #include "intaglio/plan/profile.hpp"
@@ -22,7 +23,8 @@ class weight_list {
   constexpr std::uint32_t slot(weight w) {
     for (std::uint32_t i = 0; i < weights.size(); ++i)
       if (weights[i].layout == w.layout && weights[i].per_layer == w.per_layer && weights[i].source_count == w.source_count &&
-          weights[i].sources[0] == w.sources[0].view() && weights[i].order == w.order)
+          weights[i].sources[0] == w.sources[0].view() && weights[i].order == w.order && weights[i].codec == w.codec && weights[i].rope == w.rope &&
+          weights[i].head_dim == w.head_dim)
         return i;
     auto& end = w.per_layer ? layer_bytes : global_bytes;
     w.offset = end;
@@ -40,16 +42,22 @@ struct lowering_context {
   std::uint32_t max_tokens;   ///< of the widest sequence
   std::uint32_t context;      ///< positions of the cache
 
+  /// Positions that the cache of a layer with such a window holds, 0 being none: a ring where that is less than the context.
+  constexpr std::uint32_t cache_positions(std::uint32_t window) const { return window == 0 ? context : std::min(context, kernels::ring_slots(window, max_tokens)); }
+  constexpr bool is_ring(std::uint32_t window) const { return cache_positions(window) < context; }
   /// Workgroups that share a head's spans of positions.
-  constexpr std::uint32_t splits() const { return target.attention_splits && tokens == 1 ? kernels::attention_spans(context) : 1; }
+  constexpr std::uint32_t splits(std::uint32_t window) const {
+    if (!target.attention_splits || tokens != 1) return 1;
+    const std::uint32_t all = kernels::attention_spans(context);
+    return window == 0 ? all : std::min(all, kernels::attention_window_spans(window));
+  }
 };
 
 constexpr std::uint64_t element_bytes(kernels::element type) { return type == kernels::element::f32 ? 4 : 2; }
-constexpr std::uint64_t key_bytes(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t context, const profile& target) {
-  return kernels::key_cache_elements(kv_heads, head_dim, context) * element_bytes(target.cache_element);
-}
-constexpr std::uint64_t value_bytes(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t context, const profile& target) {
-  return kernels::value_cache_elements(kv_heads, head_dim, context) * element_bytes(target.cache_element);
+/// The cache of a layer that holds so many positions.
+constexpr layer_cache cache_for(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t positions, std::uint32_t window, const profile& target) {
+  return {positions, window, kernels::key_cache_elements(kv_heads, head_dim, positions) * element_bytes(target.cache_element),
+          kernels::value_cache_elements(kv_heads, head_dim, positions) * element_bytes(target.cache_element)};
 }
 
 /// Adds what each attention's workgroups tell each other to the arena.
@@ -57,9 +65,10 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
   p.partials.assign(nodes.size(), 0);
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const node& n = nodes[i];
-    if (n.kernel != kernels::kernel::attention || c.splits() == 1) continue;
-    placed_value partials{text<32>{"partials"}, dtype::f32, n.heads * c.splits() * (n.head_dim + 4), 0,
-                          kernels::attention_partial_bytes(c.tokens, n.heads, c.splits(), n.head_dim), i, i};
+    const std::uint32_t splits = c.splits(n.window);
+    if (n.kernel != kernels::kernel::attention || splits == 1) continue;
+    placed_value partials{text<32>{"partials"}, dtype::f32, n.heads * splits * (n.head_dim + 4), 0,
+                          kernels::attention_partial_bytes(c.tokens, n.heads, splits, n.head_dim), i, i};
     partials.offset = first_fit(p.values, partials);
     p.partials[i] = partials.offset;
     p.arena_bytes = std::max(p.arena_bytes, partials.offset + aligned(partials.bytes));
@@ -88,7 +97,10 @@ class lowering {
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: dense_matmul(n); break;
-      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::matmul: case kernels::kernel::head_norm: case kernels::kernel::norm_add: break;
+      case kernels::kernel::matmul: matmul(n); break;
+      case kernels::kernel::head_norm: head_norm(n); break;
+      case kernels::kernel::norm_add: norm_add(n); break;
+      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: break;
     }
     return d;
   }
@@ -113,9 +125,10 @@ class lowering {
     set("max_tokens", c_.max_tokens);
     set("draws", c_.tokens);
     d.groups = {c_.tokens, 1, 1};
-    const operand& firsts = head.push[kernels::interface_of(head.kernel).push_index("firsts")];
-    if (firsts.where != region::none) {
-      bind("firsts", {region::arena, 0, firsts.offset}, first_bytes(head.groups[0]), false);
+    const kernels::interface& of_head = kernels::interface_of(head.kernel);
+    const std::size_t firsts = of_head.push_index("firsts");
+    if (firsts < of_head.push_count() && head.push[firsts].where != region::none) {
+      bind("firsts", {region::arena, 0, head.push[firsts].offset}, first_bytes(head.groups[0]), false);
       set("first_count", head.groups[0]);
     }
     return d;
@@ -180,7 +193,7 @@ class lowering {
     bind("lowest", {region::arena, 0, at.lowest}, std::uint64_t{4} * head.groups[0], false);
     bind("firsts", {region::arena, 0, at.firsts}, first_bytes(head.groups[0]), true);
     bind_state();
-    set("weight_element", codes.element);
+    set("weight_element", codes.codec);
     set("lowest_count", head.groups[0]);
     return out;
   }
@@ -198,6 +211,7 @@ class lowering {
   constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
   constexpr std::uint32_t width(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].width; }
 
+  constexpr bool has(std::string_view name) const { return face_->specialization_index(name) < face_->specialization_count(); }
   constexpr void set(std::string_view name, std::uint32_t value) { d_->specialization[face_->specialization_index(name)] = value; }
   constexpr void set(std::string_view name, float value) { set(name, std::bit_cast<std::uint32_t>(value)); }
   template <class Enum>
@@ -212,9 +226,8 @@ class lowering {
     note(where, bytes, write);
   }
   constexpr void bind_value(std::string_view name, ir::value_id id, bool write) {
-    const auto& v = graph_.values[static_cast<std::size_t>(id)];
-    const std::uint64_t bytes = v.type == dtype::i8 ? std::uint64_t{c_.tokens} * v.width : value_bytes(v, c_.tokens);
-    bind(name, {region::arena, 0, placement_.offset(id)}, bytes, write);
+    const placed_value& v = placement_.values[placement_.storage[static_cast<std::size_t>(id)]];
+    bind(name, {region::arena, 0, v.offset}, v.type == dtype::i8 ? std::uint64_t{c_.tokens} * v.width : v.bytes, write);
   }
   constexpr void bind_factors(ir::value_id id, bool write) {
     bind("factors", {region::arena, 0, placement_.offset(id) + factors_offset(c_.tokens, width(id))}, std::uint64_t{8} * c_.tokens, write);
@@ -225,14 +238,28 @@ class lowering {
     d_->weight_bytes += w.bytes;
   }
 
-  constexpr void bind_norm(ir::weight_id id) {
+  constexpr void bind_norm(ir::weight_id id, std::string_view name = "norm_weight") {
     const ir::weight& t = tensor(id);
     weight w{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = weight_layout::vector_f32, .columns = t.columns,
              .bytes = std::uint64_t{4} * t.columns};
     w.sources[0] = t.name;
     w.rows = 1;
     w.source_rows[0] = 1;
-    bind_weight("norm_weight", w);
+    bind_weight(name, w);
+  }
+
+  /// The cache of a layer with such a window.
+  constexpr void bind_cache(const node& n, bool write) {
+    const std::uint32_t positions = c_.cache_positions(n.window);
+    const layer_cache cache = cache_for(n.kv_heads, n.head_dim, positions, n.window, c_.target);
+    bind("keys", {region::keys, 0, 0}, cache.key_bytes, write);
+    bind("values", {region::values, 0, 0}, cache.value_bytes, write);
+    set("context", positions);
+    set("cache_element", c_.target.cache_element);
+    if (has("ring")) set("ring", c_.is_ring(n.window) ? 1u : 0u);
+  }
+  constexpr void bind_rope(const node& n) {
+    bind_weight("rope", {.layout = weight_layout::rope_turns, .head_dim = n.head_dim, .rope = n.rope, .rows = 1, .columns = n.head_dim / 2, .bytes = std::uint64_t{8} * (n.head_dim / 2)});
   }
 
   constexpr void label(const node& n) {
@@ -243,13 +270,29 @@ class lowering {
     }
   }
 
+  /// One tensor, row-major where its codec has no blocks and its rows need no filling, which row groups are then too.
   constexpr weight matrix(ir::weight_id id) const {
     const ir::weight& t = tensor(id);
-    weight w{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = weight_layout::matrix,
-             .element = t.type == dtype::f32 ? kernels::element::f32 : t.type == dtype::bf16 ? kernels::element::bf16 : kernels::element::f16, .rows = t.rows, .columns = t.columns};
+    weight w{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = weight_layout::matrix, .codec = codec_of(t.type).value_or(kernels::codec::f16), .rows = t.rows, .columns = t.columns};
     w.sources[0] = t.name;
     w.source_rows[0] = t.rows;
-    w.bytes = std::uint64_t{t.rows} * t.columns * (w.element == kernels::element::f32 ? 4 : 2);
+    if (!kernels::is_dense(w.codec) || t.columns % 8 != 0) w.layout = weight_layout::row_groups;
+    w.bytes = w.layout == weight_layout::matrix ? std::uint64_t{t.rows} * t.columns * kernels::info(w.codec).block_bytes : kernels::matmul_weight_bytes(w.codec, t.rows, t.columns);
+    return w;
+  }
+  /// The tensors of a product, one behind the other in the order that its epilogue wants.
+  constexpr weight stacked(const node& n, weight_layout layout) const {
+    weight w{.source_count = n.weight_count, .per_layer = tensor(n.weights[0]).where == ir::section::period, .layout = layout, .columns = tensor(n.weights[0]).columns};
+    w.order = n.epilogue == kernels::epilogue::rope_cache ? row_order::rope_pairs
+              : n.epilogue == kernels::epilogue::gated    ? row_order::gate_up
+              : n.weight_count == 3                       ? row_order::stacked
+                                                          : row_order::plain;
+    w.head_dim = n.head_dim;
+    for (std::size_t i = 0; i < n.weight_count; ++i) {
+      w.sources[i] = tensor(n.weights[i]).name;
+      w.source_rows[i] = tensor(n.weights[i]).rows;
+      w.rows += w.source_rows[i];
+    }
     return w;
   }
 
@@ -257,13 +300,14 @@ class lowering {
     label(n);
     const weight w = matrix(n.weights[0]);
     bind_weight("table", w);
-    d_->weight_bytes = std::uint64_t{c_.tokens} * w.bytes / w.rows;
+    d_->weight_bytes = std::uint64_t{c_.tokens} * (w.bytes / w.rows);
     bind_value("output", n.out, true);
     bind("state", {region::state, 0, 0}, std::uint64_t{4} * kernels::state::history(c_.max_tokens), false);
     note({region::state, 0, std::uint64_t{4} * kernels::state::history(c_.max_tokens)}, std::uint64_t{4} * c_.context, true);
     set("width", w.columns);
     set("vocab_size", w.rows);
-    set("table_element", w.element);
+    set("table_element", w.codec);
+    set("scale", n.scale);
     set("max_tokens", c_.max_tokens);
     set("context", c_.context);
     d_->subgroups = c_.target.embed_subgroups;
@@ -285,17 +329,7 @@ class lowering {
 
   constexpr void ternary_product(const node& n) {
     label(n);
-    weight w{.source_count = n.weight_count, .per_layer = tensor(n.weights[0]).where == ir::section::period,
-             .layout = weight_layout::ternary_tiles, .columns = tensor(n.weights[0]).columns};
-    w.order = n.epilogue == kernels::epilogue::rope_cache ? row_order::rope_pairs
-              : n.epilogue == kernels::epilogue::gated    ? row_order::gate_up
-                                                          : row_order::plain;
-    w.head_dim = n.head_dim;
-    for (std::size_t i = 0; i < n.weight_count; ++i) {
-      w.sources[i] = tensor(n.weights[i]).name;
-      w.source_rows[i] = tensor(n.weights[i]).rows;
-      w.rows += w.source_rows[i];
-    }
+    weight w = stacked(n, weight_layout::ternary_tiles);
     const std::uint32_t row_groups = (w.rows + 3) / 4;
     w.bytes = std::uint64_t{row_groups} * (w.columns / 16) * 16;
     weight scales = w;
@@ -311,19 +345,17 @@ class lowering {
     if (n.stream != ir::none) note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     if (n.epilogue == kernels::epilogue::rope_cache) {
-      bind("keys", {region::keys, 0, 0}, key_bytes(n.kv_heads, n.head_dim, c_.context, c_.target), true);
-      bind("values", {region::values, 0, 0}, value_bytes(n.kv_heads, n.head_dim, c_.context, c_.target), true);
+      bind_cache(n, true);
       set("head_dim", n.head_dim);
       set("q_size", w.source_rows[0]);
       set("kv_size", w.source_rows[1]);
-      set("context", c_.context);
       set("rope_theta", n.rope.theta);
     }
     set("cache_element", c_.target.cache_element);
     set("columns", w.columns);
     set("rows", w.rows);
     set("epilogue", n.epilogue);
-    set("gate", n.act == activation::silu ? kernels::gate::silu : n.act == activation::gelu_tanh ? kernels::gate::gelu_tanh : kernels::gate::relu_squared);
+    set("gate", gate_of(n.act));
     if (d_->kernel == kernels::kernel::ternary_chunk) return tile_chunk(w);
     set("prologue", n.prologue);
     set("eps", n.eps);
@@ -355,15 +387,14 @@ class lowering {
   constexpr void attention(const node& n, std::uint64_t partials) {
     d_->label.append("attention");
     bind_value("query", n.in, false);
-    bind("keys", {region::keys, 0, 0}, key_bytes(n.kv_heads, n.head_dim, c_.context, c_.target), false);
-    bind("values", {region::values, 0, 0}, value_bytes(n.kv_heads, n.head_dim, c_.context, c_.target), false);
+    bind_cache(n, false);
     bind_value("output", n.out, true);
     bind_state();
     set("heads", n.heads);
     set("kv_heads", n.kv_heads);
     set("head_dim", n.head_dim);
-    set("context", c_.context);
-    set("cache_element", c_.target.cache_element);
+    set("scale", n.scale);
+    set("window", n.window);
     if (d_->kernel == kernels::kernel::attention_chunk) {
       set("max_tokens", c_.tokens);
       d_->subgroups = 4;
@@ -372,14 +403,15 @@ class lowering {
     }
     std::uint32_t together = std::max(1u, std::min(c_.target.attention_heads, n.heads / n.kv_heads));
     while (n.heads / n.kv_heads % together != 0) --together;
-    set("splits", c_.splits());
+    const std::uint32_t splits = c_.splits(n.window);
+    set("splits", splits);
     set("heads_together", together);
-    if (c_.splits() > 1) {
-      bind("partials", {region::arena, 0, partials}, kernels::attention_partial_bytes(c_.tokens, n.heads, c_.splits(), n.head_dim), true);
+    if (splits > 1) {
+      bind("partials", {region::arena, 0, partials}, kernels::attention_partial_bytes(c_.tokens, n.heads, splits, n.head_dim), true);
       bind("counters", {region::state, 0, counters_offset()}, kernels::attention_counter_bytes(c_.tokens, n.heads), true);
     }
     d_->subgroups = c_.target.attention_subgroups;
-    d_->groups = {n.heads / together, c_.tokens, c_.splits()};
+    d_->groups = {n.heads / together, c_.tokens, splits};
   }
 
   constexpr void dense_matmul(const node& n) {
@@ -392,10 +424,83 @@ class lowering {
     bind_state();
     set("columns", w.columns);
     set("rows", w.rows);
-    set("weight_element", w.element);
+    set("weight_element", w.codec);
     set("eps", n.eps);
     d_->subgroups = c_.target.head_subgroups;
     d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups), c_.tokens, 1};
+  }
+
+  static constexpr kernels::gate gate_of(activation act) {
+    return act == activation::silu ? kernels::gate::silu : act == activation::gelu_tanh ? kernels::gate::gelu_tanh : kernels::gate::relu_squared;
+  }
+
+  /// Products of f32 by weights of a codec.
+  constexpr void matmul(const node& n) {
+    label(n);
+    weight w = n.weight_count == 1 ? matrix(n.weights[0]) : stacked(n, weight_layout::row_groups);
+    w.codec = *codec_of(tensor(n.weights[0]).type);
+    if (w.layout == weight_layout::row_groups || w.rows % 4 != 0) {
+      w.layout = weight_layout::row_groups;
+      w.bytes = kernels::matmul_weight_bytes(w.codec, w.rows, w.columns);
+    }
+    bind_value("input", n.in, false);
+    if (n.norm != ir::none) bind_norm(n.norm);
+    bind_weight("weight", w);
+    bind_value("output", n.out, true);
+    if (n.stream != ir::none) note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    bind_state();
+    if (n.epilogue == kernels::epilogue::rope_cache) {
+      bind_cache(n, true);
+      bind_rope(n);
+      set("head_dim", n.head_dim);
+      set("q_size", w.source_rows[0]);
+      set("kv_size", w.source_rows[1]);
+    }
+    set("columns", w.columns);
+    set("rows", w.rows);
+    set("codec", w.codec);
+    set("prologue", n.prologue);
+    set("epilogue", n.epilogue);
+    set("eps", n.eps);
+    set("gate", gate_of(n.act));
+    const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.target.tile_tokens;
+    set("tile_tokens", tile);
+    set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u : 0u);
+    const std::uint32_t row_groups = (w.rows + 3) / 4;
+    d_->subgroups = c_.target.matmul_subgroups;
+    const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
+    d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
+  }
+  /// Of 32 KiB of shared memory, what a norm in front leaves of it.
+  static constexpr std::uint64_t most_staged_bytes = 24576;
+
+  constexpr void head_norm(const node& n) {
+    d_->label.append("attn_q_norm+attn_k_norm");
+    bind_value("input", n.in, false);
+    bind_norm(n.norm, "q_norm");
+    bind_norm(n.weights[0], "k_norm");
+    bind_value("output", n.out, true);
+    bind_state();
+    bind_cache(n, true);
+    bind_rope(n);
+    set("heads", n.heads);
+    set("kv_heads", n.kv_heads);
+    set("head_dim", n.head_dim);
+    set("eps", n.eps);
+    d_->groups = {n.heads + 2 * n.kv_heads, c_.tokens, 1};
+  }
+
+  constexpr void norm_add(const node& n) {
+    d_->label.append(tensor(n.norm).name.view());
+    bind_value("input", n.in, false);
+    bind_norm(n.norm);
+    bind_value("output", n.out, true);
+    note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    bind_state();
+    set("width", width(n.in));
+    set("eps", n.eps);
+    d_->subgroups = c_.target.norm_subgroups;
+    d_->groups = {1, c_.tokens, 1};
   }
 
   const ir::graph& graph_;

@@ -82,7 +82,8 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
     }
     const ir::value& v = g.values[static_cast<std::size_t>(n.out)];
     p.storage[static_cast<std::size_t>(n.out)] = static_cast<std::uint32_t>(p.values.size());
-    p.values.push_back({v.name, v.type, v.width, 0, value_bytes(v, tokens), i, i});
+    const ir::value held{v.type, n.out_width != 0 ? n.out_width : v.width, v.where, {}};
+    p.values.push_back({v.name, held.type, held.width, 0, value_bytes(held, tokens), i, i});
   }
   if (g.output != ir::none) touch(g.output, static_cast<std::uint32_t>(nodes.size()));
   for (const ir::value_id end : g.block_ends)

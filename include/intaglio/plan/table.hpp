@@ -77,15 +77,17 @@ struct dispatch {
 /// How a checkpoint's tensors lie in device memory.
 enum class weight_layout : std::uint8_t {
   vector_f32,     ///< f32 [columns]
-  matrix,         ///< row-major [rows, columns] of `element`
+  matrix,         ///< row-major [rows, columns] of a codec without blocks
+  row_groups,     ///< kernels/matmul_layout.hpp, rows of all sources in `order`
   ternary_tiles,  ///< kernels/ternary_layout.hpp, rows of all sources in `order`
   ternary_scales, ///< f32, one per source
-  row_codes,      ///< int8 [rows, columns], made of a matrix of `element` (kernels/row_codes.hpp)
+  row_codes,      ///< int8 [rows, columns], made of a matrix of `codec` (kernels/row_codes.hpp)
   row_scales,     ///< f32 [rows], theirs
+  rope_turns,     ///< u64 [head_dim / 2], made of `rope` alone (kernels/rope_turns.hpp); no tensor of the checkpoint
 };
 
-/// Row order of stacked matrices (kernels/ternary_layout.hpp).
-enum class row_order : std::uint8_t { plain, rope_pairs, gate_up };
+/// Row order of stacked matrices (kernels/row_order.hpp).
+enum class row_order : std::uint8_t { plain, rope_pairs, gate_up, stacked };
 
 /// One weight of the plan: where it comes from, how it is laid out, where it goes.
 struct weight {
@@ -94,8 +96,9 @@ struct weight {
   bool per_layer = false;
   weight_layout layout = weight_layout::vector_f32;
   row_order order = row_order::plain;
-  kernels::element element = kernels::element::f32;
-  std::uint32_t head_dim = 0;               ///< for rope_pairs
+  kernels::codec codec = kernels::codec::f32;
+  std::uint32_t head_dim = 0;               ///< for rope_pairs and rope_turns
+  rope_parameters rope{};                   ///< for rope_turns
   std::array<std::uint32_t, 3> source_rows{};
   std::uint32_t rows = 0, columns = 0;
   std::uint64_t offset = 0;                 ///< inside the block of global weights, or of one layer's weights
@@ -170,8 +173,14 @@ struct sequence {
 /// The KV cache of a layer (kernels/cache_layout.hpp). Where a window bounds what is read, it is a ring: position p lies at p % positions.
 struct layer_cache {
   std::uint32_t positions = 0;              ///< that it holds
+  std::uint32_t window = 0;                 ///< positions that a token sees, itself among them; 0: all
   std::uint64_t key_bytes = 0, value_bytes = 0;
   constexpr std::uint64_t bytes() const { return key_bytes + value_bytes; }
+  /// Whether a pass from `position` on finds what it needs after positions below `written` were written.
+  constexpr bool holds(std::uint32_t position, std::uint32_t written) const {
+    const std::uint32_t oldest = window != 0 && position + 1 > window ? position + 1 - window : 0;
+    return written <= std::uint64_t{oldest} + positions;
+  }
 };
 
 /// Everything that one engraved model needs at run time.

@@ -173,9 +173,18 @@ class executor {
     words[kernels::state::count] = static_cast<std::uint32_t>(tokens.size());
     write_sampling(sampling, words);
     std::copy(tokens.begin(), tokens.end(), words.begin() + kernels::state::tokens);
-    job_ = {kind, box, passes, 0, 0, true};
+    job_ = {kind, box, passes, 0, 0, true, position + static_cast<std::uint32_t>(tokens.size())};
+    if (position == 0) written_ = 0;
     counters_.jobs += 1;
     completed_ = 0;
+  }
+
+  /// How many of the first `position` positions a pass behind them finds in the caches: all, or none where the ring of a layer with a window was
+  /// written too far past them, be it by passes that ran ahead.
+  std::uint32_t kept(std::uint32_t position) const {
+    for (std::uint8_t kind = 0; kind < table_->pattern.kinds(); ++kind)
+      if (!table_->caches[kind].holds(position, written_)) return 0;
+    return position;
   }
 
   /// True while the job has passes that are not submitted.
@@ -215,6 +224,7 @@ class executor {
     }
     flights_[(first_ + flying_++) % max_in_flight] = {number, count, at.pass, counters_.jobs, job_.kind, clock::now()};
     box_used_[job_.box] = number;
+    written_ = std::max(written_, at.end + at.pass + (at.segment != 0 ? 1 : 0) - 1);
     job_ = at;
     counters_.submits += 1;
     counters_.passes += passes;
@@ -317,6 +327,7 @@ class executor {
     std::size_t box = 0;
     std::uint32_t passes = 0, pass = 0, segment = 0;
     bool feed = false;
+    std::uint32_t end = 0;  ///< position behind the first pass
   };
   struct flight {
     std::uint64_t number = 0;
@@ -477,6 +488,7 @@ class executor {
   std::array<flight, max_in_flight> flights_;
   std::size_t first_ = 0, flying_ = 0;
   std::uint32_t completed_ = 0;
+  std::uint32_t written_ = 0;  ///< positions below this were written since the first one was
   clock::time_point last_end_{};
   bool end_is_sharp_ = false;  ///< last_end_ was waited for
   gpu::queue queue_;  // goes first, and waits: what is above may be in flight

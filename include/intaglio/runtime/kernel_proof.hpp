@@ -17,8 +17,8 @@
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/reference/attention.hpp"
 #include "intaglio/reference/dense_matmul.hpp"
-#include "intaglio/reference/embed.hpp"
 #include "intaglio/reference/head_screen.hpp"
+#include "intaglio/reference/matmul.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
 #include "intaglio/reference/sample.hpp"
 #include "intaglio/reference/ternary_float.hpp"
@@ -152,9 +152,11 @@ class kernel_proof {
       case kernels::kernel::dense_matmul: return dense_matmul(call);
       case kernels::kernel::head_screen: return head_screen(call);
       case kernels::kernel::head_rescore: return head_rescore(call);
+      case kernels::kernel::matmul: return matmul(call);
+      case kernels::kernel::head_norm: return head_norm(call);
+      case kernels::kernel::norm_add: return norm_add(call);
       case kernels::kernel::sample: return sample(call);
       case kernels::kernel::accept: return accept(call);
-      case kernels::kernel::matmul: case kernels::kernel::head_norm: case kernels::kernel::norm_add: break;
       case kernels::kernel::layers: break;  // executor::prove holds it against the prompt's sequence
     }
     return 0;
@@ -163,16 +165,20 @@ class kernel_proof {
   double embed(const plan::dispatch& call) {
     const std::uint32_t width = constant(call, "width"), rows = constant(call, "vocab_size");
     const auto type = static_cast<kernels::codec>(constant(call, "table_element"));
-    const std::uint64_t row_bytes = std::uint64_t{width} * (type == kernels::codec::f32 ? 4 : 2);
+    const float scale = real(call, "scale");
+    // Rows of floats lie behind each other, others in groups of four.
+    const std::uint32_t together = kernels::is_dense(type) ? 1 : 4;
+    const std::uint64_t bytes = kernels::matmul_group_bytes(type, width) * together / 4;
     auto words = state();
     const std::uint32_t ids[] = {rows - 1, rows / 3};
-    std::vector<float> expected(std::size_t{tokens_} * width);
+    std::vector<float> expected;
     for (std::uint32_t t = 0; t < tokens_; ++t) {
       words[kernels::state::tokens + t] = ids[t];
-      const auto row = weight<std::byte>(operand(call, "table"), ids[t] * row_bytes, row_bytes);
-      std::vector<std::uint32_t> one(kernels::state::words(1, 1));
-      one[kernels::state::count] = 1;
-      reference::embed(row, type, 1, width, 1, 1, one, std::span(expected).subspan(std::size_t{t} * width, width));
+      const auto group = weight<std::byte>(operand(call, "table"), ids[t] / together * bytes, bytes);
+      for (std::uint32_t c = 0; c < width; ++c) {
+        const float value = reference::weight_at(type, group, width, ids[t] % together, c);
+        expected.push_back(scale == 0 ? value : kernels::arithmetic::product(value, scale));
+      }
     }
     const gpu::buffer output = room(std::uint64_t{4} * width_ * width), memory = filled(words, words.size());
     run(call, {{"output", &output}, {"state", &memory}});
@@ -271,14 +277,9 @@ class kernel_proof {
       }
       const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2;
       std::vector<std::byte> k(kernels::key_cache_elements(1, head, shape.context) * element), v(kernels::value_cache_elements(1, head, shape.context) * element);
-      std::vector<float> q(std::size_t{tokens_} * head), found;
+      std::vector<float> q(std::size_t{tokens_} * head);
       expect(words, scales, q, k, v);
-      for (std::uint32_t t = 0; t < tokens_; ++t) {
-        const auto row = read<float>(out, std::size_t{t} * q_size + q_size - head, head);
-        found.insert(found.end(), row.begin(), row.end());
-      }
-      return std::max({apart(found, q), apart(cache_floats(keys.mapped().first(k.size()), element), cache_floats(k, element)),
-                       apart(cache_floats(values.mapped().first(v.size()), element), cache_floats(v, element))});
+      return std::max(apart(last_heads(out, q_size, head), q), caches_apart(keys, k, values, v, element));
     }
     double worst = 0;
     const std::uint32_t halves = how == epilogue::gated ? 2 : 1;
@@ -297,6 +298,104 @@ class kernel_proof {
     return worst;
   }
 
+  /// A few rows of a product, or a head each of q, k and v.
+  double matmul(const plan::dispatch& call) {
+    using kernels::epilogue;
+    reference::matmul_shape shape;
+    shape.columns = constant(call, "columns");
+    shape.codec = static_cast<kernels::codec>(constant(call, "codec"));
+    shape.epilogue = static_cast<epilogue>(constant(call, "epilogue"));
+    shape.gate = static_cast<kernels::gate>(constant(call, "gate"));
+    shape.context = constant(call, "context");
+    shape.ring = constant(call, "ring") != 0;
+    shape.cache_element = static_cast<kernels::element>(constant(call, "cache_element"));
+    const std::uint32_t columns = shape.columns, rows = constant(call, "rows"), q_size = constant(call, "q_size"), kv_size = constant(call, "kv_size"), head = constant(call, "head_dim");
+    const bool turns = shape.epilogue == epilogue::rope_cache;
+    const std::uint32_t out_width = turns ? q_size : shape.epilogue == epilogue::gated ? rows / 2 : rows;
+    const auto values = floats(std::size_t{tokens_} * columns), start = floats(std::size_t{tokens_} * out_width);
+    std::vector<float> input = values;
+    if (static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
+      for (std::size_t at = 0; at < values.size(); at += columns)
+        reference::rms_norm(std::span(values).subspan(at, columns), weight<float>(operand(call, "norm_weight"), 0, columns), real(call, "eps"), std::span(input).subspan(at, columns));
+    const gpu::buffer in = filled(values, std::size_t{width_} * columns), out = filled(start, std::size_t{width_} * out_width), keys = room(table_->caches[call.block].key_bytes),
+                      cached = room(table_->caches[call.block].value_bytes), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}});
+    const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
+    const auto groups = [&](std::uint32_t first, std::uint32_t count) {
+      return weight<std::byte>(operand(call, "weight"), first / 4 * group_bytes, (count + 3) / 4 * group_bytes);
+    };
+    if (turns) {
+      shape.head_dim = shape.q_size = shape.kv_size = head;
+      shape.rows = 3 * head;
+      std::vector<std::byte> of_heads;
+      for (const std::uint32_t first : {q_size - head, q_size, q_size + kv_size}) {
+        const auto part = groups(first, head);
+        of_heads.insert(of_heads.end(), part.begin(), part.end());
+      }
+      std::vector<float> q(std::size_t{tokens_} * head);
+      const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2;
+      std::vector<std::byte> k(kernels::key_cache_elements(1, head, shape.context) * element), v(kernels::value_cache_elements(1, head, shape.context) * element);
+      reference::matmul(shape, input, of_heads, q, position, k, v, weight<std::uint64_t>(operand(call, "rope"), 0, head / 2));
+      return std::max(apart(last_heads(out, q_size, head), q), caches_apart(keys, k, cached, v, element));
+    }
+    double worst = 0;
+    const std::uint32_t halves = shape.epilogue == epilogue::gated ? 2 : 1;
+    for (const std::uint32_t first : {0u, rows / 8 * 4, (rows - 1) / 4 * 4}) {
+      shape.rows = std::min(rows - first, 16u);
+      std::vector<float> expected, found;
+      for (std::uint32_t t = 0; t < tokens_; ++t) {
+        const std::size_t at = std::size_t{t} * out_width + first / halves, count = shape.rows / halves;
+        expected.insert(expected.end(), start.begin() + static_cast<std::ptrdiff_t>(at), start.begin() + static_cast<std::ptrdiff_t>(at + count));
+        const auto row = read<float>(out, at, count);
+        found.insert(found.end(), row.begin(), row.end());
+      }
+      reference::matmul(shape, input, groups(first, shape.rows), expected);
+      worst = std::max(worst, apart(found, expected));
+    }
+    return worst;
+  }
+
+  double head_norm(const plan::dispatch& call) {
+    const reference::head_norm_shape shape{constant(call, "heads"), constant(call, "kv_heads"), constant(call, "head_dim"), constant(call, "context"), real(call, "eps"),
+                                           constant(call, "ring") != 0, static_cast<kernels::element>(constant(call, "cache_element"))};
+    const std::size_t q_size = std::size_t{shape.heads} * shape.head_dim, in_width = q_size + std::size_t{2} * shape.kv_heads * shape.head_dim;
+    const auto input = floats(tokens_ * in_width);
+    const gpu::buffer in = filled(input, width_ * in_width), out = room(4 * width_ * q_size), keys = room(table_->caches[call.block].key_bytes),
+                      cached = room(table_->caches[call.block].value_bytes), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}});
+    const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2;
+    std::vector<std::byte> k(keys.mapped().size()), v(cached.mapped().size());
+    std::vector<float> q(tokens_ * q_size);
+    reference::head_norm(shape, input, weight<float>(operand(call, "q_norm"), 0, shape.head_dim), weight<float>(operand(call, "k_norm"), 0, shape.head_dim), q, position, k, v,
+                         weight<std::uint64_t>(operand(call, "rope"), 0, shape.head_dim / 2));
+    return std::max(apart(read<float>(out, 0, q.size()), q), caches_apart(keys, k, cached, v, element));
+  }
+
+  double norm_add(const plan::dispatch& call) {
+    const std::uint32_t width = constant(call, "width");
+    const auto input = floats(std::size_t{tokens_} * width);
+    auto expected = floats(input.size());
+    const gpu::buffer in = filled(input, std::size_t{width_} * width), out = filled(expected, std::size_t{width_} * width), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    reference::norm_add(input, weight<float>(operand(call, "norm_weight"), 0, width), real(call, "eps"), expected);
+    return apart(read<float>(out, 0, expected.size()), expected);
+  }
+
+  /// Of each token the last head of f32 [tokens, q_size].
+  std::vector<float> last_heads(const gpu::buffer& from, std::uint32_t q_size, std::uint32_t head) const {
+    std::vector<float> out;
+    for (std::uint32_t t = 0; t < tokens_; ++t) {
+      const auto row = read<float>(from, std::size_t{t} * q_size + q_size - head, head);
+      out.insert(out.end(), row.begin(), row.end());
+    }
+    return out;
+  }
+  /// The same of what lies at the beginning of caches: all of them, or their first head.
+  static double caches_apart(const gpu::buffer& keys, std::span<const std::byte> k, const gpu::buffer& values, std::span<const std::byte> v, std::size_t element) {
+    return std::max(apart(cache_floats(keys.mapped().first(k.size()), element), cache_floats(k, element)),
+                    apart(cache_floats(values.mapped().first(v.size()), element), cache_floats(v, element)));
+  }
+
   /// f16 or f32 bytes as numbers.
   static std::vector<float> cache_floats(std::span<const std::byte> bytes, std::size_t element) {
     std::vector<float> out(bytes.size() / element);
@@ -310,7 +409,7 @@ class kernel_proof {
 
   double attention(const plan::dispatch& call) {
     reference::attention_shape shape{constant(call, "heads"), constant(call, "kv_heads"), constant(call, "head_dim"), constant(call, "context"),
-                                     static_cast<kernels::element>(constant(call, "cache_element"))};
+                                     static_cast<kernels::element>(constant(call, "cache_element")), real(call, "scale"), constant(call, "window"), constant(call, "ring") != 0};
     const std::size_t size = std::size_t{shape.heads} * shape.head_dim, element = shape.cache_element == kernels::element::f32 ? 4 : 2;
     const bool chunk = call.kernel == kernels::kernel::attention_chunk;
     const std::uint32_t splits = chunk ? 1 : constant(call, "splits");
@@ -319,7 +418,11 @@ class kernel_proof {
     std::vector<std::uint32_t> positions{std::min(position, latest)};
     if (splits > 1) positions.insert(positions.end(), 2, std::min(kernels::attention_span + position, latest));
     if (chunk) positions.push_back(std::min(kernels::attention_span - position, latest));
-    const std::uint32_t filled_positions = positions.back() + tokens_;
+    std::uint32_t filled_positions = positions.back() + tokens_;
+    if (shape.ring) {  // once around
+      positions.push_back(shape.context + position);
+      filled_positions = shape.context;
+    }
     const auto query = floats(tokens_ * size);
     const gpu::buffer in = filled(query, width_ * size), keys = room(table_->caches[call.block].key_bytes), values = room(table_->caches[call.block].value_bytes),
                       partials = room(kernels::attention_partial_bytes(width_, shape.heads, splits, shape.head_dim)), counters = room(kernels::attention_counter_bytes(width_, shape.heads));

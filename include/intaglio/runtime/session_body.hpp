@@ -84,7 +84,7 @@ struct session_body {
     std::size_t same = 0;
     while (same < limit && ids[same] == history[same]) ++same;
     history.assign(ids.begin(), ids.end());
-    cached = static_cast<std::uint32_t>(same);
+    cached = run->kept(static_cast<std::uint32_t>(same));
   }
 
   /// After a failure of the device nothing in the KV cache is relied on; the tokens stay and will be fed anew.
@@ -108,6 +108,7 @@ struct session_body {
   /// Feeds the history up to `until` and waits for it.
   void feed_until(std::uint32_t until, std::uint32_t chunk) {
     recovering([&] {
+      cached = run->kept(cached);
       while (cached < until) {
         const std::uint32_t count = std::min(chunk, until - cached);
         begin(pass_kind::prefill, count);

@@ -10,6 +10,8 @@
 #include "intaglio/core/float16.hpp"
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/kernels/row_codes.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/kernels/rope_table.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
@@ -32,13 +34,33 @@ inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random
       const std::uint32_t threes = word & (word >> 1) & 0x55555555u;  // code 3 becomes 1
       return word & ~(threes << 1);
     }
-    case plan::weight_layout::matrix: case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: break;  // those two are made of a matrix
+    case plan::weight_layout::matrix: case plan::weight_layout::row_groups: case plan::weight_layout::rope_turns: break;
+    case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: break;  // those two are made of a matrix
   }
   const auto small = [&] { return static_cast<float>(static_cast<std::int32_t>(next_random(random) >> 40) - (1 << 23)) * 0x1p-28f; };
-  if (w.element == kernels::element::f32) return std::bit_cast<std::uint32_t>(small());
-  const auto half = [&] { return w.element == kernels::element::f16 ? f16_from_f32(small()) : bf16_from_f32(small()); };
+  if (w.codec == kernels::codec::f32) return std::bit_cast<std::uint32_t>(small());
+  const auto half = [&] { return w.codec == kernels::codec::f16 ? f16_from_f32(small()) : bf16_from_f32(small()); };
   const std::uint32_t low = half();
   return low | static_cast<std::uint32_t>(half()) << 16;
+}
+
+/// Groups of rows of blocks, about a mebibyte: random codes, scales of a size that leaves weights as small as those of floats.
+inline std::vector<std::uint32_t> synthetic_groups(const plan::weight& w, std::uint64_t& random) {
+  const kernels::codec_info& block = kernels::info(w.codec);
+  const std::uint64_t group_bytes = kernels::matmul_group_bytes(w.codec, w.columns), row_bytes = kernels::file_row_bytes(w.codec, w.columns);
+  const std::uint64_t groups = std::min<std::uint64_t>((w.rows + 3) / 4, std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / group_bytes));
+  std::vector<std::byte> rows(static_cast<std::size_t>(4 * groups * row_bytes));
+  for (std::byte& each : rows) each = static_cast<std::byte>(next_random(random) >> 56);
+  const float largest = w.codec == kernels::codec::q8_0 ? 128 : w.codec == kernels::codec::q4_k ? 16 * 64 : w.codec == kernels::codec::q6_k ? 32 * 128 : 8;
+  const std::uint16_t scale = f16_from_f32(0.03f / largest), minimum = f16_from_f32(w.codec == kernels::codec::q4_1 ? -0.03f : 0.03f / 64);
+  for (std::size_t at = 0; at < rows.size(); at += block.block_bytes) {
+    std::memcpy(rows.data() + at + (w.codec == kernels::codec::q6_k ? 208 : 0), &scale, 2);
+    if (w.codec == kernels::codec::q4_1 || w.codec == kernels::codec::q4_k) std::memcpy(rows.data() + at + 2, &minimum, 2);
+  }
+  const std::array<std::span<const std::byte>, 1> source{rows};
+  std::vector<std::uint32_t> out(static_cast<std::size_t>(groups * group_bytes / 4));
+  kernels::repack_matmul(w.codec, kernels::row_order::plain(static_cast<std::uint32_t>(4 * groups)), source, w.columns, 0, std::as_writable_bytes(std::span(out)));
+  return out;
 }
 
 /// How made-up weights are.
@@ -51,6 +73,12 @@ struct synthetic_options {
 
 /// What a weight begins with; the rest repeats it. Whole rows of matrices and whole row groups of tiles, about a mebibyte.
 inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const synthetic_options& options, std::uint64_t& random) {
+  if (w.layout == plan::weight_layout::rope_turns) {
+    std::vector<std::uint32_t> out;
+    for (const std::uint64_t turns : kernels::rope_table(w.rope, w.head_dim)) out.insert(out.end(), {static_cast<std::uint32_t>(turns), static_cast<std::uint32_t>(turns >> 32)});
+    return out;
+  }
+  if (w.layout == plan::weight_layout::row_groups && !kernels::is_dense(w.codec)) return synthetic_groups(w, random);
   const std::uint64_t words = (w.bytes + 3) / 4;
   std::uint64_t unit = 1;
   if (w.layout == plan::weight_layout::matrix && w.rows != 0) unit = words / w.rows;
@@ -61,8 +89,8 @@ inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const
   constexpr float strong = 1000;  // in the stream's first column; what layers add stays under 1% of it
   if (w.layout == plan::weight_layout::matrix)
     for (std::size_t row = 0; row < out.size(); row += static_cast<std::size_t>(unit))
-      out[row] = w.element == kernels::element::f32   ? std::bit_cast<std::uint32_t>(strong)
-                 : w.element == kernels::element::f16 ? (out[row] & 0xFFFF0000u) | f16_from_f32(strong)
+      out[row] = w.codec == kernels::codec::f32   ? std::bit_cast<std::uint32_t>(strong)
+                 : w.codec == kernels::codec::f16 ? (out[row] & 0xFFFF0000u) | f16_from_f32(strong)
                                                       : (out[row] & 0xFFFF0000u) | bf16_from_f32(strong);
   if (w.layout == plan::weight_layout::ternary_tiles && w.order == plan::row_order::gate_up)
     for (std::size_t group = 0; group < out.size(); group += static_cast<std::size_t>(unit))
@@ -75,7 +103,7 @@ inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const
 
 /// Codes or scales of the rows with which a matrix begins.
 inline std::vector<std::uint32_t> synthetic_row_codes(const plan::weight& w, const std::vector<std::uint32_t>& matrix) {
-  const bool f32 = w.element == kernels::element::f32, scales = w.layout == plan::weight_layout::row_scales;
+  const bool f32 = w.codec == kernels::codec::f32, scales = w.layout == plan::weight_layout::row_scales;
   const std::size_t columns = w.columns, rows = matrix.size() * 4 / (columns * (f32 ? 4 : 2));
   std::vector<float> row(columns);
   std::vector<std::int8_t> codes(columns);
@@ -84,7 +112,7 @@ inline std::vector<std::uint32_t> synthetic_row_codes(const plan::weight& w, con
     for (std::size_t c = 0; c < columns; ++c) {
       const std::size_t at = r * columns + c;
       const auto half = static_cast<std::uint16_t>(f32 ? 0 : matrix[at / 2] >> (at % 2 * 16));
-      row[c] = f32 ? std::bit_cast<float>(matrix[at]) : w.element == kernels::element::f16 ? f32_from_f16(half) : f32_from_bf16(half);
+      row[c] = f32 ? std::bit_cast<float>(matrix[at]) : w.codec == kernels::codec::f16 ? f32_from_f16(half) : f32_from_bf16(half);
     }
     const float scale = kernels::row_codes(row, codes);
     const auto bytes = scales ? std::as_bytes(std::span(&scale, 1)) : std::as_bytes(std::span(codes));

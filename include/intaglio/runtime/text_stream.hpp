@@ -39,7 +39,7 @@ class text_stream {
     const std::uint32_t room = body.table->context - body.size();
     limit_ = options.max_tokens ? std::min(*options.max_tokens, room) : room;
     first_ = body.size();
-    body.cached = std::min(body.cached, first_ - 1);  // the last token goes in with the first decode pass
+    body.cached = body.run->kept(std::min(body.cached, first_ - 1));  // the last token goes in with the first decode pass
     result_.timings.cached_tokens = body.cached;
     result_.timings.prompt_tokens = first_ - body.cached;
     result_.ids.reserve(limit_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The bytes of a plan's weights, made from a checkpoint piece by piece: any byte range of any weight, on any thread, in a few megabytes
-// of memory. Layouts: kernels/catalogue.hpp and kernels/ternary_layout.hpp.
+// of memory. Layouts: kernels/catalogue.hpp, kernels/ternary_layout.hpp, kernels/matmul_layout.hpp. A tensor of the engraved codec is taken as it
+// is, any other is decoded and encoded: who engraves a codec asks for it.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,9 @@
 #include "intaglio/core/float16.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/kernels/row_codes.hpp"
+#include "intaglio/io/codec_encode.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/kernels/rope_table.hpp"
 #include "intaglio/kernels/ternary_layout.hpp"
 #include "intaglio/plan/table.hpp"
 #include "intaglio/runtime/parallel.hpp"
@@ -60,7 +64,13 @@ class weight_image {
     const plan::weight& w = table_->weights[slot];
     switch (w.layout) {
       case plan::weight_layout::vector_f32: fill_rows(w, layer, begin, out, 4); break;
-      case plan::weight_layout::matrix: fill_rows(w, layer, begin, out, w.element == kernels::element::f32 ? 4 : 2); break;
+      case plan::weight_layout::matrix: fill_rows(w, layer, begin, out, w.codec == kernels::codec::f32 ? 4 : 2); break;
+      case plan::weight_layout::row_groups: fill_groups(w, layer, begin, out); break;
+      case plan::weight_layout::rope_turns: {
+        const std::vector<std::uint64_t> turns = kernels::rope_table(w.rope, w.head_dim);
+        copy_overlap(0, std::as_bytes(std::span(turns)), begin, out);
+        break;
+      }
       case plan::weight_layout::ternary_tiles: fill_tiles(w, layer, begin, out); break;
       case plan::weight_layout::ternary_scales: fill_scales(w, layer, begin, out); break;
       case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: fill_row_codes(w, layer, begin, out); break;
@@ -70,7 +80,8 @@ class weight_image {
   /// A step at which ranges of a weight are cheap to begin: whole rows, whole groups of rows.
   static std::uint64_t unit_bytes(const plan::weight& w) {
     if (w.layout == plan::weight_layout::ternary_tiles) return std::uint64_t{w.order == plan::row_order::rope_pairs ? w.head_dim : 4u} * w.columns / 4;
-    if (w.layout == plan::weight_layout::matrix) return std::uint64_t{w.columns} * (w.element == kernels::element::f32 ? 4 : 2);
+    if (w.layout == plan::weight_layout::matrix) return std::uint64_t{w.columns} * (w.codec == kernels::codec::f32 ? 4 : 2);
+    if (w.layout == plan::weight_layout::row_groups) return window_groups(w) * kernels::matmul_group_bytes(w.codec, w.columns);
     if (w.layout == plan::weight_layout::row_codes) return w.columns;
     if (w.layout == plan::weight_layout::row_scales) return 4096;
     return std::max<std::uint64_t>(w.bytes, 1);
@@ -110,10 +121,10 @@ class weight_image {
     const io::checkpoint_tensor& tensor = *at(w, 0, layer).tensor;
     const io::stored_tensor& stored = tensor.stored;
     const bool same = element_bytes == 2 && tensor.addend == 0.f && tensor.in_place() &&
-                      ((w.element == kernels::element::f16 && stored.type == dtype::f16) || (w.element == kernels::element::bf16 && stored.type == dtype::bf16));
+                      ((w.codec == kernels::codec::f16 && stored.type == dtype::f16) || (w.codec == kernels::codec::bf16 && stored.type == dtype::bf16));
     if (same) {
       stored.file->read(stored.offset + begin, out);
-      expect_finite(tensor, w.element, begin, out);
+      expect_finite(tensor, w.codec, begin, out);
       return;
     }
     const std::uint64_t row = stored.columns * element_bytes, first = begin / row, end = (begin + out.size() + row - 1) / row;
@@ -135,21 +146,21 @@ class weight_image {
       std::memcpy(out.data(), values.data(), out.size());
       return;
     }
-    const bool f16 = w.element == kernels::element::f16;
+    const bool f16 = w.codec == kernels::codec::f16;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::uint16_t bits = f16 ? f16_from_f32(values[i]) : bf16_from_f32(values[i]);
-      if (!finite(bits, w.element))
+      if (!finite(bits, w.codec))
         throw file_error(tensor.stored.file->path(), tensor.stored.offset, "tensor '" + printable(tensor.stored_name, 70) + "': row " + std::to_string(first_row + i / w.columns),
                          f16 ? "values up to 65504, to be held as f16" : "values that bf16 holds", number_text(values[i]));
       std::memcpy(out.data() + 2 * i, &bits, 2);
     }
   }
 
-  static bool finite(std::uint16_t bits, kernels::element element) {
-    const unsigned exponent = element == kernels::element::f16 ? 0x7C00u : 0x7F80u;
+  static bool finite(std::uint16_t bits, kernels::codec element) {
+    const unsigned exponent = element == kernels::codec::f16 ? 0x7C00u : 0x7F80u;
     return (bits & exponent) != exponent;
   }
-  static void expect_finite(const io::checkpoint_tensor& tensor, kernels::element element, std::uint64_t begin, std::span<const std::byte> bytes) {
+  static void expect_finite(const io::checkpoint_tensor& tensor, kernels::codec element, std::uint64_t begin, std::span<const std::byte> bytes) {
     for (std::size_t i = begin % 2; i + 1 < bytes.size(); i += 2) {
       std::uint16_t bits;
       std::memcpy(&bits, bytes.data() + i, 2);
@@ -178,8 +189,8 @@ class weight_image {
       const std::uint64_t count = std::min(step, end - r);
       values.resize(static_cast<std::size_t>(count * w.columns));
       from_->read_f32(tensor, r, count, values);
-      if (w.element != kernels::element::f32)
-        for (float& value : values) value = w.element == kernels::element::f16 ? f32_from_f16(f16_from_f32(value)) : f32_from_bf16(bf16_from_f32(value));
+      if (w.codec != kernels::codec::f32)
+        for (float& value : values) value = w.codec == kernels::codec::f16 ? f32_from_f16(f16_from_f32(value)) : f32_from_bf16(bf16_from_f32(value));
       made.resize(static_cast<std::size_t>(count * row));
       for (std::uint64_t i = 0; i < count; ++i) {
         const float scale = kernels::row_codes(std::span<const float>(values).subspan(static_cast<std::size_t>(i * w.columns), w.columns), codes);
@@ -223,7 +234,85 @@ class weight_image {
     }
   }
 
+  /// Groups whose rows lie in neighbouring rows of each source: a head, or as many as there are.
+  static std::uint64_t window_groups(const plan::weight& w) {
+    return w.order == plan::row_order::rope_pairs ? w.head_dim / 4 : std::max<std::uint64_t>(1, (std::uint64_t{1} << 16) / w.columns);
+  }
+  static dtype dtype_of(kernels::codec type) {
+    constexpr dtype types[] = {dtype::f16, dtype::f32, dtype::bf16, dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k};
+    return types[static_cast<std::size_t>(type)];
+  }
+
+  void fill_groups(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
+    const kernels::row_order order = order_of(w);
+    const std::uint64_t group_bytes = kernels::matmul_group_bytes(w.codec, w.columns), row_bytes = kernels::file_row_bytes(w.codec, w.columns), window = window_groups(w);
+    const std::uint64_t end = (begin + out.size() + group_bytes - 1) / group_bytes;
+    std::array<std::vector<std::byte>, 3> bytes;
+    std::vector<std::byte> packed;
+    for (std::uint64_t group = begin / group_bytes; group < end;) {
+      const std::uint64_t stop = std::min(end, (group / window + 1) * window);
+      std::array<std::uint64_t, 3> first{}, behind{};
+      for (std::uint64_t position = 4 * group; position < std::min<std::uint64_t>(4 * stop, w.rows); ++position) {
+        const kernels::source_row from = order(static_cast<std::uint32_t>(position));
+        if (behind[from.tensor] == 0) first[from.tensor] = from.row;
+        first[from.tensor] = std::min<std::uint64_t>(first[from.tensor], from.row);
+        behind[from.tensor] = std::max<std::uint64_t>(behind[from.tensor], from.row + std::uint64_t{1});
+      }
+      std::array<std::span<const std::byte>, 3> rows{};
+      for (std::uint8_t s = 0; s < w.source_count; ++s) {
+        if (behind[s] == 0) continue;
+        bytes[s].resize(static_cast<std::size_t>((behind[s] - first[s]) * row_bytes));
+        read_coded(*at(w, s, layer).tensor, w, first[s], behind[s] - first[s], bytes[s]);
+        rows[s] = bytes[s];
+      }
+      packed.resize(static_cast<std::size_t>((stop - group) * group_bytes));
+      kernels::repack_matmul(w.codec, order, std::span(rows).first(w.source_count), w.columns, group, packed, first);
+      copy_overlap(group * group_bytes, packed, begin, out);
+      group = stop;
+    }
+  }
+
+  /// Rows as a file of the weight's codec would hold them.
+  void read_coded(const io::checkpoint_tensor& tensor, const plan::weight& w, std::uint64_t row, std::uint64_t count, std::span<std::byte> out) const {
+    const io::stored_tensor& stored = tensor.stored;
+    const dtype wanted = dtype_of(w.codec);
+    if (stored.type == wanted && tensor.addend == 0.f) {
+      from_->read_rows(tensor, row, count, out);
+      expect_finite_rows(tensor, w.codec, row * (out.size() / count), out);
+      return;
+    }
+    std::vector<float> values(static_cast<std::size_t>(count * stored.columns));
+    from_->read_f32(tensor, row, count, values);
+    if (kernels::is_dense(w.codec)) return convert(tensor, w, row, values, out);
+    io::encode_row(wanted, values, out);
+    expect_finite_rows(tensor, w.codec, 0, out);
+  }
+
+  /// Every number of floats, every scale of blocks.
+  static void expect_finite_rows(const io::checkpoint_tensor& tensor, kernels::codec type, std::uint64_t at, std::span<const std::byte> rows) {
+    if (type == kernels::codec::f16 || type == kernels::codec::bf16) return expect_finite(tensor, type, at, rows);
+    const std::size_t block = kernels::info(type).block_bytes, first = type == kernels::codec::q6_k ? 208 : 0;
+    const std::size_t halves = type == kernels::codec::q4_1 || type == kernels::codec::q4_k ? 2 : 1;
+    for (std::size_t i = 0; i < rows.size(); i += block) {
+      bool sound = true;
+      if (type == kernels::codec::f32) {
+        float value;
+        std::memcpy(&value, rows.data() + i, 4);
+        sound = std::isfinite(value);
+      } else {
+        for (std::size_t h = 0; h < halves; ++h) {
+          std::uint16_t bits;
+          std::memcpy(&bits, rows.data() + i + first + 2 * h, 2);
+          sound = sound && finite(bits, kernels::codec::f16);
+        }
+      }
+      if (!sound)
+        throw file_error(tensor.stored.file->path(), tensor.stored.offset + at + i, "tensor '" + printable(tensor.stored_name, 70) + "': value", "a finite number", "NaN or infinity");
+    }
+  }
+
   static kernels::row_order order_of(const plan::weight& w) {
+    if (w.order == plan::row_order::stacked) return kernels::row_order::stacked(w.source_rows[0], w.source_rows[1]);
     if (w.order == plan::row_order::rope_pairs) return kernels::row_order::rope_pairs(w.head_dim, w.source_rows[0], w.source_rows[1]);
     if (w.order == plan::row_order::gate_up) return kernels::row_order::gate_up(w.source_rows[0]);
     return kernels::row_order::plain(w.source_rows[0]);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Which model is meant: by its name and codec, or by a file's config.
+#include "engraved_models.hpp"
+#include "known_models.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace intaglio::tool {
+namespace {
+
+std::string codec_list(const std::vector<dtype>& codecs) {
+  std::string out;
+  for (const dtype each : codecs) out += (out.empty() ? "" : ", ") + std::string(name(each));
+  return out;
+}
+
+/// The codecs of files whose matrices a plan's kernels take as they lie on the device.
+std::vector<dtype> codecs_of(const plan::table& of) {
+  if (const auto one = layer_codec(of)) return {*one};
+  return {dtype::i2_s, dtype::tq1_0, dtype::tq2_0};
+}
+
+}  // namespace
+
+const engraved_model& engraved_model_by_name(const std::string& wanted, const std::string& codec) {
+  const std::optional<dtype> type = dtype_from_name(codec);
+  std::string known;
+  std::vector<dtype> engraved;
+  for (const auto& each : engraved_models()) {
+    if (each.name == wanted) {
+      const std::vector<dtype> its = codecs_of(each.cpu);
+      if (codec.empty() || (type && std::find(its.begin(), its.end(), *type) != its.end())) return each;
+      engraved.insert(engraved.end(), its.begin(), its.end());
+    }
+    known += (known.empty() ? "" : ", ") + std::string(each.name);
+  }
+  for (const std::string_view each : known_models()) {
+    if (each == wanted) {
+      if (const engraved_model* found = codec.empty() ? known_model(wanted, dtype::q8_0) : type ? known_model(wanted, *type) : nullptr) return *found;
+      engraved = known_codecs();
+    }
+    known += (known.empty() ? "" : ", ") + std::string(each);
+  }
+  if (!engraved.empty()) throw argument_error("--codec", "one that " + wanted + " is engraved for: " + codec_list(engraved), "'" + printable(codec, 40) + "'");
+  throw argument_error("name of an engraved model", "one of: " + known, "'" + printable(wanted, 60) + "'");
+}
+
+const engraved_model& engraved_model_of(const io::checkpoint& file) {
+  const engraved_model *nearest = nullptr, *match = nullptr;
+  std::vector<std::string> fewest;
+  for (const auto& each : engraved_models()) {
+    auto differences = file.differences(each.config());
+    if (differences.empty()) {
+      if (layer_codec(each.cpu).value_or(dtype::i2_s) == codecs_of_file(file).layers) return each;
+      if (match == nullptr) match = &each;
+    }
+    if (nearest == nullptr || differences.size() < fewest.size()) {
+      nearest = &each;
+      fewest = std::move(differences);
+    }
+  }
+  if (match != nullptr) return *match;
+  if (const engraved_model* known = known_model_of(file)) return *known;
+  for (auto& line : fewest) line += " (" + std::string(nearest->name) + ")";
+  throw mismatch_error(file.path(), std::move(fewest), "intaglio engrave " + printable(file.path(), 240) + " -o DIR");
+}
+
+}  // namespace intaglio::tool

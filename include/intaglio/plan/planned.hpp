@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// A model's plan made while the program runs, by the functions that engrave it: for tools that know many models and run one. The table is the same.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "intaglio/core/error.hpp"
+#include "intaglio/plan/engrave.hpp"
+
+namespace intaglio::plan {
+
+/// Owns what its table points to. Movable.
+class planned {
+ public:
+  /// @error argument_error with the sentence that the compiler would have said: it does not fit together, or cannot be proven
+  template <engravable Model>
+  static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings) {
+    ir::trace t;
+    Model::graph().forward(t);
+    return planned(t.graph(), Model::config, name_of<Model>(), target, context);
+  }
+
+  const plan::table& table() const noexcept { return table_; }
+
+ private:
+  planned(const ir::graph& g, const decoder_config& config, std::string_view model, const profile& target, std::uint32_t context)
+      : parts_(std::make_unique<parts>()) {
+    const std::string name(model.empty() ? intaglio::name(config.model_type) : model);
+    const draft* before = nullptr;
+    for (const sequence_id each : {sequence_id::decode, sequence_id::prefill, sequence_id::logits, sequence_id::verify}) {
+      draft& made = parts_->drafts[static_cast<std::size_t>(each)];
+      made = draft_graph(g, config, target, context, each, before);
+      if (!made.failure.empty()) throw argument_error("model " + name, "one that fits together", std::string(made.failure.view()));
+      before = &made;
+    }
+    const auto& [decode, prefill, logits, verified] = parts_->drafts;
+    text<256> failure;
+    draft_in_one(config, target, context, decode.sequence, parts_->in_one, failure);
+    if (!failure.empty()) throw argument_error("model " + name, "one that fits together", std::string(failure.view()));
+    table_ = table_of(*before, config, model, target, context);
+    table_.weights = items(before->weights);
+    table_.decode = view(decode.sequence, "decode", 1);
+    table_.prefill = view(prefill.sequence, "prefill", chunk_tokens(target, context));
+    table_.logits = view(logits.sequence, "logits", logits_tokens(target, context));
+    if (verified.sequence.has_head) table_.verify = view(verified.sequence, "verify", verify_tokens(target, context));
+    if (parts_->in_one.in_one.size != 0) table_.decode_in_one = view(parts_->in_one, "decode_in_one", 1);
+    table_.hash = hash_of(table_);
+    if (const text<256> fault = verify(table_); !fault.empty()) throw argument_error("plan of " + name, "one that can be proven", std::string(fault.view()));
+  }
+
+  template <class T, std::size_t Capacity>
+  static std::span<const T> items(const bounded_list<T, Capacity>& list) { return std::span(list.items).first(list.size); }
+  sequence view(const drafted_sequence& from, std::string_view name, std::uint32_t tokens) const {
+    return {name, tokens, table_.config->num_hidden_layers, table_.pattern, items(from.prologue), items(from.period), items(from.epilogue), items(from.in_one),
+            items(from.arguments), from.blank_offset, from.blank_bytes, items(from.values), from.arena_bytes, from.residual_offset, from.logits_offset,
+            from.has_head, from.has_sampler};
+  }
+
+  struct parts {
+    std::array<draft, 4> drafts;
+    drafted_sequence in_one;
+  };
+  std::unique_ptr<parts> parts_;
+  plan::table table_;
+};
+
+}  // namespace intaglio::plan

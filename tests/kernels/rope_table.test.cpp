@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/kernels/rope_table.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <numbers>
+
+using namespace intaglio;
+
+namespace {
+constexpr double turn = 2 * std::numbers::pi;
+
+/// Radians a position, out of the table.
+double frequency(std::uint64_t turns) { return std::ldexp(static_cast<double>(turns), -64) * turn; }
+
+/// transformers' modeling_rope_utils.py in f64, by wavelengths.
+double expected(std::uint32_t pair, std::uint32_t head_dim, double theta, const rope_scaling_config& s) {
+  const double plain = 1 / std::pow(theta, 2.0 * pair / head_dim), factor = static_cast<double>(s.factor), old = s.original_max_position_embeddings;
+  if (s.type == rope_type::plain) return plain;
+  if (s.type == rope_type::linear) return plain / factor;
+  const double low = static_cast<double>(s.low_freq_factor), high = static_cast<double>(s.high_freq_factor), wavelength = turn / plain;
+  if (wavelength > old / low) return plain / factor;
+  if (wavelength < old / high) return plain;
+  const double smooth = (old / wavelength - low) / (high - low);
+  return (1 - smooth) * plain / factor + smooth * plain;
+}
+}  // namespace
+
+TEST_CASE("tables of every scaling are transformers' frequencies", "[kernels][rope_table]") {
+  struct model {
+    float theta;
+    std::uint32_t head_dim;
+    rope_scaling_config scaling;
+  };
+  for (const model& each : {model{10'000.f, 128, {}}, model{1e6f, 256, {rope_type::linear, 8.f}}, model{500'000.f, 128, {rope_type::llama3, 8.f, 1.f, 4.f, 8192}},
+                            model{500'000.f, 64, {rope_type::llama3, 32.f, 1.f, 4.f, 8192}}, model{500'000.f, 32, {rope_type::llama3, 8.f, 1.f, 4.f, 64}}}) {
+    const auto table = kernels::rope_table({each.theta, each.scaling}, each.head_dim);
+    REQUIRE(table.size() == each.head_dim / 2);
+    for (std::uint32_t pair = 0; pair < table.size(); ++pair) {
+      const double wanted = expected(pair, each.head_dim, static_cast<double>(each.theta), each.scaling);
+      CHECK(std::abs(frequency(table[pair]) - wanted) < 1e-13 * wanted + 0x1p-60);  // a table counts in 2^-64 turns
+      for (const std::uint32_t position : {1u, 4095u, 131'071u}) {
+        const auto [sine, cosine] = kernels::rope_from_turns(position, table[pair]);
+        CHECK(std::abs(static_cast<double>(sine) - std::sin(position * wanted)) < 1e-4);
+        CHECK(std::abs(static_cast<double>(cosine) - std::cos(position * wanted)) < 1e-4);
+      }
+    }
+  }
+}
+
+TEST_CASE("llama3 leaves fast pairs, divides slow ones, and blends between", "[kernels][rope_table]") {
+  const rope_scaling_config scaling{rope_type::llama3, 8.f, 1.f, 4.f, 8192};
+  const auto plain = kernels::rope_table({500'000.f}, 128), scaled = kernels::rope_table({500'000.f, scaling}, 128);
+  std::size_t same = 0, divided = 0, between = 0;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const double share = static_cast<double>(scaled[i]) / static_cast<double>(plain[i]);
+    if (scaled[i] == plain[i]) ++same;
+    else if (std::abs(share - 0.125) < 1e-9) ++divided;
+    else ++between;
+    CHECK((share >= 0.125 - 1e-9 && share <= 1));
+  }
+  CHECK(same == 29);
+  CHECK(between == 6);
+  CHECK(divided == 29);
+}

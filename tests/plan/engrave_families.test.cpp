@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// Real plans of Llama, Mistral and Gemma 3, counted: dispatches, barriers, weights, and what their caches take.
+#include "intaglio/plan/engrave.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+#include <vector>
+
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+
+using namespace intaglio;
+using kernels::kernel;
+
+namespace {
+struct mistral_q4_1 : models::llama<models::mistral_7b_v01_config, dtype::q4_1, dtype::q6_k> {};
+struct mistral_v02 : models::llama<models::mistral_7b_v02_config, dtype::q8_0> {};
+struct gemma_4b : models::gemma3<models::gemma3_4b_config, dtype::q8_0> {};
+constexpr const plan::table& windowed = plan::engraved<mistral_q4_1, plan::profiles::portable>::table;
+constexpr const plan::table& unbounded = plan::engraved<mistral_v02, plan::profiles::portable>::table;
+constexpr const plan::table& gemma = plan::engraved<gemma_4b, plan::profiles::portable, 32'768>::table;
+constexpr const plan::table& stories = plan::engraved<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32>, plan::profiles::cpu>::table;
+
+// Llama and Mistral: five dispatches a layer in decode and in a chunk, three around them, each waiting for the one before.
+static_assert(windowed.decode.period.size() == 5 && windowed.prefill.period.size() == 5);
+static_assert(windowed.decode.dispatch_count() == 32 * 5 + 3 && windowed.decode.barrier_count() == 32 * 5 + 2);
+static_assert(windowed.prefill.dispatch_count() == 32 * 5 + 1 && windowed.prefill.barrier_count() == 32 * 5);
+static_assert(unbounded.decode.dispatch_count() == 163 && stories.decode.dispatch_count() == 5 * 5 + 3);
+
+// Gemma 3: eight a layer, of two kinds; 34 layers are five times six and four.
+static_assert(gemma.decode.block(0).size() == 8 && gemma.decode.block(1).size() == 8 && gemma.decode.period.size() == 16);
+static_assert(gemma.decode.dispatch_count() == 34 * 8 + 3 && gemma.decode.barrier_count() == 34 * 8 + 2 && gemma.prefill.dispatch_count() == 34 * 8 + 1);
+static_assert(gemma.decode.times(gemma.decode.block(0)[0]) == 29 && gemma.decode.times(gemma.decode.block(1)[0]) == 5);
+static_assert(gemma.decode.stretch(4)[0].block == 0 && gemma.decode.stretch(5)[0].block == 1 && gemma.decode.stretch(33)[0].block == 0);
+
+// Bytes that one token reads: 20 for each 32 weights of Q4_1, 210 for each 256 of Q6_K, norms, a row of the embedding, 512 for the rotation.
+constexpr std::uint64_t body = 32ull * (6144 * 4096 + 4096 * 4096 + 28672ull * 4096 + 4096ull * 14336);
+static_assert(windowed.decode.weight_bytes() == body / 32 * 20 + 32'000ull * 4096 / 256 * 210 + 32ull * (2 * 4096 * 4 + 512) + 4 * 4096 + 4096 / 256 * 210);
+
+// A window of 4,096 and chunks of 512 take 18 spans of 256 positions, not 32,768; keys and values of 8 heads of 128 in f16.
+static_assert(windowed.caches[0].positions == 4608 && windowed.caches[0].window == 4096);
+static_assert(windowed.cache_bytes() == 32ull * 2 * 8 * 128 * 4608 * 2 && unbounded.cache_bytes() == 32ull * 2 * 8 * 128 * 32'768 * 2);
+static_assert(windowed.cache_bytes() * 7 < unbounded.cache_bytes());
+// Of Gemma's layers 29 keep 1,024 + 511 positions, whole spans of them, and 5 all; 4 heads of 256.
+static_assert(gemma.caches[0].positions == 1536 && gemma.caches[1].positions == 32'768 && gemma.caches[1].window == 0);
+static_assert(gemma.cache_bytes() == 2ull * 4 * 256 * 2 * (29 * 1536 + 5 * 32'768));
+// No ring where the context is no longer.
+constexpr const plan::table& brief = plan::engraved<mistral_q4_1, plan::profiles::portable, 4096>::table;
+static_assert(brief.caches[0].positions == 4096);
+
+constexpr std::uint32_t constant(const plan::dispatch& d, std::string_view name) { return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)]; }
+constexpr const plan::dispatch& first(std::span<const plan::dispatch> part, kernel which) {
+  for (const auto& d : part)
+    if (d.kernel == which) return d;
+  return part.front();
+}
+constexpr bool is_attention(const plan::dispatch& d) { return d.kernel == kernel::attention || d.kernel == kernel::attention_chunk; }
+static_assert([] {
+  for (const auto* s : {&gemma.decode, &gemma.prefill})
+    for (const auto& d : s->period)
+      if (is_attention(d) && (constant(d, "ring") != (d.block == 0) || constant(d, "window") != (d.block == 0 ? 1024u : 0u) || constant(d, "context") != gemma.caches[d.block].positions)) return false;
+  return true;
+}());
+// Spans of a window and one more, not those of the context.
+static_assert(first(windowed.decode.period, kernel::attention).groups == std::array{32u, 1u, 17u} && first(unbounded.decode.period, kernel::attention).groups == std::array{32u, 1u, 128u});
+
+/// Tables of rotary embedding among the weights.
+constexpr std::size_t rotations(const plan::table& t) {
+  std::size_t out = 0;
+  for (const auto& w : t.weights) out += w.layout == plan::weight_layout::rope_turns && !w.per_layer && w.source_count == 0;
+  return out;
+}
+static_assert(rotations(windowed) == 1 && rotations(gemma) == 2 && rotations(stories) == 1);
+
+// Tied: one table for embedding and head.
+static_assert([] {
+  std::size_t tables = 0;
+  for (const auto& w : gemma.weights) tables += w.sources[0] == "token_embd.weight";
+  return tables;
+}() == 1);
+}  // namespace
+
+TEST_CASE("no op is left out and none is done twice", "[plan][engrave]") {
+  const auto check = [](const auto& graph, const plan::table& table) {
+    ir::trace t;
+    graph.forward(t);
+    for (const auto* s : {&table.decode, &table.prefill, &table.logits}) {
+      std::vector<int> done(t.graph().ops.size());
+      for (const auto part : {s->prologue, s->period, s->epilogue})
+        for (const auto& d : part)
+          for (std::size_t i = 0; i < d.op_count; ++i) ++done[d.ops[i]];
+      for (std::size_t i = 0; i < done.size(); ++i)
+        if (s->has_head || t.graph().ops[i].where != ir::section::epilogue) CHECK(done[i] == 1);
+    }
+  };
+  check(mistral_q4_1::graph(), windowed);
+  check(gemma_4b::graph(), gemma);
+  check(models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32>::graph(), stories);
+}
+
+TEST_CASE("windows, kinds of layer and rotations count in the hash", "[plan][engrave]") {
+  const auto hash_with = [](auto&& change) {
+    plan::table t = gemma;
+    change(t);
+    return plan::hash_of(t);
+  };
+  CHECK(hash_with([](plan::table&) {}) == gemma.hash);
+  CHECK(hash_with([](plan::table& t) { t.caches[0].positions += 256; }) != gemma.hash);
+  CHECK(hash_with([](plan::table& t) { t.caches[0].window += 1; }) != gemma.hash);
+  CHECK(hash_with([](plan::table& t) { t.pattern.blocks[0] = 1; }) != gemma.hash);
+  std::vector<plan::weight> weights(gemma.weights.begin(), gemma.weights.end());
+  for (auto& w : weights)
+    if (w.layout == plan::weight_layout::rope_turns) w.rope.theta *= 2;
+  CHECK(hash_with([&](plan::table& t) { t.weights = weights; }) != gemma.hash);
+}
+
+TEST_CASE("a ring holds what a pass needs until it is written past", "[plan]") {
+  const plan::layer_cache ring{.positions = 1536, .window = 1024};
+  CHECK(ring.holds(1536, 1536));
+  CHECK(ring.holds(100, 1536));
+  CHECK_FALSE(ring.holds(100, 1537));       // position 0 is gone, which 100 sees
+  CHECK(ring.holds(3000, 3512 + 1));        // the oldest that 3000 sees is 1977
+  CHECK_FALSE(ring.holds(3000, 3512 + 2));
+  const plan::layer_cache all{.positions = 4096};
+  CHECK(all.holds(0, 4096));
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// Llama, Mistral and Gemma 3, file to logits and tokens, against transformers and, for blocks, float64 on the decoded weights: every form of the
+// conformance set at most 1e-3 apart in all logits, and all greedy tokens. Plans are made at run time (plan/planned.hpp), the same as engraved ones.
+#include <algorithm>
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "conformance.hpp"
+#include "gpu/checked_device.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/basic_session.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+constexpr decoder_config llama_tiny{
+    .model_type = architecture::llama, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 3, .num_attention_heads = 8, .num_key_value_heads = 2,
+    .head_dim = 32, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .hidden_act = activation::silu, .tie_word_embeddings = false};
+constexpr decoder_config llama_tiny_scaled = [] {
+  auto out = llama_tiny;
+  out.rope_scaling = {rope_type::llama3, 8.f, 1.f, 4.f, 64};
+  return out;
+}();
+constexpr decoder_config mistral_tiny = [] {
+  auto out = llama_tiny;
+  out.num_key_value_heads = 4, out.vocab_size = 1000, out.rope_theta = 10'000.f;
+  return out;
+}();
+constexpr decoder_config mistral_tiny_windowed = [] {
+  auto out = mistral_tiny;
+  out.sliding_window = 48;
+  return out;
+}();
+constexpr decoder_config gemma3_tiny{
+    .model_type = architecture::gemma3, .hidden_size = 256, .intermediate_size = 512, .num_hidden_layers = 7, .num_attention_heads = 4, .num_key_value_heads = 1,
+    .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 1e6f, .rope_scaling = {rope_type::linear, 8.f}, .rms_norm_eps = 1e-6f,
+    .hidden_act = activation::gelu_tanh, .sliding_window = 32, .sliding_window_pattern = 6, .rope_local_base_freq = 1e4f};
+constexpr decoder_config gemma3_tiny_scalar = [] {
+  auto out = gemma3_tiny;
+  out.query_pre_attn_scalar = 96;
+  return out;
+}();
+
+// The cache rounds nothing here, since the goldens come from one that does not.
+constexpr plan::profile exact_portable = [] {
+  auto out = plan::profiles::portable;
+  out.cache_element = kernels::element::f32;
+  return out;
+}();
+static_assert(plan::profiles::cpu.cache_element == kernels::element::f32);
+
+nlohmann::json read_json(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  return nlohmann::json::parse(in);
+}
+std::vector<float> read_npy(const std::filesystem::path& path) {
+  constexpr std::size_t header = 128;
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  REQUIRE(bytes.size() > header);
+  std::vector<float> out((bytes.size() - header) / 4);
+  std::memcpy(out.data(), bytes.data() + header, out.size() * 4);
+  return out;
+}
+
+/// One model of the set.
+struct tiny {
+  std::string model;
+  std::filesystem::path folder = conformance(model);
+  nlohmann::json prompts = read_json(shared("conformance/models.json"))["models"][model]["prompts"];
+  nlohmann::json manifest = read_json(shared("conformance/" + model + "/manifest.json"));
+
+  /// Runs a file of the model by `table` and holds it against the goldens of a variant.
+  void check(const checked_device& on, const plan::table& table, const std::string& file, const std::string& variant, std::initializer_list<const char*> which) const {
+    const std::array<const plan::table*, 1> tables{&table};
+    basic_session session(on.device, tables, io::checkpoint::open(folder / file), {.cache_folder = ""});
+    const auto found = std::ranges::find_if(manifest["variants"], [&](const auto& each) { return each["name"] == variant; });
+    REQUIRE(found != manifest["variants"].end());
+    for (const char* name : which) {
+      INFO(file << ", prompt " << name);
+      const auto ids = prompts[name].get<std::vector<std::int32_t>>();
+      const auto expected = read_npy(shared("conformance/" + model + "/goldens/" + variant + "/logits_" + name + (ids.size() == 17 ? "_all.npy" : "_last.npy")));
+      session.reset();
+      const auto logits = session.logits(ids).logits;
+      REQUIRE(logits.size() >= expected.size());
+      const auto last = std::span(logits).last(expected.size());
+      double apart = 0;
+      for (std::size_t i = 0; i < expected.size(); ++i) apart = std::max(apart, std::abs(static_cast<double>(last[i]) - static_cast<double>(expected[i])));
+      CHECK(apart <= 1e-3);
+      session.reset();
+      const auto greedy = (*found)["greedy"][name]["tokens"].get<std::vector<std::int32_t>>();
+      CHECK(session.generate(ids, {.max_tokens = static_cast<std::uint32_t>(greedy.size()), .stop_at_end = false}).ids == greedy);
+    }
+  }
+};
+
+/// The plan for the device at hand.
+template <class Model>
+plan::planned plan_for(const checked_device& on) {
+  return plan::planned::of<Model>(on.device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : exact_portable);
+}
+
+template <dtype W, dtype H = W>
+using llama_in = models::llama<llama_tiny, W, H, dtype::f32>;
+template <dtype W>
+using gemma_in = models::gemma3<gemma3_tiny, W, dtype::f32>;
+
+constexpr std::initializer_list<const char*> all_prompts{"p1", "p17", "p100", "p200"}, one_prompt{"p17"};
+
+}  // namespace
+
+TEST_CASE("llama-tiny gives the goldens of transformers in every float form") {
+  const tiny model{"llama-tiny"};
+  checked_device on;
+  const plan::planned f16 = plan_for<llama_in<dtype::f16>>(on), f32 = plan_for<llama_in<dtype::f32>>(on), bf16 = plan_for<llama_in<dtype::bf16>>(on);
+  model.check(on, f16.table(), "hf", "base", all_prompts);
+  for (const char* file : {"hf-sharded", "hf-v5", "gguf/llama-tiny-f16.gguf"}) model.check(on, f16.table(), file, "base", one_prompt);
+  model.check(on, f32.table(), "gguf/llama-tiny-f32.gguf", "base", one_prompt);
+  model.check(on, bf16.table(), "gguf/llama-tiny-bf16.gguf", "base", one_prompt);
+}
+
+TEST_CASE("llama-tiny gives the goldens of its scaled rotation") {
+  const tiny model{"llama-tiny"};
+  checked_device on;
+  const plan::planned scaled = plan_for<models::llama<llama_tiny_scaled, dtype::f16>>(on);
+  model.check(on, scaled.table(), "hf-rope31", "rope31", all_prompts);
+  model.check(on, scaled.table(), "gguf/llama-tiny-rope31-f16.gguf", "rope31", one_prompt);
+}
+
+TEST_CASE("mistral-tiny gives the goldens of transformers with and without a window") {
+  const tiny model{"mistral-tiny"};
+  checked_device on;
+  const plan::planned plain = plan_for<models::llama<mistral_tiny, dtype::f16>>(on), windowed = plan_for<models::llama<mistral_tiny_windowed, dtype::f16>>(on);
+  const plan::planned f32 = plan_for<models::llama<mistral_tiny, dtype::f32>>(on);
+  model.check(on, plain.table(), "hf", "base", all_prompts);
+  for (const char* file : {"hf-v5", "gguf/mistral-tiny-f16.gguf", "gguf/mistral-tiny-f32.gguf"}) model.check(on, plain.table(), file, "base", one_prompt);
+  model.check(on, windowed.table(), "hf-swa", "swa", all_prompts);
+  model.check(on, f32.table(), "gguf/mistral-tiny-q4_k_m.gguf", "q4_k_m", one_prompt);
+}
+
+TEST_CASE("gemma3-tiny gives the goldens of transformers in every float form") {
+  const tiny model{"gemma3-tiny"};
+  checked_device on;
+  const plan::planned bf16 = plan_for<models::gemma3<gemma3_tiny, dtype::bf16>>(on), f16 = plan_for<models::gemma3<gemma3_tiny, dtype::f16>>(on),
+                      f32 = plan_for<gemma_in<dtype::f32>>(on), scalar = plan_for<models::gemma3<gemma3_tiny_scalar, dtype::f32>>(on);
+  model.check(on, bf16.table(), "hf", "base", all_prompts);
+  for (const char* file : {"hf-v5", "hf-mm", "gguf/gemma3-tiny-bf16.gguf"}) model.check(on, bf16.table(), file, "base", one_prompt);
+  model.check(on, f16.table(), "gguf/gemma3-tiny-f16.gguf", "base", one_prompt);
+  model.check(on, f32.table(), "gguf/gemma3-tiny-f32.gguf", "base", one_prompt);
+  model.check(on, f32.table(), "gguf/gemma3-tiny-q4_k_m.gguf", "q4_k_m", one_prompt);
+  model.check(on, scalar.table(), "hf-qpas", "qpas", one_prompt);
+}
+
+// The kernels that GPUs run, whatever device is at hand: chunks by tiles, spans of positions in workgroups of their own.
+TEST_CASE("gemma3-tiny gives its goldens by the plan for GPUs too") {
+  const tiny model{"gemma3-tiny"};
+  checked_device on;
+  const plan::planned bf16 = plan::planned::of<models::gemma3<gemma3_tiny, dtype::bf16>>(exact_portable);
+  model.check(on, bf16.table(), "hf", "base", {"p100"});
+}
