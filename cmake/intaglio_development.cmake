@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What our own programs and tests are built with; a consumer never sees it.
 option(INTAGLIO_WERROR "Warnings are errors in our own programs and tests" OFF)
-option(INTAGLIO_UNITY "Compile several test files at a time: less CPU time where nothing is cached" OFF)
+option(INTAGLIO_UNITY "Compile several files of the tests and of the tool at a time: less CPU time where nothing is cached" OFF)
 set(INTAGLIO_SANITIZE "" CACHE STRING "Sanitizers of our own programs and tests, as in -fsanitize=")
 set(INTAGLIO_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "Shared test material: models/, conformance/, vectors/")
 

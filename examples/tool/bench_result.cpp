@@ -38,10 +38,6 @@ double gigabytes_a_second(std::uint64_t bytes, double microseconds) {
   return microseconds > 0 ? static_cast<double>(bytes) / microseconds / 1e3 : 0;
 }
 
-std::string padded(std::string text, std::size_t width) {
-  text.append(text.size() < width ? width - text.size() : 1, ' ');
-  return text;
-}
 void row(const std::string& key, const std::string& value) { print_line("  " + padded(key, 22) + value); }
 
 std::string spread(const std::vector<double>& rates) {

@@ -93,6 +93,11 @@ std::string fixed(double value, int digits) {
   return std::string(text, end.ec == std::errc{} ? end.ptr : text);
 }
 
+std::string padded(std::string text, std::size_t width) {
+  text.append(text.size() < width ? width - text.size() : 1, ' ');
+  return text;
+}
+
 std::string bytes_text(double bytes) {
   constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;

@@ -63,6 +63,8 @@ class graceful_stop {
 std::string bytes_text(double bytes);
 /// A number with so many digits behind the point, the same in every locale.
 std::string fixed(double value, int digits);
+/// The text and spaces behind it up to the width, one at least.
+std::string padded(std::string text, std::size_t width);
 
 /// A bar on stderr, drawn only on a terminal and not more often than ten times a second.
 class progress_bar {
