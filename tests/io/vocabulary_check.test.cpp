@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/io/vocabulary_check.hpp"
 
-#include <chrono>
 #include <functional>
 #include <limits>
 
 #include "intaglio/io/tokenizer.hpp"
 #include "io/vocabularies.hpp"
+#include "stopwatch.hpp"
 
 using namespace intaglio;
 using io::tokenizer;
@@ -35,14 +35,14 @@ void expect_refused(const io::vocabulary& sound, const std::vector<fault>& fault
   for (const auto& [what, damage, names] : faults) {
     auto file = sound;
     damage(file);
-    const auto start = std::chrono::steady_clock::now();
+    const intaglio::testing::stopwatch watch;
     const std::string message = refusal(file);
     INFO(what << ": " << message);
     CHECK(message.find("small.gguf: ") == 0);
     CHECK(message.find(names) != std::string::npos);
     CHECK(message.find("expected") != std::string::npos);
     CHECK(message.size() <= 400);
-    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
+    CHECK(watch.seconds() < 1);
   }
 }
 
@@ -206,9 +206,9 @@ TEST_CASE("time is linear for long texts without a place to cut", "[speed]") {
     for (const std::string& unit : {std::string("hello"), std::string("h"), std::string(" "), std::string("\xCC\x81"), std::string("7")}) {
       std::string text;
       while (text.size() < (std::size_t{1} << 20)) text += unit;
-      const auto start = std::chrono::steady_clock::now();
+      const intaglio::testing::stopwatch watch;
       const auto encoded = tokens.encode(text);
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const double seconds = watch.seconds();
       INFO("one MiB of '" << unit << "' took " << seconds << " s");
       CHECK(tokens.decode(encoded) == text);
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
