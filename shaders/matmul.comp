@@ -50,12 +50,12 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, 
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
 #include "epilogue.glsl"
 
-float inverse[8];  // 1 / root mean square of each token of the tile
+float inverse[tile_tokens];  // 1 / root mean square of each token of the tile
 
 // Columns 4 * quad .. of token t of the tile.
 vec4 activations(uint first_token, uint t, uint quad) {
   precise vec4 y = float_quad(input_, (first_token + t) * (columns / 4u) + quad);
-  if (normalises) y = (y * float_quad(norm_weight, quad)) * inverse[t];
+  if (normalises) y = (y * float_quad(norm_weight, quad)) * inverse[tile_tokens == 1u ? 0u : t];
   return y;
 }
 
@@ -102,6 +102,26 @@ void stage(uint first_token, uint tokens) {
     for (uint i = gl_LocalInvocationIndex; i < tokens * 2u * octets; i += workgroup_size) {
       uint t = i / (2u * octets), quad = i % (2u * octets);
       shared_x[i] = quad < columns / 4u ? floatBitsToUint(activations(first_token, t, quad)) : uvec4(0u);
+    }
+  } else if (INTEGER_DOT != 0 && subgroup_width >= 8u) {
+    // Eight lanes a block, a quad each.
+    for (uint i = gl_LocalInvocationIndex; i < tokens * 8u * blocks; i += workgroup_size) {
+      uint t = i / (8u * blocks), e = i & 7u;
+      vec4 y = activations(first_token, t, i % (8u * blocks));
+      uvec4 bits = floatBitsToUint(y) & 0x7fffffffu;
+      uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
+      LATER_UNROLLED for (uint k = 0u; k < 3u; ++k) greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 1u << k));
+      uint exponent = clamp(greatest_bits >> 23, 23u, 254u);
+      precise vec4 scaled = y * uintBitsToFloat((276u - exponent) << 23);
+      ivec4 q = clamp(ivec4(roundEven(scaled)), -8388608, 8388607), upper = q >> 16, lower = q & 0xffff;
+      ivec2 sums_ = ivec2(sum_of(upper), sum_of(lower));
+      LATER_UNROLLED for (uint k = 0u; k < 3u; ++k) sums_ += ivec2(subgroupShuffleXor(sums_.x, 1u << k), subgroupShuffleXor(sums_.y, 1u << k));
+      uint at = i >> 3, half_ = e >> 2;
+      shared_x[half_ * staged_blocks + at][e & 3u] = packed(upper);
+      shared_x[(2u + half_) * staged_blocks + at][e & 3u] = packed(lower >> 8);
+      shared_x[(4u + half_) * staged_blocks + at][e & 3u] = packed(lower);
+      uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
+      if (e == 0u) shared_scales[at] = uvec2(scale_ | uint(sums_.x) << 16, uint(sums_.y));
     }
   } else {
     for (uint i = gl_LocalInvocationIndex; i < tokens * blocks; i += workgroup_size) {
@@ -174,44 +194,81 @@ float sum8(vec4 low, vec4 high) {
   return sum;
 }
 
-vec4 part[8][8];  // by token and virtual lane of the invocation
+#define each_row(r) LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
+#define each_token(t) LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t)
 
-#define each_token(t) LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) if (t < tile_tokens && t < tokens)
+const bool single = subgroup_width >= 32u;  // a lane is one virtual lane
+#define units (dense ? octets : blocks)
 
-void multiply_dense(uint first_token, uint tokens, uint group, uint j) {
-  precise vec4 low[8][4], high[8][4];
-  LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) low[t][r] = high[t][r] = vec4(0.0);
-  for (uint index = virtual_lane + j * virtual_width; index < octets; index += 32u) {
-    octet w[4];
-    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) w[r] = load_octet(weight, 4u * group + r, index);
-    each_token(t) {
-      octet x = octet_of_x(first_token, t, index);
-      LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
-        precise vec4 product_low = w[r].low * x.low, product_high = w[r].high * x.high;
-        low[t][r] = low[t][r] + product_low;
-        high[t][r] = high[t][r] + product_high;
+// One token where a lane is one virtual lane: a row's numbers have names of their own, which stay in registers.
+vec4 multiply_one(uint token, uint group) {
+  if (dense) {
+    precise vec4 low[4], high[4];
+    each_row(r) low[r] = high[r] = vec4(0.0);
+    for (uint first = 0u; first < octets; first += 32u) {
+      uint index = first + virtual_lane;
+      if (octets % 32u == 0u || index < octets) {
+        octet x = octet_of_x(token, 0u, index);
+        each_row(r) {
+          octet w = octet_of(load_codes(weight, group, r, index));
+          precise vec4 product_low = w.low * x.low, product_high = w.high * x.high;
+          low[r] = low[r] + product_low;
+          high[r] = high[r] + product_high;
+        }
       }
     }
+    vec4 y;
+    each_row(r) y[r] = sum8(low[r], high[r]);
+    return y;
   }
-  LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-    if (t < tile_tokens) LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) part[t][j][r] = sum8(low[t][r], high[t][r]);
-}
-
-void multiply_blocks(uint first_token, uint tokens, uint group, uint j) {
-  vec4 sums[8];
-  LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[t] = vec4(0.0);
-  for (uint block = virtual_lane + j * virtual_width; block < blocks; block += 32u) {
-    raw_codes raw[4];
-    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) raw[r] = load_codes(weight, group, r, block);
-    raw_factors factors = load_factors(weight, group, block);
-    each_token(t) {
-      fixed_block x = block_of_x(first_token, t, block);
-      LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) sums[t][r] = add_block(sums[t][r], raw[r], row_factors(factors, r, block), x);
+  vec4 y = vec4(0.0);
+  for (uint first = 0u; first < blocks; first += 32u) {
+    uint block = first + virtual_lane;
+    if (blocks % 32u == 0u || block < blocks) {
+      raw_factors factors = load_factors(weight, group, block);
+      raw_codes raw[4];
+      each_row(r) raw[r] = load_codes(weight, group, r, block);
+      fixed_block x = block_of_x(token, 0u, block);
+      each_row(r) y[r] = add_block(y[r], raw[r], row_factors(factors, r, block), x);
     }
   }
-  LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-    if (t < tile_tokens) part[t][j] = sums[t];
+  return y;
+}
+
+// Sums of a lane for a group: the eight of an octet's columns, or one.
+vec4 sums[tile_tokens * (codec <= 2u ? 8u : 1u)];
+
+// Sums of the group's rows over virtual lane j of the lane.
+void multiply(uint first_token, uint tokens, uint group, uint j) {
+  LATER_UNROLLED for (uint i = 0u; i < tile_tokens * (codec <= 2u ? 8u : 1u); ++i) sums[i] = vec4(0.0);
+  for (uint unit = virtual_lane + j * virtual_width; unit < units; unit += 32u) {
+    raw_codes raw[4];
+    each_row(r) raw[r] = load_codes(weight, group, r, unit);
+    raw_factors factors = load_factors(weight, group, unit);
+    each_token(t)
+      if (t < tokens) {
+        if (dense) {
+          octet x = octet_of_x(first_token, t, unit);
+          each_row(r) {
+            octet w = octet_of(raw[r]);
+            precise vec4 low = w.low * x.low, high = w.high * x.high;
+            precise vec4 low_sum = sums[8u * t + 2u * r] + low, high_sum = sums[8u * t + 2u * r + 1u] + high;
+            sums[8u * t + 2u * r] = low_sum;
+            sums[8u * t + 2u * r + 1u] = high_sum;
+          }
+        } else {
+          fixed_block x = block_of_x(first_token, t, unit);
+          each_row(r) sums[t][r] = add_block(sums[t][r], raw[r], row_factors(factors, r, unit), x);
+        }
+      }
+  }
+}
+
+vec4 lane_sum(uint t) {
+  if (!dense) return sums[t];
+  vec4 y;
+  each_row(r) y[r] = sum8(sums[8u * t + 2u * r], sums[8u * t + 2u * r + 1u]);
+  return y;
 }
 
 void finish_rows(uint token, uint group, vec4 y) {
@@ -232,11 +289,12 @@ void main() {
   uint first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
   if (first_token >= count) return;
   uint tokens = min(count - first_token, tile_tokens);
+  uint groups = (rows + 3u) / 4u, stride = gl_NumWorkGroups.x * subgroups, group = gl_WorkGroupID.x * subgroups + subgroup_index;
   if (normalises)
     for (uint t = 0u; t < tokens; ++t) {
       if (t != 0u) workgroup_barrier();  // the sums of the token before have been read
       float largest, r = inverse_rms(input_, (first_token + t) * norm_quads, norm_weight, eps, largest);
-      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
+      LATER_UNROLLED for (uint i = 0u; i < tile_tokens; ++i)
         if (i == t) inverse[i] = r;
     }
   read_epilogue();
@@ -245,20 +303,27 @@ void main() {
     workgroup_barrier();
   }
 
-  uint groups = (rows + 3u) / 4u, stride = gl_NumWorkGroups.x * subgroups;
-  for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < groups; group += stride) {
+  for (; group < groups; group += stride) {
+    if (single && tile_tokens == 1u) {
+      float sum = virtual_sum4(multiply_one(first_token, group));
+      vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
+      if (lane == 0u) finish_rows(first_token, group, all);
+      continue;
+    }
+    vec4 part[tile_tokens * 8u];  // by token and virtual lane of the invocation
     for (uint j = 0u; j < virtual_count; ++j) {
-      if (dense) multiply_dense(first_token, tokens, group, j);
-      else multiply_blocks(first_token, tokens, group, j);
+      multiply(first_token, tokens, group, j);
+      each_token(t) part[8u * t + j] = lane_sum(t);
     }
     // Lane t finishes token t of the tile; of subgroups of 4 token 4 + t as well.
     vec4 kept[2];
-    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-      if (t < tile_tokens) {
-        float sum = virtual_sum4(fold_virtual(part[t]));
-        vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
-        if (lane == t % subgroup_size) kept[t / subgroup_size] = all;
-      }
+    each_token(t) {
+      vec4 own[8];
+      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) own[i] = part[8u * t + i];
+      float sum = virtual_sum4(fold_virtual(own));
+      vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
+      if (lane == t % subgroup_size) kept[t / subgroup_size] = all;
+    }
     LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
       if (k * subgroup_size < tile_tokens && lane + k * subgroup_size < tokens) finish_rows(first_token + lane + k * subgroup_size, group, kept[k]);
   }

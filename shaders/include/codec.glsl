@@ -16,22 +16,18 @@ const uint codec_q8_0 = 3u, codec_q4_0 = 4u, codec_q4_1 = 5u, codec_q4_k = 6u, c
 
 struct octet { vec4 low, high; };
 
-octet load_octet(Words from, uint row, uint index) {
-  uint at = (row * octets + index) * octet_quads;
-  if (codec == element_f32) return octet(float_quad(from, at), float_quad(from, at + 1u));
-  uvec4 words = word_quad(from, at);
-  if (codec == element_f16) return octet(vec4(halves(words.x), halves(words.y)), vec4(halves(words.z), halves(words.w)));
-  return octet(vec4(brain_halves(words.x), brain_halves(words.y)), vec4(brain_halves(words.z), brain_halves(words.w)));
-}
-
-// The codes of a block of one row as they lie there, and what its four rows are scaled with.
+// An octet of columns, or the codes of a block of them, of row r of a group as they lie there, and what a block's four rows are scaled with.
 struct raw_codes { uvec4 a, b; };
 struct raw_factors { uvec4 row[4]; };
 
 raw_codes load_codes(Words from, uint group, uint r, uint block) {
   uint first = group * group_quads;
   raw_codes raw = raw_codes(uvec4(0u), uvec4(0u));
-  if (codec == codec_q8_0) {
+  if (dense) {
+    uint at = first + (r * octets + block) * octet_quads;
+    raw.a = word_quad(from, at);
+    if (codec == element_f32) raw.b = word_quad(from, at + 1u);
+  } else if (codec == codec_q8_0) {
     raw.a = word_quad(from, first + 2u * r * blocks + block);
     raw.b = word_quad(from, first + (2u * r + 1u) * blocks + block);
   } else {
@@ -39,6 +35,12 @@ raw_codes load_codes(Words from, uint group, uint r, uint block) {
     if (codec == codec_q6_k) raw.b.xy = word_pair(from, 2u * first + (8u + r) * blocks + block);
   }
   return raw;
+}
+
+octet octet_of(raw_codes raw) {
+  if (codec == element_f32) return octet(uintBitsToFloat(raw.a), uintBitsToFloat(raw.b));
+  if (codec == element_f16) return octet(vec4(halves(raw.a.x), halves(raw.a.y)), vec4(halves(raw.a.z), halves(raw.a.w)));
+  return octet(vec4(brain_halves(raw.a.x), brain_halves(raw.a.y)), vec4(brain_halves(raw.a.z), brain_halves(raw.a.w)));
 }
 
 raw_factors load_factors(Words from, uint group, uint block) {
@@ -49,7 +51,7 @@ raw_factors load_factors(Words from, uint group, uint block) {
     LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) raw.row[r] = word_quad(from, first + 4u * blocks + r * supers + block / 8u);
   } else if (codec == codec_q4_1) {
     raw.row[0] = word_quad(from, first + 4u * blocks + block);
-  } else {
+  } else if (!dense) {
     raw.row[0].xy = word_pair(from, 2u * first + (codec == codec_q8_0 ? 16u : codec == codec_q4_0 ? 8u : 12u) * blocks + block);
     if (codec == codec_q6_k) raw.row[0].zw = word_pair(from, 2u * first + 13u * blocks + block / 8u);
   }
@@ -88,7 +90,7 @@ vec3 row_factors(raw_factors raw, uint r, uint block) {
 // Columns 4 * quad .. of a row, widened.
 vec4 load_columns(Words from, uint row, uint quad) {
   if (dense) {
-    octet eight = load_octet(from, row, quad / 2u);
+    octet eight = octet_of(load_codes(from, row / 4u, row & 3u, quad / 2u));
     return (quad & 1u) == 0u ? eight.low : eight.high;
   }
   uint block = quad / 8u, word = code_word(load_codes(from, row / 4u, row & 3u, block), quad & 7u);

@@ -97,8 +97,9 @@ struct kernel_modules {
       case kernels::kernel::accept: return bytes(spirv::accept_spirv);
       case kernels::kernel::matmul: {
         static const auto cpu = joined({bytes(spirv::matmul_cpu_spirv), bytes(spirv::matmul_cpu_spirv_1)});
-        if (wide_loads) return std::as_bytes(std::span(cpu));
-        return integer_dot ? bytes(spirv::matmul_spirv) : bytes(spirv::matmul_portable_spirv);
+        static const auto dot = joined({bytes(spirv::matmul_spirv), bytes(spirv::matmul_spirv_1)});
+        static const auto portable = joined({bytes(spirv::matmul_portable_spirv), bytes(spirv::matmul_portable_spirv_1)});
+        return std::as_bytes(std::span(wide_loads ? cpu : integer_dot ? dot : portable));
       }
       case kernels::kernel::head_norm: return bytes(spirv::head_norm_spirv);
       case kernels::kernel::norm_add: return bytes(spirv::norm_add_spirv);

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// Time of matmul at the shapes of Mistral 7B and Gemma-3 4B, codec by codec, as chains in which each product waits for the one before and reads
+// weights that no cache holds: bytes, microseconds, and the share of a streaming read in the same run.
+// usage: products [codec... [--subgroups N] [--groups N] [--tokens N] [--spirv FILE]]
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "intaglio/gpu/queue.hpp"
+#include "intaglio/gpu/recorder.hpp"
+#include "intaglio/gpu/transfer.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/kernels/spirv/stream_read.hpp"
+#include "intaglio/kernels/state.hpp"
+#include "intaglio/runtime/kernel_modules.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+struct product {
+  const char* name;
+  std::uint32_t rows, columns;
+  kernels::prologue before;
+  kernels::epilogue after;
+  std::uint32_t q = 0, kv = 0;
+};
+using kernels::epilogue, kernels::prologue;
+constexpr product mistral[] = {{"q+k+v", 6144, 4096, prologue::norm, epilogue::rope_cache, 4096, 1024},
+                               {"output", 4096, 4096, prologue::plain, epilogue::add},
+                               {"gate+up", 28672, 4096, prologue::norm, epilogue::gated},
+                               {"down", 4096, 14336, prologue::plain, epilogue::add},
+                               {"head", 32000, 4096, prologue::norm, epilogue::store}};
+constexpr product gemma[] = {{"q+k+v", 4096, 2560, prologue::norm, epilogue::store},
+                             {"output", 2560, 2048, prologue::plain, epilogue::store},
+                             {"gate+up", 20480, 2560, prologue::norm, epilogue::gated},
+                             {"down", 2560, 10240, prologue::plain, epilogue::store},
+                             {"head", 262144, 2560, prologue::norm, epilogue::store}};
+
+struct options {
+  std::uint32_t subgroups = 8, groups = 0, tokens = 1;
+  std::vector<std::byte> spirv;
+};
+
+constexpr std::uint64_t room = std::uint64_t{6} << 30, part = std::uint64_t{2} << 30;
+
+class bench {
+ public:
+  bench(const gpu::device& on, options how) : on_(on), how_(std::move(how)), queue_(on), small_(on, 64u << 20, gpu::placement::device_local, "vectors") {
+    for (std::uint64_t at = 0; at < room; at += part) weights_.emplace_back(on, part, gpu::placement::device_local, "weights");
+    const std::uint32_t position = 5;
+    chain(1, [&](gpu::recorder& to, std::uint32_t) { to.fill(small_, 0, 64u << 20, 0x3c003c00u).full_barrier(); });
+    chain(1, [&](gpu::recorder& to, std::uint32_t) {
+      to.fill(small_, 4 * kernels::state::position, 4, position).fill(small_, 4 * kernels::state::count, 4, how_.tokens).full_barrier();
+    });
+  }
+
+  /// Seconds that a chain takes.
+  template <class Record>
+  double chain(std::uint32_t length, const Record& record) {
+    const gpu::timestamps points(on_, length + 1);
+    gpu::recorder to(on_, "chain", length > 1 ? &points : nullptr);
+    for (std::uint32_t i = 0; i < length; ++i) {
+      record(to, i);
+      to.barrier();
+    }
+    const gpu::recording commands = to.finish();
+    const VkCommandBuffer handle = commands.handle();
+    std::vector<double> times;
+    for (int turn = 0; turn < 7; ++turn) {
+      queue_.wait(queue_.submit({&handle, 1}, "chain"), std::chrono::seconds(60));
+      if (commands.points() != 0) times.push_back(points.read(commands.points()).back() * 1e-9);
+    }
+    std::sort(times.begin(), times.end());
+    return times.empty() ? 0.0 : times[times.size() / 2];
+  }
+
+  double streaming() {
+    constexpr std::uint32_t workgroup = 256, groups = 2112, rounds = 31;
+    const gpu::pipeline read(on_, {.name = "stream_read", .spirv = std::as_bytes(std::span(kernels::spirv::stream_read_spirv).first(sizeof kernels::spirv::stream_read_spirv - 1)),
+                                   .constants = std::vector<gpu::specialization>{{0, workgroup}}, .push_constant_bytes = kernels::stream_read_interface.push_bytes()});
+    const std::uint64_t bytes = std::uint64_t{8} * rounds * 16 * workgroup * groups;
+    struct {
+      std::uint64_t input, output;
+      std::uint32_t rounds;
+    } push{0, small_.address() + (32u << 20), rounds};
+    const double seconds = chain(6, [&](gpu::recorder& to, std::uint32_t i) {
+      push.input = weights_[i % weights_.size()].address();
+      to.dispatch(read, std::as_bytes(std::span(&push, 1)).first(20), {groups, 1, 1});
+    });
+    if (bytes > part) std::printf("stream_read goes past its buffer\n");
+    return 6 * static_cast<double>(bytes) / seconds;
+  }
+
+  /// Bytes and microseconds of one product.
+  std::pair<double, double> time(const product& p, kernels::codec type, std::uint32_t subgroups, std::uint32_t most) {
+    const std::uint64_t bytes = kernels::matmul_weight_bytes(type, p.rows, p.columns);
+    const auto width = runtime::choose_subgroup(on_.limits());
+    const auto& face = kernels::matmul_interface;
+    std::vector<gpu::specialization> constants{{0, subgroups * width.size}};
+    const auto set = [&](std::string_view name, auto value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), static_cast<std::uint32_t>(value)}); };
+    const std::uint64_t staged = kernels::matmul_staged_bytes(type, p.columns, how_.tokens);
+    set("columns", p.columns), set("rows", p.rows), set("codec", type), set("prologue", p.before), set("epilogue", p.after), set("tile_tokens", how_.tokens);
+    constants.push_back({static_cast<std::uint32_t>(face.specialization_index("eps")), std::bit_cast<std::uint32_t>(1e-5f)});
+    set("staged", staged + subgroups * 64 + 256 <= on_.limits().max_shared_memory_bytes), set("head_dim", 128), set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("ring", 0), set("cache_element", 0);
+    set("gate", kernels::gate::silu), set("subgroup_width", width.size);
+    std::vector<std::byte> module(runtime::kernel_modules{}.of(kernels::kernel::matmul).begin(), runtime::kernel_modules{}.of(kernels::kernel::matmul).end());
+    if (!how_.spirv.empty()) module = how_.spirv;
+    const gpu::pipeline pipeline(on_, {.name = "matmul", .spirv = module, .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
+    const std::uint32_t wanted = ((p.rows + 3) / 4 + subgroups - 1) / subgroups, groups = most == 0 ? wanted : std::min(wanted, most);
+    const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256, places = part / each * weights_.size();
+    const std::uint32_t length = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(4'000'000'000u / bytes, 8, 200));
+    const double seconds = chain(length, [&](gpu::recorder& to, std::uint32_t i) {
+      const std::uint64_t place = i % places, of = place % weights_.size();
+      // input and output by turns, as in a chain of layers
+      const std::uint64_t x = base + ((i % 2 != 0 ? 4u : 8u) << 20), y = base + ((i % 2 != 0 ? 8u : 4u) << 20);
+      const std::uint64_t push[] = {x, base + (2u << 20), weights_[of].address() + place / weights_.size() * each, y, base, base + (40u << 20), base + (50u << 20), base + (3u << 20)};
+      to.dispatch(pipeline, std::as_bytes(std::span(push)), {groups, 1, 1});
+    });
+    return {static_cast<double>(bytes), seconds / length * 1e6};
+  }
+
+ private:
+  const gpu::device& on_;
+  options how_;
+  gpu::queue queue_;
+  gpu::buffer small_;
+  std::vector<gpu::buffer> weights_;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  std::vector<kernels::codec> codecs;
+  options how;
+  std::vector<std::uint32_t> widths, mosts;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = arguments[i];
+    const auto number = [&] { return static_cast<std::uint32_t>(std::atoi(arguments[++i])); };
+    if (word == "--subgroups") widths.push_back(number());
+    else if (word == "--groups") mosts.push_back(number());
+    else if (word == "--tokens") how.tokens = number();
+    else if (word == "--spirv") {
+      std::ifstream file(arguments[++i], std::ios::binary);
+      const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+      how.spirv.resize(bytes.size());
+      std::memcpy(how.spirv.data(), bytes.data(), bytes.size());
+    } else
+      for (std::uint32_t c = 0; c < 8; ++c)
+        if (kernels::codec_table[c].name == word) codecs.push_back(static_cast<kernels::codec>(c));
+  }
+  if (codecs.empty()) codecs = {kernels::codec::q4_0, kernels::codec::q8_0, kernels::codec::bf16};
+  if (widths.empty()) widths = {8};
+  if (mosts.empty()) mosts = {0};
+  gpu::device device;
+  std::printf("%s\n", device.label().c_str());
+  bench on(device, how);
+  const double rate = on.streaming();
+  std::printf("streaming read: %.0f GB/s\n", rate / 1e9);
+  for (const auto type : codecs)
+    for (const auto& [model, products, layers] : {std::tuple{"Mistral 7B", std::span(mistral), 32}, std::tuple{"Gemma-3 4B", std::span(gemma), 34}}) {
+      double best_sum = 0, bytes_sum = 0;
+      for (const product& p : products) {
+        double best = 1e9, bytes = 0;
+        std::string all;
+        for (const std::uint32_t width : widths)
+          for (const std::uint32_t most : mosts) {
+            const auto [moved, microseconds] = on.time(p, type, width, most);
+            bytes = moved;
+            best = std::min(best, microseconds);
+            char text[64];
+            std::snprintf(text, sizeof text, " %ux%u:%.1f", width, most, microseconds);
+            all += text;
+          }
+        const bool head = &p == &products.back();
+        best_sum += best * (head ? 1 : layers);
+        bytes_sum += bytes * (head ? 1 : layers);
+        std::printf("%-10s %-5s %-8s %8.2f MB %8.2f us %5.1f %% of streaming %s\n", model, kernels::info(type).name.data(), p.name, bytes / 1e6, best, bytes / best / rate * 1e8,
+                    widths.size() * mosts.size() > 1 ? all.c_str() : "");
+      }
+      std::printf("%-10s %-5s products of a token: %.0f us, %.1f %% of streaming, %.0f tok/s without attention\n", model, kernels::info(type).name.data(), best_sum,
+                  bytes_sum / best_sum / rate * 1e8, 1e6 / best_sum);
+    }
+} catch (const intaglio::error& problem) {
+  std::fprintf(stderr, "%s\n", problem.what());
+  return 3;
+}
