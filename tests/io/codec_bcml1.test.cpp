@@ -66,3 +66,22 @@ TEST_CASE("codec_bcml1: sizes that do not fit together", "[bcml1]") {
   CHECK_THROWS_AS(decode_bcml1(tensor, layout, 0, 2, values), intaglio::argument_error);
   CHECK_THROWS_AS(decode_bcml1(std::span(tensor).first(2559), layout, 0, 1, values), intaglio::argument_error);
 }
+
+TEST_CASE("codec_bcml1: rows as Q4_1 have the same values, bit for bit", "[bcml1]") {
+  const bcml1_layout layout{70, 64};
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(layout.bytes() / 4));
+  std::uint32_t random = 7;
+  for (auto& word : words) word = (random = random * 1664525u + 1013904223u) >> 1;
+  for (std::uint64_t row = 0; row < layout.rows; ++row)
+    for (std::uint64_t block = 0; block < 2; ++block) words[static_cast<std::size_t>(layout.at(row, 5 * block))] &= 0x37FFB7FFu;  // finite halves
+  const auto tensor = std::as_bytes(std::span(words));
+  std::vector<float> expected(66 * 64), found(66 * 64);
+  bytes blocks(66 * 2 * 20);
+  decode_bcml1(tensor, layout, 3, 66, expected);
+  bcml1_as_q4_1(tensor, layout, 3, 66, blocks);
+  for (std::size_t row = 0; row < 66; ++row)
+    decode_row(intaglio::dtype::q4_1, std::span<const std::byte>(blocks).subspan(row * 40, 40), std::span(found).subspan(row * 64, 64));
+  CHECK(found == expected);
+  CHECK_THROWS_AS(bcml1_as_q4_1(tensor, layout, 5, 66, blocks), intaglio::argument_error);
+  CHECK_THROWS_AS(bcml1_as_q4_1(tensor, bcml1_layout{70, 63}, 3, 66, blocks), intaglio::argument_error);
+}

@@ -71,4 +71,23 @@ inline void decode_bcml1(std::span<const std::byte> tensor, const bcml1_layout& 
   }
 }
 
+/// The same rows as Q4_1 blocks of the same values, which kernels read: multiplier and offset are its d and m, codes go to their places.
+/// @shape  out: [count, columns / 32] blocks of 20 bytes   @throws argument_error for sizes that do not fit together, and partial blocks
+inline void bcml1_as_q4_1(std::span<const std::byte> tensor, const bcml1_layout& layout, std::uint64_t row0, std::uint64_t count, std::span<std::byte> out) {
+  const std::uint64_t blocks = layout.columns / bcml1_layout::block_columns;
+  if (layout.columns % bcml1_layout::block_columns != 0 || tensor.size() != layout.bytes() || !range_inside(row0, count, layout.rows) || out.size() != count * blocks * 20)
+    throw argument_error("tensor", "whole blocks of 32 columns, " + std::to_string(layout.bytes()) + " bytes, rows inside 0.." + std::to_string(layout.rows) + " and room for their blocks",
+                         std::to_string(layout.columns) + " columns, " + std::to_string(tensor.size()) + " bytes, rows " + std::to_string(row0) + " + " + std::to_string(count) +
+                             ", room for " + std::to_string(out.size()));
+  for (std::uint64_t row = 0; row < count; ++row)
+    for (std::uint64_t block = 0; block < blocks; ++block) {
+      std::array<std::uint32_t, 5> words{};
+      for (std::size_t i = 0; i < 5; ++i) std::memcpy(&words[i], tensor.data() + 4 * layout.at(row0 + row, block * bcml1_layout::block_words + i), 4);
+      std::byte* const to = out.data() + (row * blocks + block) * 20;
+      std::memcpy(to, words.data(), 4);
+      const auto code = [&](std::size_t column) { return words[1 + column / 8] >> (4 * (column % 8)) & 15u; };
+      for (std::size_t j = 0; j < 16; ++j) to[4 + j] = static_cast<std::byte>(code(j) | code(j + 16) << 4);
+    }
+}
+
 }  // namespace intaglio::io
