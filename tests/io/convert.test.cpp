@@ -391,6 +391,14 @@ TEST_CASE("convert: a GGUF file becomes the safetensors that it came from", "[co
   CHECK((x == y));
 }
 
+TEST_CASE("convert: the version of the blocks is stated though the input did not", "[convert]") {
+  const temporary_folder folder;
+  auto image = gguf_image::of(conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf");
+  std::erase_if(image.keys, [](const auto& key) { return key.name == "general.quantization_version"; });
+  convert(write_bytes(folder / "in.gguf", image.build()), folder / "out.gguf", {.codec = dtype::q8_0});
+  CHECK(gguf::open(folder / "out.gguf").value<std::uint32_t>("general.quantization_version") == 2u);
+}
+
 TEST_CASE("convert: tensors that have their type already are copied", "[convert]") {
   const temporary_folder folder;
   const auto in = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf");

@@ -172,6 +172,7 @@ class model_converter {
       const gguf file = gguf::open(in);
       for (const gguf_value& value : file.first().values())
         if (value.key != "general.file_type" && value.key != "general.alignment" && !value.key.starts_with("split.")) gguf_->copy(file.first(), value);
+      if (file.first().find("general.quantization_version") == nullptr) gguf_->set("general.quantization_version", std::uint32_t{2});
     }
     gguf_->set("general.file_type", file_type(options_.codec));
   }
