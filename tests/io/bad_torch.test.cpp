@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <catch2/catch_test_macros.hpp>
 #include <cstdio>
+#include <cstring>
 #include <functional>
+#include <limits>
 
 #include "bad_files.hpp"
 #include "original_model.hpp"

@@ -80,7 +80,7 @@ TEST_CASE("torch_pickle: the stack, marks and the memo hold what is taken from t
       {file("})Ns"), "key of a dict: expected a string or an integer, found a tuple"},
       {file("}Na"), "APPEND: expected a list, found a dict"},
       {file("h\5"), "memo: expected a slot that was filled, found 5"},
-      {file("}r" + packed(0xFFFFFFFFu)), "memo: expected a slot below 524288, found 4294967295"},
+      {file("}r" + packed(0xFFFFFFFFu)), "memo: expected a slot below 262144, found 4294967295"},
       {file("q\1"), "BINPUT: expected a value on the stack"},
       {file("X" + packed(0xFFFFFFF0u) + "a"), "BINUNICODE: expected 4294967280 bytes, found 2 left"},
       {file(text("\xC3\x28")), "BINUNICODE: expected UTF-8 text"},
@@ -120,14 +120,14 @@ TEST_CASE("torch_pickle: every element of a tensor lies in its storage") {
 TEST_CASE("torch_pickle: bombs end at a limit") {
   std::string lists = "\x80\x02";
   for (int i = 0; i < 1'000'000; ++i) lists += ']';
-  CHECK_THAT(refusal(lists), ContainsSubstring("number of values: expected at most 524288, found more"));
+  CHECK_THAT(refusal(lists), ContainsSubstring("number of values: expected at most 262144, found more"));
   std::string marks = "\x80\x02" + std::string(1'000'000, '(');
   CHECK_THAT(refusal(marks), ContainsSubstring("number of values"));
   // 2^25 dicts by sharing: each holds the one before it twice.
   const auto slot = [](int i) { return std::string(1, static_cast<char>(i)); };
   std::string shared = "}(" + text("t") + tensor(floats, 0, {1}, {1}) + text("0") + dict({{"a", tensor(floats, 0, {1}, {1})}}) + "q" + slot(1);
   for (int i = 1; i < 25; ++i) shared += text(std::to_string(i)) + "}(" + text("x") + "h" + slot(i) + text("y") + "h" + slot(i) + "uq" + slot(i + 1);
-  CHECK_THAT(refusal(file(shared + "u")), ContainsSubstring("values in dicts: expected at most 524288, found more"));
+  CHECK_THAT(refusal(file(shared + "u")), ContainsSubstring("values in dicts: expected at most 262144, found more"));
   std::string deep = tensor(floats, 0, {1}, {1});
   for (int i = 0; i < 40; ++i) deep = dict({{"d", deep}, {"e", tensor(floats, 0, {1}, {1})}});
   CHECK_THAT(refusal(file(deep)), ContainsSubstring("dicts in dicts: expected at most 32, found more"));

@@ -26,7 +26,7 @@ namespace intaglio::io {
 
 struct torch_limits {
   static constexpr std::uint64_t pickle_bytes = std::uint64_t{16} << 20;
-  static constexpr std::size_t values = std::size_t{1} << 19;   ///< that a pickle may make, and elements of all its containers
+  static constexpr std::size_t values = std::size_t{1} << 18;   ///< that a pickle may make, and elements of all its containers
   static constexpr std::size_t depth = 32;                      ///< of dicts in dicts
   static constexpr std::size_t dimensions = 8;
   static constexpr std::size_t name_bytes = 1024;
