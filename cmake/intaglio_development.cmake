@@ -20,6 +20,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "
 endif()
 target_link_libraries(intaglio_development INTERFACE intaglio::intaglio)
 if(INTAGLIO_SANITIZE)
-  target_compile_options(intaglio_development INTERFACE -fsanitize=${INTAGLIO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  target_compile_options(intaglio_development INTERFACE -fsanitize=${INTAGLIO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(intaglio_development INTERFACE -fsanitize=${INTAGLIO_SANITIZE})
 endif()

@@ -59,6 +59,9 @@ as_root() {
   else echo "dev: root is needed to install: ${packages_missing[*]}; there is no sudo" >&2; return 1; fi
 }
 
+# apt_get ARGUMENT...: as root; a mirror that fails is asked again, another installation that runs is waited for
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -q -o Acquire::Retries=4 -o DPkg::Lock::Timeout=300 "$@"; }
+
 # install_packages need_for_build|need_for_tests
 install_packages() {
   # A bare system knows no packages before its first update.
@@ -69,7 +72,7 @@ install_packages() {
   [[ ${#packages_missing[@]} == 0 ]] && return 0
   echo "dev: reading the package lists: something is missing (log: build/apt.log)" >&2
   mkdir -p build
-  if ! as_root apt-get -q -q update >build/apt.log 2>&1; then
+  if ! apt_get update >build/apt.log 2>&1; then
     tail -n 20 build/apt.log >&2
     return 1
   fi
@@ -77,7 +80,7 @@ install_packages() {
   packages_missing=()
   "$1"
   echo "dev: installing ${packages_missing[*]}" >&2
-  if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "${packages_missing[@]}" >>build/apt.log 2>&1; then
+  if ! apt_get -y install --no-install-recommends "${packages_missing[@]}" >>build/apt.log 2>&1; then
     tail -n 20 build/apt.log >&2
     return 1
   fi
