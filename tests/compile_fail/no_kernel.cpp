@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An op that no kernel of the catalogue computes where it stands.
-// expect: attn_output\.weight: no kernel computes matmul here; expected i2_s weights of int8 or f32 inputs or weights of matmul's codecs of f32 inputs, found tq1_0
+// expect: attn_output\.weight: no kernel computes matmul here; expected i2_s weights of int8 or f32 inputs or coded weights of f32 inputs, found tq1_0
 #include "mistake.hpp"
 
 #ifdef INTAGLIO_TWIN

@@ -392,7 +392,7 @@ class fuser {
     failure.append(o.layer.view(), ": no kernel computes ", o.kind, " here; ");
     switch (o.kind) {
       case kind::rms_norm: failure.append("expected products as readers, an int8 product or the head, or a sum with the stream, found ", uses(o.out), uses(o.out) == 1 ? " of another kind" : ""); break;
-      case kind::matmul: failure.append("expected i2_s weights of int8 or f32 inputs or weights of matmul's codecs of f32 inputs, found ", graph_.weights[static_cast<std::size_t>(o.weight)].type, " weights of ",
+      case kind::matmul: failure.append("expected i2_s weights of int8 or f32 inputs or coded weights of f32 inputs, found ", graph_.weights[static_cast<std::size_t>(o.weight)].type, " weights of ",
                                         graph_.values[static_cast<std::size_t>(o.in[0])].type); break;
       case kind::add: failure.append("expected the product of an output projection as second operand and no later reader of the first"); break;
       case kind::quantize: failure.append("expected rms_norm in front of it, found another op"); break;
