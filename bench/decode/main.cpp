@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Decode and prefill speed of an engraved plan with synthetic weights, the time of every dispatch, and what prompt lookup is worth: what a
-// change of a kernel or a profile is judged by. usage: decode [context [passes [prompt [modules]]]]; the prompt is as long as the context unless
+// Decode and prefill speed of an engraved plan with synthetic weights, and the time of every dispatch: what a change of a kernel or a
+// profile is judged by. usage: decode [context [passes [prompt [modules]]]]; the prompt is as long as the context unless
 // said, `modules` counts from 0, the fastest that the device may run
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,6 @@
 #include "intaglio/plan/engrave.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
-#include "intaglio/runtime/text_stream.hpp"
 
 using namespace intaglio;
 
@@ -37,36 +36,11 @@ void print_dispatches(runtime::executor& run, runtime::pass_kind kind, std::uint
   }
 }
 
-/// Tokens a second of one generation without an end, with drafts or without: of 256 tokens greedily behind a prompt of two tokens by turns, which made-up
-/// weights go on in some loop, and of as many that are drawn at temperature 1 behind tokens that never repeat.
-void print_lookup(runtime::session_body& body, std::uint32_t context) {
-  const std::shared_ptr<runtime::session_body> shared(std::shared_ptr<void>(), &body);
-  for (const bool repeats : {true, false}) {
-    std::vector<std::int32_t> prompt(std::min(context, 128u));
-    for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = repeats ? static_cast<std::int32_t>(100 + i % 2) : static_cast<std::int32_t>(i * 7919 % body.vocab_size());
-    std::map<std::uint32_t, std::vector<double>> speeds;
-    generation last;
-    for (int turn = 0; turn < 6; ++turn) {
-      runtime::session_use use(shared);
-      use->replace(prompt);
-      text_stream stream(std::move(use), {.temperature = repeats ? 0.f : 1.f, .seed = 3, .max_tokens = 256, .prompt_lookup_num_tokens = turn % 2 == 0 ? 0 : body.table->verify.max_tokens - 1});
-      while (!stream.done()) stream.next();
-      speeds[static_cast<std::uint32_t>(turn % 2)].push_back(stream.result().timings.decode_tokens_per_second());
-      last = stream.result();
-    }
-    for (auto& [with, list] : speeds) std::sort(list.begin(), list.end());
-    std::printf("  %s: %.1f tok/s, with prompt lookup %.1f (%.2f times as fast), %u of %u drafts right\n", repeats ? "repeating text" : "text without repetitions", speeds[0][1],
-                speeds[1][1], speeds[1][1] / speeds[0][1], last.timings.accepted_tokens, last.timings.drafted_tokens);
-  }
-}
-
 void measure(const gpu::device& device, const plan::table& table, const char* name, std::uint32_t context, std::uint32_t passes, std::uint32_t prompt,
              std::size_t modules) {
   std::printf("%s, profile %.*s, context %u, prompt %u\n", name, static_cast<int>(table.profile.size()), table.profile.data(), context, prompt);
   auto start = clock_type::now();
-  runtime::session_body body(device, table, 250);
-  body.run = std::make_unique<runtime::executor>(device, table, runtime::synthetic_weights(device, table), runtime::usable_modules(device).at(modules), nullptr);
-  runtime::executor& run = *body.run;
+  runtime::executor run(device, table, runtime::synthetic_weights(device, table), runtime::usable_modules(device).at(modules), nullptr);
   std::printf("  ready in %.0f ms, subgroups of %u\n", milliseconds_since(start), run.subgroup_size());
   if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
 
@@ -102,7 +76,6 @@ void measure(const gpu::device& device, const plan::table& table, const char* na
   run.prepare_verify(true, nullptr);
   std::printf("  a pass over %u drafts:\n", table.verify.max_tokens - 1);
   print_dispatches(run, runtime::pass_kind::verify, context, std::span(tokens).first(table.verify.max_tokens));
-  print_lookup(body, context);
 }
 
 }  // namespace

@@ -4,24 +4,9 @@
 #ifndef INTAGLIO_DENSE
 #define INTAGLIO_DENSE
 
-const uint octets = columns / 8u;
+#include "octets.glsl"
+
 shared vec4 shared_y[columns / 4u];
-
-struct octet { vec4 low, high; };
-
-octet load8(uint row, uint index) {
-  uint at = row * octets + index;
-  if (weight_element == element_f32) return octet(float_quad(weight, 2u * at), float_quad(weight, 2u * at + 1u));
-  uvec4 words = word_quad(weight, at);
-  if (weight_element == element_f16) return octet(vec4(halves(words.x), halves(words.y)), vec4(halves(words.z), halves(words.w)));
-  return octet(vec4(brain_halves(words.x), brain_halves(words.y)), vec4(brain_halves(words.z), brain_halves(words.w)));
-}
-
-// Sum of the eight accumulators: neighbours first.
-float sum8(vec4 low, vec4 high) {
-  precise float sum = ((low.x + low.y) + (low.z + low.w)) + ((high.x + high.y) + (high.z + high.w));
-  return sum;
-}
 
 // Products of rows 4 * group .. 4 * group + 3: a quarter of the lanes ends with each (virtual_sum4).
 float four_rows(uint group) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "intaglio/reference/norm_quantize.hpp"
-#include "intaglio/reference/ternary_matmul.hpp"
 #include "kernels/ternary_product.hpp"
 
 using namespace intaglio;
@@ -8,32 +6,6 @@ using namespace intaglio::testing;
 using kernels::epilogue;
 
 namespace {
-
-/// A problem whose activations are int8 already, as norm_quantize leaves them.
-struct chunk_problem {
-  ternary_problem product;
-  std::vector<std::int8_t> q;
-  std::vector<reference::factors> factors;
-
-  static chunk_problem make(random_numbers& random, const reference::ternary_matmul_shape& shape, std::uint32_t tokens, std::uint32_t room) {
-    chunk_problem out{ternary_problem::make(random, shape, tokens, 1, shape.epilogue == epilogue::rope_cache ? shape.context - tokens + 2 : 0), {}, {}};
-    out.product.room = room;
-    for (std::size_t i = 0; i < std::size_t{room} * shape.columns; ++i) out.q.push_back(static_cast<std::int8_t>(static_cast<int>(random.below(256)) - 128));
-    for (std::uint32_t t = 0; t < room; ++t) {
-      reference::factors each{random.between(0.01f, 0.02f), 0};
-      for (std::uint32_t c = 0; c < shape.columns; ++c) each.sum += out.q[std::size_t{t} * shape.columns + c];
-      out.factors.push_back(each);
-    }
-    return out;
-  }
-};
-
-ternary_result expect(const chunk_problem& p) {
-  const auto& of = p.product;
-  ternary_result out = initial(of);
-  reference::ternary_matmul(of.shape, p.q, std::span(p.factors).first(of.tokens), of.weight, of.scales, out.output, of.position, out.keys, out.values);
-  return out;
-}
 
 ternary_result run(kernel_device& on, const chunk_problem& p, std::uint32_t subgroups, std::uint32_t tile_rows, std::uint32_t tile_tokens) {
   const auto& s = p.product.shape;

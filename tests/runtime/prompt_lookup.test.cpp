@@ -52,7 +52,7 @@ TEST_CASE("prompt lookup: the longest match, the latest of equals, periodic text
 }
 
 TEST_CASE("prompt lookup: drafts that fail cost no more than their share") {
-  for (const double cost : {1.2, 2.0, 3.0, 5.0}) {
+  for (const double cost : {1.2, 2.0, 3.0, 5.0, 9.0}) {
     runtime::draft_budget budget;
     double spent = 0;
     std::uint32_t drawn = 0;
@@ -62,14 +62,18 @@ TEST_CASE("prompt lookup: drafts that fail cost no more than their share") {
         spent += cost;
         drawn += 1;
       } else {
-        budget.decoded(8);
-        spent += 8;
-        drawn += 8;
+        const std::uint32_t wait = budget.tokens_until(cost, 100);
+        CHECK(wait != 0);
+        CHECK((wait == 100) == (cost - 1 > runtime::draft_budget::most || cost - 1 - budget.credit() > 99 * runtime::draft_budget::share));
+        budget.decoded(wait);
+        CHECK((wait == 100 || budget.allows(cost)));
+        spent += wait;
+        drawn += wait;
       }
     }
     INFO("cost " << cost);
     CHECK(spent <= (1 + runtime::draft_budget::share) * drawn + runtime::draft_budget::start);
-    CHECK(spent > drawn);
+    CHECK((spent > drawn) == (cost - 1 <= runtime::draft_budget::most));
   }
   runtime::draft_budget right;
   for (int i = 0; i < 100; ++i) right.verified(8, 3);

@@ -10,9 +10,9 @@
 namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
-  embed, norm_quantize, ternary_matmul, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add
+  embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add
 };
-inline constexpr std::size_t kernel_count = 16;
+inline constexpr std::size_t kernel_count = 18;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -67,6 +67,13 @@ inline constexpr interface ternary_matmul_interface{
     {{{"input"}, {"norm_weight"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"head_dim"},
       {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
+
+/// ternary_matmul with prologue::quantized for tiles of up to 8 tokens: a workgroup has a group of 4 rows at a time, grid x strides over them.
+inline constexpr interface ternary_few_interface{
+    "ternary_few",
+    {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"},
+      {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
 
 /// ternary_matmul with prologue::quantized for up to max_tokens tokens: workgroup (x, y) has tile_rows rows and tile_tokens tokens.
 /// The module for cooperative matrices wants subgroups of 32, columns that are a multiple of chunk_columns, tile_tokens of 32, and of tile_rows
@@ -173,6 +180,12 @@ inline constexpr interface norm_add_interface{
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
     {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
 
+/// dense_matmul with one read of the weights for every tile of up to 8 tokens (y); grid x strides over pairs of rows.
+inline constexpr interface dense_few_interface{
+    "dense_few",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"eps", field_type::f32}, {"tile_tokens"}, {"subgroup_width"}}}};
+
 /// Picks the next token from logits [vocab_size] by state's sampling parameters (kernels/state.hpp), in this order: repetition
 /// penalty over the last repeat_last_n of state.history, top-k, top-p, min-p, temperature, draw; temperature 0 is greedy,
 /// ties go to the lowest id. The draw is a function of seed and position alone. With next = position + count, writes the token to
@@ -239,8 +252,8 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
   return wanted > 16 ? 16 : wanted;
 }
 
-inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_chunk_interface,
-                                                             &ternary_float_interface, &attention_interface, &attention_chunk_interface, &dense_matmul_interface,
+inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_few_interface, &ternary_chunk_interface,
+                                                             &ternary_float_interface, &attention_interface, &attention_chunk_interface, &dense_matmul_interface, &dense_few_interface,
                                                              &head_screen_interface,   &head_rescore_interface,  &sample_interface,    &accept_interface,
                                                              &layers_interface,        &matmul_interface,        &head_norm_interface, &norm_add_interface};
 

@@ -8,6 +8,7 @@
 #include "intaglio/kernels/spirv/attention.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
+#include "intaglio/kernels/spirv/dense_few.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
@@ -28,6 +29,8 @@
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
+#include "intaglio/kernels/spirv/ternary_few.hpp"
+#include "intaglio/kernels/spirv/ternary_few_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_float.hpp"
 #include "intaglio/kernels/spirv/ternary_float_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul.hpp"
@@ -42,6 +45,8 @@ static_assert(shader_interface<matches(norm_quantize_interface, spirv::norm_quan
 static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_few_interface, spirv::ternary_few_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_few_interface, spirv::ternary_few_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_matrix_spirv)>::agrees);
@@ -52,6 +57,7 @@ static_assert(shader_interface<matches(attention_interface, spirv::attention_cpu
 static_assert(shader_interface<matches(attention_chunk_interface, spirv::attention_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_cpu_spirv)>::agrees);
+static_assert(shader_interface<matches(dense_few_interface, spirv::dense_few_spirv)>::agrees);
 static_assert(shader_interface<matches(head_screen_interface, spirv::head_screen_spirv)>::agrees);
 static_assert(shader_interface<matches(head_screen_interface, spirv::head_screen_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(head_rescore_interface, spirv::head_rescore_spirv)>::agrees);

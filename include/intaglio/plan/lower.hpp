@@ -94,9 +94,9 @@ class lowering {
     switch (d.kernel) {
       case kernels::kernel::embed: embed(n); break;
       case kernels::kernel::norm_quantize: norm_quantize(n); break;
-      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
+      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: attention(n, placement_.partials[index]); break;
-      case kernels::kernel::dense_matmul: dense_matmul(n); break;
+      case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: dense_matmul(n); break;
       case kernels::kernel::matmul: matmul(n); break;
       case kernels::kernel::head_norm: head_norm(n); break;
       case kernels::kernel::norm_add: norm_add(n); break;
@@ -202,10 +202,16 @@ class lowering {
  private:
   /// Chunks have kernels of their own where the profile and the shape allow.
   constexpr kernels::kernel kernel_of(const node& n) const {
-    if (c_.tokens <= c_.target.tile_tokens || !c_.target.chunk_tiles) return n.kernel;
+    if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
+    if (c_.tokens <= c_.target.tile_tokens) return few_of(n.kernel);
     if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0) return kernels::kernel::ternary_chunk;
     if (n.kernel == kernels::kernel::attention && n.head_dim <= kernels::attention_chunk_head_dim) return kernels::kernel::attention_chunk;
     return n.kernel;
+  }
+  /// The form of a product for a few tokens, which share one read of the weights.
+  static constexpr kernels::kernel few_of(kernels::kernel which) {
+    if (which == kernels::kernel::ternary_matmul) return kernels::kernel::ternary_few;
+    return which == kernels::kernel::dense_matmul ? kernels::kernel::dense_few : which;
   }
   constexpr std::uint64_t counters_offset() const { return std::uint64_t{4} * kernels::state::words(c_.max_tokens, c_.context); }
   constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
@@ -357,6 +363,7 @@ class lowering {
     set("epilogue", n.epilogue);
     set("gate", gate_of(n.act));
     if (d_->kernel == kernels::kernel::ternary_chunk) return tile_chunk(w);
+    if (d_->kernel == kernels::kernel::ternary_few) return share_columns(w);
     set("prologue", n.prologue);
     set("eps", n.eps);
     const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.target.tile_tokens;
@@ -364,6 +371,14 @@ class lowering {
     d_->subgroups = c_.target.matmul_subgroups;
     const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
     d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
+  }
+
+  /// A workgroup a row group, of as many subgroups (of 32) as leave none idle longer than the others.
+  constexpr void share_columns(const weight& w) {
+    const std::uint32_t tiles = w.columns / 16, most = 32 * c_.target.matmul_subgroups, rounds = (tiles + most - 1) / most;
+    set("tile_tokens", c_.target.tile_tokens);
+    d_->subgroups = (tiles + 32 * rounds - 1) / (32 * rounds);
+    d_->groups = {std::min(w.rows / 4, 65535u), (c_.tokens + c_.target.tile_tokens - 1) / c_.target.tile_tokens, 1};
   }
 
   /// Tiles of 64 tokens and as many rows as leave enough tiles, for 4 subgroups.
@@ -427,7 +442,9 @@ class lowering {
     set("weight_element", w.codec);
     set("eps", n.eps);
     d_->subgroups = c_.target.head_subgroups;
-    d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups), c_.tokens, 1};
+    std::uint32_t tile = 1;
+    if (d_->kernel == kernels::kernel::dense_few) set("tile_tokens", tile = c_.target.tile_tokens);
+    d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
   }
 
   static constexpr kernels::gate gate_of(activation act) {

@@ -17,6 +17,7 @@
 #include "intaglio/kernels/spirv/attention.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
+#include "intaglio/kernels/spirv/dense_few.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
@@ -36,6 +37,8 @@
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
+#include "intaglio/kernels/spirv/ternary_few.hpp"
+#include "intaglio/kernels/spirv/ternary_few_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_float.hpp"
 #include "intaglio/kernels/spirv/ternary_float_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul.hpp"
@@ -69,8 +72,8 @@ struct kernel_modules {
   std::string identity() const {
     namespace spirv = kernels::spirv;
     std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2);
-    for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash})
+    for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_few_source_hash, spirv::ternary_float_source_hash,
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -84,6 +87,7 @@ struct kernel_modules {
       case kernels::kernel::ternary_matmul:
         if (wide_loads) return bytes(spirv::ternary_matmul_cpu_spirv);
         return integer_dot ? bytes(spirv::ternary_matmul_spirv) : bytes(spirv::ternary_matmul_portable_spirv);
+      case kernels::kernel::ternary_few: return integer_dot && !wide_loads ? bytes(spirv::ternary_few_spirv) : bytes(spirv::ternary_few_portable_spirv);
       case kernels::kernel::ternary_chunk:
         if (matrix) return bytes(spirv::ternary_chunk_matrix_spirv);
         return integer_dot && !wide_loads ? bytes(spirv::ternary_chunk_spirv) : bytes(spirv::ternary_chunk_portable_spirv);
@@ -91,6 +95,7 @@ struct kernel_modules {
       case kernels::kernel::attention: return wide_loads ? bytes(spirv::attention_cpu_spirv) : bytes(spirv::attention_spirv);
       case kernels::kernel::attention_chunk: return bytes(spirv::attention_chunk_spirv);
       case kernels::kernel::dense_matmul: return wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
+      case kernels::kernel::dense_few: return bytes(spirv::dense_few_spirv);
       case kernels::kernel::head_screen: return integer_dot && !wide_loads ? bytes(spirv::head_screen_spirv) : bytes(spirv::head_screen_portable_spirv);
       case kernels::kernel::head_rescore: return bytes(spirv::head_rescore_spirv);
       case kernels::kernel::sample: return bytes(spirv::sample_spirv);

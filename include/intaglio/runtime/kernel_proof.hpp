@@ -147,9 +147,9 @@ class kernel_proof {
     switch (call.kernel) {
       case kernels::kernel::embed: return embed(call);
       case kernels::kernel::norm_quantize: return norm_quantize(call);
-      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: return ternary_product(call);
+      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: return ternary_product(call);
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: return attention(call);
-      case kernels::kernel::dense_matmul: return dense_matmul(call);
+      case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: return dense_matmul(call);
       case kernels::kernel::head_screen: return head_screen(call);
       case kernels::kernel::head_rescore: return head_rescore(call);
       case kernels::kernel::matmul: return matmul(call);
@@ -211,7 +211,7 @@ class kernel_proof {
     using kernels::epilogue, kernels::prologue;
     const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows");
     const auto how = static_cast<epilogue>(constant(call, "epilogue"));
-    const auto before = call.kernel == kernels::kernel::ternary_chunk ? prologue::quantized : static_cast<prologue>(constant(call, "prologue"));
+    const auto before = call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::ternary_few ? prologue::quantized : static_cast<prologue>(constant(call, "prologue"));
     const bool rounds = call.kernel != kernels::kernel::ternary_float;
     std::vector<float> plain;
     std::vector<std::int8_t> codes(std::size_t{tokens_} * columns);

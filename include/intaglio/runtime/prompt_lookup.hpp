@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,13 +27,19 @@ inline std::size_t prompt_lookup(std::span<const std::int32_t> history, std::siz
   return out.size();
 }
 
-/// Weighs drafts: passes over drafts that were wrong may cost no more than a share of what was decoded besides. Time is in decode passes.
+/// Weighs a session's drafts: passes over drafts that were wrong may cost no more than a share of what was decoded besides. Time is in decode passes.
 class draft_budget {
  public:
-  static constexpr double share = 0.02, start = 2, most = 4;
+  static constexpr double share = 0.02, start = 4, most = 6;
 
   /// Whether a pass that takes as long as `cost` decode passes may draw one token only.
   bool allows(double cost) const noexcept { return credit_ >= cost - 1; }
+  /// Tokens to decode before it may, at most `limit`: so many where it never may.
+  std::uint32_t tokens_until(double cost, std::uint32_t limit) const noexcept {
+    if (cost - 1 > most) return limit;
+    const double tokens = std::ceil((cost - 1 - credit_) / share);
+    return tokens < 1 ? 0 : tokens > limit ? limit : static_cast<std::uint32_t>(tokens);
+  }
   void decoded(std::uint32_t tokens) noexcept { credit_ = std::min(most, credit_ + share * tokens); }
   void verified(std::uint32_t taken, double cost) noexcept { credit_ = std::min(most, credit_ + taken - cost); }
   double credit() const noexcept { return credit_; }
@@ -44,13 +51,18 @@ class draft_budget {
 /// How many tokens to decode before the next look at the history: a look waits for the device to be idle. More and more while there is nothing to draft.
 class look_interval {
  public:
-  static constexpr std::uint32_t shortest = 8, longest = 64;
-  std::uint32_t tokens() const noexcept { return tokens_; }
-  void found_nothing() noexcept { tokens_ = std::min(longest, 2 * tokens_); }
-  void found() noexcept { tokens_ = shortest; }
+  static constexpr std::uint32_t shortest = 8, longest = 128;
+  static constexpr double least_ms = 5;  ///< of decoding between two looks, each of which takes the host some 50 us
+  /// @param pass_ms time of a decode pass, 0 where it is not known
+  std::uint32_t tokens(double pass_ms) const noexcept {
+    const double least = pass_ms > 0 ? least_ms / pass_ms : 0;
+    return std::clamp(least > longest ? longest : static_cast<std::uint32_t>(least) * times_, shortest * times_, longest);
+  }
+  void found_nothing() noexcept { times_ = std::min(longest / shortest, 2 * times_); }
+  void found() noexcept { times_ = 1; }
 
  private:
-  std::uint32_t tokens_ = shortest;
+  std::uint32_t times_ = 1;
 };
 
 }  // namespace intaglio::runtime

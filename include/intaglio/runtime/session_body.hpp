@@ -16,6 +16,7 @@
 #include "intaglio/io/chat_template.hpp"
 #include "intaglio/io/tokenizer.hpp"
 #include "intaglio/runtime/executor.hpp"
+#include "intaglio/runtime/prompt_lookup.hpp"
 #include "intaglio/runtime/weights.hpp"
 
 namespace intaglio::runtime {
@@ -38,6 +39,7 @@ struct session_body {
   bool find_first_nan = false;             ///< as session_options has it
   bool prove_kernels = true;               ///< as session_options has it
   std::vector<std::uint32_t> feed;         ///< tokens of the next pass
+  draft_budget drafting;                   ///< what prompt lookup may spend
   std::atomic<bool> busy{false};
 
   session_body(gpu::device on, const plan::table& of, double budget_ms) : device(std::move(on)), table(&of), submit_budget_ms(budget_ms) {

@@ -157,12 +157,11 @@ class text_stream {
 
   /// Few enough that text flows and the ring cannot run over, many enough that the device is not kept waiting.
   std::uint32_t passes_per_submit() const {
-    const runtime::executor& run = *use_->run;
     const std::uint32_t most = std::max(1u, use_->table->ring_size / 4);
     if (tokens_per_submit_ != 0) return std::min(tokens_per_submit_, most);
-    const double pass_ms = run.speed(runtime::pass_kind::decode).segment_ms() * run.segments(runtime::pass_kind::decode);
+    const double one_ms = pass_ms(runtime::pass_kind::decode);
     constexpr double flow_ms = 25;
-    return pass_ms <= 0 ? 1 : std::clamp(static_cast<std::uint32_t>(std::min(flow_ms / pass_ms, 1e6)), 1u, most);
+    return one_ms <= 0 ? 1 : std::clamp(static_cast<std::uint32_t>(std::min(flow_ms / one_ms, 1e6)), 1u, most);
   }
 
   /// The next job behind what was taken: all tokens there may be, or with prompt lookup a pass over drafts or some tokens until the next look.
@@ -174,7 +173,10 @@ class text_stream {
     verifying_ = false;
     if (lookup_ == 0) return body.begin(runtime::pass_kind::decode, 1, sampling_, left);
     const std::size_t drafted = drafts(left);
-    if (drafted == 0) return body.begin(runtime::pass_kind::decode, 1, sampling_, std::min(left, interval_.tokens()));
+    if (drafted == 0) {
+      const std::uint32_t until = std::max(interval_.tokens(pass_ms(runtime::pass_kind::decode)), body.drafting.tokens_until(verify_cost(), left));
+      return body.begin(runtime::pass_kind::decode, 1, sampling_, std::min(left, until));
+    }
     verifying_ = true;
     body.feed.assign(1, static_cast<std::uint32_t>(body.history.back()));
     for (const std::int32_t id : std::span(drafts_).first(drafted)) body.feed.push_back(static_cast<std::uint32_t>(id));
@@ -186,16 +188,18 @@ class text_stream {
   std::size_t drafts(std::uint32_t left) {
     runtime::session_body& body = *use_;
     const std::size_t most = std::min<std::size_t>(lookup_, left - 1);
-    if (most == 0 || !budget_.allows(verify_cost())) return 0;
+    if (most == 0 || !body.drafting.allows(verify_cost())) return 0;
     const std::size_t found = runtime::prompt_lookup(body.history, longest_ngram_, 2, std::span(drafts_).first(most));
     if (found == 0) interval_.found_nothing();
     else interval_.found();
     return found;
   }
 
+  /// Of a pass, as measured; 0 before that.
+  double pass_ms(runtime::pass_kind kind) const { return use_->run->speed(kind).segment_ms() * use_->run->segments(kind); }
+
   /// Time of a pass over drafts in decode passes, as measured, or a guess before that.
   double verify_cost() const {
-    const auto pass_ms = [&](runtime::pass_kind kind) { return use_->run->speed(kind).segment_ms() * use_->run->segments(kind); };
     const double one = pass_ms(runtime::pass_kind::decode), all = pass_ms(runtime::pass_kind::verify);
     return one <= 0 || all <= 0 ? 1 + runtime::draft_budget::start : all / one;
   }
@@ -218,10 +222,10 @@ class text_stream {
     runtime::session_body& body = *use_;
     const std::uint32_t drawn = drawn_tokens();
     if (taken_ < drawn && verifying_) {
-      budget_.verified(drawn, verify_cost());
+      body.drafting.verified(drawn, verify_cost());
       result_.timings.accepted_tokens += drawn - 1;
     } else if (taken_ < drawn) {
-      budget_.decoded(drawn - taken_);
+      body.drafting.decoded(drawn - taken_);
     }
     while (!done() && decoding_ && taken_ < drawn) take_token(body.run->drawn(taken_++));
   }
@@ -306,7 +310,6 @@ class text_stream {
   std::uint32_t limit_ = 0, first_ = 0, taken_ = 0, chunk_start_ = 0;
   bool stop_at_end_ = true, decoding_ = false, verifying_ = false;
   clock::time_point start_, first_token_{};
-  runtime::draft_budget budget_;
   runtime::look_interval interval_;
   std::vector<std::int32_t> drafts_;
   std::string piece_;
