@@ -41,7 +41,7 @@ using small_silu = models::bitnet_b158<small_silu_config, dtype::i2_s, dtype::f3
 /// The shipped profile with short chunks in narrow tiles, which llvmpipe compiles in a fifth of the time.
 constexpr plan::profile quick(plan::profile of) {
   of.prefill_tokens = 6;
-  of.tile_tokens = 2;
+  of.verify_tokens = of.tile_tokens = 2;
   return of;
 }
 constexpr plan::profile cpu = quick(plan::profiles::cpu), portable = quick(plan::profiles::portable);
@@ -56,7 +56,7 @@ const form forms[] = {{&engraved<small, cpu>::table, {.wide_loads = true}},     
                       {&engraved<small, portable>::table, {.integer_dot = true}},     {&engraved<small, portable>::table, {.integer_dot = false}},
                       {&engraved<small_silu, portable>::table, {.integer_dot = false}},
                       {&engraved<small, cpu, 44>::table, {.wide_loads = true, .in_one = true}}};  // for all layers in one dispatch, with many operands
-constexpr std::size_t module_count = 18;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
+constexpr std::size_t module_count = 21;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
 
 /// What a session's state may never hold, but does here.
 struct wild_state {
@@ -190,7 +190,9 @@ TEST_CASE("no kernel leaves the bytes that the plan states, whatever the session
         INFO(operand.name << " " << operand.slot << " of layer " << operand.layer << " a word shorter than its " << bytes[i] << " bytes");
         std::vector<std::uint64_t> shorter = bytes;
         shorter[i] -= 4 + untouched_bytes(table, one.call, operand);
-        CHECK(complaints_of(on, kernel, table, one, exact_operands(on, shorter), states.front()) > 0);
+        wild_state last = states.front();
+        if (operand.name == "firsts") last.repeat_last_n = 0;  // what the head found first counts where nothing is penalised
+        CHECK(complaints_of(on, kernel, table, one, exact_operands(on, shorter), last) > 0);
       }
     }
   }
