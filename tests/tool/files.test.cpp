@@ -141,11 +141,14 @@ TEST_CASE("a model of another config is refused with the differences and the rem
 
 TEST_CASE("what cannot be engraved is refused before anything is built") {
   const temporary_folder folder;
-  const outcome got = call({"engrave", shared("models/stories260k/stories260K-f32.gguf").string(), "-o", folder / "made"});
+  const outcome got = call({"engrave", shared("models/stories260k/stories260K-f32.gguf").string(), "--codec", "tq2_0", "-o", folder / "made"});
   CAPTURE(got.err);
-  CHECK(got.code == 1);
-  CHECK(contains(got.first_error(), "stories260K-f32.gguf: this model cannot be engraved: model_type: expected bitnet, found llama"));
+  CHECK(got.code == 2);
+  CHECK(contains(got.first_error(), "--codec: expected q4_0, q4_1, q4_k, q6_k, q8_0, bf16, f16, f32, found 'tq2_0'"));
   CHECK_FALSE(fs::exists(folder / "made"));
+  const outcome ternary = call({"engrave", fable(), "--codec", "q4_0", "-o", folder / "made"});
+  CHECK(ternary.code == 2);
+  CHECK(contains(ternary.first_error(), "--codec: expected none for a ternary model, found 'q4_0'"));
   const outcome no_sources = call({"engrave", fable(), "-o", folder / "made"},
                                   {.environment = {{"INTAGLIO_SOURCE", folder / "nowhere"}}, .input = {}, .stdout_path = {}});
   CHECK(no_sources.code == 1);
