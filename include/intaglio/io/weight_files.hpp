@@ -104,7 +104,10 @@ class weight_files {
     std::error_code ignored;
     return std::filesystem::exists(folder / File::name, ignored) || std::filesystem::exists(folder / index_name(), ignored);
   }
-  static std::string index_name() { return std::string(File::name) + ".index.json"; }
+  static std::string index_name() {
+    std::string name(File::name);
+    return name.append(".index.json");  // g++ 12 warns of a sum of the two
+  }
 
   /// @throws file_error, also where shards are missing, hold other tensors than the index says, or are not there at all
   static weight_files open(const std::filesystem::path& folder) {
