@@ -117,7 +117,7 @@ constexpr std::initializer_list<const char*> all_prompts{"p1", "p17", "p100", "p
 
 }  // namespace
 
-TEST_CASE("llama-tiny gives the goldens of transformers in every float form") {
+TEST_CASE("llama-tiny gives the goldens of transformers in every float form", "[once]") {
   const tiny model{"llama-tiny"};
   checked_device on;
   const plan::planned f16 = plan_for<llama_in<dtype::f16>>(on), f32 = plan_for<llama_in<dtype::f32>>(on), bf16 = plan_for<llama_in<dtype::bf16>>(on);
@@ -135,7 +135,7 @@ TEST_CASE("llama-tiny gives the goldens of its scaled rotation") {
   model.check(on, scaled.table(), "gguf/llama-tiny-rope31-f16.gguf", "rope31", one_prompt);
 }
 
-TEST_CASE("mistral-tiny gives the goldens of transformers with and without a window") {
+TEST_CASE("mistral-tiny gives the goldens of transformers with and without a window", "[once]") {
   const tiny model{"mistral-tiny"};
   checked_device on;
   const plan::planned plain = plan_for<models::llama<mistral_tiny, dtype::f16>>(on), windowed = plan_for<models::llama<mistral_tiny_windowed, dtype::f16>>(on);
@@ -146,7 +146,7 @@ TEST_CASE("mistral-tiny gives the goldens of transformers with and without a win
   model.check(on, f32.table(), "gguf/mistral-tiny-q4_k_m.gguf", "q4_k_m", one_prompt);
 }
 
-TEST_CASE("gemma3-tiny gives the goldens of transformers in every float form") {
+TEST_CASE("gemma3-tiny gives the goldens of transformers in every float form", "[once]") {
   const tiny model{"gemma3-tiny"};
   checked_device on;
   const plan::planned bf16 = plan_for<models::gemma3<gemma3_tiny, dtype::bf16>>(on), f16 = plan_for<models::gemma3<gemma3_tiny, dtype::f16>>(on),
@@ -159,7 +159,7 @@ TEST_CASE("gemma3-tiny gives the goldens of transformers in every float form") {
   model.check(on, scalar.table(), "hf-qpas", "qpas", one_prompt);
 }
 
-TEST_CASE("stories260K tells the golden story") {
+TEST_CASE("stories260K tells the golden story", "[once]") {
   checked_device on;
   const plan::planned plan = plan_for<models::stories260k<dtype::f32>>(on);
   const std::array<const plan::table*, 1> tables{&plan.table()};
@@ -189,7 +189,7 @@ TEST_CASE("stories260K tells the golden story") {
 }
 
 // Blocks: goldens of float64 on the decoded weights.
-TEST_CASE("coded weights give the goldens of the decoded ones") {
+TEST_CASE("coded weights give the goldens of the decoded ones", "[once]") {
   checked_device on;
   const tiny llama{"llama-tiny"}, gemma{"gemma3-tiny"};
   const auto both = [&](const plan::planned& of_llama, const plan::planned& of_gemma, const std::string& codec) {

@@ -90,12 +90,12 @@ step_headers() {
 
 step_cpu() { run_ctest build/test/cpu.log build/dev -L cpu -j "$jobs"; }
 
-# The suite of the GPU runs three times: with subgroups of 8, on another version of the driver with subgroups of 4 (wider ones take Mesa 25 minutes
+# The suite of the GPU, without whole families of models, runs three times: with subgroups of 8, on another version of the driver with subgroups of 4 (wider ones take Mesa 25 minutes
 # to compile), and under the validation layer with subgroups of 16.
 lavapipe_at() {  # lavapipe_at WIDTH ICD COMMAND...
   LP_NATIVE_VECTOR_WIDTH=$((32 * $1)) on_lavapipe "${@:2}"
 }
-step_gpu() { lavapipe_at 8 "$(lavapipe_22)" run_ctest build/test/gpu.log build/dev -L gpu -j "$jobs"; }
+step_gpu() { lavapipe_at 8 "$(lavapipe_22)" run_ctest build/test/gpu.log build/dev -L 'gpu|once' -j "$jobs"; }
 
 step_gpu_second() {
   local icd note=""
