@@ -82,7 +82,8 @@ class plan_page {
   static std::vector<column> columns(const plan::sequence& s) {
     std::vector<column> out;
     for (const auto& each : s.prologue) out.push_back({&each, 1});
-    for (const auto& each : s.recorded()[1]) out.push_back({&each, s.in_one.empty() ? s.times(each) : 1});
+    const std::span<const plan::dispatch> layers = s.recorded()[1];
+    for (const auto& each : layers) out.push_back({&each, s.in_one.empty() ? s.times(each) : 1});
     for (const auto& each : s.epilogue) out.push_back({&each, 1});
     return out;
   }

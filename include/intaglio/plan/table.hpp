@@ -147,17 +147,8 @@ struct sequence {
   /// How often a dispatch of the period is recorded, or what it does done.
   constexpr std::uint32_t times(const dispatch& d) const { return pattern.count(d.block, layers); }
 
-  constexpr std::uint64_t dispatch_count() const {
-    return sum([](const dispatch&) { return std::uint64_t{1}; });
-  }
-  constexpr std::uint64_t barrier_count() const {
-    return sum([](const dispatch& d) { return std::uint64_t{d.barrier}; });
-  }
-  constexpr std::uint64_t weight_bytes() const {
-    return sum([](const dispatch& d) { return d.weight_bytes; });
-  }
-
  private:
+  // Before its uses: clang 16 finds no definition else where these are constants.
   template <class Each>
   constexpr std::uint64_t sum(Each&& each) const {
     std::uint64_t out = 0;
@@ -167,6 +158,17 @@ struct sequence {
       for (const auto& d : period) out += times(d) * each(d);
     for (const auto& d : epilogue) out += each(d);
     return out;
+  }
+
+ public:
+  constexpr std::uint64_t dispatch_count() const {
+    return sum([](const dispatch&) { return std::uint64_t{1}; });
+  }
+  constexpr std::uint64_t barrier_count() const {
+    return sum([](const dispatch& d) { return std::uint64_t{d.barrier}; });
+  }
+  constexpr std::uint64_t weight_bytes() const {
+    return sum([](const dispatch& d) { return d.weight_bytes; });
   }
 };
 
