@@ -101,12 +101,7 @@ class executor {
       std::uint32_t gave_up = 0;
       gpu::transfer(device_, std::uint64_t{1} << 16).download(state_, table_->progress_offset() + 4 * kernels::layers::progress_gave_up, std::as_writable_bytes(std::span(&gave_up, 1)));
       if (gave_up == 0) return false;
-      const plan::sequence* const list[] = {&table_->decode};
-      kernels_.add(list, nullptr);
-      if (prove)
-        if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(table_->decode); !fault.kernel.empty()) refuse(device_, fault);
-      recorded_sequence chain = record_sequence(device_, *table_, table_->decode, kernels_, addresses_);
-      counters_.recordings += chain.size();
+      recorded_sequence chain = record_proven(table_->decode, prove, nullptr);
       decode_ = &table_->decode;
       sequence(pass_kind::decode) = std::move(chain);
       timed_[static_cast<std::size_t>(pass_kind::decode)] = {};
@@ -150,13 +145,7 @@ class executor {
     gpu::translated([&] {
       if (sequence(pass_kind::verify).plan != nullptr) return;
       drain();
-      const plan::sequence* const list[] = {&table_->verify};
-      kernels_.add(list, cache);
-      if (prove)
-        if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(table_->verify); !fault.kernel.empty()) refuse(device_, fault);
-      recorded_sequence made = record_sequence(device_, *table_, table_->verify, kernels_, addresses_);
-      counters_.recordings += made.size();
-      sequence(pass_kind::verify) = std::move(made);
+      sequence(pass_kind::verify) = record_proven(table_->verify, prove, cache);
     });
   }
 
@@ -317,6 +306,16 @@ class executor {
   }
 
  private:
+  /// A sequence that was not there when the executor was made. @error device_error naming a kernel that differs from the reference
+  recorded_sequence record_proven(const plan::sequence& plan, bool prove, gpu::pipeline_cache* cache) {
+    const plan::sequence* const list[] = {&plan};
+    kernels_.add(list, cache);
+    if (prove)
+      if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(plan); !fault.kernel.empty()) refuse(device_, fault);
+    recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses_);
+    counters_.recordings += made.size();
+    return made;
+  }
   std::uint32_t drawn_word(std::uint32_t index) const {
     std::uint32_t out = 0;
     std::memcpy(&out, ring_.mapped().data() + std::size_t{4} * index, sizeof out);
