@@ -235,16 +235,19 @@ step_size() {
 side_by_side=(compile_fail examples consume_subdirectory consume_installed consume_conan)
 
 run_step() {
-  local step=$1 started=$SECONDS status=0
+  local step=$1 status=0 wall user system told
+  local TIMEFORMAT='%0R %0U %0S'
   # A subshell of its own with -e: bash ignores -e in a function called from a condition.
   set +e
-  (set -e; result=""; "step_$step"; echo "$result" >"build/test/result-$step")
+  { time { (set -e; result=""; "step_$step"; echo "$result" >"build/test/result-$step") 2>&3; }; } 3>&2 2>"build/test/time-$step"
   status=$?
   set -e
+  read -r wall user system <"build/test/time-$step"
+  printf -v told '[%4d s, cpu %4d s] %-20s' "$wall" $((user + system)) "$step"
   if [[ $status == 0 ]]; then
-    printf '[%4d s] %-20s ok    %s\n' $((SECONDS - started)) "$step" "$(cat "build/test/result-$step")"
+    echo "$told ok    $(cat "build/test/result-$step")"
   else
-    printf '[%4d s] %-20s FAILED\n' $((SECONDS - started)) "$step"
+    echo "$told FAILED"
     echo "$step" >>build/test/failures
   fi
 }
@@ -283,7 +286,7 @@ run_steps() {
   failed=$((failed + ${#failures[@]}))
   [[ ${#failures[@]} == 0 ]] || echo "failed steps: ${failures[*]}"
   [[ $skipped == 0 ]] || echo "$skipped skipped; their logs in build/test say why"
-  echo "$((SECONDS - all_started)) s in all; test cases and steps:"
+  echo "$((SECONDS - all_started)) s in all, cpu $(cat "${chosen[@]/#/build/test/time-}" | awk '{ cpu += $2 + $3 } END { print cpu }') s; test cases and steps:"
   echo "$passed passed, $failed failed"
   [[ $failed == 0 ]]
 }
