@@ -29,7 +29,7 @@ layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push { Words input_, q_norm, k_norm, output_, state, keys, values, rope; };
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
-const uint rows = q_size + 2u * kv_size, epilogue = 2u, gate = 0u;
+const uint rows = q_size + 2u * kv_size, epilogue = 2u;
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))

@@ -35,9 +35,8 @@ layout(constant_id = 9) const uint kv_heads = 2;
 layout(constant_id = 10) const uint context = 256;
 layout(constant_id = 11) const float rope_theta = 500000.0;
 layout(constant_id = 12) const uint cache_element = 0;
-layout(constant_id = 13) const uint gate = 0;
-layout(constant_id = 14) const uint heads_together = 1;
-layout(constant_id = 15) const uint subgroup_width = 0;
+layout(constant_id = 13) const uint heads_together = 1;
+layout(constant_id = 14) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;

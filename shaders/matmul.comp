@@ -34,8 +34,7 @@ layout(constant_id = 11) const uint kv_size = 64;
 layout(constant_id = 12) const uint context = 256;
 layout(constant_id = 13) const uint ring = 0;
 layout(constant_id = 14) const uint cache_element = 0;
-layout(constant_id = 15) const uint gate = 0;
-layout(constant_id = 16) const uint subgroup_width = 0;
+layout(constant_id = 15) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool normalises = prologue == 3u;  // the norm stands in front

@@ -36,8 +36,7 @@ layout(constant_id = 8) const uint kv_size = 64;
 layout(constant_id = 9) const uint context = 256;
 layout(constant_id = 10) const float rope_theta = 500000.0;
 layout(constant_id = 11) const uint cache_element = 0;
-layout(constant_id = 12) const uint gate = 0;
-layout(constant_id = 13) const uint max_tokens = 512;
+layout(constant_id = 12) const uint max_tokens = 512;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 0u;  // nothing here depends on it: the form with matrices runs in subgroups of 32 alone
 #include "subgroup.glsl"

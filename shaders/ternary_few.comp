@@ -28,8 +28,7 @@ layout(constant_id = 7) const uint kv_size = 64;
 layout(constant_id = 8) const uint context = 256;
 layout(constant_id = 9) const float rope_theta = 500000.0;
 layout(constant_id = 10) const uint cache_element = 0;
-layout(constant_id = 11) const uint gate = 0;
-layout(constant_id = 12) const uint subgroup_width = 0;
+layout(constant_id = 11) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "ternary.glsl"

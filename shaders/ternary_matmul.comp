@@ -31,8 +31,7 @@ layout(constant_id = 9) const uint kv_size = 64;
 layout(constant_id = 10) const uint context = 256;
 layout(constant_id = 11) const float rope_theta = 500000.0;
 layout(constant_id = 12) const uint cache_element = 0;
-layout(constant_id = 13) const uint gate = 0;
-layout(constant_id = 14) const uint subgroup_width = 0;
+layout(constant_id = 13) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool quantises = prologue == 1u;  // the norm stands in front

@@ -110,8 +110,9 @@ class bench {
     set("columns", p.columns), set("rows", p.rows), set("codec", type), set("prologue", p.before), set("epilogue", p.after), set("tile_tokens", how_.tokens);
     constants.push_back({static_cast<std::uint32_t>(face.specialization_index("eps")), std::bit_cast<std::uint32_t>(1e-5f)});
     set("staged", staged + subgroups * 64 + 256 <= on_.limits().max_shared_memory_bytes), set("head_dim", 128), set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("ring", 0), set("cache_element", 0);
-    set("gate", kernels::gate::silu), set("subgroup_width", width.size);
-    std::vector<std::byte> module(runtime::kernel_modules{}.of(kernels::kernel::matmul).begin(), runtime::kernel_modules{}.of(kernels::kernel::matmul).end());
+    set("subgroup_width", width.size);
+    const auto words = runtime::kernel_modules{}.with(kernels::kernel::matmul, *shader::activation_function{activation::silu});
+    std::vector<std::byte> module(std::as_bytes(std::span(words)).begin(), std::as_bytes(std::span(words)).end());
     if (!how_.spirv.empty()) module = how_.spirv;
     const gpu::pipeline pipeline(on_, {.name = "matmul", .spirv = module, .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
     const std::uint32_t wanted = ((p.rows + 3) / 4 + subgroups - 1) / subgroups, groups = most == 0 ? wanted : std::min(wanted, most);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An architecture of one's own: two half-size SwiGLU steps around the attention, in ternary weights. `swiglu` is a layer that the
-// library does not have; everything else does not know that: the compiler plans and proves the whole, and it runs with random weights.
+// An architecture of one's own: two half-size gated steps around the attention, in ternary weights. `half_step` is a layer and `quick_gelu` an
+// activation that the library does not have; everything else does not know that: the compiler plans and proves the whole, writes the activation
+// into the kernels, and it runs with random weights.
 #include <intaglio/graph/layers/embedding.hpp>
 #include <intaglio/graph/layers/linear.hpp>
 #include <intaglio/graph/layers/rms_norm.hpp>
@@ -15,9 +16,15 @@
 using namespace intaglio;
 using namespace intaglio::graph;
 
-/// down(norm(silu(gate x) * up x)); a layer is its equations, one a line.
+/// An activation is an expression over values of a shader. The compiler checks their types; the reference computes the same expression on the CPU.
+struct quick_gelu {
+  static constexpr std::string_view name = "quick_gelu";
+  constexpr shader::real operator()(shader::real gate) const { return gate / (1.0f + exp(-1.702f * gate)); }
+};
+
+/// down(norm(quick_gelu(gate x) * up x)); a layer is its equations, one a line.
 /// @shape  x, out: [tokens, width] f32
-struct swiglu {
+struct half_step {
   std::string_view gate, up, norm, down;
   std::uint32_t width, inner;
 
@@ -25,7 +32,7 @@ struct swiglu {
     const ir::value_id h = t.quantize(x, gate);
     const ir::value_id g = t.matmul(h, gate, inner, width, dtype::i2_s);
     const ir::value_id u = t.matmul(h, up, inner, width, dtype::i2_s);
-    const ir::value_id y = t.rms_norm(t.gated(g, u, activation::silu), norm, 1e-5f);
+    const ir::value_id y = t.rms_norm(t.gated(g, u, quick_gelu{}), norm, 1e-5f);
     return t.matmul(t.quantize(y, down), down, width, inner, dtype::i2_s);
   }
 };
@@ -43,11 +50,11 @@ struct macaron {
     return embedding{"token_embd.weight", c.vocab_size, c.hidden_size}
          | repeat(c.num_hidden_layers,
                residual(rms_norm{"first_norm.weight", c.rms_norm_eps}
-                      | swiglu{"first_gate.weight", "first_up.weight", "first_sub_norm.weight", "first_down.weight", c.hidden_size, c.intermediate_size})
+                      | half_step{"first_gate.weight", "first_up.weight", "first_sub_norm.weight", "first_down.weight", c.hidden_size, c.intermediate_size})
              | residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<dtype::i2_s>{c}
                       | rms_norm{"attn_sub_norm.weight", c.rms_norm_eps} | linear<dtype::i2_s>{"attn_output.weight", c.q_size(), c.hidden_size})
              | residual(rms_norm{"last_norm.weight", c.rms_norm_eps}
-                      | swiglu{"last_gate.weight", "last_up.weight", "last_sub_norm.weight", "last_down.weight", c.hidden_size, c.intermediate_size}))
+                      | half_step{"last_gate.weight", "last_up.weight", "last_sub_norm.weight", "last_down.weight", c.hidden_size, c.intermediate_size}))
          | rms_norm{"output_norm.weight", c.rms_norm_eps} | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size};
   }
 };

@@ -55,7 +55,7 @@ class guarded_buffer {
 
 struct named_value {
   std::string_view name;
-  std::variant<std::uint32_t, float> value;
+  std::variant<std::uint32_t, float, shader::activation_function> value;
 };
 
 /// A device, and a way to run a kernel once.
@@ -85,12 +85,18 @@ class kernel_device {
            std::array<std::uint32_t, 3> groups) {
     const kernels::interface& face = kernels::interface_of(which);
     std::vector<gpu::specialization> values{{0, subgroups * subgroup_size()}};
+    const shader::expression* activation = nullptr;
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count() && fixed_width)
       values.push_back({static_cast<std::uint32_t>(width), subgroup_size()});
     for (const auto& [name, value] : constants) {
+      if (name == "activation") {
+        activation = &*std::get<shader::activation_function>(value);
+        continue;
+      }
       const std::size_t id = face.specialization_index(name);
       REQUIRE(id < face.specialization_count());
-      values.push_back({static_cast<std::uint32_t>(id), std::visit([](auto v) { return std::bit_cast<std::uint32_t>(v); }, value)});
+      const auto* const real = std::get_if<float>(&value);
+      values.push_back({static_cast<std::uint32_t>(id), real != nullptr ? std::bit_cast<std::uint32_t>(*real) : std::get<std::uint32_t>(value)});
     }
     std::vector<std::uint64_t> push(face.push_count());
     for (const auto& [name, buffer] : buffers) {
@@ -101,7 +107,7 @@ class kernel_device {
     modules.integer_dot = integer_dot;
     modules.wide_loads = wide_loads && device_.description().type == gpu::device_type::cpu;
     modules.matrix = matrix;
-    const gpu::pipeline& pipeline = made(which, modules, values);
+    const gpu::pipeline& pipeline = made(which, modules, activation, values);
     gpu::recorder commands(device_, std::string(face.name));
     commands.dispatch(pipeline, std::as_bytes(std::span(push)), groups);
     const gpu::recording recorded = commands.finish();
@@ -118,14 +124,15 @@ class kernel_device {
 
  private:
   /// The pipeline of these constants, compiled once: CPU drivers take seconds for one.
-  const gpu::pipeline& made(kernels::kernel which, const runtime::kernel_modules& modules, const std::vector<gpu::specialization>& values) {
+  const gpu::pipeline& made(kernels::kernel which, const runtime::kernel_modules& modules, const shader::expression* activation, const std::vector<gpu::specialization>& values) {
     const kernels::interface& face = kernels::interface_of(which);
-    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which), modules.integer_dot, modules.wide_loads, modules.matrix};
+    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which), modules.integer_dot, modules.wide_loads, modules.matrix, activation == nullptr ? 0u : static_cast<std::uint32_t>(activation->hash())};
     for (const auto& each : values) key.insert(key.end(), {each.id, each.value});
     const auto found = pipelines_.find(key);
     if (found != pipelines_.end()) return found->second;
+    const auto gating = activation == nullptr ? std::vector<std::uint32_t>{} : modules.with(which, *activation);
     return pipelines_
-        .emplace(std::move(key), gpu::pipeline(device_, {.name = face.name, .spirv = modules.of(which), .constants = values, .push_constant_bytes = face.push_bytes(),
+        .emplace(std::move(key), gpu::pipeline(device_, {.name = face.name, .spirv = activation == nullptr ? modules.of(which) : std::as_bytes(std::span(gating)), .constants = values, .push_constant_bytes = face.push_bytes(),
                                                          .required_subgroup_size = runtime::choose_subgroup(device_.limits()).required}))
         .first->second;
   }

@@ -13,7 +13,7 @@ std::vector<named_value> constants(const reference::matmul_shape& s, prologue be
   return {{"columns", s.columns}, {"rows", s.rows}, {"codec", static_cast<std::uint32_t>(s.codec)}, {"prologue", static_cast<std::uint32_t>(before)},
           {"epilogue", static_cast<std::uint32_t>(s.epilogue)}, {"eps", 1e-5f}, {"tile_tokens", tile_tokens}, {"staged", staged ? 1u : 0u}, {"head_dim", std::max(4u, s.head_dim)},
           {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", std::max(1u, s.context)}, {"ring", s.ring ? 1u : 0u},
-          {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"gate", static_cast<std::uint32_t>(s.gate)}};
+          {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}};
 }
 
 /// How a product is spread: tile_tokens 0 is one pass a token, as decode does it.
@@ -76,13 +76,12 @@ TEST_CASE("matmul: every epilogue, any number of subgroups") {
   choose(on, module);
   on.fixed_width = module != 0;
   random_numbers random(22);
-  using gate = kernels::gate;
   for (const auto& shape : {reference::matmul_shape{.columns = 64, .rows = 10, .codec = type, .epilogue = epilogue::add},
                             reference::matmul_shape{.columns = 96, .rows = 512, .codec = type, .epilogue = epilogue::rope_cache, .head_dim = 64, .q_size = 256, .kv_size = 128, .context = 40},
                             reference::matmul_shape{.columns = 64, .rows = 96, .codec = type, .epilogue = epilogue::rope_cache, .head_dim = 16, .q_size = 64, .kv_size = 16, .context = 256, .ring = true,
                                                     .cache_element = kernels::element::f32},
-                            reference::matmul_shape{.columns = 128, .rows = 24, .codec = type, .epilogue = epilogue::gated, .gate = gate::silu},
-                            reference::matmul_shape{.columns = 32, .rows = 24, .codec = type, .epilogue = epilogue::gated, .gate = gate::gelu_tanh}}) {
+                            reference::matmul_shape{.columns = 128, .rows = 24, .codec = type, .epilogue = epilogue::gated, .gate = activation::silu},
+                            reference::matmul_shape{.columns = 32, .rows = 24, .codec = type, .epilogue = epilogue::gated, .gate = activation::gelu_tanh}}) {
     INFO(kernels::info(type).name << ", module " << module << ", epilogue " << static_cast<int>(shape.epilogue) << ", rows " << shape.rows);
     const std::uint32_t position = shape.ring ? 1022 : shape.epilogue == epilogue::rope_cache ? shape.context - 3 : 0;
     const matmul_problem p = matmul_problem::make(random, shape, 5, 8, position);

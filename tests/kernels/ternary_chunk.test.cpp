@@ -16,7 +16,7 @@ ternary_result run(kernel_device& on, const chunk_problem& p, std::uint32_t subg
   on.run(kernels::kernel::ternary_chunk, subgroups,
          {{"columns", s.columns}, {"rows", s.rows}, {"epilogue", static_cast<std::uint32_t>(s.epilogue)}, {"tile_rows", tile_rows}, {"tile_tokens", tile_tokens},
           {"head_dim", std::max(4u, s.head_dim)}, {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", s.context}, {"rope_theta", s.rope_theta},
-          {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"gate", static_cast<std::uint32_t>(s.gate)}, {"max_tokens", p.product.room}},
+          {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}, {"max_tokens", p.product.room}},
          {{"input", &q}, {"factors", &factors}, {"weight", &weight}, {"scales", &scales}, {"output", &output}, {"state", &state}, {"keys", &keys}, {"values", &values}},
          {(s.rows + tile_rows - 1) / tile_rows, (p.product.room + tile_tokens - 1) / tile_tokens, 1});
   out.output = output.read<float>();

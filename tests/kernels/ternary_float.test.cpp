@@ -53,7 +53,6 @@ TEST_CASE("ternary_float: every epilogue, prologue, tile of tokens and width giv
   on.wide_loads = module == 2;
   on.fixed_width = module != 0;
   random_numbers random(11);
-  using gate = kernels::gate;
   const std::vector<reference::ternary_matmul_shape> shapes{
       {.columns = 256, .rows = 64},
       {.columns = 16, .rows = 4},
@@ -61,7 +60,7 @@ TEST_CASE("ternary_float: every epilogue, prologue, tile of tokens and width giv
       {.columns = 336, .rows = 40, .epilogue = epilogue::add},
       {.columns = 256, .rows = 512, .epilogue = epilogue::rope_cache, .head_dim = 64, .q_size = 256, .kv_size = 128, .context = 40, .rope_theta = 10000.f},
       {.columns = 64, .rows = 96, .epilogue = epilogue::rope_cache, .head_dim = 16, .q_size = 64, .kv_size = 16, .context = 37, .rope_theta = 500000.f, .cache_element = kernels::element::f32},
-      {.columns = 128, .rows = 24, .epilogue = epilogue::gated, .gate = gate::silu},
+      {.columns = 128, .rows = 24, .epilogue = epilogue::gated, .gate = activation::silu},
       {.columns = 768, .rows = 24, .epilogue = epilogue::gated},
   };
   for (const auto& shape : shapes) {
@@ -89,7 +88,7 @@ TEST_CASE("ternary_float: every epilogue, prologue, tile of tokens and width giv
 TEST_CASE("ternary_float: the widths of a model of 3 billion parameters") {
   kernel_device on;
   random_numbers random(12);
-  for (const auto& shape : {reference::ternary_matmul_shape{.columns = 3200, .rows = 64, .epilogue = epilogue::gated, .gate = kernels::gate::silu},
+  for (const auto& shape : {reference::ternary_matmul_shape{.columns = 3200, .rows = 64, .epilogue = epilogue::gated, .gate = activation::silu},
                             reference::ternary_matmul_shape{.columns = 8640, .rows = 32, .epilogue = epilogue::add}}) {
     const ternary_problem p = ternary_problem::make(random, shape, 1, 1);
     for (const bool wide : {true, false}) {

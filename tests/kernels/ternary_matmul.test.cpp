@@ -9,6 +9,10 @@ using kernels::prologue;
 
 namespace {
 
+struct of_ones_own {
+  constexpr shader::real operator()(shader::real gate) const { return select(gate > 0.5f, gate - 0.25f, exp(gate) / 3.0f); }
+};
+
 ternary_result expect(const ternary_problem& p, std::size_t tokens) {
   ternary_result out = initial(p);
   std::vector<std::int8_t> q(tokens * p.shape.columns);
@@ -63,7 +67,6 @@ TEST_CASE("ternary_matmul: every epilogue, prologue, tile of tokens and width gi
   on.wide_loads = module == 2;
   on.fixed_width = module != 0;
   random_numbers random(3);
-  using gate = kernels::gate;
   using element = kernels::element;
   const std::vector<reference::ternary_matmul_shape> shapes{
       {.columns = 256, .rows = 64},
@@ -73,8 +76,9 @@ TEST_CASE("ternary_matmul: every epilogue, prologue, tile of tokens and width gi
       {.columns = 256, .rows = 512, .epilogue = epilogue::rope_cache, .head_dim = 64, .q_size = 256, .kv_size = 128, .context = 40, .rope_theta = 10000.f},
       {.columns = 64, .rows = 96, .epilogue = epilogue::rope_cache, .head_dim = 16, .q_size = 64, .kv_size = 16, .context = 37, .rope_theta = 500000.f, .cache_element = element::f32},
       {.columns = 256, .rows = 64, .epilogue = epilogue::gated},
-      {.columns = 128, .rows = 24, .epilogue = epilogue::gated, .gate = gate::silu},
-      {.columns = 128, .rows = 24, .epilogue = epilogue::gated, .gate = gate::gelu_tanh},
+      {.columns = 128, .rows = 24, .epilogue = epilogue::gated, .gate = activation::silu},
+      {.columns = 128, .rows = 24, .epilogue = epilogue::gated, .gate = activation::gelu_tanh},
+      {.columns = 128, .rows = 24, .epilogue = epilogue::gated, .gate = of_ones_own{}},
   };
   for (const auto& shape : shapes) {
     const std::uint32_t tokens = 5, room = 16;

@@ -72,7 +72,7 @@ inline ternary_result expect(const chunk_problem& p) {
 inline std::vector<named_value> ternary_constants(const reference::ternary_matmul_shape& s, kernels::prologue before, std::uint32_t tile_tokens) {
   return {{"columns", s.columns}, {"rows", s.rows}, {"prologue", static_cast<std::uint32_t>(before)}, {"epilogue", static_cast<std::uint32_t>(s.epilogue)},
           {"eps", 1e-5f}, {"tile_tokens", tile_tokens}, {"head_dim", std::max(4u, s.head_dim)}, {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", s.context},
-          {"rope_theta", s.rope_theta}, {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"gate", static_cast<std::uint32_t>(s.gate)}};
+          {"rope_theta", s.rope_theta}, {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}};
 }
 
 inline void check(kernel_device& on, const ternary_result& found, const ternary_result& expected) {

@@ -80,7 +80,7 @@ TEST_CASE("gated and rope_cache take each source's scale") {
   };
   const std::array<float, 3> scales{1.0f, 0.5f, 0.25f};
   std::vector<float> y(8);
-  reference::ternary_float({.columns = columns, .rows = 16, .epilogue = kernels::epilogue::gated, .gate = kernels::gate::silu}, x,
+  reference::ternary_float({.columns = columns, .rows = 16, .epilogue = kernels::epilogue::gated, .gate = activation::silu}, x,
                            repacked(row_order::gate_up(8), {b, c}, columns), scales, y);
   for (std::size_t row = 0; row < 8; ++row) {
     const double gate = exact(b, row, 1.0), up = exact(c, row, 0.5);

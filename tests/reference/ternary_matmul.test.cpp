@@ -83,7 +83,7 @@ TEST_CASE("gated takes each source's scale and joins neighbours") {
   const std::array<reference::factors, 2> factors{factors_of(std::span(q).first(columns), 0.01f), factors_of(std::span(q).last(columns), 0.02f)};
   const std::array<float, 2> scales{0.5f, 0.25f};
   std::vector<float> y(2 * hidden);
-  for (const auto kind : {kernels::gate::relu_squared, kernels::gate::silu, kernels::gate::gelu_tanh}) {
+  for (const auto kind : {activation::relu_squared, activation::silu, activation::gelu_tanh}) {
     reference::ternary_matmul({.columns = columns, .rows = 2 * hidden, .epilogue = kernels::epilogue::gated, .gate = kind}, q, factors,
                               repacked(row_order::gate_up(hidden), {gate, up}, columns), scales, y);
     for (std::size_t token = 0; token < 2; ++token)
@@ -93,8 +93,8 @@ TEST_CASE("gated takes each source's scale and joins neighbours") {
           g += gate[row * columns + c] * q[token * columns + c] * 0.5 * factors[token].inverse_scale;
           u += up[row * columns + c] * q[token * columns + c] * 0.25 * factors[token].inverse_scale;
         }
-        const double activated = kind == kernels::gate::relu_squared ? std::max(g, 0.0) * std::max(g, 0.0)
-                                 : kind == kernels::gate::silu       ? g / (1 + std::exp(-g))
+        const double activated = kind == activation::relu_squared ? std::max(g, 0.0) * std::max(g, 0.0)
+                                 : kind == activation::silu       ? g / (1 + std::exp(-g))
                                                                      : g / 2 * (1 + std::tanh(0.7978845608028654 * (g + 0.044715 * g * g * g)));
         CHECK(std::abs(y[token * hidden + row] - activated * u) < 1e-5 * (1 + std::abs(activated * u)));
       }

@@ -27,4 +27,11 @@ struct proven {
 };
 #endif
 
+/// Refuses what a function would have to give. Here, because the place of an assertion is what clang's chain of lines leads to.
+template <auto Sentence, class Result>
+constexpr Result refused() {
+  static_assert(fits_together<Sentence>::model_fits, "intaglio: the model does not fit together");
+  return Result{};
+}
+
 }  // namespace intaglio

@@ -11,6 +11,7 @@
 #include "intaglio/core/decoder_config.hpp"
 #include "intaglio/core/layer_pattern.hpp"
 #include "intaglio/core/message.hpp"
+#include "intaglio/shader/activation.hpp"
 
 namespace intaglio::ir {
 
@@ -27,7 +28,7 @@ enum class op_kind : std::uint8_t {
   rope,         ///< NeoX rotation by position
   cache_write,  ///< append k and v to the KV cache
   attention,    ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that is 0
-  gated,        ///< act(gate) * up
+  gated,        ///< act of gate and up
   add,          ///< sum of two values of one shape
 };
 inline constexpr std::string_view op_names[] = {"embedding", "rms_norm", "quantize", "matmul", "rope", "cache_write", "attention", "gated", "add"};
@@ -62,7 +63,7 @@ struct op {
   float eps = 0, scale = 1;
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
-  activation act = activation::relu_squared;
+  shader::activation_function act{};
   text<48> layer{};          ///< for messages: "blk.*.ffn_down.weight: linear"
 };
 

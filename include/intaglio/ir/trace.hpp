@@ -105,7 +105,7 @@ class trace {
     return emit(o, "attention", "self_attention", dtype::f32, width(query));
   }
 
-  constexpr value_id gated(value_id gate, value_id up, activation act) {
+  constexpr value_id gated(value_id gate, value_id up, shader::activation_function act) {
     if (width(gate) != width(up)) fail(where("ffn_up.weight").view(), "glu needs gate and up of one width, gate is ", width(gate), "", width(up));
     op o{.kind = op_kind::gated, .in = {gate, up, none}, .act = act};
     return emit(o, "gated", "ffn_act", dtype::f32, width(gate));

@@ -27,11 +27,8 @@ enum class epilogue : std::uint32_t {
   store = 0,          ///< output[token, row] = y, f32
   add = 1,            ///< output[token, row] += y (the residual stream)
   rope_cache = 2,     ///< rows are q, k, v: rotate q and k, q to output f32 [tokens, q_size], k and v to the cache
-  gated = 3,          ///< rows come as gate, up pairs: output[token, row / 2] = act(gate) * up, f32 [tokens, rows / 2]
+  gated = 3,          ///< rows come as gate, up pairs: output[token, row / 2] = activation(gate, up), f32 [tokens, rows / 2]: kernels/splice.hpp
 };
-
-/// Numbers of the activations in `gated`.
-enum class gate : std::uint32_t { relu_squared = 0, silu = 1, gelu_tanh = 2 };
 
 /// Element type of the KV cache and of dense weights as specialization constants see it.
 enum class element : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2 };
@@ -66,14 +63,14 @@ inline constexpr interface ternary_matmul_interface{
     "ternary_matmul",
     {{{"input"}, {"norm_weight"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"head_dim"},
-      {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
+      {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}}}};
 
 /// ternary_matmul with prologue::quantized for tiles of up to 8 tokens: a workgroup has a group of 4 rows at a time, grid x strides over them.
 inline constexpr interface ternary_few_interface{
     "ternary_few",
     {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"},
-      {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
+      {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}}}};
 
 /// ternary_matmul with prologue::quantized for up to max_tokens tokens: workgroup (x, y) has tile_rows rows and tile_tokens tokens.
 /// The module for cooperative matrices wants subgroups of 32, columns that are a multiple of chunk_columns, tile_tokens of 32, and of tile_rows
@@ -82,7 +79,7 @@ inline constexpr interface ternary_chunk_interface{
     "ternary_chunk",
     {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"tile_rows"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"},
-      {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"max_tokens"}}}};
+      {"rope_theta", field_type::f32}, {"cache_element"}, {"max_tokens"}}}};
 inline constexpr std::uint32_t chunk_columns = 64;
 
 /// ternary_matmul of activations that are not quantised: y[token, row] = scale(row) * sum over columns of code[row, column] * x[token, column],
@@ -91,7 +88,7 @@ inline constexpr interface ternary_float_interface{
     "ternary_float",
     {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"head_dim"},
-      {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
+      {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}}}};
 
 /// Causal grouped-query attention of each token over positions 0 .. state.position + token:
 /// output[token, head, :] = softmax(q k^T / sqrt(head_dim)) v. query, output f32 [tokens, heads, head_dim].
@@ -158,7 +155,7 @@ inline constexpr interface matmul_interface{
     "matmul",
     {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"staged"}, {"head_dim"},
-      {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"gate"}, {"subgroup_width"}}}};
+      {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}}}};
 
 /// Shared memory for the x of a tile of tokens.
 constexpr std::uint64_t matmul_staged_bytes(codec type, std::uint32_t columns, std::uint32_t tile_tokens) {
@@ -223,7 +220,7 @@ inline constexpr interface layers_interface{
     "layers",
     {{{"arguments"}, {"progress"}, {"state"}}},
     {{{"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32}, {"patience"}, {"head_dim"}, {"heads"},
-      {"kv_heads"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"gate"}, {"heads_together"}, {"subgroup_width"}}}};
+      {"kv_heads"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"heads_together"}, {"subgroup_width"}}}};
 
 namespace layers {
 /// Addresses of a layer, in this order: the stream, keys, values, query, what attention gives, the stream behind attention, gated, the stream

@@ -30,6 +30,7 @@ inline void row(std::string& out, std::string_view section, const dispatch& d) {
   out += "  " + padded(std::string(section), 9) + (d.barrier ? "| " : "  ") + padded(std::string(name(d.kernel)), 16) +
          padded(std::string(d.label.view()), 32) + padded(groups, 12, true) + padded(number(d.weight_bytes), 15, true) + "  " +
          std::string(rules[d.rule].name);
+  if (d.activation != nullptr) out += (d.rule == 0 ? "" : ", ") + std::string(d.activation->name);
   while (out.back() == ' ') out.pop_back();
   out += '\n';
 }
@@ -75,6 +76,7 @@ inline std::string json(const dispatch& d) {
   return "{\"kernel\":" + quoted(face.name) + ",\"tensors\":" + quoted(d.label.view()) + ",\"barrier\":" + (d.barrier ? "true" : "false") +
          ",\"groups\":[" + std::to_string(d.groups[0]) + "," + std::to_string(d.groups[1]) + "," + std::to_string(d.groups[2]) +
          "],\"subgroups\":" + std::to_string(d.subgroups) + ",\"weight_bytes\":" + std::to_string(d.weight_bytes) + ",\"rule\":" + quoted(rules[d.rule].name) +
+         ",\"activation\":" + (d.activation == nullptr ? "null" : quoted(d.activation->name)) +
          ",\"merged_ops\":" + std::to_string(d.op_count) + ",\"specialization\":{" + constants + "}}";
 }
 

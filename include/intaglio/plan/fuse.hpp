@@ -76,7 +76,7 @@ struct node {
   float eps = 0, scale = 0;                  ///< scale 0: the kernel's own
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
-  activation act = activation::relu_squared;
+  shader::activation_function act{};
 };
 
 struct fusion_options {

@@ -237,8 +237,8 @@ class layers_in_one {
     set("context", context_);
     set("rope_theta", constant(period[0], "rope_theta"));
     set("cache_element", constant(period[0], "cache_element"));
-    set("gate", constant(period[3], "gate"));
     set("heads_together", constant(period[1], "heads_together"));
+    d.activation = period[3].activation;
     d.groups = {parts_, 1, 1};
     for (const auto& each : period) d.weight_bytes += config_.num_hidden_layers * each.weight_bytes;
     in_one.push_back(d);

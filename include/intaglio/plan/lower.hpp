@@ -361,7 +361,7 @@ class lowering {
     set("columns", w.columns);
     set("rows", w.rows);
     set("epilogue", n.epilogue);
-    set("gate", gate_of(n.act));
+    if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
     if (d_->kernel == kernels::kernel::ternary_chunk) return tile_chunk(w);
     if (d_->kernel == kernels::kernel::ternary_few) return share_columns(w);
     set("prologue", n.prologue);
@@ -447,10 +447,6 @@ class lowering {
     d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
   }
 
-  static constexpr kernels::gate gate_of(activation act) {
-    return act == activation::silu ? kernels::gate::silu : act == activation::gelu_tanh ? kernels::gate::gelu_tanh : kernels::gate::relu_squared;
-  }
-
   /// Products of f32 by weights of a codec.
   constexpr void matmul(const node& n) {
     label(n);
@@ -479,7 +475,7 @@ class lowering {
     set("prologue", n.prologue);
     set("epilogue", n.epilogue);
     set("eps", n.eps);
-    set("gate", gate_of(n.act));
+    if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
     const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.target.tile_tokens;
     set("tile_tokens", tile);
     set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u : 0u);

@@ -15,6 +15,7 @@
 #include "intaglio/core/message.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/state.hpp"
+#include "intaglio/shader/activation.hpp"
 
 namespace intaglio::plan {
 
@@ -70,8 +71,12 @@ struct dispatch {
   std::array<std::uint32_t, kernels::max_specialization_constants> specialization{};  ///< by id; floats as their bits
   std::array<access, max_accesses> accesses{};
   std::array<std::uint16_t, max_merged_ops> ops{};  ///< the graph's ops that this call does
+  const shader::expression* activation = nullptr;  ///< where the epilogue gates: what is written into the kernel (kernels/splice.hpp)
   std::uint64_t weight_bytes = 0;           ///< weights read in one pass
   text<64> label{};                         ///< "attn_q+attn_k+attn_v"
+
+  /// Its activation; any where it has none.
+  constexpr shader::activation_function act() const { return activation == nullptr ? shader::activation_function{} : shader::activation_function{*activation}; }
 };
 
 /// How a checkpoint's tensors lie in device memory.

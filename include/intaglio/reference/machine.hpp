@@ -147,7 +147,7 @@ class machine {
     ternary_matmul_shape product_shape() const {
       return {.columns = constant("columns"), .rows = constant("rows"), .epilogue = static_cast<kernels::epilogue>(constant("epilogue")),
               .head_dim = constant("head_dim"), .q_size = constant("q_size"), .kv_size = constant("kv_size"), .context = constant("context"),
-              .rope_theta = real("rope_theta"), .cache_element = element("cache_element"), .gate = static_cast<kernels::gate>(constant("gate"))};
+              .rope_theta = real("rope_theta"), .cache_element = element("cache_element"), .gate = d.act()};
     }
     /// The output of a product, for all tokens.
     std::span<float> product_output(const ternary_matmul_shape& shape) const {
@@ -189,7 +189,7 @@ class machine {
       const matmul_shape shape{.columns = constant("columns"), .rows = constant("rows"), .codec = static_cast<kernels::codec>(constant("codec")),
                                .epilogue = static_cast<kernels::epilogue>(constant("epilogue")), .head_dim = constant("head_dim"), .q_size = constant("q_size"),
                                .kv_size = constant("kv_size"), .context = constant("context"), .ring = constant("ring") != 0, .cache_element = element("cache_element"),
-                               .gate = static_cast<kernels::gate>(constant("gate"))};
+                               .gate = d.act()};
       const std::size_t n = tokens(), columns = shape.columns;
       const auto input = memory<float>("input").first(n * columns);
       std::vector<float> y(input.begin(), input.end());

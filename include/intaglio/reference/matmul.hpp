@@ -28,7 +28,7 @@ struct matmul_shape {
   std::uint32_t head_dim = 0, q_size = 0, kv_size = 0, context = 0;  ///< rope_cache
   bool ring = false;                                                 ///< rope_cache
   kernels::element cache_element = kernels::element::f16;            ///< rope_cache
-  kernels::gate gate = kernels::gate::relu_squared;                  ///< gated
+  shader::activation_function gate{};                                ///< gated
 };
 
 /// 32 columns of a row: (sum of code * x over half h of the block) * d[h] each, plus offset * (sum of x).

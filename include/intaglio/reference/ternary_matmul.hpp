@@ -10,8 +10,10 @@
 
 #include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/ternary_layout.hpp"
+#include "intaglio/reference/activation.hpp"
 #include "intaglio/reference/canonical.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
+#include "intaglio/shader/activation.hpp"
 
 namespace intaglio::reference {
 
@@ -22,21 +24,8 @@ struct ternary_matmul_shape {
   std::uint32_t head_dim = 0, q_size = 0, kv_size = 0, context = 0;  ///< rope_cache
   float rope_theta = 10'000.f;                                       ///< rope_cache
   kernels::element cache_element = kernels::element::f16;            ///< rope_cache
-  kernels::gate gate = kernels::gate::relu_squared;                  ///< gated
+  shader::activation_function gate{};                                ///< gated
 };
-
-/// The activation of a gated product times `up`.
-inline float gated(kernels::gate which, float gate, float up) {
-  using kernels::arithmetic::exp;
-  if (which == kernels::gate::relu_squared) {
-    const float g = gate > 0 ? gate : 0;
-    return product(product(g, g), up);
-  }
-  if (which == kernels::gate::silu) return product(gate / (1.0f + exp(-gate)), up);
-  const float inner = product(0.797884561f, gate + product(0.044715f, product(product(gate, gate), gate)));
-  const float t = 1.0f - 2.0f / (exp(product(2.0f, inner)) + 1.0f);  // tanh(inner)
-  return product(product(product(0.5f, gate), 1.0f + t), up);
-}
 
 /// sum of code * q over the columns at one row position, codes being -1, 0, +1. Exact.
 inline std::int32_t ternary_dot(std::span<const std::uint32_t> weight, std::uint32_t columns, std::uint32_t row, std::span<const std::int8_t> q) {
@@ -65,7 +54,7 @@ inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::sp
   if (shape.epilogue == epilogue::add)
     for (std::size_t row = 0; row < shape.rows; ++row) output[token * shape.rows + row] += y[row];
   if (shape.epilogue == epilogue::gated)
-    for (std::size_t row = 0; row < shape.rows; row += 2) output[(token * shape.rows + row) / 2] = gated(shape.gate, y[row], y[row + 1]);
+    for (std::size_t row = 0; row < shape.rows; row += 2) output[(token * shape.rows + row) / 2] = evaluate(*shape.gate, y[row], y[row + 1]);
   if (shape.epilogue != epilogue::rope_cache) return;
 
   const std::uint32_t half = shape.head_dim / 2, place = position + static_cast<std::uint32_t>(token);

@@ -13,6 +13,7 @@
 
 #include "intaglio/gpu/device.hpp"
 #include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/splice.hpp"
 #include "intaglio/kernels/spirv/accept.hpp"
 #include "intaglio/kernels/spirv/attention.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
@@ -109,12 +110,19 @@ struct kernel_modules {
       case kernels::kernel::head_norm: return bytes(spirv::head_norm_spirv);
       case kernels::kernel::norm_add: return bytes(spirv::norm_add_spirv);
       case kernels::kernel::layers: {
-        static const auto resident = joined({bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1), bytes(spirv::layers_spirv_2)});
+        static const auto resident = joined({bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1)});
         static const auto cpu = joined({bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1)});
         return std::as_bytes(std::span(wide_loads ? cpu : resident));
       }
     }
     return {};
+  }
+  /// The words of a kernel that gates, with the activation in its place.
+  std::vector<std::uint32_t> with(kernels::kernel which, const shader::expression& activation) const {
+    const auto bytes = of(which);
+    std::vector<std::uint32_t> words(bytes.size() / 4);
+    std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(words)).begin());
+    return kernels::splicer(words, activation).spliced();
   }
 
  private:

@@ -240,7 +240,7 @@ class kernel_proof {
     reference::ternary_matmul_shape shape;
     shape.columns = columns;
     shape.epilogue = how;
-    shape.gate = static_cast<kernels::gate>(constant(call, "gate"));
+    shape.gate = call.act();
     shape.context = table_->context;
     shape.cache_element = static_cast<kernels::element>(constant(call, "cache_element"));
     const std::uint32_t q_size = constant(call, "q_size"), kv_size = constant(call, "kv_size"), head = constant(call, "head_dim");
@@ -305,7 +305,7 @@ class kernel_proof {
     shape.columns = constant(call, "columns");
     shape.codec = static_cast<kernels::codec>(constant(call, "codec"));
     shape.epilogue = static_cast<epilogue>(constant(call, "epilogue"));
-    shape.gate = static_cast<kernels::gate>(constant(call, "gate"));
+    shape.gate = call.act();
     shape.context = constant(call, "context");
     shape.ring = constant(call, "ring") != 0;
     shape.cache_element = static_cast<kernels::element>(constant(call, "cache_element"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The pipelines of a plan: one for each distinct pair of kernel and specialization, made in parallel, kept in the pipeline cache.
+// The pipelines of a plan: one for each distinct kernel, activation and specialization, made in parallel, kept in the pipeline cache.
 #pragma once
 
 #include <algorithm>
@@ -46,11 +46,12 @@ class kernel_set {
  private:
   struct key {
     kernels::kernel kernel;
+    const shader::expression* activation;
     std::array<std::uint32_t, kernels::max_specialization_constants> values;
     friend bool operator==(const key&, const key&) = default;
   };
   key key_of(const plan::dispatch& call) const {
-    key out{call.kernel, call.specialization};
+    key out{call.kernel, call.activation, call.specialization};
     out.values[0] = call.subgroups * subgroup_.size;
     const kernels::interface& face = kernels::interface_of(call.kernel);
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
@@ -64,12 +65,15 @@ class kernel_set {
   }
   void make(const std::vector<key>& wanted, gpu::pipeline_cache* cache) {
     std::vector<std::array<gpu::specialization, kernels::max_specialization_constants>> constants(wanted.size());
+    std::vector<std::vector<std::uint32_t>> gating(wanted.size());
     std::vector<gpu::pipeline_description> descriptions;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const kernels::interface& face = kernels::interface_of(wanted[i].kernel);
       const std::size_t count = face.specialization_count();
       for (std::uint32_t id = 0; id < count; ++id) constants[i][id] = {id, wanted[i].values[id]};
-      descriptions.push_back({.name = face.name, .spirv = modules_.of(wanted[i].kernel), .constants = std::span(constants[i]).first(count),
+      if (wanted[i].activation != nullptr) gating[i] = modules_.with(wanted[i].kernel, *wanted[i].activation);
+      const auto module = gating[i].empty() ? modules_.of(wanted[i].kernel) : std::as_bytes(std::span(gating[i]));
+      descriptions.push_back({.name = face.name, .spirv = module, .constants = std::span(constants[i]).first(count),
                               .push_constant_bytes = face.push_bytes(), .required_subgroup_size = subgroup_.required});
     }
     auto made = gpu::build_pipelines(device_, descriptions, cache);

@@ -12,7 +12,7 @@ namespace intaglio::graph {
 template <dtype W, dtype A = input_type<W>>
 struct gated_ffn {
   std::uint32_t hidden_size, intermediate_size;
-  activation act;
+  shader::activation_function act;  ///< one of the config's, or a type of one's own (shader/activation.hpp)
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = activations<A>(t, x, "ffn_gate.weight");

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// What stands between the gate of a gated unit and its product with `up`: a type whose operator() is an expression over shader values.
+//   struct relu_cubed { constexpr shader::real operator()(shader::real gate) const { ... } };
+// With two parameters, gate and up, it gives the whole. A `static constexpr std::string_view name` is what plans print.
+#pragma once
+
+#include "intaglio/core/fits_together.hpp"
+
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+
+#include "intaglio/core/decoder_config.hpp"
+#include "intaglio/shader/value.hpp"
+
+namespace intaglio::shader {
+
+/// max(x, 0)^2 @source So et al. 2021
+struct relu_squared {
+  static constexpr std::string_view name = "relu2";
+  constexpr real operator()(real gate) const {
+    const real x = max(gate, 0.0f);
+    return x * x;
+  }
+};
+
+/// x * sigmoid(x) @source Elfwing et al. 2017
+struct silu {
+  static constexpr std::string_view name = "silu";
+  constexpr real operator()(real gate) const { return gate / (1.0f + exp(-gate)); }
+};
+
+/// The tanh form of GELU @source Hendrycks & Gimpel 2016
+struct gelu_tanh {
+  static constexpr std::string_view name = "gelu_tanh";
+  constexpr real operator()(real gate) const {
+    const real inner = 0.797884561f * (gate + 0.044715f * ((gate * gate) * gate));
+    return (0.5f * gate) * (1.0f + tanh(inner));
+  }
+};
+
+/// An empty type to be called with gate, or with gate and up.
+template <class F>
+concept element_wise = std::is_empty_v<F> && std::is_default_constructible_v<F> && (std::invocable<const F&, real> || std::invocable<const F&, real, real>);
+
+template <class F>
+constexpr auto result_of(const real& gate, const real& up) {
+  if constexpr (std::invocable<const F&, real, real>) return F{}(gate, up);
+  else return F{}(gate);
+}
+template <class F>
+constexpr std::string_view activation_name() {
+  if constexpr (requires { { F::name } -> std::convertible_to<std::string_view>; }) return F::name;
+  else return "activation";
+}
+template <class F, class Result>
+inline constexpr text<> wanted_result = message(activation_name<F>(), ": expected value<float> as its result, found ", type_name<Result>());
+template <class F>
+inline constexpr text<> too_long = message(activation_name<F>(), ": expected at most ", max_steps, " steps, found more");
+
+template <class F>
+constexpr step_list traced() {
+  step_list gate, up;
+  gate.add(step{.what = operation::gate});
+  up.add(step{.what = operation::up});
+  const auto y = result_of<F>(real(gate), real(up));
+  using result = std::remove_cv_t<decltype(y)>;
+  if constexpr (!is_real<result>) return refused<wanted_result<F, result>, real>().list();
+  else if constexpr (std::invocable<const F&, real, real>) return real(y).list();
+  else return (real(y) * real(up)).list();
+}
+
+template <element_wise F>
+constexpr expression noted() {
+  constexpr step_list list = traced<F>();
+  if constexpr (list.full) refused<too_long<F>, real>();
+  return {activation_name<F>(), list.steps, list.size};
+}
+
+/// F as data. One for all of a program, so that its address stands for it.
+template <element_wise F>
+inline constexpr expression expression_of = noted<F>();
+
+/// An activation: one of config.json's, or any type that is one.
+class activation_function {
+ public:
+  constexpr activation_function(activation known = activation::relu_squared)  // NOLINT: a config's word is one
+      : what_(known == activation::silu ? &expression_of<silu> : known == activation::gelu_tanh ? &expression_of<gelu_tanh> : &expression_of<relu_squared>) {}
+  template <element_wise F>
+  constexpr activation_function(F) : what_(&expression_of<F>) {}  // NOLINT: as are they
+  /// @param of what expression_of gave; stays where it is
+  constexpr explicit activation_function(const expression& of) : what_(&of) {}
+  constexpr const expression& operator*() const { return *what_; }
+  constexpr const expression* operator->() const { return what_; }
+  friend constexpr bool operator==(const activation_function&, const activation_function&) = default;
+
+ private:
+  const expression* what_;
+};
+
+}  // namespace intaglio::shader
