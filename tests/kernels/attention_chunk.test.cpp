@@ -22,7 +22,7 @@ using element = kernels::element;
 
 }  // namespace
 
-TEST_CASE("attention_chunk: the reference's bits wherever tiles and spans end, reading no later position") {
+TEST_CASE("attention_chunk: the reference's bits wherever tiles and spans end, reading no later position", "[dear]") {
   kernel_device on;
   random_numbers random(8);
   struct sizes {

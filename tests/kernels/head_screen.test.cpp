@@ -119,7 +119,7 @@ std::size_t check(kernel_device& on, const problem& p, const sampling_options& o
 
 }  // namespace
 
-TEST_CASE("screened head: the dense head's token for every element, width and way of sampling", "[kernels][head]") {
+TEST_CASE("screened head: the dense head's token for every element, width and way of sampling", "[kernels][head][dear]") {
   kernel_device on;
   on.integer_dot = GENERATE(true, false);
   random_numbers random(21);

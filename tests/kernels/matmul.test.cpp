@@ -55,7 +55,7 @@ void choose(kernel_device& on, int module) {
 
 }  // namespace
 
-TEST_CASE("matmul: every codec in every module gives the reference's bits, a token or a tile of tokens at a time") {
+TEST_CASE("matmul: every codec in every module gives the reference's bits, a token or a tile of tokens at a time", "[dear]") {
   kernel_device on;
   const codec type = all_codecs[GENERATE(range(0u, 8u))];
   const int module = GENERATE(0, 1, 2);

@@ -60,7 +60,7 @@ ternary_result run(kernel_device& on, const ternary_problem& p, prologue before,
 
 }  // namespace
 
-TEST_CASE("ternary_matmul: every epilogue, prologue, tile of tokens and width gives the reference's bits") {
+TEST_CASE("ternary_matmul: every epilogue, prologue, tile of tokens and width gives the reference's bits", "[dear]") {
   kernel_device on;
   const int module = GENERATE(0, 1, 2);
   on.integer_dot = module == 0;

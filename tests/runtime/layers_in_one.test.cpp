@@ -50,7 +50,7 @@ std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table
 }
 }  // namespace
 
-TEST_CASE("llvmpipe decodes with all layers in one dispatch", "[runtime][in_one][gpu]") {
+TEST_CASE("llvmpipe decodes with all layers in one dispatch", "[runtime][in_one][gpu][wide]") {
   const checked_device on;
   REQUIRE(usable(on.device));
   runtime::executor run(on.device, fable_table(), runtime::synthetic_weights(on.device, fable_table()), runtime::usable_modules(on.device).front(), nullptr);
