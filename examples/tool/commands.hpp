@@ -82,6 +82,11 @@ struct convert_options {
   std::uint32_t threads = 0;
   bool json = false;
 };
+struct index_options {
+  std::string in, out, codec = "own", i2s_layout = "block128";
+  std::uint32_t threads = 0;
+  bool json = false;
+};
 struct engrave_options {
   std::string file, directory, name, codec;
 };
@@ -103,6 +108,7 @@ void chat(const chat_options& options, const common_options& common);
 void plan(const plan_options& options);
 void bench(const bench_options& options, const common_options& common);
 void convert(const convert_options& options);
+void index(const index_options& options);
 void engrave(const engrave_options& options);
 void devices(const devices_options& options);
 void doctor(const doctor_options& options, const common_options& common);

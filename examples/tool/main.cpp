@@ -242,6 +242,21 @@ class command_line {
         ->default_str("block128");
 
     c = add(
+        "index", "Write a model's FFNs feature by feature, for walks: files to be mapped, and a manifest", [this] { tool::index(index_); },
+        "  intaglio index MODEL.gguf -o index\n  intaglio index FOLDER -o index --codec bf16\n\n"
+        "A feature has three vectors: gate, up and down. Started again with the same arguments, it goes on behind the layers that are there\n"
+        "and whole. The codec own keeps gate and up as the model has them, and down too unless its blocks run across features (then f32).");
+    c->add_option("MODEL", index_.in, "GGUF file or folder of a model with gated FFNs")->required();
+    c->add_option("-o,--out", index_.out, "folder of the index; made where it is missing")->type_name("DIR")->required();
+    c->add_option("--codec", index_.codec, "own, f32, f16 or bf16")->type_name("C")->capture_default_str();
+    c->add_option("--threads", index_.threads, "threads that read and encode; default: one for each of the machine's")->type_name("N");
+    c->add_flag("--json", index_.json, "one JSON object instead of a line");
+    c->add_option("--i2s-layout", index_.i2s_layout, "order of the codes in the model's I2_S tensors")
+        ->type_name("LAYOUT")
+        ->check(CLI::IsMember({"block128", "block64", "rows4"}))
+        ->default_str("block128");
+
+    c = add(
         "engrave", "Build a tool for another model: writes its config and DIR/bin/intaglio", [this] { tool::engrave(engrave_); },
         "  intaglio engrave MODEL.gguf -o mine && mine/bin/intaglio run -m MODEL.gguf --prompt Hello\n\n"
         "Needs CMake, a C++20 compiler and the tool's sources, which stand beside an installed or built intaglio (else: environment\n"
@@ -290,6 +305,7 @@ class command_line {
   plan_options plan_;
   bench_options bench_;
   convert_options convert_;
+  index_options index_;
   engrave_options engrave_;
   devices_options devices_;
   doctor_options doctor_;

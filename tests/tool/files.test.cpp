@@ -54,7 +54,7 @@ TEST_CASE("a bad file is named in the first line, with exit code 1") {
   write(empty, "");
   write(odd, "no model at all");
   for (const std::string& path : std::vector<std::string>{cut, text, empty, odd, folder / "missing.gguf", "/dev/null", folder / "."}) {
-    for (const std::string command : {"check", "inspect", "tokenize", "run", "logits", "bench", "convert", "engrave"}) {
+    for (const std::string command : {"check", "inspect", "tokenize", "run", "logits", "bench", "convert", "index", "engrave"}) {
       std::vector<std::string> arguments{command};
       if (command == "tokenize") arguments.insert(arguments.end(), {"--text", "a"});
       if (command == "run") arguments.insert(arguments.end(), {"--prompt", "a"});
@@ -62,6 +62,7 @@ TEST_CASE("a bad file is named in the first line, with exit code 1") {
       if (command == "tokenize" || command == "run" || command == "logits" || command == "bench") arguments.emplace_back("--model");
       arguments.push_back(path);
       if (command == "convert") arguments.insert(arguments.end(), {folder / "converted.gguf", "--codec", "tq2_0"});
+      if (command == "index") arguments.insert(arguments.end(), {"-o", folder / "index"});
       const outcome got = call(arguments);
       CAPTURE(command, path, got.err);
       CHECK(got.code == 1);
@@ -75,6 +76,26 @@ TEST_CASE("a bad file is named in the first line, with exit code 1") {
   const outcome value = call({"check", nan});
   CHECK(value.code == 1);
   CHECK(contains(value.first_error(), "nan.gguf: offset 0x"));
+}
+
+TEST_CASE("index writes features, and goes on where it was ended") {
+  const temporary_folder folder;
+  const std::string out = folder / "index";
+  const auto made = call({"index", fable(), "-o", out, "--json"}).json();
+  CHECK(made["layers"] == 8);
+  CHECK(made["kept_layers"] == 0);
+  CHECK(made["features"] == 1024);
+  CHECK(made["types"]["down"] == "ternary");
+  CHECK(made["bytes"] == 8 * 3 * 1024 * 256 / 4);
+  const auto manifest = nlohmann::json::parse(content(out + "/index.json"));
+  CHECK(manifest["layers"].size() == 8);
+  const outcome again = call({"index", fable(), "-o", out});
+  CHECK(again.code == 0);
+  CHECK(contains(again.out, "8 layers of 1024 features, gate ternary, up ternary, down ternary, 1.6 MB"));
+  CHECK(contains(again.err, "the index was whole already"));
+  const outcome other = call({"index", shared("models/stories260k/stories260K-f32.gguf").string(), "-o", out});
+  CHECK(other.code == 1);
+  CHECK(contains(other.err, "hidden_size"));
 }
 
 TEST_CASE("convert keeps codes and scales through every ternary codec") {

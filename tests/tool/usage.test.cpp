@@ -7,7 +7,7 @@ TEST_CASE("every command explains itself") {
   const outcome all = call({"--help"});
   CHECK(all.code == 0);
   CHECK(all.err.empty());
-  for (const std::string command : {"run", "chat", "bench", "inspect", "check", "tokenize", "detokenize", "logits", "convert", "engrave",
+  for (const std::string command : {"run", "chat", "bench", "inspect", "check", "tokenize", "detokenize", "logits", "convert", "index", "engrave",
                                     "plan", "devices", "doctor"}) {
     CAPTURE(command);
     CHECK(contains(all.out, command));
@@ -46,6 +46,8 @@ TEST_CASE("wrong usage ends with 2, one line first, nothing on stdout") {
       {"check"},
       {"convert", "a", "b"},
       {"convert", "a", "b", "--codec", "q9"},
+      {"index", "a"},
+      {"index", "a", "-o", "b", "--codec", "q9"},
       {"plan"},
       {"plan", "no_such_model"},
       {"plan", "fable", "--profile", "abacus"},

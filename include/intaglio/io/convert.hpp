@@ -19,6 +19,7 @@
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/codec_encode.hpp"
 #include "intaglio/io/conversion_loss.hpp"
+#include "intaglio/io/file_progress.hpp"
 #include "intaglio/io/gguf_model_keys.hpp"
 #include "intaglio/io/gguf_writer.hpp"
 #include "intaglio/io/ordered_work.hpp"
@@ -26,13 +27,6 @@
 #include "intaglio/io/safetensors_writer.hpp"
 
 namespace intaglio::io {
-
-/// How far a long operation on a file is.
-struct file_progress {
-  std::uint64_t bytes = 0, total_bytes = 0;
-  std::size_t tensors = 0, total_tensors = 0;
-  std::string_view tensor;  ///< the one at work
-};
 
 struct convert_options {
   /// Of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k bcml1; safetensors: f32 f16 bf16.

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// index: a model's FFNs as feature-major files.
+#include "commands.hpp"
+#include "console.hpp"
+#include "model_file.hpp"
+
+#include <intaglio/io/feature_index_build.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace intaglio::tool {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::optional<dtype> index_codec(const std::string& text) {
+  if (text == "own") return std::nullopt;
+  const auto codec = dtype_from_name(text);
+  if (!codec || (*codec != dtype::f32 && *codec != dtype::f16 && *codec != dtype::bf16)) throw argument_error("--codec", "own, f32, f16 or bf16", "'" + printable(text, 40) + "'");
+  return codec;
+}
+
+io::i2s_layout index_layout(const std::string& wanted) {
+  return wanted == "block64" ? io::i2s_layout::block64 : wanted == "rows4" ? io::i2s_layout::rows4 : io::i2s_layout::block128;
+}
+
+}  // namespace
+
+void index(const index_options& options) {
+  const std::optional<dtype> codec = index_codec(options.codec);
+  progress_bar bar("indexing");
+  const auto progress = [&bar](const io::file_progress& at) {
+    bar.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
+             bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)) + ", " + std::to_string(at.tensors / 3) + " of " +
+                 std::to_string(at.total_tensors / 3) + " layers");
+  };
+  naming_file(options.in, [&] {
+    const io::feature_build_report made = io::build_feature_index(
+        options.in, options.out, {.codec = codec, .layout = index_layout(options.i2s_layout), .threads = options.threads, .progress = progress});
+    bar.clear();
+    for (const auto& line : made.warnings) warn(line);
+    const io::feature_manifest manifest = io::read_feature_manifest(options.out);
+    const decoder_config& c = manifest.config;
+    const auto type = [&](io::feature_vector which) { return std::string(io::feature_type_name(manifest.layers.front()[which].type)); };
+    if (options.json) {
+      print_line(json{{"out", options.out},
+                      {"model_type", name(c.model_type)},
+                      {"layers", made.layers},
+                      {"kept_layers", made.kept},
+                      {"features", c.intermediate_size},
+                      {"hidden_size", c.hidden_size},
+                      {"types", {{"gate", type(io::feature_vector::gate)}, {"up", type(io::feature_vector::up)}, {"down", type(io::feature_vector::down)}}},
+                      {"bytes", made.bytes}}
+                     .dump(-1, ' ', false, json::error_handler_t::replace));
+    } else {
+      print_line(printable(options.out, 240) + ": " + std::to_string(made.layers) + " layers of " + std::to_string(c.intermediate_size) + " features, gate " +
+                 type(io::feature_vector::gate) + ", up " + type(io::feature_vector::up) + ", down " + type(io::feature_vector::down) + ", " +
+                 bytes_text(static_cast<double>(made.bytes)));
+    }
+    if (made.kept == made.layers) note("note: the index was whole already, and is this model's");
+    else if (made.kept != 0) note("note: went on behind " + std::to_string(made.kept) + (made.kept == 1 ? " layer" : " layers") + " that were there");
+  });
+}
+
+}  // namespace intaglio::tool

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// How far a long operation on a file is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace intaglio::io {
+
+struct file_progress {
+  std::uint64_t bytes = 0, total_bytes = 0;
+  std::size_t tensors = 0, total_tensors = 0;
+  std::string_view tensor;  ///< the one at work
+};
+
+}  // namespace intaglio::io
