@@ -85,6 +85,7 @@ struct convert_options {
 struct index_options {
   std::string in, out, codec = "own", i2s_layout = "block128";
   std::uint32_t threads = 0;
+  bool larql = false;  ///< the input is an index, the output LARQL's
   bool json = false;
 };
 struct engrave_options {

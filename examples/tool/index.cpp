@@ -5,6 +5,7 @@
 #include "model_file.hpp"
 
 #include <intaglio/io/feature_index_build.hpp>
+#include <intaglio/io/vindex.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -34,9 +35,21 @@ void index(const index_options& options) {
              bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)) + ", " + std::to_string(at.tensors / 3) + " of " +
                  std::to_string(at.total_tensors / 3) + " layers");
   };
+  if (options.larql) {
+    const io::feature_index index = io::feature_index::open(options.in, {.threads = options.threads});
+    io::export_vindex(index, options.out, progress);
+    bar.clear();
+    const decoder_config& c = index.config();
+    if (options.json)
+      print_line(json{{"out", options.out}, {"layers", c.num_hidden_layers}, {"features", c.intermediate_size}, {"hidden_size", c.hidden_size}}.dump(-1, ' ', false, json::error_handler_t::replace));
+    else print_line(printable(options.out, 240) + ": LARQL's layout, " + std::to_string(c.num_hidden_layers) + " layers of " + std::to_string(c.intermediate_size) + " features");
+    return;
+  }
   naming_file(options.in, [&] {
-    const io::feature_build_report made = io::build_feature_index(
-        options.in, options.out, {.codec = codec, .layout = index_layout(options.i2s_layout), .threads = options.threads, .progress = progress});
+    const bool vindex = io::is_vindex(options.in);
+    if (vindex && codec) throw argument_error("--codec", "own, the types that LARQL's index has", options.codec);
+    const io::feature_build_options build{.codec = codec, .layout = index_layout(options.i2s_layout), .threads = options.threads, .progress = progress};
+    const io::feature_build_report made = vindex ? io::import_vindex(options.in, options.out, build) : io::build_feature_index(options.in, options.out, build);
     bar.clear();
     for (const auto& line : made.warnings) warn(line);
     const io::feature_manifest manifest = io::read_feature_manifest(options.out);

@@ -243,12 +243,14 @@ class command_line {
 
     c = add(
         "index", "Write a model's FFNs feature by feature, for walks: files to be mapped, and a manifest", [this] { tool::index(index_); },
-        "  intaglio index MODEL.gguf -o index\n  intaglio index FOLDER -o index --codec bf16\n\n"
+        "  intaglio index MODEL.gguf -o index\n  intaglio index FOLDER -o index --codec bf16\n"
+        "  intaglio index index -o vindex --larql && intaglio index vindex -o again\n\n"
         "A feature has three vectors: gate, up and down. Started again with the same arguments, it goes on behind the layers that are there\n"
         "and whole. The codec own keeps gate and up as the model has them, and down too unless its blocks run across features (then f32).");
-    c->add_option("MODEL", index_.in, "GGUF file or folder of a model with gated FFNs")->required();
+    c->add_option("MODEL", index_.in, "GGUF file or folder of a model with gated FFNs; or LARQL's index of one; or with --larql an index")->required();
     c->add_option("-o,--out", index_.out, "folder of the index; made where it is missing")->type_name("DIR")->required();
-    c->add_option("--codec", index_.codec, "own, f32, f16 or bf16")->type_name("C")->capture_default_str();
+    auto* codec = c->add_option("--codec", index_.codec, "own, f32, f16 or bf16")->type_name("C")->capture_default_str();
+    c->add_flag("--larql", index_.larql, "write an index in LARQL's layout: gate_vectors, up_features, down_features and index.json")->excludes(codec);
     c->add_option("--threads", index_.threads, "threads that read and encode; default: one for each of the machine's")->type_name("N");
     c->add_flag("--json", index_.json, "one JSON object instead of a line");
     c->add_option("--i2s-layout", index_.i2s_layout, "order of the codes in the model's I2_S tensors")

@@ -98,6 +98,20 @@ TEST_CASE("index writes features, and goes on where it was ended") {
   CHECK(contains(other.err, "hidden_size"));
 }
 
+TEST_CASE("index changes to LARQL's layout and back") {
+  const temporary_folder folder;
+  const std::string own = folder / "own", theirs = folder / "theirs", again = folder / "again";
+  CHECK(call({"index", shared("models/stories260k/stories260K-f32.gguf").string(), "-o", own}).code == 0);
+  CHECK(call({"index", own, "-o", theirs, "--larql", "--json"}).json()["layers"] == 5);
+  CHECK(nlohmann::json::parse(content(theirs + "/index.json"))["family"] == "llama");
+  CHECK(call({"index", theirs, "-o", again}).code == 0);
+  for (const char* layer : {"/layer-0000.bin", "/layer-0004.bin"}) CHECK(content(own + layer) == content(again + layer));
+  CHECK(call({"index", theirs, "-o", folder / "new", "--codec", "f16"}).code == 2);
+  const outcome none = call({"index", fable(), "-o", folder / "new", "--larql"});
+  CHECK(none.code == 1);
+  CHECK(contains(none.err, "index.json"));
+}
+
 TEST_CASE("convert keeps codes and scales through every ternary codec") {
   const temporary_folder folder;
   std::string in = fable();
