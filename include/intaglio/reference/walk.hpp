@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// Walks through an FFN's features (docs/walk.md) in f32 on the CPU: gate scores, the nearest features, and the sum over whichever are chosen. The oracle
+// of full and sparse walks; sums are in the order of docs/kernels.md, over the chosen features as over columns.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/core/error.hpp"
+#include "intaglio/reference/activation.hpp"
+#include "intaglio/reference/canonical.hpp"
+#include "intaglio/shader/activation.hpp"
+
+namespace intaglio::reference {
+
+/// The vectors of a layer's features, each [features, hidden_size], row by row.
+struct walked_layer {
+  std::size_t hidden_size = 0;
+  std::span<const float> gate, up, down;
+  std::size_t features() const { return gate.size() / hidden_size; }
+  static std::span<const float> row(std::span<const float> of, std::size_t feature, std::size_t width) { return of.subspan(feature * width, width); }
+};
+
+/// gate_f . x of every feature. @shape gate: [features, width]; x: [width]
+inline std::vector<float> gate_scores(std::span<const float> gate, std::span<const float> x) {
+  std::vector<float> out(gate.size() / x.size());
+  for (std::size_t f = 0; f < out.size(); ++f) out[f] = dot(gate.subspan(f * x.size(), x.size()), x);
+  return out;
+}
+
+struct scored_feature {
+  std::uint32_t feature = 0;
+  float score = 0;
+  friend bool operator==(const scored_feature&, const scored_feature&) = default;
+};
+
+/// The `count` features (or all) with the largest |score|, largest first, of equals the lowest first; of those in [first, last) alone, an expert's.
+/// @throws argument_error for a score that is NaN
+inline std::vector<scored_feature> nearest_features(std::span<const float> scores, std::size_t count, std::size_t first = 0, std::size_t last = ~std::size_t{0}) {
+  last = std::min(last, scores.size());
+  std::vector<scored_feature> out;
+  for (std::size_t f = first; f < last; ++f) {
+    if (std::isnan(scores[f])) throw argument_error("scores", "numbers", "NaN of feature " + std::to_string(f));
+    out.push_back({static_cast<std::uint32_t>(f), scores[f]});
+  }
+  const auto before = [](const scored_feature& a, const scored_feature& b) {
+    return std::fabs(a.score) != std::fabs(b.score) ? std::fabs(a.score) > std::fabs(b.score) : a.feature < b.feature;
+  };
+  count = std::min(count, out.size());
+  std::partial_sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count), out.end(), before);
+  out.resize(count);
+  return out;
+}
+
+/// The features of several lists, each once, rising.
+inline std::vector<std::uint32_t> rising_union(std::span<const std::vector<scored_feature>> lists) {
+  std::vector<std::uint32_t> out;
+  for (const auto& list : lists)
+    for (const scored_feature& each : list) out.push_back(each.feature);
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+/// Features whose gate lets something through: for squared ReLU those with a score above 0, for other activations all but exact zeros.
+inline std::vector<std::uint32_t> active_features(shader::activation_function act, std::span<const float> scores) {
+  std::vector<std::uint32_t> out;
+  const bool relu = act == shader::activation_function(activation::relu_squared);
+  for (std::size_t f = 0; f < scores.size(); ++f)
+    if (relu ? !(scores[f] <= 0) : scores[f] != 0) out.push_back(static_cast<std::uint32_t>(f));
+  return out;
+}
+
+/// sum over `chosen` of act(gate_f . x) * (up_f . x) * down_f: virtual lane v takes the chosen v, v + 32, ... in their order, then the butterfly. All
+/// features chosen is the full walk, which is dense; features left out that are not active change no value.
+/// @param scores gate_scores of the layer for x
+inline std::vector<float> walk(const walked_layer& layer, shader::activation_function act, std::span<const float> scores, std::span<const float> x, std::span<const std::uint32_t> chosen) {
+  const std::size_t width = layer.hidden_size;
+  std::vector<std::array<float, virtual_lanes>> sums(width);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const std::uint32_t f = chosen[i];
+    const float h = evaluate(*act, scores[f], dot(walked_layer::row(layer.up, f, width), x));
+    const auto down = walked_layer::row(layer.down, f, width);
+    for (std::size_t c = 0; c < width; ++c) sums[c][i % virtual_lanes] += product(h, down[c]);
+  }
+  std::vector<float> out(width);
+  for (std::size_t c = 0; c < width; ++c) out[c] = butterfly(sums[c]);
+  return out;
+}
+inline std::vector<float> full_walk(const walked_layer& layer, shader::activation_function act, std::span<const float> x) {
+  std::vector<std::uint32_t> all(layer.features());
+  std::iota(all.begin(), all.end(), 0u);
+  return walk(layer, act, gate_scores(layer.gate, x), x, all);
+}
+/// Only the active features.
+inline std::vector<float> exact_walk(const walked_layer& layer, shader::activation_function act, std::span<const float> x) {
+  const std::vector<float> scores = gate_scores(layer.gate, x);
+  return walk(layer, act, scores, x, active_features(act, scores));
+}
+/// The `count` features with the largest |score|, added in rising order.
+inline std::vector<float> sparse_walk(const walked_layer& layer, shader::activation_function act, std::span<const float> x, std::size_t count) {
+  const std::vector<float> scores = gate_scores(layer.gate, x);
+  const std::vector<scored_feature> nearest[] = {nearest_features(scores, count)};
+  return walk(layer, act, scores, x, rising_union(nearest));
+}
+
+}  // namespace intaglio::reference
