@@ -80,7 +80,7 @@ TEST_CASE("prompt lookup: drafts that fail cost no more than their share") {
   CHECK(right.credit() == runtime::draft_budget::most);
 }
 
-TEST_CASE("prompt lookup: the text is the same with and without drafts") {
+TEST_CASE("prompt lookup: the text is the same with and without drafts", "[host]") {
   checked_device on;
   for (const generate_options& plain : {generate_options{.max_tokens = 45},
                                         generate_options{.temperature = 0.8f, .top_k = 30, .top_p = 0.9f, .repeat_penalty = 1.15f, .seed = 5, .max_tokens = 45},
@@ -100,7 +100,7 @@ TEST_CASE("prompt lookup: the text is the same with and without drafts") {
   }
 }
 
-TEST_CASE("prompt lookup: repeating text is drafted right; limits hold to the token; a loop of one's own draws the same") {
+TEST_CASE("prompt lookup: repeating text is drafted right; limits hold to the token; a loop of one's own draws the same", "[host]") {
   checked_device on;
   const generation most = told(on, repeating, {.max_tokens = 40, .prompt_lookup_num_tokens = 7});
   CHECK(most.timings.accepted_tokens > 0);
@@ -117,7 +117,7 @@ TEST_CASE("prompt lookup: repeating text is drafted right; limits hold to the to
   CHECK(stream.result().ids == most.ids);
 }
 
-TEST_CASE("prompt lookup: to the end of the context; options out of range are refused") {
+TEST_CASE("prompt lookup: to the end of the context; options out of range are refused", "[host]") {
   checked_device on;
   static const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   const std::array tables{&fable_short_table(), &fable_portable_table()};
