@@ -9,7 +9,8 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-// variant: attention_chunk -DWIDE_LOADS=0
+// variant: attention_chunk -DWIDE_LOADS=0 -DTOGETHER=1
+// variant: attention_halves_portable -DWIDE_LOADS=0 -DTOGETHER=tiles_of_halves
 #include "memory.glsl"
 #include "state.glsl"
 #include "arithmetic.glsl"
@@ -40,9 +41,14 @@ const uint parties = 128u;
 
 const uint row_quads = quads < 32u ? quads : 32u;  // channels are summed 128 at a time
 const uint sum_quads = 4u * tile * row_quads, maximum_quads = tile * 16u;
-shared vec4 queries[tile * quads];
 shared vec4 scores[tile * span_positions / 4u];  // then probabilities
 shared vec4 sums[sum_quads > maximum_quads ? sum_quads : maximum_quads];  // of groups; before that the maxima of parties
+// Of many channels the queries stand there too, behind the maxima, and come anew for each span.
+const bool shares_sums = head_dim > 128u;
+shared vec4 queries[shares_sums ? 1u : tile * quads];
+#define query_quad(i) (shares_sums ? sums[maximum_quads + (i)] : queries[i])
+const uint tiles_of_halves = head_dim > 128u ? 4u : 8u;  // of a workgroup of attention_halves
+
 shared float octet_totals[tile * 32u], group_totals[4u * tile], maxima[tile];
 shared vec2 weights[2u * tile];  // maximum and total of the spans so far, by turns
 
@@ -73,7 +79,7 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
         key_chunk k[4];
         LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) k[j] = widened(raw[j]);
         LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) {
-          vec4 low = queries[(token + t) * quads + 2u * chunk], high = queries[(token + t) * quads + 2u * chunk + 1u];
+          vec4 low = query_quad((token + t) * quads + 2u * chunk), high = query_quad((token + t) * quads + 2u * chunk + 1u);
           LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
             precise vec4 lower_product = low * k[j].low, upper_product = high * k[j].high;
             a[t][j] = a[t][j] + lower_product;
@@ -184,17 +190,21 @@ void merge_span(uint head, uint span, uint row) {
   }
 }
 
-void main() {
-  uvec2 now = word_pair(state, 0u);  // position and count
-  first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
-  tokens = min(now.y, max_tokens);
-  first_count = now.x + 1u;
-  if (first_token >= tokens) return;
-  uint head = gl_WorkGroupID.x, kv_head = head / (heads / kv_heads), end = count_of(first_token + tile - 1u);
-  for (uint i = gl_LocalInvocationIndex; i < tile * quads; i += workgroup_size)
-    queries[i] = FloatQuads(query).at[(min(first_token + i / quads, tokens - 1u) * heads + head) * quads + i % quads];
+void load_queries(uint head) {
+  for (uint i = gl_LocalInvocationIndex; i < tile * quads; i += workgroup_size) {
+    vec4 each = FloatQuads(query).at[(min(first_token + i / quads, tokens - 1u) * heads + head) * quads + i % quads];
+    if (shares_sums) sums[maximum_quads + i] = each;
+    else queries[i] = each;
+  }
   barrier();
+}
+
+// The tokens from first_token on.
+void attend(uint head) {
+  uint kv_head = head / (heads / kv_heads), end = count_of(first_token + tile - 1u);
+  if (!shares_sums) load_queries(head);
   for (uint first = first_seen(count_of(first_token)) / span_positions * span_positions; first < end; first += span_positions) {
+    if (shares_sums) load_queries(head);
     each_party(v) find_scores(v, kv_head, first, end);
     barrier();
     each_party(v) find_probabilities(v, first, end);
@@ -206,5 +216,17 @@ void main() {
         merge_span(head, first / span_positions, row);
         barrier();
       }
+  }
+}
+
+void main() {
+  uvec2 now = word_pair(state, 0u);  // position and count
+  first_token = TOGETHER * tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
+  tokens = min(now.y, max_tokens);
+  first_count = now.x + 1u;
+  if (TOGETHER == 1) {
+    if (first_token < tokens) attend(gl_WorkGroupID.x);
+  } else {
+    for (uint i = 0u; i < TOGETHER && first_token < tokens; ++i, first_token += tile) attend(gl_WorkGroupID.x);
   }
 }

@@ -107,6 +107,7 @@ class kernel_device {
     modules.integer_dot = integer_dot;
     modules.wide_loads = wide_loads && device_.description().type == gpu::device_type::cpu;
     modules.matrix = matrix;
+    modules.half_matrix = half_matrix;
     const gpu::pipeline& pipeline = made(which, modules, activation, values);
     gpu::recorder commands(device_, std::string(face.name));
     commands.dispatch(pipeline, std::as_bytes(std::span(push)), groups);
@@ -120,13 +121,13 @@ class kernel_device {
   }
 
   bool fixed_width = true;  ///< tell shaders the subgroup size by a constant
-  bool integer_dot = true, wide_loads = false, matrix = false;  ///< which modules; matrix only where usable_modules() has it
+  bool integer_dot = true, wide_loads = false, matrix = false, half_matrix = false;  ///< which modules; matrices only where usable_modules() has them
 
  private:
   /// The pipeline of these constants, compiled once: CPU drivers take seconds for one.
   const gpu::pipeline& made(kernels::kernel which, const runtime::kernel_modules& modules, const shader::expression* activation, const std::vector<gpu::specialization>& values) {
     const kernels::interface& face = kernels::interface_of(which);
-    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which), modules.integer_dot, modules.wide_loads, modules.matrix, activation == nullptr ? 0u : static_cast<std::uint32_t>(activation->hash())};
+    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which), modules.integer_dot, modules.wide_loads, modules.matrix, modules.half_matrix, activation == nullptr ? 0u : static_cast<std::uint32_t>(activation->hash())};
     for (const auto& each : values) key.insert(key.end(), {each.id, each.value});
     const auto found = pipelines_.find(key);
     if (found != pipelines_.end()) return found->second;

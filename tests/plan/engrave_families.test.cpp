@@ -21,15 +21,15 @@ constexpr const plan::table& unbounded = plan::engraved<mistral_v02, plan::profi
 constexpr const plan::table& gemma = plan::engraved<gemma_4b, plan::profiles::portable, 32'768>::table;
 constexpr const plan::table& stories = plan::engraved<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32>, plan::profiles::cpu>::table;
 
-// Llama and Mistral: five dispatches a layer in decode and in a chunk, three around them, each waiting for the one before.
-static_assert(windowed.decode.period.size() == 5 && windowed.prefill.period.size() == 5);
+// Llama and Mistral: five dispatches a layer in decode and in an exact chunk, three around them, each waiting for the one before; four more make halves.
+static_assert(windowed.decode.period.size() == 5 && windowed.prefill.period.size() == 9 && stories.prefill.period.size() == 5);
 static_assert(windowed.decode.dispatch_count() == 32 * 5 + 3 && windowed.decode.barrier_count() == 32 * 5 + 2);
-static_assert(windowed.prefill.dispatch_count() == 32 * 5 + 1 && windowed.prefill.barrier_count() == 32 * 5);
+static_assert(windowed.prefill.dispatch_count() == 32 * 9 + 1 && windowed.prefill.barrier_count() == 32 * 9);
 static_assert(unbounded.decode.dispatch_count() == 163 && stories.decode.dispatch_count() == 5 * 5 + 3);
 
 // Gemma 3: eight a layer, of two kinds; 34 layers are five times six and four.
 static_assert(gemma.decode.block(0).size() == 8 && gemma.decode.block(1).size() == 8 && gemma.decode.period.size() == 16);
-static_assert(gemma.decode.dispatch_count() == 34 * 8 + 3 && gemma.decode.barrier_count() == 34 * 8 + 2 && gemma.prefill.dispatch_count() == 34 * 8 + 1);
+static_assert(gemma.decode.dispatch_count() == 34 * 8 + 3 && gemma.decode.barrier_count() == 34 * 8 + 2 && gemma.prefill.dispatch_count() == 34 * 12 + 1);
 static_assert(gemma.decode.times(gemma.decode.block(0)[0]) == 29 && gemma.decode.times(gemma.decode.block(1)[0]) == 5);
 static_assert(gemma.decode.stretch(4)[0].block == 0 && gemma.decode.stretch(5)[0].block == 1 && gemma.decode.stretch(33)[0].block == 0);
 
@@ -54,7 +54,7 @@ constexpr const plan::dispatch& first(std::span<const plan::dispatch> part, kern
     if (d.kernel == which) return d;
   return part.front();
 }
-constexpr bool is_attention(const plan::dispatch& d) { return d.kernel == kernel::attention || d.kernel == kernel::attention_chunk; }
+constexpr bool is_attention(const plan::dispatch& d) { return d.kernel == kernel::attention || d.kernel == kernel::attention_halves; }
 static_assert([] {
   for (const auto* s : {&gemma.decode, &gemma.prefill})
     for (const auto& d : s->period)
@@ -63,6 +63,26 @@ static_assert([] {
 }());
 // Spans of a window and one more, not those of the context.
 static_assert(first(windowed.decode.period, kernel::attention).groups == std::array{32u, 1u, 17u} && first(unbounded.decode.period, kernel::attention).groups == std::array{32u, 1u, 128u});
+
+// Chunks of coded weights are multiplied as halves, weights staying where decode has them, and have no head; a pass over drafts has decode's kernels.
+constexpr bool has_kernel(const plan::sequence& s, kernel which) {
+  for (const auto part : {s.prologue, s.period, s.epilogue})
+    for (const auto& d : part)
+      if (d.kernel == which) return true;
+  return false;
+}
+static_assert([] {
+  for (const auto* t : {&windowed, &gemma}) {
+    for (const auto* s : {&t->prefill, &t->logits})
+      for (const kernel which : {kernel::matmul_chunk, kernel::halves, kernel::attention_halves})
+        if (!has_kernel(*s, which) || has_kernel(t->verify, which) || has_kernel(t->decode, which)) return false;
+    if (t->prefill.has_head || has_kernel(t->prefill, kernel::matmul) || has_kernel(t->prefill, kernel::attention_chunk)) return false;
+  }
+  return true;
+}());
+constexpr const plan::table& exact = plan::engraved<mistral_v02, plan::profiles::exact>::table;
+static_assert(!has_kernel(exact.prefill, kernel::halves) && has_kernel(exact.prefill, kernel::matmul) && has_kernel(exact.prefill, kernel::attention_chunk));
+static_assert(exact.weights.size() == unbounded.weights.size() && exact.weight_bytes() == unbounded.weight_bytes());
 
 /// Tables of rotary embedding among the weights.
 constexpr std::size_t rotations(const plan::table& t) {

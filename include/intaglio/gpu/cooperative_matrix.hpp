@@ -58,6 +58,14 @@ inline bool multiplies_int8(const std::vector<matrix_shape>& shapes) {
   });
 }
 
+/// True for what the module matmul_chunk_matrix multiplies by.
+inline bool multiplies_halves(const std::vector<matrix_shape>& shapes) {
+  return std::any_of(shapes.begin(), shapes.end(), [](const matrix_shape& s) {
+    return s.m == 16 && s.n == 16 && s.k == 16 && s.a == matrix_element::f16 && s.b == matrix_element::f16 && s.c == matrix_element::f32 &&
+           s.result == matrix_element::f32 && s.saturates == VK_FALSE && s.scope == matrix_shape::subgroup_scope;
+  });
+}
+
 /// What a device that has the extension multiplies.
 /// @error device_error, out_of_memory: the driver's call failed
 inline std::vector<matrix_shape> list_matrix_shapes(const instance& from, VkPhysicalDevice physical, const std::string& device) {

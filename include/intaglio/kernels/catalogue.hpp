@@ -10,9 +10,9 @@
 namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
-  embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add
+  embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, halves, matmul_chunk, attention_halves
 };
-inline constexpr std::size_t kernel_count = 18;
+inline constexpr std::size_t kernel_count = 21;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -111,13 +111,22 @@ constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint3
 constexpr std::uint64_t attention_counter_bytes(std::uint32_t tokens, std::uint32_t heads) { return std::uint64_t{4} * tokens * heads; }
 
 /// attention with splits 1 for up to max_tokens tokens: workgroup (x, y) does head x of the attention_tile tokens from (its number from the end) * attention_tile on.
-/// head_dim at most 256; beyond attention_chunk_head_dim it takes more shared memory than every device has.
+/// head_dim at most 256.
 inline constexpr interface attention_chunk_interface{
     "attention_chunk",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
     {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"max_tokens"}, {"scale", field_type::f32}, {"window"},
       {"ring"}}}};
-inline constexpr std::uint32_t attention_tile = 8, attention_chunk_head_dim = 128;
+inline constexpr std::uint32_t attention_tile = 8;
+
+/// attention_chunk in another arithmetic, in tiles of attention_halves_tile tokens: queries, keys, values and probabilities as f16, sums in f32. The module for cooperative
+/// matrices wants workgroups of 4 subgroups of 32, and head_dim a multiple of 16, beyond 128 of 32.
+inline constexpr interface attention_halves_interface{
+    "attention_halves",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"max_tokens"}, {"scale", field_type::f32}, {"window"},
+      {"ring"}}}};
+constexpr std::uint32_t attention_halves_tile(std::uint32_t head_dim) { return head_dim > 128 ? 32 : 64; }
 
 /// logits[token, row] = sum over columns of weight[row, column] * rms_norm(x)[token, column] * norm_weight[column]; the language model head.
 /// input f32 [tokens, columns]; weight [rows, columns] row-major of weight_element; output f32 [tokens, rows].
@@ -162,6 +171,25 @@ constexpr std::uint64_t matmul_staged_bytes(codec type, std::uint32_t columns, s
   const bool dense = type == codec::f16 || type == codec::f32 || type == codec::bf16;
   return std::uint64_t{tile_tokens} * (dense ? std::uint64_t{columns + 7} / 8 * 32 : std::uint64_t{columns} / 32 * 104);
 }
+
+/// Shared memory that a device must have for the modules that rely on more than every device has.
+inline constexpr std::uint32_t matrix_shared_memory_bytes = 49152;
+
+/// What matmul_chunk multiplies: x as for matmul, f16 [tokens, width] of which four neighbouring columns stand in the order 0, 2, 1, 3, times a power of two
+/// that brings the token's largest |x| to 2^14 .. 2^15; factors f32 [tokens] undo that, NaN where an x is not finite. One workgroup a token (y).
+inline constexpr interface halves_interface{
+    "halves",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+
+/// matmul of what halves left, for up to max_tokens tokens, in another arithmetic: weights are rounded to f16, products summed in f32 (docs/kernels.md).
+/// Workgroup (x, y) has tile_rows rows and tile_tokens tokens. columns: a multiple of chunk_columns; rows: of 4. The module for cooperative matrices
+/// wants subgroups of 32, an even number of them, tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups.
+inline constexpr interface matmul_chunk_interface{
+    "matmul_chunk",
+    {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"epilogue"}, {"tile_rows"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"}, {"ring"},
+      {"cache_element"}, {"max_tokens"}}}};
 
 /// What stands between a projection of stacked q, k and v and attention where q and k are normalised: heads of q and k become
 /// rms_norm(head) * q_norm or k_norm and are rotated; q goes to output f32 [tokens, q_heads, head_dim], k and v to the cache.
@@ -252,7 +280,8 @@ constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
 inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,     &norm_quantize_interface, &ternary_matmul_interface, &ternary_few_interface, &ternary_chunk_interface,
                                                              &ternary_float_interface, &attention_interface, &attention_chunk_interface, &dense_matmul_interface, &dense_few_interface,
                                                              &head_screen_interface,   &head_rescore_interface,  &sample_interface,    &accept_interface,
-                                                             &layers_interface,        &matmul_interface,        &head_norm_interface, &norm_add_interface};
+                                                             &layers_interface,        &matmul_interface,        &head_norm_interface, &norm_add_interface,
+                                                             &halves_interface,        &matmul_chunk_interface,  &attention_halves_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -8,10 +8,13 @@
 #include "intaglio/kernels/spirv/attention.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
+#include "intaglio/kernels/spirv/attention_halves.hpp"
+#include "intaglio/kernels/spirv/attention_halves_portable.hpp"
 #include "intaglio/kernels/spirv/dense_few.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/halves.hpp"
 #include "intaglio/kernels/spirv/head_norm.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
@@ -19,6 +22,8 @@
 #include "intaglio/kernels/spirv/layers.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul.hpp"
+#include "intaglio/kernels/spirv/matmul_chunk.hpp"
+#include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul_portable.hpp"
 #include "intaglio/kernels/spirv/norm_add.hpp"
@@ -55,6 +60,8 @@ static_assert(shader_interface<matches(ternary_float_interface, spirv::ternary_f
 static_assert(shader_interface<matches(attention_interface, spirv::attention_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_interface, spirv::attention_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_chunk_interface, spirv::attention_chunk_spirv)>::agrees);
+static_assert(shader_interface<matches(attention_halves_interface, spirv::attention_halves_spirv)>::agrees);
+static_assert(shader_interface<matches(attention_halves_interface, spirv::attention_halves_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_few_interface, spirv::dense_few_spirv)>::agrees);
@@ -70,6 +77,9 @@ static_assert(shader_interface<matches(matmul_interface, spirv::matmul_portable_
 static_assert(shader_interface<matches(matmul_interface, spirv::matmul_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(head_norm_interface, spirv::head_norm_spirv)>::agrees);
 static_assert(shader_interface<matches(norm_add_interface, spirv::norm_add_spirv)>::agrees);
+static_assert(shader_interface<matches(halves_interface, spirv::halves_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_matrix_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

@@ -70,13 +70,43 @@ constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t conte
 /// Whether the head's rows can be had as int8: tiles of 16 columns.
 constexpr bool screenable(const ir::graph& g, const node& head) { return g.weights[static_cast<std::size_t>(head.weights[0])].columns % 16 == 0; }
 
-constexpr void draft_sequence(const ir::graph& g, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
+/// In a chunk with arithmetic `halves` each product of coded weights reads what a node of its own in front of it made of the input, whose value goes
+/// behind the graph's; attention is that of halves too.
+constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t tokens, std::vector<node>& nodes) {
+  if (target.coded_chunks != chunk_arithmetic::halves || tokens <= target.tile_tokens) return;
+  bool coded = false;
+  for (const node& n : nodes) coded = coded || n.kernel == kernels::kernel::matmul;
+  std::vector<node> out;
+  for (node& n : nodes) {
+    std::uint32_t rows = 0;
+    for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
+    const std::uint32_t columns = n.kernel == kernels::kernel::matmul ? g.values[static_cast<std::size_t>(n.in)].width : 0;
+    if (n.kernel == kernels::kernel::attention && coded && n.head_dim <= 256 && n.head_dim % (n.head_dim > 128 ? 32 : 16) == 0) n.kernel = kernels::kernel::attention_halves;
+    if (columns == 0 || columns % kernels::chunk_columns != 0 || rows % 4 != 0) {
+      out.push_back(n);
+      continue;
+    }
+    node made{.lowered = true, .kernel = kernels::kernel::halves, .where = n.where, .block = n.block, .rule = rule_index("halves"), .in = n.in,
+              .out = static_cast<ir::value_id>(g.values.size()), .norm = n.norm, .prologue = n.prologue, .eps = n.eps};
+    g.values.push_back({dtype::f16, columns + 2, n.where, text<32>{"halves"}});  // two more hold the token's factor
+    n.kernel = kernels::kernel::matmul_chunk;
+    n.in = made.out;
+    n.norm = ir::none;
+    out.push_back(made);
+    out.push_back(n);
+  }
+  nodes = std::move(out);
+}
+
+constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
                               weight_list& weights, drafted_sequence& out, text<256>& failure) {
-  fuser fusion{g, {.norm_prologue = target.norm_prologue && kind.tokens == 1}};
+  fuser fusion{traced, {.norm_prologue = target.norm_prologue && kind.tokens == 1}};
   std::vector<node> nodes = fusion.run(failure);
   if (!failure.empty()) return;
   if (!kind.head)
     while (!nodes.empty() && nodes.back().where == ir::section::epilogue) nodes.pop_back();
+  ir::graph g = traced;
+  insert_halves(g, target, kind.tokens, nodes);
   placement p = place(g, nodes, kind.tokens, failure);
   if (!failure.empty()) return;
 

@@ -47,6 +47,7 @@ inline constexpr std::array rules{
     rule{"stack_plain", "3 matmuls of one input", "one read of the input; q and k are normalised before they are rotated, so the sums go to memory"},
     rule{"head_norm", "rms_norm, rms_norm, rope, rope, cache_write", "a head's norm, rotation and its way to the cache in one workgroup"},
     rule{"norm_add", "rms_norm, add", "the stream is updated in place"},
+    rule{"halves", "rms_norm, in front of products of f32 inputs", "in a chunk the product reads activations many times: once as halves, in a dispatch of their own"},
     rule{"norm_prologue", "norm_quantize, ternary_matmul", "for one token each workgroup normalises and quantises for itself: a dispatch and a barrier less"},
 };
 constexpr std::uint8_t rule_index(std::string_view name) {

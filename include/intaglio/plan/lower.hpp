@@ -95,9 +95,10 @@ class lowering {
       case kernels::kernel::embed: embed(n); break;
       case kernels::kernel::norm_quantize: norm_quantize(n); break;
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
-      case kernels::kernel::attention: case kernels::kernel::attention_chunk: attention(n, placement_.partials[index]); break;
+      case kernels::kernel::attention: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: dense_matmul(n); break;
-      case kernels::kernel::matmul: matmul(n); break;
+      case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: matmul(n); break;
+      case kernels::kernel::halves: halves(n); break;
       case kernels::kernel::head_norm: head_norm(n); break;
       case kernels::kernel::norm_add: norm_add(n); break;
       case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: break;
@@ -205,7 +206,7 @@ class lowering {
     if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
     if (c_.tokens <= c_.target.tile_tokens) return few_of(n.kernel);
     if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0) return kernels::kernel::ternary_chunk;
-    if (n.kernel == kernels::kernel::attention && n.head_dim <= kernels::attention_chunk_head_dim) return kernels::kernel::attention_chunk;
+    if (n.kernel == kernels::kernel::attention) return kernels::kernel::attention_chunk;
     return n.kernel;
   }
   /// The form of a product for a few tokens, which share one read of the weights.
@@ -392,6 +393,16 @@ class lowering {
     d_->groups = {(w.rows + tile_rows - 1) / tile_rows, token_tiles, 1};
   }
 
+  /// Tiles of 128 rows and 128 tokens for 4 subgroups, or for 8 where there are not two tiles for each processor.
+  constexpr void tile_halves(const weight& w) {
+    const std::uint32_t tile_rows = 128, tile_tokens = c_.tokens < 128 ? 64 : 128;
+    d_->groups = {(w.rows + tile_rows - 1) / tile_rows, (c_.tokens + tile_tokens - 1) / tile_tokens, 1};
+    d_->subgroups = tile_tokens == 128 && 2 * d_->groups[0] * d_->groups[1] <= c_.target.chunk_groups ? 8 : 4;
+    set("tile_tokens", tile_tokens);
+    set("tile_rows", tile_rows);
+    set("max_tokens", c_.tokens);
+  }
+
   /// As many groups as have enough to do: every group normalises the input for itself.
   constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const {
     if (c_.target.group_weights == 0) return most;
@@ -410,10 +421,11 @@ class lowering {
     set("head_dim", n.head_dim);
     set("scale", n.scale);
     set("window", n.window);
-    if (d_->kernel == kernels::kernel::attention_chunk) {
+    if (d_->kernel == kernels::kernel::attention_chunk || d_->kernel == kernels::kernel::attention_halves) {
+      const std::uint32_t tile = d_->kernel == kernels::kernel::attention_chunk ? kernels::attention_tile : kernels::attention_halves_tile(n.head_dim);
       set("max_tokens", c_.tokens);
       d_->subgroups = 4;
-      d_->groups = {n.heads, (c_.tokens + kernels::attention_tile - 1) / kernels::attention_tile, 1};
+      d_->groups = {n.heads, (c_.tokens + tile - 1) / tile, 1};
       return;
     }
     std::uint32_t together = std::max(1u, std::min(c_.target.attention_heads, n.heads / n.kv_heads));
@@ -456,7 +468,9 @@ class lowering {
       w.layout = weight_layout::row_groups;
       w.bytes = kernels::matmul_weight_bytes(w.codec, w.rows, w.columns);
     }
-    bind_value("input", n.in, false);
+    const bool chunk = d_->kernel == kernels::kernel::matmul_chunk;
+    if (chunk) bind_halves("input", n.in, w.columns, false);
+    else bind_value("input", n.in, false);
     if (n.norm != ir::none) bind_norm(n.norm);
     bind_weight("weight", w);
     bind_value("output", n.out, true);
@@ -472,10 +486,11 @@ class lowering {
     set("columns", w.columns);
     set("rows", w.rows);
     set("codec", w.codec);
-    set("prologue", n.prologue);
     set("epilogue", n.epilogue);
-    set("eps", n.eps);
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
+    if (chunk) return tile_halves(w);
+    set("prologue", n.prologue);
+    set("eps", n.eps);
     const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.target.tile_tokens;
     set("tile_tokens", tile);
     set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u : 0u);
@@ -484,6 +499,25 @@ class lowering {
     const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
     d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
   }
+  /// Halves of a value and, behind them, their factors.
+  constexpr void bind_halves(std::string_view name, ir::value_id id, std::uint32_t columns, bool write) {
+    const std::uint64_t at = placement_.offset(id), bytes = std::uint64_t{2} * c_.tokens * columns;
+    bind(name, {region::arena, 0, at}, bytes, write);
+    bind("factors", {region::arena, 0, at + bytes}, std::uint64_t{4} * c_.tokens, write);
+  }
+  constexpr void halves(const node& n) {
+    d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view() : graph_.values[static_cast<std::size_t>(n.in)].name.view());
+    bind_value("input", n.in, false);
+    if (n.norm != ir::none) bind_norm(n.norm);
+    bind_halves("output", n.out, width(n.in), true);
+    bind_state();
+    set("width", width(n.in));
+    set("prologue", n.prologue);
+    set("eps", n.eps);
+    d_->subgroups = c_.target.norm_subgroups;
+    d_->groups = {1, c_.tokens, 1};
+  }
+
   /// Of 32 KiB of shared memory, what a norm in front leaves of it.
   static constexpr std::uint64_t most_staged_bytes = 24576;
 

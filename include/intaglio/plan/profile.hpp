@@ -9,6 +9,12 @@
 
 namespace intaglio::plan {
 
+/// How chunks of more than tile_tokens tokens multiply coded weights. A pass over drafts has no more, so it always has decode's bits.
+enum class chunk_arithmetic : std::uint8_t {
+  exact,   ///< as decode does, with its bits
+  halves,  ///< weights and activations rounded to f16, sums in f32 (docs/kernels.md), several times faster with cooperative matrices
+};
+
 /// Workgroup sizes are in subgroups, group counts in workgroups. A program carries several and picks by device.
 struct profile {
   std::string_view name;
@@ -16,6 +22,7 @@ struct profile {
   std::uint32_t group_weights = 0;                          ///< weights that a group of a product takes at least, two groups at least; 0: any
   std::uint32_t chunk_matmul_groups = 64;                   ///< the same for a chunk, for each tile of tokens
   bool chunk_tiles = false;                                 ///< chunks: int8 products and attention by tiles of tokens, ternary_chunk and attention_chunk
+  chunk_arithmetic coded_chunks = chunk_arithmetic::exact;   ///< chunks of models with coded weights (f32, f16, bf16, q8_0, ...)
   std::uint32_t chunk_groups = 0;                           ///< tiles that keep the device busy: where 128 rows give fewer, they have 64
   std::uint32_t head_subgroups = 1, head_groups = 64;
   bool head_firsts = false;                                 ///< decode: the head's workgroups find the first of their tokens, so that the sampler need not
@@ -41,9 +48,16 @@ inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights 
                              .layers_parts = 8, .prefill_tokens = 32, .cache_element = kernels::element::f32};
 /// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups are 64 wide.
 inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,
-                                  .chunk_tiles = true, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .head_firsts = true, .norm_subgroups = 8, .attention_subgroups = 16,
+                                  .chunk_tiles = true, .coded_chunks = chunk_arithmetic::halves, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .head_firsts = true, .norm_subgroups = 8, .attention_subgroups = 16,
                                   .sample_subgroups = 16, .embed_subgroups = 4, .attention_splits = true,
                                   .layers_parts = 132, .layers_subgroups = kernels::layers::resident_subgroups, .prefill_tokens = 512, .logits_tokens = 64};
+/// portable whose chunks leave decode's bits, whatever the weights.
+inline constexpr profile exact = [] {
+  profile out = portable;
+  out.name = "exact";
+  out.coded_chunks = chunk_arithmetic::exact;
+  return out;
+}();
 /// portable with a screened head: the same tokens, sooner where they are greedy or of sampling with top-k or min-p.
 inline constexpr profile screened = [] {
   profile out = portable;

@@ -30,6 +30,11 @@ constexpr std::uint64_t activation_pair_bytes(std::uint64_t columns, std::uint64
   return quads <= 1536 ? 16 * (quads + 1) : 16;
 }
 
+/// Of more than 128 channels the queries stand where sums do.
+constexpr std::uint64_t attention_chunk_bytes(std::uint64_t head_dim) {
+  return kernels::attention_tile * ((head_dim > 128 ? 2 : head_dim * 4) + 1024 + 32 * 4 + std::max<std::uint64_t>(std::min<std::uint64_t>(head_dim, 128) * 16, 256) + 16 + 4 + 16);
+}
+
 /// Shared memory of a dispatch, at least as much as its shader declares: int8 inputs of a product, the head's normalised input, a norm's sums
 /// of blocks and what its subgroups found, what attention has of a span.
 constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
@@ -59,13 +64,19 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::attention:  // sums of a span's 32 octets, 128 channels at a time, their totals and scores
       return 32 * (std::min<std::uint64_t>(constant("head_dim"), 128) * 4 + 4) + 256 * 4 * std::max<std::uint64_t>(constant("heads_together"), 1) + combining + 4;
     case kernels::kernel::attention_chunk:  // queries, scores, sums of four groups and what is one a token, octet or group
-      return kernels::attention_tile * (constant("head_dim") * 4 + 1024 + 32 * 4 + std::max<std::uint64_t>(std::min<std::uint64_t>(constant("head_dim"), 128) * 16, 256) + 16 + 4 + 16);
+      return attention_chunk_bytes(constant("head_dim"));
+    case kernels::kernel::attention_halves: {  // queries, keys or values of a tile, scores and factors of 16 tokens a subgroup; or, without matrices, as attention_chunk
+      const std::uint64_t tile = kernels::attention_halves_tile(static_cast<std::uint32_t>(constant("head_dim")));
+      return std::max(tile * (constant("head_dim") * 2 + 16) + 4 * 16 * (tile * 4 + 32) + 4096, attention_chunk_bytes(constant("head_dim")));
+    }
     case kernels::kernel::sample: return 2 * 256 * 4 + 2 * combining;
     case kernels::kernel::norm_quantize: case kernels::kernel::norm_add: return norm(constant("width"));
     case kernels::kernel::matmul:
       return (constant("staged") != 0 ? kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), static_cast<std::uint32_t>(constant("columns")),
                                                                      static_cast<std::uint32_t>(constant("tile_tokens")))
                                       : 0) + 32 + norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
+    case kernels::kernel::halves: return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0) + combining;
+    case kernels::kernel::matmul_chunk: return (constant("tile_rows") + constant("tile_tokens")) * 144;  // 64 columns as halves, and 16 bytes
     case kernels::kernel::head_norm: return constant("head_dim") * 4 + norm(constant("head_dim"));
     default: return combining;
   }
@@ -130,7 +141,8 @@ constexpr bool keeps_limits(const sequence& s, const dispatch& d, const limits& 
   const bool resident = is_resident(d);
   const std::uint32_t width = resident ? kernels::layers::resident_subgroup_width : limit.widest_subgroup;
   if (over("invocations a workgroup", limit.workgroup_invocations, std::uint64_t{d.subgroups} * width)) return false;
-  return !over("bytes of shared memory", resident ? kernels::layers::resident_shared_memory_bytes : limit.shared_memory_bytes, shared_memory_bytes(d));
+  const bool more = resident || d.kernel == kernels::kernel::matmul_chunk || d.kernel == kernels::kernel::attention_halves;  // the forms without matrices take less
+  return !over("bytes of shared memory", more ? kernels::matrix_shared_memory_bytes : limit.shared_memory_bytes, shared_memory_bytes(d));
 }
 
 constexpr bool no_overlap(const sequence& s, text<256>& out) {

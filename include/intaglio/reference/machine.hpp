@@ -16,6 +16,7 @@
 #include "intaglio/reference/embed.hpp"
 #include "intaglio/reference/head_screen.hpp"
 #include "intaglio/reference/matmul.hpp"
+#include "intaglio/reference/matmul_chunk.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
 #include "intaglio/reference/sample.hpp"
 #include "intaglio/reference/ternary_float.hpp"
@@ -72,13 +73,14 @@ class machine {
       case kernels::kernel::norm_quantize: c.norm_quantize(); break;
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: c.ternary_matmul(); break;
       case kernels::kernel::ternary_float: c.ternary_float(); break;
-      case kernels::kernel::attention: case kernels::kernel::attention_chunk: c.attention(); break;
+      case kernels::kernel::attention: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: c.attention(); break;
       case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: c.dense_matmul(); break;
       case kernels::kernel::head_screen: c.head_screen(); break;
       case kernels::kernel::head_rescore: c.head_rescore(); break;
       case kernels::kernel::sample: c.sample(); break;
       case kernels::kernel::accept: c.accept(); break;
-      case kernels::kernel::matmul: c.matmul(); break;
+      case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: c.matmul(); break;
+      case kernels::kernel::halves: c.halves(); break;
       case kernels::kernel::head_norm: c.head_norm(); break;
       case kernels::kernel::norm_add: c.norm_add(); break;
       case kernels::kernel::layers: break;  // the steps of the chain are its reference
@@ -129,6 +131,7 @@ class machine {
     std::uint32_t tokens() const { return std::min(m.state[kernels::state::count], d.groups[1] * std::max(1u, tile())); }
     std::uint32_t tile() const {
       if (d.kernel == kernels::kernel::attention_chunk) return kernels::attention_tile;
+      if (d.kernel == kernels::kernel::attention_halves) return kernels::attention_halves_tile(constant("head_dim"));
       return face().specialization_index("tile_tokens") < face().specialization_count() ? constant("tile_tokens") : 1;
     }
 
@@ -191,14 +194,37 @@ class machine {
                                .kv_size = constant("kv_size"), .context = constant("context"), .ring = constant("ring") != 0, .cache_element = element("cache_element"),
                                .gate = d.act()};
       const std::size_t n = tokens(), columns = shape.columns;
-      const auto input = memory<float>("input").first(n * columns);
+      const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size : shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
+      const auto output = memory<float>("output").first(n * width);
+      if (d.kernel == kernels::kernel::matmul_chunk) {
+        std::vector<halves_of_token> x(n);
+        for (std::size_t t = 0; t < n; ++t) {
+          const auto bits = memory<std::uint16_t>("input").subspan(t * columns, columns);
+          x[t] = {{bits.begin(), bits.end()}, memory<float>("factors")[t]};
+        }
+        return reference::matmul_chunk(shape, x, weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"), weight<std::uint64_t>("rope"));
+      }
+      reference::matmul(shape, input_behind_norm(columns), weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"),
+                        weight<std::uint64_t>("rope"));
+    }
+
+    /// The input as it is or normalised, as the prologue says.
+    std::vector<float> input_behind_norm(std::size_t columns) const {
+      const auto input = memory<float>("input").first(tokens() * columns);
       std::vector<float> y(input.begin(), input.end());
       if (static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm)
-        for (std::size_t t = 0; t < n; ++t)
-          reference::rms_norm(input.subspan(t * columns, columns), weight<float>("norm_weight"), real("eps"), std::span(y).subspan(t * columns, columns));
-      const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size : shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
-      reference::matmul(shape, y, weight<std::byte>("weight"), memory<float>("output").first(n * width), position(), memory<std::byte>("keys"), memory<std::byte>("values"),
-                        weight<std::uint64_t>("rope"));
+        for (std::size_t at = 0; at < y.size(); at += columns) reference::rms_norm(input.subspan(at, columns), weight<float>("norm_weight"), real("eps"), std::span(y).subspan(at, columns));
+      return y;
+    }
+
+    void halves() {
+      const std::size_t width = constant("width");
+      const auto y = input_behind_norm(width);
+      for (std::size_t t = 0; t < tokens(); ++t) {
+        const halves_of_token made = reference::halves(std::span(y).subspan(t * width, width));
+        std::ranges::copy(made.bits, memory<std::uint16_t>("output").subspan(t * width).begin());
+        memory<float>("factors")[t] = made.factor;
+      }
     }
 
     void head_norm() {

@@ -169,40 +169,45 @@ inline std::array<float, 2> rotated(float first, float second, std::uint32_t pos
   return {product(first, cosine) - product(second, sine), product(second, cosine) + product(first, sine)};
 }
 
+/// What becomes of the sums y of a product, [rows] of one token; the rest as for matmul.
+inline void finish_product(const matmul_shape& shape, std::size_t token, std::span<const float> y, std::span<float> output, std::uint32_t position, std::span<std::byte> keys,
+                           std::span<std::byte> values, std::span<const std::uint64_t> rope) {
+  if (shape.epilogue != kernels::epilogue::rope_cache) {
+    finish({.columns = shape.columns, .rows = shape.rows, .epilogue = shape.epilogue, .gate = shape.gate}, token, y, output, position, {}, {});
+    return;
+  }
+  const std::uint32_t half = shape.head_dim / 2, place = position + static_cast<std::uint32_t>(token), slot = cache_slot(place, shape.context, shape.ring);
+  for (std::uint32_t row = 0; row < shape.rows; row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
+    const std::uint32_t tensor = row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
+    const std::uint32_t row_of_tensor = row - (tensor > 0 ? shape.q_size : 0) - (tensor > 1 ? shape.kv_size : 0);
+    const std::uint32_t head = row_of_tensor / shape.head_dim, pair = row_of_tensor % shape.head_dim / 2;
+    std::array<float, 2> both{y[row], y[row + 1]};
+    if (tensor < 2) both = rotated(both[0], both[1], place, rope[pair]);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const std::uint32_t channel = pair + i * half;
+      if (tensor == 0) {
+        output[token * shape.q_size + std::size_t{head} * shape.head_dim + channel] = both[i];
+      } else if (slot < shape.context) {
+        const auto index = tensor == 1 ? kernels::key_cache_index : kernels::value_cache_index;
+        elements(tensor == 1 ? keys : values, shape.cache_element).store(index(head, slot, channel, shape.head_dim, shape.context), both[i]);
+      }
+    }
+  }
+}
+
 /// Products of `tokens` tokens from `position` on.
 /// @shape  input: [tokens, columns], normalised where the product has a norm in front; weight: kernels/matmul_layout.hpp
 /// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows / 2] for gated
 /// @shape  keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp), rope: [head_dim / 2], rope_cache only
 inline void matmul(const matmul_shape& shape, std::span<const float> input, std::span<const std::byte> weight, std::span<float> output, std::uint32_t position = 0,
                    std::span<std::byte> keys = {}, std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {}) {
-  using kernels::epilogue;
   std::vector<float> y(shape.rows);
   std::vector<fixed_block> fixed(kernels::is_dense(shape.codec) ? 0 : shape.columns / 32);
   for (std::size_t token = 0; token < input.size() / shape.columns; ++token) {
     const auto x = input.subspan(token * shape.columns, shape.columns);
     for (std::size_t b = 0; b < fixed.size(); ++b) fixed[b] = fix(x.subspan(32 * b, 32));
     for (std::uint32_t row = 0; row < shape.rows; ++row) y[row] = matmul_sum(shape, weight, row, x, fixed);
-    if (shape.epilogue != epilogue::rope_cache) {
-      finish({.columns = shape.columns, .rows = shape.rows, .epilogue = shape.epilogue, .gate = shape.gate}, token, y, output, position, {}, {});
-      continue;
-    }
-    const std::uint32_t half = shape.head_dim / 2, place = position + static_cast<std::uint32_t>(token), slot = cache_slot(place, shape.context, shape.ring);
-    for (std::uint32_t row = 0; row < shape.rows; row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
-      const std::uint32_t tensor = row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
-      const std::uint32_t row_of_tensor = row - (tensor > 0 ? shape.q_size : 0) - (tensor > 1 ? shape.kv_size : 0);
-      const std::uint32_t head = row_of_tensor / shape.head_dim, pair = row_of_tensor % shape.head_dim / 2;
-      std::array<float, 2> both{y[row], y[row + 1]};
-      if (tensor < 2) both = rotated(both[0], both[1], place, rope[pair]);
-      for (std::uint32_t i = 0; i < 2; ++i) {
-        const std::uint32_t channel = pair + i * half;
-        if (tensor == 0) {
-          output[token * shape.q_size + std::size_t{head} * shape.head_dim + channel] = both[i];
-        } else if (slot < shape.context) {
-          const auto index = tensor == 1 ? kernels::key_cache_index : kernels::value_cache_index;
-          elements(tensor == 1 ? keys : values, shape.cache_element).store(index(head, slot, channel, shape.head_dim, shape.context), both[i]);
-        }
-      }
-    }
+    finish_product(shape, token, y, output, position, keys, values, rope);
   }
 }
 

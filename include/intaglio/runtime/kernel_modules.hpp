@@ -18,10 +18,13 @@
 #include "intaglio/kernels/spirv/attention.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
+#include "intaglio/kernels/spirv/attention_halves.hpp"
+#include "intaglio/kernels/spirv/attention_halves_portable.hpp"
 #include "intaglio/kernels/spirv/dense_few.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/halves.hpp"
 #include "intaglio/kernels/spirv/head_norm.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
 #include "intaglio/kernels/spirv/head_screen.hpp"
@@ -29,6 +32,8 @@
 #include "intaglio/kernels/spirv/layers.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul.hpp"
+#include "intaglio/kernels/spirv/matmul_chunk.hpp"
+#include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul_portable.hpp"
 #include "intaglio/kernels/spirv/norm_add.hpp"
@@ -67,14 +72,15 @@ struct kernel_modules {
   bool in_one = false;      ///< decode with all layers in one dispatch, where the plan has that: with wide_loads relies on llvmpipe (shaders/layers_cpu.comp)
   bool integer_dot = true;  ///< ternary products by packed dot products, else by shifts and masks
   bool matrix = false;      ///< those of chunks by cooperative matrices of int8
+  bool half_matrix = false; ///< those of chunks by cooperative matrices of f16
   std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that surely run at once (shaders/layers.comp)
 
   /// Changes with any module's source and with the choice of variants.
   std::string identity() const {
     namespace spirv = kernels::spirv;
-    std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2);
+    std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2) + (half_matrix ? 16 : 0);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_few_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -107,6 +113,9 @@ struct kernel_modules {
         static const auto portable = joined({bytes(spirv::matmul_portable_spirv), bytes(spirv::matmul_portable_spirv_1)});
         return std::as_bytes(std::span(wide_loads ? cpu : integer_dot ? dot : portable));
       }
+      case kernels::kernel::attention_halves: return half_matrix ? bytes(spirv::attention_halves_spirv) : bytes(spirv::attention_halves_portable_spirv);
+      case kernels::kernel::halves: return bytes(spirv::halves_spirv);
+      case kernels::kernel::matmul_chunk: return half_matrix ? bytes(spirv::matmul_chunk_matrix_spirv) : bytes(spirv::matmul_chunk_spirv);
       case kernels::kernel::head_norm: return bytes(spirv::head_norm_spirv);
       case kernels::kernel::norm_add: return bytes(spirv::norm_add_spirv);
       case kernels::kernel::layers: {
@@ -160,12 +169,14 @@ inline std::vector<kernel_modules> usable_modules(const gpu::device& on) {
   }
   const bool matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_int8) && gpu::multiplies_int8(on.description().matrix_shapes) &&
                       choose_subgroup(on.limits()).size == 32;
+  const bool half_matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_float16) && gpu::multiplies_halves(on.description().matrix_shapes) &&
+                           choose_subgroup(on.limits()).size == 32 && on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
   const std::uint32_t resident = resident_workgroups(on);
   if (on.has(gpu::feature::shader_integer_dot_product))
     for (const bool with_matrix : {true, false}) {
-      if (with_matrix && !matrix) continue;
-      if (resident != 0) out.push_back({.in_one = true, .integer_dot = true, .matrix = with_matrix, .resident_workgroups = resident});
-      out.push_back({.integer_dot = true, .matrix = with_matrix});
+      if (with_matrix && !matrix && !half_matrix) continue;
+      if (resident != 0) out.push_back({.in_one = true, .integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .resident_workgroups = resident});
+      out.push_back({.integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix});
     }
   out.push_back({.integer_dot = false});
   return out;

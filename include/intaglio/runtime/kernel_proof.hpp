@@ -19,6 +19,7 @@
 #include "intaglio/reference/dense_matmul.hpp"
 #include "intaglio/reference/head_screen.hpp"
 #include "intaglio/reference/matmul.hpp"
+#include "intaglio/reference/matmul_chunk.hpp"
 #include "intaglio/reference/norm_quantize.hpp"
 #include "intaglio/reference/sample.hpp"
 #include "intaglio/reference/ternary_float.hpp"
@@ -54,12 +55,16 @@ class kernel_proof {
       for (const auto& call : part) {
         if (call.kernel == kernels::kernel::layers) continue;
         // Tiles show their borders only to more tokens than the first of them has.
-        tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : 2u, of.max_tokens);
+        tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::matmul_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : call.kernel == kernels::kernel::attention_halves ? 70u : 2u, of.max_tokens);
         const double apart = difference(call);
         // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
         const bool rounds = call.kernel == kernels::kernel::norm_quantize ||
                             (call.kernel == kernels::kernel::ternary_matmul && constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
-        if (!(apart <= (rounds ? 3e-2 : 1e-4))) return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
+        // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or in a cache may round the other way.
+        const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves || call.kernel == kernels::kernel::attention_halves;
+        const bool fills_cache = call.kernel == kernels::kernel::head_norm || (call.kernel == kernels::kernel::matmul && constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
+        const bool rounds_cache = fills_cache && table_->cache_element == kernels::element::f16;
+        if (!(apart <= (rounds ? 3e-2 : halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4))) return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
       }
     return {};
   }
@@ -148,11 +153,12 @@ class kernel_proof {
       case kernels::kernel::embed: return embed(call);
       case kernels::kernel::norm_quantize: return norm_quantize(call);
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: return ternary_product(call);
-      case kernels::kernel::attention: case kernels::kernel::attention_chunk: return attention(call);
+      case kernels::kernel::attention: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: return attention(call);
       case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: return dense_matmul(call);
       case kernels::kernel::head_screen: return head_screen(call);
       case kernels::kernel::head_rescore: return head_rescore(call);
-      case kernels::kernel::matmul: return matmul(call);
+      case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: return matmul(call);
+      case kernels::kernel::halves: return halves(call);
       case kernels::kernel::head_norm: return head_norm(call);
       case kernels::kernel::norm_add: return norm_add(call);
       case kernels::kernel::sample: return sample(call);
@@ -298,6 +304,29 @@ class kernel_proof {
     return worst;
   }
 
+  double halves(const plan::dispatch& call) {
+    const std::uint32_t width = constant(call, "width");
+    const auto values = floats(std::size_t{tokens_} * width);
+    const gpu::buffer in = filled(values, std::size_t{width_} * width), out = room(std::uint64_t{2} * width_ * width), factors = room(std::uint64_t{4} * width_), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"output", &out}, {"factors", &factors}, {"state", &memory}});
+    const auto found = read<std::uint16_t>(out, 0, values.size());
+    const auto found_factors = read<float>(factors, 0, tokens_);
+    double worst = 0;
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      std::vector<float> y(values.begin() + static_cast<std::ptrdiff_t>(t * width), values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
+      if (static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
+        reference::rms_norm(std::span(values).subspan(t * width, width), weight<float>(operand(call, "norm_weight"), 0, width), real(call, "eps"), y);
+      const auto expected = reference::halves(y);
+      std::vector<float> widened(width);
+      for (std::uint32_t c = 0; c < width; ++c) {
+        y[c] = f32_from_f16(expected.bits[c]) * expected.factor;
+        widened[c] = f32_from_f16(found[t * width + c]) * found_factors[t];
+      }
+      worst = std::max(worst, apart(widened, y));
+    }
+    return worst;
+  }
+
   /// A few rows of a product, or a head each of q, k and v.
   double matmul(const plan::dispatch& call) {
     using kernels::epilogue;
@@ -314,12 +343,28 @@ class kernel_proof {
     const std::uint32_t out_width = turns ? q_size : shape.epilogue == epilogue::gated ? rows / 2 : rows;
     const auto values = floats(std::size_t{tokens_} * columns), start = floats(std::size_t{tokens_} * out_width);
     std::vector<float> input = values;
-    if (static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
+    const bool chunk = call.kernel == kernels::kernel::matmul_chunk;
+    if (!chunk && static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
       for (std::size_t at = 0; at < values.size(); at += columns)
         reference::rms_norm(std::span(values).subspan(at, columns), weight<float>(operand(call, "norm_weight"), 0, columns), real(call, "eps"), std::span(input).subspan(at, columns));
-    const gpu::buffer in = filled(values, std::size_t{width_} * columns), out = filled(start, std::size_t{width_} * out_width), keys = room(table_->caches[call.block].key_bytes),
-                      cached = room(table_->caches[call.block].value_bytes), memory = filled(state(), 0);
-    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}});
+    std::vector<reference::halves_of_token> halved;
+    std::vector<std::uint16_t> bits;
+    std::vector<float> factor;
+    for (std::size_t at = 0; chunk && at < values.size(); at += columns) {
+      halved.push_back(reference::halves(std::span(values).subspan(at, columns)));
+      bits.insert(bits.end(), halved.back().bits.begin(), halved.back().bits.end());
+      factor.push_back(halved.back().factor);
+    }
+    const gpu::buffer in = chunk ? filled(bits, std::size_t{width_} * columns) : filled(values, std::size_t{width_} * columns), factors = filled(factor, width_),
+                      out = filled(start, std::size_t{width_} * out_width), keys = room(table_->caches[call.block].key_bytes), cached = room(table_->caches[call.block].value_bytes),
+                      memory = filled(state(), 0);
+    named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}};
+    if (chunk) buffers.emplace_back("factors", &factors);
+    run(call, buffers);
+    const auto expect = [&](std::span<const std::byte> weights, std::span<float> y, std::span<std::byte> k = {}, std::span<std::byte> v = {}, std::span<const std::uint64_t> turned = {}) {
+      if (chunk) reference::matmul_chunk(shape, halved, weights, y, position, k, v, turned);
+      else reference::matmul(shape, input, weights, y, position, k, v, turned);
+    };
     const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
     const auto groups = [&](std::uint32_t first, std::uint32_t count) {
       return weight<std::byte>(operand(call, "weight"), first / 4 * group_bytes, (count + 3) / 4 * group_bytes);
@@ -335,7 +380,7 @@ class kernel_proof {
       std::vector<float> q(std::size_t{tokens_} * head);
       const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2;
       std::vector<std::byte> k(kernels::key_cache_elements(1, head, shape.context) * element), v(kernels::value_cache_elements(1, head, shape.context) * element);
-      reference::matmul(shape, input, of_heads, q, position, k, v, weight<std::uint64_t>(operand(call, "rope"), 0, head / 2));
+      expect(of_heads, q, k, v, weight<std::uint64_t>(operand(call, "rope"), 0, head / 2));
       return std::max(apart(last_heads(out, q_size, head), q), caches_apart(keys, k, cached, v, element));
     }
     double worst = 0;
@@ -349,7 +394,7 @@ class kernel_proof {
         const auto row = read<float>(out, at, count);
         found.insert(found.end(), row.begin(), row.end());
       }
-      reference::matmul(shape, input, groups(first, shape.rows), expected);
+      expect(groups(first, shape.rows), expected);
       worst = std::max(worst, apart(found, expected));
     }
     return worst;
@@ -411,7 +456,7 @@ class kernel_proof {
     reference::attention_shape shape{constant(call, "heads"), constant(call, "kv_heads"), constant(call, "head_dim"), constant(call, "context"),
                                      static_cast<kernels::element>(constant(call, "cache_element")), real(call, "scale"), constant(call, "window"), constant(call, "ring") != 0};
     const std::size_t size = std::size_t{shape.heads} * shape.head_dim, element = shape.cache_element == kernels::element::f32 ? 4 : 2;
-    const bool chunk = call.kernel == kernels::kernel::attention_chunk;
+    const bool chunk = call.kernel != kernels::kernel::attention;
     const std::uint32_t splits = chunk ? 1 : constant(call, "splits");
     // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be as before.
     const std::uint32_t latest = shape.context - tokens_;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/reference/matmul_chunk.hpp"
+#include "kernels/matmul_problem.hpp"
+
+using namespace intaglio;
+using namespace intaglio::testing;
+using kernels::codec;
+using kernels::epilogue;
+using kernels::prologue;
+
+namespace {
+
+std::vector<reference::halves_of_token> halves_of(const matmul_problem& p, prologue before) {
+  std::vector<reference::halves_of_token> out;
+  const std::size_t columns = p.shape.columns;
+  for (std::size_t t = 0; t < p.tokens; ++t) {
+    std::vector<float> y(p.x.begin() + static_cast<std::ptrdiff_t>(t * columns), p.x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
+    if (before == prologue::norm) reference::rms_norm(std::span(p.x).subspan(t * columns, columns), p.norm_weight, 1e-5f, y);
+    out.push_back(reference::halves(y));
+  }
+  return out;
+}
+
+matmul_result expect_chunk(const matmul_problem& p, prologue before) {
+  matmul_result out = initial(p);
+  reference::matmul_chunk(p.shape, halves_of(p, before), p.weight, out.output, p.position, out.keys, out.values, p.rope);
+  return out;
+}
+
+struct tile {
+  std::uint32_t subgroups, rows, tokens;
+};
+
+/// What both kernels leave; checks on the way what halves leaves.
+matmul_result run_chunk(kernel_device& on, const matmul_problem& p, prologue before, const tile& by) {
+  const auto& s = p.shape;
+  matmul_result out = initial(p);
+  const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight), weight = on.filled(p.weight), output = on.filled(out.output), keys = on.filled(out.keys), values = on.filled(out.values),
+             rope = on.filled(p.rope), state = on.filled(fresh_state(p.position, p.tokens, p.room, std::max(1u, s.context)));
+  const auto halves = on.poisoned(std::size_t{2} * p.room * s.columns), factors = on.poisoned(std::size_t{4} * p.room);
+  on.run(kernels::kernel::halves, 2, {{"width", s.columns}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}},
+         {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &halves}, {"factors", &factors}, {"state", &state}}, {1, p.room, 1});
+  const auto bits = halves.read<std::uint16_t>();
+  const auto found_factors = factors.read<float>();
+  const auto expected = halves_of(p, before);
+  for (std::size_t t = 0; t < p.tokens; ++t) {
+    if (std::isnan(expected[t].factor)) continue;
+    CHECK(found_factors[t] == expected[t].factor);
+    double apart = 0;
+    for (std::size_t c = 0; c < s.columns; ++c)
+      apart = std::max(apart, std::abs(static_cast<double>(f32_from_f16(bits[t * s.columns + c])) - static_cast<double>(f32_from_f16(expected[t].bits[c]))));
+    CHECK(apart <= (on.device().description().type == gpu::device_type::cpu ? 0 : 16));  // of at least 2^14
+  }
+  on.run(kernels::kernel::matmul_chunk, by.subgroups,
+         {{"columns", s.columns}, {"rows", s.rows}, {"codec", static_cast<std::uint32_t>(s.codec)}, {"epilogue", static_cast<std::uint32_t>(s.epilogue)}, {"tile_rows", by.rows},
+          {"tile_tokens", by.tokens}, {"head_dim", std::max(4u, s.head_dim)}, {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", std::max(1u, s.context)}, {"ring", s.ring ? 1u : 0u},
+          {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}, {"max_tokens", p.room}},
+         {{"input", &halves}, {"factors", &factors}, {"weight", &weight}, {"output", &output}, {"state", &state}, {"keys", &keys}, {"values", &values}, {"rope", &rope}},
+         {(s.rows + by.rows - 1) / by.rows, (p.room + by.tokens - 1) / by.tokens, 1});
+  out.output = output.read<float>();
+  out.keys = keys.read<std::byte>();
+  out.values = values.read<std::byte>();
+  return out;
+}
+
+/// Cooperative matrices sum in an order of their own and round the weights of blocks from factors in f16.
+void check_chunk(kernel_device& on, const matmul_result& found, const matmul_result& expected) {
+  if (!on.half_matrix) return check(on, found, expected);
+  const auto apart = compare(found.output, expected.output);
+  INFO("largest difference: " << apart.relative);
+  CHECK(apart.relative < 2e-3);
+}
+
+}  // namespace
+
+TEST_CASE("matmul_chunk: every codec in every module, a tile of tokens that is not full") {
+  kernel_device on;
+  const codec type = all_codecs[GENERATE(range(0u, 8u))];
+  for (const auto& modules : runtime::usable_modules(on.device())) {
+    if (modules.wide_loads || modules.in_one) continue;
+    on.half_matrix = modules.half_matrix;
+    random_numbers random(31);
+    const matmul_problem p = matmul_problem::make(random, {.columns = 256, .rows = 36, .codec = type}, 37, 40);
+    INFO(kernels::info(type).name << ", matrix " << on.half_matrix);
+    check_chunk(on, run_chunk(on, p, prologue::plain, {2, 32, 32}), expect_chunk(p, prologue::plain));
+    if (on.half_matrix) {
+      const matmul_problem wide = matmul_problem::make(random, {.columns = 1536, .rows = 388, .codec = type}, 200, 203);
+      const auto expected = expect_chunk(wide, prologue::norm);
+      for (const auto& by : {tile{4, 128, 128}, tile{4, 128, 64}, tile{4, 64, 64}, tile{8, 128, 128}, tile{8, 256, 64}}) check_chunk(on, run_chunk(on, wide, prologue::norm, by), expected);
+    }
+  }
+}
+
+TEST_CASE("matmul_chunk: every epilogue behind a norm") {
+  kernel_device on;
+  for (const auto& modules : runtime::usable_modules(on.device())) {
+    if (modules.wide_loads || modules.in_one) continue;
+    on.half_matrix = modules.half_matrix;
+    random_numbers random(32);
+    for (const auto& shape : {reference::matmul_shape{.columns = 64, .rows = 12, .codec = codec::q8_0, .epilogue = epilogue::add},
+                              reference::matmul_shape{.columns = 64, .rows = 512, .codec = codec::q4_0, .epilogue = epilogue::rope_cache, .head_dim = 64, .q_size = 256, .kv_size = 128, .context = 40},
+                              reference::matmul_shape{.columns = 64, .rows = 96, .codec = codec::f16, .epilogue = epilogue::rope_cache, .head_dim = 16, .q_size = 64, .kv_size = 16, .context = 256, .ring = true,
+                                                      .cache_element = kernels::element::f32},
+                              reference::matmul_shape{.columns = 128, .rows = 24, .codec = codec::q8_0, .epilogue = epilogue::gated, .gate = activation::silu}}) {
+      INFO("epilogue " << static_cast<int>(shape.epilogue) << ", rows " << shape.rows << ", matrix " << on.half_matrix);
+      const std::uint32_t position = shape.ring ? 1022 : shape.epilogue == epilogue::rope_cache ? shape.context - 3 : 0;
+      const matmul_problem p = matmul_problem::make(random, shape, 9, 11, position);
+      check_chunk(on, run_chunk(on, p, prologue::norm, {2, 32, 32}), expect_chunk(p, prologue::norm));
+    }
+  }
+}
+
+TEST_CASE("matmul_chunk: activations of any size, and those that are no numbers, only in their token") {
+  kernel_device on;
+  random_numbers random(33);
+  matmul_problem p = matmul_problem::make(random, {.columns = 64, .rows = 4, .codec = codec::f32}, 5, 5);
+  for (std::size_t c = 0; c < 64; ++c) p.x[c] *= 1e30f, p.x[64 + c] *= 1e-30f, p.x[128 + c] = 0;
+  p.x[192 + 40] = std::nanf("");
+  const matmul_result found = run_chunk(on, p, prologue::plain, {1, 16, 32}), expected = expect_chunk(p, prologue::plain);
+  for (std::size_t i = 0; i < 20; ++i) CHECK((i / 4 == 3 ? std::isnan(found.output[i]) : found.output[i] == expected.output[i]));
+}
