@@ -44,6 +44,19 @@ TEST_CASE("int8 products want their very shape, for a subgroup, without saturati
   CHECK(without([](gpu::matrix_shape& s) { s.scope = 2; }));
 }
 
+TEST_CASE("products of halves want sums in f32") {
+  using enum gpu::matrix_element;
+  const gpu::matrix_shape shape{.m = 16, .n = 16, .k = 16, .a = f16, .b = f16, .c = f32, .result = f32, .scope = gpu::matrix_shape::subgroup_scope};
+  CHECK(gpu::multiplies_halves({int8_shape(), shape}));
+  CHECK_FALSE(gpu::multiplies_halves({int8_shape()}));
+  gpu::matrix_shape other = shape;
+  other.c = other.result = f16;
+  CHECK_FALSE(gpu::multiplies_halves({other}));
+  other = shape;
+  other.k = 8;
+  CHECK_FALSE(gpu::multiplies_halves({other}));
+}
+
 TEST_CASE("a device lists shapes exactly where it has the feature") {
   const checked_device on;
   CHECK(on.device.description().matrix_shapes.empty() != gpu::contains(on.device.description().features, gpu::feature::cooperative_matrix));

@@ -31,6 +31,7 @@ TEST_CASE("a device that cannot be used says why") {
   CHECK(*find(section, "features") == "none");
   CHECK(*find(section, "cooperative matrices") == "none");
   CHECK(*find(section, "int8 products of chunks") == "by dot products");
+  CHECK(*find(section, "f16 products of chunks") == "in tiles");
   using enum gpu::matrix_element;
   card.matrix_shapes = {{.m = 16, .n = 16, .k = 32, .a = s8, .b = s8, .c = s32, .result = s32, .scope = gpu::matrix_shape::subgroup_scope}};
   const gpu::report_section matrices = gpu::report_device(card);
