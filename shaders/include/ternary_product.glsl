@@ -4,34 +4,11 @@
 #ifndef INTAGLIO_TERNARY_PRODUCT
 #define INTAGLIO_TERNARY_PRODUCT
 
-#define tiles (columns / 16u)
-
-// Activations of the prologue.
-shared uvec4 shared_x[quantises ? norm_width_max / 16u : 1u];
+#include "quantised_input.glsl"
 
 uvec4 activations(uint first_token, uint t, uint tile) {
   if (quantises) return shared_x[tile];
   return word_quad(input_, (first_token + t) * tiles + tile);
-}
-
-// Fills shared_x; gives 1 / s, and in `sum` what shared_sum() says of the int8 values.
-float quantise_input(out int sum) {
-  float largest, r = inverse_rms(input_, 0u, norm_weight, eps, largest), m = largest_activation(largest, r);
-  precise float s = 127.0 / m;
-  sum = 0;
-  for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
-    reload_chunk(input_, 0u, norm_weight, chunk);
-    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (owns_quad(chunk, i)) {
-        ivec4 q = quantised(normalised(i, r), s);
-        uint quad = norm_quad(chunk, i);
-        shared_x[quad / 4u][quad & 3u] = packed(q);
-        sum += sum_of(q);
-      }
-  }
-  sum = shared_sum(sum);
-  float factor = grid_step(m, r);
-  return factor;
 }
 
 // Scales the sums of four rows of codes 0, 1, 2, which stand for -1, 0, +1, and hands them on.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "runtime/tables.hpp"
 
+#include "intaglio/graph/layers/walk_ffn.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/engrave.hpp"
 
@@ -28,6 +29,8 @@ constexpr decoder_config bitnet_tiny_untied_config = [] {
 constexpr decoder_config bitnet_middle_config{
     .model_type = architecture::bitnet, .hidden_size = 2048, .intermediate_size = 5632, .num_hidden_layers = 6, .num_attention_heads = 16,
     .num_key_value_heads = 4, .head_dim = 128, .vocab_size = 32'000, .max_position_embeddings = 256, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f};
+template <const decoder_config& c>
+using walked = models::bitnet_b158<c, dtype::i2_s, dtype::i8, dtype::f16, graph::walk_ffn>;
 // The keys are held in f32 here, since its goldens come from a cache that rounds nothing.
 constexpr plan::profile exact_cpu = [] {
   auto out = plan::profiles::cpu;
@@ -59,4 +62,7 @@ const plan::table& bitnet_tiny_silu_portable_table() { return plan::engraved<bit
 const plan::table& bitnet_tiny_silu_f32_table() { return plan::engraved<bitnet_tiny_silu_f32, exact_cpu>::table; }
 const plan::table& bitnet_tiny_silu_f32_portable_table() { return plan::engraved<bitnet_tiny_silu_f32, exact_portable>::table; }
 const plan::table& bitnet_tiny_untied_table() { return plan::engraved<models::bitnet_b158<bitnet_tiny_untied_config>, exact_cpu>::table; }
+const plan::table& fable_walk_table() { return plan::engraved<walked<models::fable_config>, exact_cpu>::table; }
+const plan::table& fable_walk_portable_table() { return plan::engraved<walked<models::fable_config>, exact_portable>::table; }
+const plan::table& bitnet_tiny_walk_table() { return plan::engraved<walked<bitnet_tiny_config>, exact_cpu>::table; }
 const plan::table& bitnet_middle_table() { return plan::engraved<models::bitnet_b158<bitnet_middle_config>, exact_cpu>::table; }

@@ -22,5 +22,9 @@ const intaglio::plan::table& bitnet_tiny_silu_f32_table();
 const intaglio::plan::table& bitnet_tiny_silu_f32_portable_table();
 /// bitnet_tiny with a head of its own.
 const intaglio::plan::table& bitnet_tiny_untied_table();
+/// fable and bitnet_tiny with FFNs that decode walks.
+const intaglio::plan::table& fable_walk_table();
+const intaglio::plan::table& fable_walk_portable_table();
+const intaglio::plan::table& bitnet_tiny_walk_table();
 /// A model of 190 MB for tests of loading.
 const intaglio::plan::table& bitnet_middle_table();

@@ -64,6 +64,7 @@ struct op {
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   shader::activation_function act{};
+  bool walk = false;         ///< gated: features whose gate is 0 may be left unread, here and in the product behind
   text<48> layer{};          ///< for messages: "blk.*.ffn_down.weight: linear"
 };
 

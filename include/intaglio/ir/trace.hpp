@@ -111,6 +111,15 @@ class trace {
     return emit(o, "gated", "ffn_act", dtype::f32, width(gate));
   }
 
+  /// Marks the gated op that gives h: decode may walk its features. Only an activation that is 0 for gates up to 0 leaves any out.
+  constexpr void walk(value_id h) {
+    for (op& o : graph_.ops) {
+      if (o.out != h) continue;
+      o.walk = true;
+      if (o.kind != op_kind::gated || o.act != shader::activation_function(activation::relu_squared)) fail(where("walk_ffn").view(), "expected squared ReLU, which leaves features out, found another activation");
+    }
+  }
+
   constexpr value_id add(value_id a, value_id b) {
     if (width(a) != width(b)) fail(where("residual").view(), "a branch as wide as its input, ", width(a), "", width(b));
     op o{.kind = op_kind::add, .in = {a, b, none}};

@@ -10,9 +10,10 @@
 namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
-  embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, halves, matmul_chunk, attention_halves
+  embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, halves, matmul_chunk, attention_halves,
+  walk_gate_up, walk_down
 };
-inline constexpr std::size_t kernel_count = 21;
+inline constexpr std::size_t kernel_count = 23;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -205,6 +206,27 @@ inline constexpr interface norm_add_interface{
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
     {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
 
+/// The gated half of an FFN for one token, feature by feature: x is quantised as by ternary_matmul's prologue norm_quantize; gate = gate_f . x, and where
+/// that is above 0, output[f] = gate^2 * (up_f . x), else 0 without a read of up_f. The bits of ternary_matmul with epilogue gated, but 0 is +0.
+/// input f32 [columns]; weight: gate's tiles in plain order, as for ternary_matmul; up: feature rows (kernels/feature_layout.hpp) [rows, columns];
+/// scales f32 of gate and up; output f32 [rows]. rows: a multiple of 4, columns of 16. Grid x strides over groups of 4 features.
+inline constexpr interface walk_gate_up_interface{
+    "walk_gate_up",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"up"}, {"scales"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+
+/// The product behind it for one token: h is quantised as by ternary_matmul's prologue norm_quantize, and output[row] += the product's row, of the
+/// features alone whose int8 value is not 0. The bits of ternary_matmul with epilogue add.
+/// input f32 [columns], a value a feature; weight: feature rows [columns, rows], what a feature adds to the rows; scales f32 [1]; output f32 [rows].
+/// columns and rows: multiples of 16. A workgroup does `words` words of every feature row, 16 rows each; at least as many invocations.
+inline constexpr interface walk_down_interface{
+    "walk_down",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"words"}, {"subgroup_width"}}}};
+
+/// Features of which walk_down keeps a list in shared memory.
+inline constexpr std::uint32_t walk_list = 2048;
+
 /// dense_matmul with one read of the weights for every tile of up to 8 tokens (y); grid x strides over pairs of rows.
 inline constexpr interface dense_few_interface{
     "dense_few",
@@ -281,7 +303,8 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &ternary_float_interface, &attention_interface, &attention_chunk_interface, &dense_matmul_interface, &dense_few_interface,
                                                              &head_screen_interface,   &head_rescore_interface,  &sample_interface,    &accept_interface,
                                                              &layers_interface,        &matmul_interface,        &head_norm_interface, &norm_add_interface,
-                                                             &halves_interface,        &matmul_chunk_interface,  &attention_halves_interface};
+                                                             &halves_interface,        &matmul_chunk_interface,  &attention_halves_interface,
+                                                             &walk_gate_up_interface,  &walk_down_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

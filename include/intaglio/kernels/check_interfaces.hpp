@@ -41,6 +41,9 @@
 #include "intaglio/kernels/spirv/ternary_matmul.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
+#include "intaglio/kernels/spirv/walk_down.hpp"
+#include "intaglio/kernels/spirv/walk_gate_up.hpp"
+#include "intaglio/kernels/spirv/walk_gate_up_portable.hpp"
 
 namespace intaglio::kernels {
 
@@ -80,6 +83,9 @@ static_assert(shader_interface<matches(norm_add_interface, spirv::norm_add_spirv
 static_assert(shader_interface<matches(halves_interface, spirv::halves_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_matrix_spirv)>::agrees);
+static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_spirv)>::agrees);
+static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_portable_spirv)>::agrees);
+static_assert(shader_interface<matches(walk_down_interface, spirv::walk_down_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

@@ -15,7 +15,8 @@
 namespace intaglio::models {
 
 /// @tparam W of the products' weights  @tparam A of their inputs  @tparam D of the embedding and the head in device memory
-template <const decoder_config& c, dtype W = dtype::i2_s, dtype A = c.activation_type, dtype D = dtype::f16>
+/// @tparam FFN gated_ffn, or walk_ffn (graph/layers/walk_ffn.hpp), which reads less in decode where squared ReLU turns features off
+template <const decoder_config& c, dtype W = dtype::i2_s, dtype A = c.activation_type, dtype D = dtype::f16, template <dtype, dtype> class FFN = graph::gated_ffn>
 struct bitnet_b158 {
   static constexpr const decoder_config& config = c;
 
@@ -28,7 +29,7 @@ struct bitnet_b158 {
                       | rms_norm{"attn_sub_norm.weight", c.rms_norm_eps}
                       | linear<W, A>{"attn_output.weight", c.q_size(), c.hidden_size})
              | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                      | gated_ffn<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                      | FFN<W, A>{c.hidden_size, c.intermediate_size, c.hidden_act}
                       | rms_norm{"ffn_sub_norm.weight", c.rms_norm_eps}
                       | linear<W, A>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
          | rms_norm{"output_norm.weight", c.rms_norm_eps}

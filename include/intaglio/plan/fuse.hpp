@@ -78,6 +78,7 @@ struct node {
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   shader::activation_function act{};
+  bool walk = false;                         ///< one token's features may be walked: walk_gate_up, walk_down
 };
 
 struct fusion_options {
@@ -336,6 +337,7 @@ class fuser {
     n.rule = rule_index("gate_up");
     n.epilogue = kernels::epilogue::gated;
     n.act = at(a).act;
+    n.walk = at(a).walk;
     n.out = at(a).out;
     return true;
   }
@@ -377,6 +379,7 @@ class fuser {
       merged.eps = source.eps;
       merged.prologue = kernels::prologue::norm_quantize;
       merged.rule = rule_index("norm_prologue");
+      for (const auto& o : graph_.ops) merged.walk = merged.walk || (o.walk && o.out == source.in && merged.epilogue == kernels::epilogue::add);
       std::array<std::uint16_t, max_merged_ops> ops{};
       std::uint8_t count = 0;
       for (std::size_t k = 0; k < source.op_count; ++k) ops[count++] = source.ops[k];

@@ -101,6 +101,8 @@ class lowering {
       case kernels::kernel::halves: halves(n); break;
       case kernels::kernel::head_norm: head_norm(n); break;
       case kernels::kernel::norm_add: norm_add(n); break;
+      case kernels::kernel::walk_gate_up: walk_gate_up(n); break;
+      case kernels::kernel::walk_down: walk_down(n); break;
       case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: break;
     }
     return d;
@@ -203,6 +205,8 @@ class lowering {
  private:
   /// Chunks have kernels of their own where the profile and the shape allow.
   constexpr kernels::kernel kernel_of(const node& n) const {
+    if (c_.tokens == 1 && n.walk && n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize)
+      return n.epilogue == kernels::epilogue::gated ? kernels::kernel::walk_gate_up : kernels::kernel::walk_down;
     if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
     if (c_.tokens <= c_.target.tile_tokens) return few_of(n.kernel);
     if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0) return kernels::kernel::ternary_chunk;
@@ -372,6 +376,48 @@ class lowering {
     d_->subgroups = c_.target.matmul_subgroups;
     const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
     d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
+  }
+
+  /// One of a product's ternary tensors by itself.
+  constexpr weight one_ternary(const node& n, std::size_t index, weight_layout layout) const {
+    const ir::weight& t = tensor(n.weights[index]);
+    weight w{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = layout, .rows = t.rows, .columns = t.columns, .bytes = std::uint64_t{t.rows} * t.columns / 4};
+    w.sources[0] = t.name;
+    w.source_rows[0] = t.rows;
+    return w;
+  }
+  constexpr void bind_walk(const node& n) {
+    label(n);
+    bind_value("input", n.in, false);
+    bind_norm(n.norm);
+    weight scales = stacked(n, weight_layout::ternary_scales);
+    scales.bytes = std::uint64_t{4} * n.weight_count;
+    bind_weight("scales", scales);
+    bind_value("output", n.out, true);
+    bind_state();
+    set("eps", n.eps);
+    d_->subgroups = c_.target.matmul_subgroups;
+  }
+  constexpr void walk_gate_up(const node& n) {
+    const weight gate = one_ternary(n, 0, weight_layout::ternary_tiles);
+    bind_walk(n);
+    bind_weight("weight", gate);
+    bind_weight("up", one_ternary(n, 1, weight_layout::feature_rows));
+    set("columns", gate.columns);
+    set("rows", gate.rows);
+    d_->groups = {std::min(enough_groups(c_.target.matmul_groups, gate), (gate.rows / 4 + d_->subgroups - 1) / d_->subgroups), 1, 1};
+  }
+  /// Four words of every feature row are half of the shortest piece that devices read, and the narrowest subgroup's width.
+  constexpr void walk_down(const node& n) {
+    constexpr std::uint32_t words = 4;
+    const weight down = one_ternary(n, 0, weight_layout::feature_columns);
+    bind_walk(n);
+    note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    bind_weight("weight", down);
+    set("columns", down.columns);
+    set("rows", down.rows);
+    set("words", words);
+    d_->groups = {(down.rows / 16 + words - 1) / words, 1, 1};
   }
 
   /// A workgroup a row group, of as many subgroups (of 32) as leave none idle longer than the others.

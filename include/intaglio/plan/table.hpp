@@ -86,6 +86,8 @@ enum class weight_layout : std::uint8_t {
   row_groups,     ///< kernels/matmul_layout.hpp, rows of all sources in `order`
   ternary_tiles,  ///< kernels/ternary_layout.hpp, rows of all sources in `order`
   ternary_scales, ///< f32, one per source
+  feature_rows,   ///< kernels/feature_layout.hpp, of a ternary matrix [rows, columns] whose rows are features
+  feature_columns,  ///< the same of one whose columns are
   row_codes,      ///< int8 [rows, columns], made of a matrix of `codec` (kernels/row_codes.hpp)
   row_scales,     ///< f32 [rows], theirs
   rope_turns,     ///< u64 [head_dim / 2], made of `rope` alone (kernels/rope_turns.hpp); no tensor of the checkpoint

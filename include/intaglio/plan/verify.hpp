@@ -77,6 +77,8 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
                                       : 0) + 32 + norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
     case kernels::kernel::halves: return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0) + combining;
     case kernels::kernel::matmul_chunk: return (constant("tile_rows") + constant("tile_tokens")) * 144;  // 64 columns as halves, and 16 bytes
+    case kernels::kernel::walk_gate_up: return constant("columns") + 16 + norm(constant("columns"));
+    case kernels::kernel::walk_down: return constant("columns") + 16 + norm(constant("columns")) + 4 * (kernels::walk_list + 16 * constant("words") + 1);
     case kernels::kernel::head_norm: return constant("head_dim") * 4 + norm(constant("head_dim"));
     default: return combining;
   }

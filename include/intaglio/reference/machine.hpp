@@ -21,6 +21,7 @@
 #include "intaglio/reference/sample.hpp"
 #include "intaglio/reference/ternary_float.hpp"
 #include "intaglio/reference/ternary_matmul.hpp"
+#include "intaglio/reference/ternary_walk.hpp"
 
 namespace intaglio::reference {
 
@@ -83,6 +84,8 @@ class machine {
       case kernels::kernel::halves: c.halves(); break;
       case kernels::kernel::head_norm: c.head_norm(); break;
       case kernels::kernel::norm_add: c.norm_add(); break;
+      case kernels::kernel::walk_gate_up: c.walk_gate_up(); break;
+      case kernels::kernel::walk_down: c.walk_down(); break;
       case kernels::kernel::layers: break;  // the steps of the chain are its reference
     }
   }
@@ -237,6 +240,25 @@ class machine {
     void norm_add() {
       const std::size_t n = std::size_t{tokens()} * constant("width");
       reference::norm_add(memory<float>("input").first(n), weight<float>("norm_weight").first(constant("width")), real("eps"), memory<float>("output").first(n));
+    }
+
+    /// The token of a walk as int8.
+    factors quantised(std::vector<std::int8_t>& q) const {
+      std::vector<factors> factor(1);
+      reference::norm_quantize(memory<float>("input").first(q.size()), weight<float>("norm_weight"), q.size(), real("eps"), q, factor);
+      return factor[0];
+    }
+    void walk_gate_up() {
+      if (tokens() == 0) return;
+      std::vector<std::int8_t> q(constant("columns"));
+      const factors factor = quantised(q);
+      reference::walk_gate_up(q, factor, weight<std::uint32_t>("weight"), weight<std::uint32_t>("up"), weight<float>("scales"), memory<float>("output").first(constant("rows")));
+    }
+    void walk_down() {
+      if (tokens() == 0) return;
+      std::vector<std::int8_t> q(constant("columns"));
+      const factors factor = quantised(q);
+      reference::walk_down(q, factor, weight<std::uint32_t>("weight"), weight<float>("scales"), memory<float>("output").first(constant("rows")));
     }
 
     void attention() {

@@ -58,7 +58,7 @@ class kernel_proof {
         tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::matmul_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : call.kernel == kernels::kernel::attention_halves ? 70u : 2u, of.max_tokens);
         const double apart = difference(call);
         // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
-        const bool rounds = call.kernel == kernels::kernel::norm_quantize ||
+        const bool rounds = call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up || call.kernel == kernels::kernel::walk_down ||
                             (call.kernel == kernels::kernel::ternary_matmul && constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
         // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or in a cache may round the other way.
         const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves || call.kernel == kernels::kernel::attention_halves;
@@ -161,6 +161,8 @@ class kernel_proof {
       case kernels::kernel::halves: return halves(call);
       case kernels::kernel::head_norm: return head_norm(call);
       case kernels::kernel::norm_add: return norm_add(call);
+      case kernels::kernel::walk_gate_up: return walk_gate_up(call);
+      case kernels::kernel::walk_down: return walk_down(call);
       case kernels::kernel::sample: return sample(call);
       case kernels::kernel::accept: return accept(call);
       case kernels::kernel::layers: break;  // executor::prove holds it against the prompt's sequence
@@ -211,6 +213,41 @@ class kernel_proof {
       worst = std::max(worst, static_cast<double>(std::abs(found_factors[t].inverse_scale / factors[t].inverse_scale - 1.0f)));
     }
     return worst;
+  }
+
+  /// The first features and the last ones.
+  double walk_gate_up(const plan::dispatch& call) {
+    const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows"), run_rows = std::min(rows, 64u);
+    const auto values = floats(columns);
+    std::vector<std::int8_t> q(columns);
+    std::vector<reference::factors> factor(1);
+    reference::norm_quantize(values, weight<float>(operand(call, "norm_weight"), 0, columns), columns, real(call, "eps"), q, factor);
+    const gpu::buffer in = filled(values, values.size()), out = room(std::uint64_t{4} * rows), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    const auto scales = weight<float>(operand(call, "scales"), 0, 2);
+    std::vector<float> expected(run_rows);
+    double worst = 0;
+    for (const std::uint32_t first : {0u, rows - run_rows}) {
+      const std::uint64_t count = run_rows * (columns / 16), at = std::uint64_t{first} * (columns / 16);  // words
+      const auto gate = weight<std::uint32_t>(operand(call, "weight"), at, count), up = weight<std::uint32_t>(operand(call, "up"), at, count);
+      reference::walk_gate_up(q, factor[0], gate, up, scales, expected);
+      worst = std::max(worst, apart(read<float>(out, first, run_rows), expected));
+    }
+    return worst;
+  }
+  double walk_down(const plan::dispatch& call) {
+    const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows");
+    auto values = floats(columns);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (i % 3 != 0) values[i] = 0;  // features that are off
+    std::vector<std::int8_t> q(columns);
+    std::vector<reference::factors> factor(1);
+    reference::norm_quantize(values, weight<float>(operand(call, "norm_weight"), 0, columns), columns, real(call, "eps"), q, factor);
+    std::vector<float> expected = floats(rows);
+    const gpu::buffer in = filled(values, values.size()), out = filled(expected, expected.size()), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    reference::walk_down(q, factor[0], weight<std::uint32_t>(operand(call, "weight"), 0, std::size_t{columns} * rows / 16), weight<float>(operand(call, "scales"), 0, 1), expected);
+    return apart(read<float>(out, 0, expected.size()), expected);
   }
 
   double ternary_product(const plan::dispatch& call) {

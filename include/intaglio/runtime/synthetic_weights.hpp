@@ -29,7 +29,7 @@ inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random
   switch (w.layout) {
     case plan::weight_layout::vector_f32: return std::bit_cast<std::uint32_t>(1.f);
     case plan::weight_layout::ternary_scales: return std::bit_cast<std::uint32_t>(0.02f);
-    case plan::weight_layout::ternary_tiles: {
+    case plan::weight_layout::ternary_tiles: case plan::weight_layout::feature_rows: case plan::weight_layout::feature_columns: {
       const auto word = static_cast<std::uint32_t>(next_random(random));
       const std::uint32_t threes = word & (word >> 1) & 0x55555555u;  // code 3 becomes 1
       return word & ~(threes << 1);

@@ -20,6 +20,7 @@
 #include "intaglio/io/checkpoint_data.hpp"
 #include "intaglio/kernels/row_codes.hpp"
 #include "intaglio/io/codec_encode.hpp"
+#include "intaglio/kernels/feature_layout.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/kernels/rope_table.hpp"
 #include "intaglio/kernels/ternary_layout.hpp"
@@ -72,6 +73,7 @@ class weight_image {
         break;
       }
       case plan::weight_layout::ternary_tiles: fill_tiles(w, layer, begin, out); break;
+      case plan::weight_layout::feature_rows: case plan::weight_layout::feature_columns: fill_features(w, layer, begin, out); break;
       case plan::weight_layout::ternary_scales: fill_scales(w, layer, begin, out); break;
       case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: fill_row_codes(w, layer, begin, out); break;
     }
@@ -96,7 +98,8 @@ class weight_image {
 
   static bool is_float(dtype type) { return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16; }
   static bool is_ternary(const plan::weight& w) {
-    return w.layout == plan::weight_layout::ternary_tiles || w.layout == plan::weight_layout::ternary_scales;
+    return w.layout == plan::weight_layout::ternary_tiles || w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::feature_rows ||
+           w.layout == plan::weight_layout::feature_columns;
   }
   static std::string name_of(const plan::weight& w, std::uint8_t index, std::uint32_t layer) {
     return (w.per_layer ? "blk." + std::to_string(layer) + "." : std::string{}) + std::string(w.sources[index].view());
@@ -231,6 +234,33 @@ class weight_image {
       kernels::repack_ternary(order, std::span(spans).first(w.source_count), w.columns, group, words, first_row);
       copy_overlap(group * group_bytes, std::as_bytes(std::span(words)), begin, out);
       group = stop;
+    }
+  }
+
+  /// Vectors by features: rows as they come, or columns of 16 rows at a time.
+  void fill_features(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
+    const bool turned = w.layout == plan::weight_layout::feature_columns;
+    const std::uint64_t width = turned ? w.rows : w.columns, vector = kernels::feature_bytes(1, width), first = begin / vector, end = (begin + out.size() + vector - 1) / vector;
+    std::vector<std::uint32_t> words;
+    std::vector<std::int8_t> codes;
+    const io::ternary_tensor& source = *at(w, 0, layer).codes;
+    if (turned) {
+      words.resize(static_cast<std::size_t>((end - first) * vector / 4));
+      codes.resize(static_cast<std::size_t>(kernels::tile_columns) * w.columns);
+      for (std::uint64_t word = 0; word < width / kernels::tile_columns; ++word) {
+        source.rows(word * kernels::tile_columns, kernels::tile_columns, codes);
+        kernels::pack_feature_columns(codes, w.columns, first, word, width, words);
+      }
+      return copy_overlap(first * vector, std::as_bytes(std::span(words)), begin, out);
+    }
+    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / width);
+    for (std::uint64_t f = first; f < end; f += step) {
+      const std::uint64_t count = std::min(step, end - f);
+      codes.resize(static_cast<std::size_t>(count * width));
+      words.resize(static_cast<std::size_t>(count * vector / 4));
+      source.rows(f, count, codes);
+      kernels::pack_feature_rows(codes, words);
+      copy_overlap(f * vector, std::as_bytes(std::span(words)), begin, out);
     }
   }
 

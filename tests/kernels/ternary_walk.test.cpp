@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Kernels walk_gate_up and walk_down.
+#include "intaglio/reference/ternary_walk.hpp"
+#include "kernels/kernel_device.hpp"
+
+using namespace intaglio;
+using namespace intaglio::testing;
+
+namespace {
+
+std::vector<std::uint32_t> codes(random_numbers& random, std::size_t words) {
+  std::vector<std::uint32_t> out(words);
+  for (auto& word : out)
+    for (std::uint32_t i = 0; i < 16; ++i) word |= random.below(3) << (2 * i);
+  return out;
+}
+
+/// One token's FFN.
+struct walk_problem {
+  std::uint32_t hidden, features;
+  std::vector<float> x, norm, h_norm, h, scales, stream;
+  std::vector<std::uint32_t> gate, up, down;
+
+  /// @param on share of the features with a value, of 256
+  walk_problem(random_numbers& random, std::uint32_t hidden_size, std::uint32_t intermediate_size, std::uint32_t on)
+      : hidden(hidden_size), features(intermediate_size), x(random.floats(hidden, -2, 2)), norm(random.floats(hidden, 0.5f, 1.5f)), h_norm(random.floats(features, 0.5f, 1.5f)),
+        h(random.floats(features, -3, 3)), scales(random.floats(2, 0.01f, 0.1f)), stream(random.floats(hidden, -1, 1)), gate(codes(random, std::size_t{hidden} * features / 16)),
+        up(codes(random, gate.size())), down(codes(random, gate.size())) {
+    for (float& value : h)
+      if (random.below(256) >= on) value = 0;
+  }
+};
+
+std::vector<float> gate_up(kernel_device& on, const walk_problem& p, std::uint32_t subgroups, std::uint32_t groups, std::uint32_t count = 1) {
+  const auto input = on.filled(p.x), norm = on.filled(p.norm), gate = on.filled(p.gate), up = on.filled(p.up), scales = on.filled(p.scales);
+  const auto output = on.poisoned(std::size_t{4} * p.features), state = on.filled(fresh_state(3, count, 1, 8));
+  on.run(kernels::kernel::walk_gate_up, subgroups, {{"columns", p.hidden}, {"rows", p.features}, {"eps", 1e-5f}},
+         {{"input", &input}, {"norm_weight", &norm}, {"weight", &gate}, {"up", &up}, {"scales", &scales}, {"output", &output}, {"state", &state}}, {groups, 1, 1});
+  return output.read<float>();
+}
+std::vector<float> down(kernel_device& on, const walk_problem& p, std::uint32_t subgroups, std::uint32_t words) {
+  const auto input = on.filled(p.h), norm = on.filled(p.h_norm), weight = on.filled(p.down), scales = on.filled(p.scales), output = on.filled(p.stream),
+             state = on.filled(fresh_state(3, 1, 1, 8));
+  on.run(kernels::kernel::walk_down, subgroups, {{"columns", p.features}, {"rows", p.hidden}, {"eps", 1e-5f}, {"words", words}},
+         {{"input", &input}, {"norm_weight", &norm}, {"weight", &weight}, {"scales", &scales}, {"output", &output}, {"state", &state}}, {(p.hidden / 16 + words - 1) / words, 1, 1});
+  return output.read<float>();
+}
+std::vector<float> expected_gate_up(const walk_problem& p) {
+  std::vector<std::int8_t> q(p.hidden);
+  std::vector<reference::factors> factor(1);
+  reference::norm_quantize(p.x, p.norm, p.hidden, 1e-5f, q, factor);
+  std::vector<float> out(p.features);
+  reference::walk_gate_up(q, factor[0], p.gate, p.up, p.scales, out);
+  return out;
+}
+std::vector<float> expected_down(const walk_problem& p) {
+  std::vector<std::int8_t> q(p.features);
+  std::vector<reference::factors> factor(1);
+  reference::norm_quantize(p.h, p.h_norm, p.features, 1e-5f, q, factor);
+  std::vector<float> out = p.stream;
+  reference::walk_down(q, factor[0], p.down, std::span(p.scales).first(1), out);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("walk_gate_up: the reference's bits in every module and width") {
+  kernel_device on;
+  on.integer_dot = GENERATE(true, false);
+  on.fixed_width = on.integer_dot;
+  random_numbers random(21);
+  for (const auto& [hidden, features, subgroups, groups] : {std::array{256u, 96u, 1u, 3u}, {64u, 20u, 4u, 2u}, {16u, 4u, 1u, 1u}, {2560u, 32u, 2u, 2u}}) {
+    INFO(hidden << " x " << features << ", " << subgroups << " subgroups");
+    const walk_problem p(random, hidden, features, 256);
+    const auto expected = expected_gate_up(p);
+    CHECK_SAME(on, gate_up(on, p, subgroups, groups), expected);
+  }
+  const walk_problem p(random, 64, 16, 256);
+  const auto untouched = gate_up(on, p, 1, 1, 0);  // a pass of no tokens
+  for (const float value : untouched) CHECK(std::bit_cast<std::uint32_t>(value) == 0xa5a5a5a5u);
+}
+
+TEST_CASE("walk_down: the reference's bits whatever is on, and however many do it") {
+  kernel_device on;
+  on.fixed_width = GENERATE(true, false);
+  random_numbers random(22);
+  for (const auto& [hidden, features, share, subgroups] : {std::array{256u, 1024u, 64u, 1u}, {256u, 1024u, 256u, 2u}, {48u, 2112u, 30u, 4u}, {16u, 16u, 256u, 1u}, {80u, 6912u, 256u, 1u}}) {
+    INFO(hidden << " x " << features << ", " << share << " of 256 on, " << subgroups << " subgroups");
+    const walk_problem p(random, hidden, features, share);
+    const auto expected = expected_down(p);
+    CHECK_SAME(on, down(on, p, subgroups, 4), expected);
+    if (hidden == 48) CHECK_SAME(on, down(on, p, subgroups, 2), expected);
+  }
+  walk_problem none(random, 64, 64, 0);
+  CHECK_SAME(on, down(on, none, 1, 4), none.stream);
+  // A value that is no number makes the stream show it.
+  walk_problem bad(random, 64, 64, 256);
+  bad.h[5] = std::numeric_limits<float>::infinity();
+  for (const float value : down(on, bad, 1, 4)) CHECK_FALSE(std::isfinite(value));
+}
