@@ -27,8 +27,7 @@ std::vector<std::vector<std::byte>> weights_of(const plan::table& of, const runt
 }
 
 /// Share of zeros among the gated values of all layers, for some tokens.
-double zeros_of(const runtime::synthetic_options& options) {
-  const plan::table& table = fable_table();
+double zeros_of(const runtime::synthetic_options& options, const plan::table& table = fable_table()) {
   const auto weights = weights_of(table, options);
   reference::machine run(table, [&](std::uint32_t slot, std::uint32_t) { return std::span<const std::byte>(weights[slot]); });
   std::size_t zeros = 0, all = 0;
@@ -37,8 +36,8 @@ double zeros_of(const runtime::synthetic_options& options) {
     run.feed(position, {&token, 1});
     run.run(table.decode, [&](const plan::dispatch& d, std::uint32_t) {
       const auto& face = kernels::interface_of(d.kernel);
-      if (d.kernel != kernels::kernel::ternary_matmul ||
-          d.specialization[face.specialization_index("epilogue")] != static_cast<std::uint32_t>(kernels::epilogue::gated))
+      if (d.kernel != kernels::kernel::walk_gate_up &&
+          (d.kernel != kernels::kernel::ternary_matmul || d.specialization[face.specialization_index("epilogue")] != static_cast<std::uint32_t>(kernels::epilogue::gated)))
         return;
       for (const float each : run.floats(d.push[face.push_index("output")].offset, table.config->intermediate_size)) {
         REQUIRE(std::isfinite(each));
@@ -61,6 +60,7 @@ TEST_CASE("the share of zero gates is what was asked for") {
     CAPTURE(wanted, found);
     CHECK(std::abs(found - wanted) < 0.03);
   }
+  CHECK(std::abs(zeros_of({.relu_zeros = 0.7}, fable_walk_table()) - 0.7) < 0.03);
 }
 
 TEST_CASE("a share that is none is refused") {

@@ -9,9 +9,10 @@
 
 #include "intaglio/core/float16.hpp"
 #include "intaglio/gpu/transfer.hpp"
-#include "intaglio/kernels/row_codes.hpp"
+#include "intaglio/kernels/feature_layout.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/kernels/rope_table.hpp"
+#include "intaglio/kernels/row_codes.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
@@ -83,6 +84,7 @@ inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const
   std::uint64_t unit = 1;
   if (w.layout == plan::weight_layout::matrix && w.rows != 0) unit = words / w.rows;
   if (w.layout == plan::weight_layout::ternary_tiles) unit = w.columns / 4;
+  if (w.layout == plan::weight_layout::feature_rows) unit = kernels::feature_row_words(w.columns);
   std::vector<std::uint32_t> out(static_cast<std::size_t>(std::min(words, std::max<std::uint64_t>((1u << 18) / unit, 1) * unit)));
   for (auto& word : out) word = synthetic_word(w, random);
   if (!options.relu_zeros) return out;
@@ -92,12 +94,16 @@ inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const
       out[row] = w.codec == kernels::codec::f32   ? std::bit_cast<std::uint32_t>(strong)
                  : w.codec == kernels::codec::f16 ? (out[row] & 0xFFFF0000u) | f16_from_f32(strong)
                                                       : (out[row] & 0xFFFF0000u) | bf16_from_f32(strong);
-  if (w.layout == plan::weight_layout::ternary_tiles && w.order == plan::row_order::gate_up)
+  // Column 0 is the lowest two bits of a row's first word.
+  const auto set_first = [&](std::uint32_t& word, double share) {  // of -1, all others are +1
+    word = (word & ~3u) | (static_cast<double>(next_random(random) >> 11) * 0x1p-53 < share ? 0u : 2u);
+  };
+  const bool gate_up = w.order == plan::row_order::gate_up;  // gate, up, gate, up
+  if (w.layout == plan::weight_layout::ternary_tiles && (gate_up || w.sources[0] == std::string_view("ffn_gate.weight")))
     for (std::size_t group = 0; group < out.size(); group += static_cast<std::size_t>(unit))
-      for (std::size_t row = 0; row < 4; ++row) {  // gate, up, gate, up; column 0 is the lowest two bits
-        const double share = row % 2 == 0 ? *options.relu_zeros : 0.5;  // of -1, all others are +1
-        out[group + row] = (out[group + row] & ~3u) | (static_cast<double>(next_random(random) >> 11) * 0x1p-53 < share ? 0u : 2u);
-      }
+      for (std::size_t row = 0; row < 4; ++row) set_first(out[group + row], gate_up && row % 2 != 0 ? 0.5 : *options.relu_zeros);
+  if (w.layout == plan::weight_layout::feature_rows)
+    for (std::size_t row = 0; row < out.size(); row += static_cast<std::size_t>(unit)) set_first(out[row], 0.5);
   return out;
 }
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// Decode of a BitNet whose FFNs are walked (docs/walk.md) against the dense one: tokens a second and the time of the two kernels, with synthetic
+// weights of which a share of the features is off; and, of a model file of fable, which vectors a walk reads, by layer, told by the CPU reference.
+// usage: walk [context [passes [SHARE...]]], shares of 0 to 1; walk --vectors FABLE_GGUF [tokens]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/graph/layers/walk_ffn.hpp"
+#include "intaglio/io/checkpoint.hpp"
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/plan/engrave.hpp"
+#include "intaglio/reference/machine.hpp"
+#include "intaglio/runtime/executor.hpp"
+#include "intaglio/runtime/synthetic_weights.hpp"
+#include "intaglio/runtime/weight_image.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+template <const decoder_config& c>
+using walked = models::bitnet_b158<c, dtype::i2_s, dtype::i8, dtype::f16, graph::walk_ffn>;
+
+/// Microseconds of a dispatch of the first layer whose label holds `name`, median of 5.
+double dispatch_us(runtime::executor& run, std::uint32_t context, std::string_view name) {
+  const std::uint32_t token = 1;
+  std::vector<double> times;
+  for (int i = 0; i < 5; ++i)
+    for (const auto& time : run.measure(runtime::pass_kind::decode, context, {&token, 1}))
+      if (time.what->label.view().find(name) != std::string_view::npos) times.push_back(time.nanoseconds / 1e3);
+  if (times.empty()) return 0;
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+void measure(const gpu::device& device, const plan::table& table, const char* name, const runtime::kernel_modules& modules, double share, std::uint32_t context, std::uint32_t passes) {
+  runtime::executor run(device, table, runtime::synthetic_weights(device, table, {.relu_zeros = share}), modules, nullptr);
+  if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
+  std::vector<double> times;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const std::uint32_t token = 1;
+    run.begin(runtime::pass_kind::decode, context, {&token, 1}, {}, passes);
+    const auto start = std::chrono::steady_clock::now();
+    while (run.pending() || run.in_flight()) {
+      while (run.may_submit()) run.submit(100, 16);
+      run.wait();
+    }
+    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / passes);
+  }
+  std::sort(times.begin(), times.end());
+  const double us = times[times.size() / 2];
+  std::printf("  %-22s %3.0f%% off  %9.1f us  %9.1f tok/s   gate, up %8.2f us  down %8.2f us\n", name, 100 * share, us, 1e6 / us, dispatch_us(run, context, "ffn_gate"),
+              dispatch_us(run, context, "ffn_down"));
+}
+
+void compare(const gpu::device& device, const plan::table& dense, const plan::table& walk, const char* name, std::uint32_t context, std::uint32_t passes, const std::vector<double>& shares) {
+  std::printf("%s, profile %.*s, context %u\n", name, static_cast<int>(dense.profile.size()), dense.profile.data(), context);
+  const runtime::kernel_modules best = runtime::usable_modules(device).front();
+  runtime::kernel_modules chain = best;
+  chain.in_one = false;
+  for (const double share : shares) {
+    if (best.in_one) measure(device, dense, "dense, in one dispatch", best, share, context, passes);
+    measure(device, dense, "dense, chain", chain, share, context, passes);
+    measure(device, walk, "walk", chain, share, context, passes);
+  }
+}
+
+/// Which features' up and down vectors a walk of fable reads, token by token.
+void print_vectors(const char* path, std::uint32_t tokens) {
+  const plan::table& table = plan::engraved<walked<models::fable_config>, plan::profiles::cpu>::table;
+  const io::checkpoint file = io::checkpoint::open(path);
+  runtime::weight_image image(file, table);
+  image.measure(1, [](std::uint64_t) {});
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> bytes;
+  reference::machine machine(table, [&](std::uint32_t slot, std::uint32_t layer) {
+    auto& found = bytes[{slot, layer}];
+    if (found.empty()) {
+      found.resize(table.weights[slot].bytes);
+      image.fill(slot, layer, 0, found);
+    }
+    return std::span<const std::byte>(found);
+  });
+  machine.state[kernels::state::repeat_penalty] = std::bit_cast<std::uint32_t>(1.f);
+  struct read_counts {
+    std::uint64_t up = 0, down = 0;
+  };
+  std::vector<read_counts> layers(table.config->num_hidden_layers);
+  const std::size_t features = table.config->intermediate_size;
+  std::uint32_t token = 1;
+  for (std::uint32_t at = 0; at < tokens; ++at) {
+    machine.feed(at, {&token, 1});
+    machine.run(table.decode, [&](const plan::dispatch& d, std::uint32_t layer) {
+      if (d.kernel != kernels::kernel::walk_gate_up) return;
+      const auto h = machine.floats(d.push[kernels::walk_gate_up_interface.push_index("output")].offset, features);
+      for (const float value : h) layers[layer].up += value != 0;
+      // What the next dispatch quantises.
+      for (const auto& next : table.decode.block(0)) {
+        if (next.kernel != kernels::kernel::walk_down) continue;
+        const auto& norm = next.push[kernels::walk_down_interface.push_index("norm_weight")];
+        const auto& weight = bytes[{norm.slot, layer}];
+        if (weight.empty()) continue;  // the first token, before anybody asked for it
+        std::vector<std::int8_t> q(features);
+        std::vector<reference::factors> factor(1);
+        reference::norm_quantize(h, {reinterpret_cast<const float*>(weight.data()), features}, features, std::bit_cast<float>(next.specialization[kernels::walk_down_interface.specialization_index("eps")]), q,
+                                 factor);
+        for (const std::int8_t value : q) layers[layer].down += value != 0;
+      }
+    });
+    token = machine.ring[at % table.ring_size];
+  }
+  std::printf("fable, %u tokens: vectors of features that a walk reads\n  layer       up     down    bytes of the FFN\n", tokens);
+  double all = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const double up = static_cast<double>(layers[i].up) / static_cast<double>(features * tokens), down = static_cast<double>(layers[i].down) / static_cast<double>(features * (tokens - 1));
+    std::printf("  %5zu   %5.1f%%   %5.1f%%   %5.1f%%\n", i, 100 * up, 100 * down, 100 * (1 + up + down) / 3);
+    all += (1 + up + down) / 3 / static_cast<double>(layers.size());
+  }
+  std::printf("    all                     %5.1f%%\n", 100 * all);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  if (count > 2 && std::string_view(arguments[1]) == "--vectors") {
+    print_vectors(arguments[2], static_cast<std::uint32_t>(count > 3 ? std::max(2, std::atoi(arguments[3])) : 32));
+    return 0;
+  }
+  const auto context = static_cast<std::uint32_t>(count > 1 ? std::atoi(arguments[1]) : 128);
+  const auto passes = static_cast<std::uint32_t>(count > 2 ? std::atoi(arguments[2]) : 128);
+  std::vector<double> shares;
+  for (int i = 3; i < count; ++i) shares.push_back(std::atof(arguments[i]));
+  if (shares.empty()) shares = {0, 0.5, 0.7};
+  gpu::device device;
+  std::printf("%s\n", device.label().c_str());
+  if (device.description().type == gpu::device_type::cpu)
+    compare(device, plan::engraved<models::fable, plan::profiles::cpu>::table, plan::engraved<walked<models::fable_config>, plan::profiles::cpu>::table, "fable", std::min(context, 256u), passes, shares);
+  else
+    compare(device, plan::engraved<models::bitnet_2b_4t, plan::profiles::portable>::table, plan::engraved<walked<models::bitnet_2b_4t_config>, plan::profiles::portable>::table, "bitnet_2b_4t", context,
+            passes, shares);
+} catch (const intaglio::error& problem) {
+  std::fprintf(stderr, "%s\n", problem.what());
+  return 3;
+}
