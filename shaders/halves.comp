@@ -25,35 +25,59 @@ const uint norm_width = normalises ? width : 0u;
 
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, factors, state; };
 
-shared float maxima[workgroup_size / 4u];
+shared uint maxima[workgroup_size / 4u];
+
+// Four halves of a quad of columns.
+void store_halves(uint quad, vec4 y, float scale_) {
+  precise vec4 scaled = y * scale_;
+  WordPairs(output_).at[quad] = uvec2(pack_halves(scaled.x, scaled.z), pack_halves(scaled.y, scaled.w));
+}
+
+// What an invocation has of a token that is taken as it is.
+const uint plain_quads = normalises ? 1u : (width / 4u + workgroup_size - 1u) / workgroup_size;
+vec4 plain[plain_quads];
 
 void main() {
   find_place();
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count]) return;
   uint first = token * (width / 4u);
-  float r = 1.0, unused;
-  if (normalises) r = inverse_rms(input_, first, norm_weight, eps, unused);
-  uint largest = 0u;  // by its bits, since drivers may take it that no float is infinite or NaN
-  for (uint quad = gl_LocalInvocationIndex; quad < width / 4u; quad += workgroup_size) {
-    precise vec4 y = float_quad(input_, first + quad);
-    if (normalises) y = (y * float_quad(norm_weight, quad)) * r;
-    uvec4 bits = floatBitsToUint(y) & 0x7fffffffu;
-    largest = max(largest, max(max(bits.x, bits.y), max(bits.z, bits.w)));
+  float r = 1.0, largest = 0.0;
+  if (normalises) {
+    r = inverse_rms(input_, first, norm_weight, eps, largest);
+    precise float y = largest * r;  // rounding is monotone, so it is that of the products
+    largest = finite(r) ? y : not_a_number;
+  } else {
+    uint greatest_bits = 0u;  // by their bits: drivers may take it that no float is infinite or NaN
+    LATER_UNROLLED for (uint i = 0u; i < plain_quads; ++i) {
+      uint quad = gl_LocalInvocationIndex + i * workgroup_size;
+      plain[i] = float_quad(input_, first + min(quad, width / 4u - 1u));
+      uvec4 bits = floatBitsToUint(plain[i]) & 0x7fffffffu;
+      greatest_bits = max(greatest_bits, max(max(bits.x, bits.y), max(bits.z, bits.w)));
+    }
+    LATER_UNROLLED for (uint i = 0u; i < 6u; ++i)
+      if ((32u >> i) < subgroup_size) greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 32u >> i));
+    if (subgroups > 1u) {
+      if (lane == 0u) maxima[subgroup_index] = greatest_bits;
+      barrier();
+      for (uint g = 0u; g < subgroups; ++g) greatest_bits = max(greatest_bits, maxima[g]);
+    }
+    largest = uintBitsToFloat(greatest_bits);
   }
-  LATER_UNROLLED for (uint i = 0u; i < 6u; ++i)
-    if ((32u >> i) < subgroup_size) largest = max(largest, subgroupShuffleXor(largest, 32u >> i));
-  if (lane == 0u) maxima[subgroup_index] = uintBitsToFloat(largest);
-  workgroup_barrier();
-  for (uint g = 0u; g < subgroups; ++g) largest = max(largest, floatBitsToUint(maxima[g]));
   // The largest becomes 2^14 to 2^15.
-  uint exponent = clamp(largest >> 23, 15u, 254u);
+  uint largest_bits = floatBitsToUint(largest) & 0x7fffffffu, exponent = clamp(largest_bits >> 23, 15u, 254u);
   float scale_ = uintBitsToFloat((268u - exponent) << 23);
-  for (uint quad = gl_LocalInvocationIndex; quad < width / 4u; quad += workgroup_size) {
-    precise vec4 y = float_quad(input_, first + quad);
-    if (normalises) y = (y * float_quad(norm_weight, quad)) * r;
-    precise vec4 scaled = y * scale_;
-    WordPairs(output_).at[first + quad] = uvec2(pack_halves(scaled.x, scaled.z), pack_halves(scaled.y, scaled.w));
+  if (normalises) {
+    for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
+      reload_chunk(input_, first, norm_weight, chunk);
+      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
+        if (owns_quad(chunk, i)) store_halves(first + norm_quad(chunk, i), normalised(i, r), scale_);
+    }
+  } else {
+    LATER_UNROLLED for (uint i = 0u; i < plain_quads; ++i) {
+      uint quad = gl_LocalInvocationIndex + i * workgroup_size;
+      if (quad < width / 4u) store_halves(first + quad, plain[i], scale_);
+    }
   }
-  if (gl_LocalInvocationIndex == 0u) factors.at[token] = largest < 0x7f800000u ? (exponent - 14u) << 23 : 0x7fc00000u;
+  if (gl_LocalInvocationIndex == 0u) factors.at[token] = largest_bits < 0x7f800000u ? (exponent - 14u) << 23 : 0x7fc00000u;
 }

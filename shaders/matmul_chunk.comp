@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Products of coded weights and activations of many tokens as halves, summed in f32, with what comes after (residual, rotary embedding and cache,
-// gate). A workgroup takes a tile of rows (x) and tokens (y). Weights become halves on their way into shared memory; there, as in the
+// gate). A workgroup takes a tile of tokens (x) and rows (y), so that weights are read by neighbours in time. Weights become halves on their way into shared memory; there, as in the
 // activations, four neighbouring columns stand in the order 0, 2, 1, 3.
 // variant: matmul_chunk -DMATRIX=0 -DWIDE_LOADS=0
 // variant: matmul_chunk_matrix -DMATRIX=1 -DWIDE_LOADS=0
@@ -277,8 +277,8 @@ void multiply(uint first_row, uint first_token, uint end_token) {
 #endif
 
 void main() {
-  uint first_token = gl_WorkGroupID.y * tile_tokens, count = min(state.at[state_count], max_tokens);
+  uint first_token = gl_WorkGroupID.x * tile_tokens, count = min(state.at[state_count], max_tokens);
   if (first_token >= count) return;
   read_epilogue();
-  multiply(gl_WorkGroupID.x * tile_rows, first_token, min(count, first_token + tile_tokens));
+  multiply(gl_WorkGroupID.y * tile_rows, first_token, min(count, first_token + tile_tokens));
 }

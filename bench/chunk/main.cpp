@@ -16,6 +16,7 @@
 #include "intaglio/kernels/matmul_layout.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
+#include "intaglio/shader/activation.hpp"
 
 using namespace intaglio;
 
@@ -70,7 +71,7 @@ class bench {
       const std::uint64_t place = i % places, of = place % weights;
       const std::uint64_t push[] = {base + (std::uint64_t{64} << 20), base + (std::uint64_t{1} << 20), weights_[of].address() + place / weights * each, base + (std::uint64_t{128} << 20), base,
                                     base + (std::uint64_t{320} << 20), base + (std::uint64_t{400} << 20), base + (std::uint64_t{2} << 20)};
-      to.dispatch(pipeline, std::as_bytes(std::span(push)), {(p.rows + by.rows - 1) / by.rows, (tokens_ + by.tokens - 1) / by.tokens, 1});
+      to.dispatch(pipeline, std::as_bytes(std::span(push)), {(tokens_ + by.tokens - 1) / by.tokens, (p.rows + by.rows - 1) / by.rows, 1});
     });
     return seconds / 8 * 1e6;
   }

@@ -56,7 +56,7 @@ matmul_result run_chunk(kernel_device& on, const matmul_problem& p, prologue bef
           {"tile_tokens", by.tokens}, {"head_dim", std::max(4u, s.head_dim)}, {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", std::max(1u, s.context)}, {"ring", s.ring ? 1u : 0u},
           {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}, {"max_tokens", p.room}},
          {{"input", &halves}, {"factors", &factors}, {"weight", &weight}, {"output", &output}, {"state", &state}, {"keys", &keys}, {"values", &values}, {"rope", &rope}},
-         {(s.rows + by.rows - 1) / by.rows, (p.room + by.tokens - 1) / by.tokens, 1});
+         {(p.room + by.tokens - 1) / by.tokens, (s.rows + by.rows - 1) / by.rows, 1});
   out.output = output.read<float>();
   out.keys = keys.read<std::byte>();
   out.values = values.read<std::byte>();

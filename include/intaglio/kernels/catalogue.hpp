@@ -184,7 +184,7 @@ inline constexpr interface halves_interface{
     {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
 
 /// matmul of what halves left, for up to max_tokens tokens, in another arithmetic: weights are rounded to f16, products summed in f32 (docs/kernels.md).
-/// Workgroup (x, y) has tile_rows rows and tile_tokens tokens. columns: a multiple of chunk_columns; rows: of 4. The module for cooperative matrices
+/// Workgroup (x, y) has tile_tokens tokens and tile_rows rows. columns: a multiple of chunk_columns; rows: of 4. The module for cooperative matrices
 /// wants subgroups of 32, an even number of them, tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups.
 inline constexpr interface matmul_chunk_interface{
     "matmul_chunk",

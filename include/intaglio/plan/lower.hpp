@@ -442,7 +442,7 @@ class lowering {
   /// Tiles of 128 rows and 128 tokens for 4 subgroups, or for 8 where there are not two tiles for each processor.
   constexpr void tile_halves(const weight& w) {
     const std::uint32_t tile_rows = 128, tile_tokens = c_.tokens < 128 ? 64 : 128;
-    d_->groups = {(w.rows + tile_rows - 1) / tile_rows, (c_.tokens + tile_tokens - 1) / tile_tokens, 1};
+    d_->groups = {(c_.tokens + tile_tokens - 1) / tile_tokens, (w.rows + tile_rows - 1) / tile_rows, 1};
     d_->subgroups = tile_tokens == 128 && 2 * d_->groups[0] * d_->groups[1] <= c_.target.chunk_groups ? 8 : 4;
     set("tile_tokens", tile_tokens);
     set("tile_rows", tile_rows);

@@ -134,6 +134,7 @@ class machine {
     std::uint32_t tokens() const { return std::min(m.state[kernels::state::count], d.groups[1] * std::max(1u, tile())); }
     std::uint32_t tile() const {
       if (d.kernel == kernels::kernel::attention_chunk) return kernels::attention_tile;
+      if (d.kernel == kernels::kernel::matmul_chunk) return constant("max_tokens");  // groups[1] has rows
       if (d.kernel == kernels::kernel::attention_halves) return kernels::attention_halves_tile(constant("head_dim"));
       return face().specialization_index("tile_tokens") < face().specialization_count() ? constant("tile_tokens") : 1;
     }
