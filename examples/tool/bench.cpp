@@ -88,6 +88,7 @@ class bench_run {
   void measure() {
     start(out_.cold, "cold start");
     run_.reset();
+    tell("the rest is a warm start and " + std::to_string(options_.runs + 1) + " runs of " + std::to_string(out_.prompt) + " tokens of a prompt and " + std::to_string(out_.tokens) + " decoded ones (-p, -n, -r)");
     start(out_.warm, "warm start");
     out_.device_bytes = device_->counters().allocated_bytes;
     out_.stream = stream_read_rate(*device_);
@@ -96,6 +97,8 @@ class bench_run {
       bar.show(static_cast<double>(i) / (options_.runs + 1.0), "run " + std::to_string(i) + " of " + std::to_string(options_.runs));
       const double prompt_seconds = run_->prompt_seconds(out_.prompt);
       const decode_cost decoded = run_->decode(out_.context, out_.tokens);
+      tell("run " + std::to_string(i) + " of " + std::to_string(options_.runs) + (i == 0 ? ", which only warms up: prompt " : ": prompt ") + rate_text(out_.prompt / prompt_seconds) + ", decode " +
+           rate_text(out_.tokens / decoded.seconds));
       if (i == 0) continue;
       out_.prompt_rates.push_back(out_.prompt / prompt_seconds);
       out_.decode_rates.push_back(out_.tokens / decoded.seconds);
@@ -144,13 +147,30 @@ class bench_run {
     };
     auto weights = load_weights(drawn);
     out.load_ms = lap();
-    run_.emplace(runtime::proven_executor(*device_, table, std::move(weights), cache, true));
+    if (out_.on_cpu && table.weight_bytes() > (std::uint64_t{1} << 27)) {
+      note(std::string(label) + ": compiling and proving the kernels of a large model, on a CPU driver a matter of minutes");
+      show_notes();
+    }
+    auto proven = runtime::proven_executor(*device_, table, std::move(weights), cache, true);
+    const std::size_t kernels = proven->pipelines();
+    run_.emplace(std::move(proven));
     out.kernels_ms = lap();
     run_->prompt_seconds(out_.start_prompt);
     run_->decode(std::min(out_.start_prompt, table.context - 1), 1);
     out.first_token_ms = lap();
     cache.store();
+    tell(std::string(label) + ": weights " + seconds_text(out.load_ms) + ", " + std::to_string(kernels) + " kernels compiled and proven in " + seconds_text(out.kernels_ms) + ", " +
+         std::to_string(out_.start_prompt) + " tokens and one in " + seconds_text(out.first_token_ms));
   }
+
+  /// Where a measurement takes long, as on CPU drivers, it says what it has done, at once.
+  void tell(const std::string& done) const {
+    if (seconds_since(begin_) < 10) return;
+    note(done);
+    show_notes();
+  }
+  static std::string rate_text(double rate) { return number_text(static_cast<float>(rate)) + " tokens/s"; }
+  static std::string seconds_text(double ms) { return std::to_string(static_cast<long>(ms / 1e3 + 0.5)) + " s"; }
 
   runtime::weight_memory load_weights(const runtime::load_callback& progress) const {
     const plan::table& table = *out_.table;
@@ -187,6 +207,7 @@ class bench_run {
     return {&pair, median(rates[0]), median(rates[1]), median(host[0]), median(host[1])};
   }
 
+  clock::time_point begin_ = clock::now();
   bench_options options_;
   bench_result out_;
   own_folder folder_;

@@ -24,6 +24,7 @@
 #include "intaglio/reference/sample.hpp"
 #include "intaglio/reference/ternary_float.hpp"
 #include "intaglio/reference/ternary_matmul.hpp"
+#include "intaglio/reference/ternary_walk.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
