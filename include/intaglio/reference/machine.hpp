@@ -90,6 +90,9 @@ class machine {
     }
   }
 
+  /// Bytes of a weight that a dispatch of a layer reads.
+  std::span<const std::byte> weight(const plan::operand& of, std::uint32_t layer) const { return weights_(of.slot, table_->weights[of.slot].per_layer ? layer : 0); }
+
   /// f32 values of the arena.
   std::span<const float> floats(std::uint64_t offset, std::size_t count) const {
     return {reinterpret_cast<const float*>(arena.data() + offset), count};
