@@ -145,9 +145,18 @@ def sentencepiece(add_dummy_prefix):
     return body + field(2, field(3, 2) + field(35, 1)) + field(3, field(1, b"identity") + field(3, add_dummy_prefix) + field(4, 0))
 
 
+def feature_manifest(kind, row):
+    """Of two layers of three features, 16 wide."""
+    blocks = {name: {"type": kind, "scale": 0.5, "offset": 4096 * i, "bytes": 3 * row, "crc32": "00c0ffee"} for i, name in enumerate(("gate", "up", "down"))}
+    config = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 16, "intermediate_size": 3, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+              "head_dim": 8, "vocab_size": 32, "rope_theta": 10000.0, "sliding_window": 0}
+    return {"format": "intaglio feature index", "version": 1, "source": "seed", "codec": "own", "config": config,
+            "layers": [{"file": f"layer-{layer:04}.bin", "features": 3, **blocks} for layer in range(2)]}
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
-    for name in ("gguf", "safetensors", "torch", "sentencepiece"):
+    for name in ("gguf", "safetensors", "torch", "sentencepiece", "feature_manifest"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name, arguments in {"i2_s": ("bitnet-b1.58", "i2_s", "f16", 128, 4), "f16": ("bitnet", "f16", "f32", 16, 4), "bf16": ("bitnet-25", "bf16", "bf16", 16, 4),
                             "tq1_0": ("bitnet", "tq1_0", "q6_k", 256, 2), "tq2_0": ("bitnet-b1.58", "tq2_0", "f16", 256, 2),
@@ -172,6 +181,8 @@ def main():
     seeds = folder / "sentencepiece"
     (seeds / "prefix").write_bytes(sentencepiece(1))
     (seeds / "plain").write_bytes(sentencepiece(0))
+    for name, kind, row in (("f32", "f32", 64), ("ternary", "ternary", 4)):
+        (folder / "feature_manifest" / name).write_bytes(json.dumps(feature_manifest(kind, row)).encode())
 
 
 if __name__ == "__main__":

@@ -117,12 +117,9 @@ inline std::string feature_layer_file(std::uint32_t layer) {
   return text.data();
 }
 
-/// @param folder of the index
-/// @throws file_error for a file that is no such manifest, or one that contradicts itself
-inline feature_manifest read_feature_manifest(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / feature_index_file;
-  strict_json document(path.string());
-  document.read_file(path);
+/// @param document a manifest's, read
+/// @throws file_error for a document that is no manifest, or one that contradicts itself
+inline feature_manifest feature_manifest_of(strict_json& document) {
   const json_place root(document.path(), "", &document.root());
   if (root["format"].text_or("") != feature_index_format) root["format"].refuse("'" + std::string(feature_index_format) + "'");
   if (root["version"].natural() != feature_index_version) root["version"].refuse(std::to_string(feature_index_version));
@@ -161,6 +158,15 @@ inline feature_manifest read_feature_manifest(const std::filesystem::path& folde
     out.layers.push_back(std::move(layer));
   }
   return out;
+}
+
+/// @param folder of the index
+/// @throws file_error
+inline feature_manifest read_feature_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / feature_index_file;
+  strict_json document(path.string());
+  document.read_file(path);
+  return feature_manifest_of(document);
 }
 
 /// Puts the manifest in its place, whole and on the disk. @throws file_error
