@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+// Changes to a feature index that leave it as it is: a journal beside it, to which features inserted, replaced and removed are appended one by one
+// (docs/walk.md). What apply() returned from is on the disk; a record that a killed process left half written does not count.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "intaglio/io/crc32.hpp"
+#include "intaglio/io/feature_index.hpp"
+
+namespace intaglio::io {
+
+enum class feature_edit : std::uint32_t { insert = 1, update = 2, remove = 3 };
+constexpr std::string_view name(feature_edit edit) { return edit == feature_edit::insert ? "insert" : edit == feature_edit::update ? "update" : "remove"; }
+
+/// One change. A new feature comes behind the layer's last; a removed one stays as a feature of zeros, so that no other changes its number.
+struct feature_change {
+  feature_edit edit = feature_edit::insert;
+  std::uint32_t layer = 0, feature = 0;
+  std::array<std::vector<float>, 3> vectors{};  ///< by feature_vector, hidden_size each; none for remove
+};
+
+/// An index and its journal. Movable; readers may be several, a writer is one.
+class feature_patch {
+ public:
+  static constexpr std::string_view default_file = "patch.journal";
+
+  /// Reads the journal, where there is one. @param writes apply() may be called: no other process may at the same time
+  /// @throws file_error for a journal of another index, a damaged record, one that the index cannot have; another writer
+  feature_patch(const feature_index& index, const std::filesystem::path& file, bool writes) : index_(&index), path_(file.string()) {
+    added_.assign(index.layers(), 0);
+    do descriptor_ = ::open(file.c_str(), (writes ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC, 0666);
+    while (descriptor_ < 0 && errno == EINTR);
+    if (descriptor_ < 0 && (writes || errno != ENOENT)) refuse(std::nullopt, "cannot open: " + std::generic_category().message(errno));
+    if (descriptor_ < 0) return;
+    if (writes && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse(std::nullopt, "another process is writing this journal");
+    writes_ = writes;
+    try {
+      read_all();
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  feature_patch(feature_patch&& other) noexcept { swap(other); }
+  feature_patch& operator=(feature_patch&& other) noexcept {
+    feature_patch(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~feature_patch() { close(); }
+
+  const feature_index& index() const { return *index_; }
+  /// Changes in the journal.
+  std::size_t changes() const { return changes_; }
+  /// Features of a layer, those inserted among them.
+  std::uint32_t features(std::uint32_t layer) const { return index_->layer(layer).features + added_[layer]; }
+
+  /// Appends a change and makes it count. @throws argument_error for one that the index cannot have; file_error where it cannot be written: then it
+  /// does not count
+  void apply(const feature_change& change) {
+    if (!writes_) throw argument_error("journal", "one opened for writing", "one opened for reading");
+    if (const std::string fault = fault_of(change); !fault.empty()) throw argument_error("change", fault, std::string(name(change.edit)) + " of feature " + std::to_string(change.feature) + " of layer " + std::to_string(change.layer));
+    std::vector<std::byte> bytes;
+    if (end_ == 0) put(bytes, file_head());
+    record_head head{record_magic, static_cast<std::uint32_t>(change.edit), change.layer, change.feature};
+    const std::size_t begin = bytes.size();
+    put(bytes, head);
+    if (change.edit != feature_edit::remove)
+      for (const auto& vector : change.vectors) {
+        const auto part = std::as_bytes(std::span(vector));
+        bytes.insert(bytes.end(), part.begin(), part.end());
+      }
+    put(bytes, crc32(std::span(bytes).subspan(begin)));
+    // What a killed writer left half done goes first; until the whole record is there, the next reader takes the rest for the same.
+    if (::ftruncate(descriptor_, static_cast<::off_t>(end_)) != 0) fail("cannot cut");
+    for (std::size_t done = 0; done < bytes.size();) {
+      const ::ssize_t count = ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<::off_t>(end_ + done));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) fail("cannot write");
+      done += static_cast<std::size_t>(count);
+    }
+    if (::fsync(descriptor_) != 0) fail("cannot flush");
+    end_ += bytes.size();
+    take(change);
+  }
+
+  /// Values of vectors [first, first + count) of a layer as changed. @shape out: [count, hidden_size]
+  void read_f32(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+    const std::size_t width = index_->config().hidden_size;
+    const std::uint64_t base = index_->layer(layer).features;
+    if (!range_inside(first, count, features(layer)) || out.size() != count * width)
+      throw argument_error("features", "features inside 0.." + std::to_string(features(layer)) + " and room for their vectors",
+                           std::to_string(first) + " + " + std::to_string(count) + ", room for " + std::to_string(out.size()));
+    const std::uint64_t stored = first < base ? std::min(count, base - first) : 0;
+    if (stored != 0) index_->read_f32(layer, which, first, stored, out.first(static_cast<std::size_t>(stored) * width));
+    for (auto at = overlay_.lower_bound({layer, static_cast<std::uint32_t>(first)}); at != overlay_.end() && at->first.first == layer && at->first.second < first + count; ++at) {
+      const auto to = out.subspan(static_cast<std::size_t>(at->first.second - first) * width, width);
+      const auto& from = at->second[static_cast<std::size_t>(which)];
+      if (from.empty()) std::ranges::fill(to, 0.f);
+      else std::ranges::copy(from, to.begin());
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t record_magic = 0x54504649;  // "IFPT"
+  struct file_header {
+    std::array<char, 8> magic{'I', 'N', 'T', 'P', 'A', 'T', 'C', '1'};
+    std::uint32_t identity = 0, hidden_size = 0;
+  };
+  struct record_head {
+    std::uint32_t magic = 0, edit = 0, layer = 0, feature = 0;
+  };
+
+  template <class T>
+  static void put(std::vector<std::byte>& to, const T& value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    to.insert(to.end(), bytes.begin(), bytes.end());
+  }
+  /// Tells one index from another: of the checksums of its blocks.
+  file_header file_head() const {
+    std::vector<std::uint32_t> sums;
+    for (const feature_layer& layer : index_->manifest().layers)
+      for (const feature_block& block : layer.blocks) sums.push_back(block.crc32);
+    file_header out;
+    out.identity = crc32(std::as_bytes(std::span(sums)));
+    out.hidden_size = index_->config().hidden_size;
+    return out;
+  }
+
+  /// What a change would need to be, empty where it is sound.
+  std::string fault_of(const feature_change& change) const {
+    if (change.edit != feature_edit::insert && change.edit != feature_edit::update && change.edit != feature_edit::remove) return "insert, update or remove";
+    if (change.layer >= index_->layers()) return "a layer of " + std::to_string(index_->layers());
+    const std::uint32_t count = features(change.layer);
+    if (change.edit == feature_edit::insert && change.feature != count) return "a new feature behind the last, " + std::to_string(count);
+    if (change.edit == feature_edit::insert && count >= config_limits::intermediate_size) return "at most " + std::to_string(config_limits::intermediate_size) + " features";
+    if (change.edit != feature_edit::insert && change.feature >= count) return "a feature of " + std::to_string(count);
+    if (change.edit == feature_edit::remove) return {};
+    for (const auto& vector : change.vectors) {
+      if (vector.size() != index_->config().hidden_size) return "three vectors of " + std::to_string(index_->config().hidden_size);
+      if (!codec_blocks::all_finite(vector)) return "finite numbers";
+    }
+    return {};
+  }
+  void take(const feature_change& change) {
+    if (change.edit == feature_edit::insert) ++added_[change.layer];
+    overlay_[{change.layer, change.feature}] = change.edit == feature_edit::remove ? std::array<std::vector<float>, 3>{} : change.vectors;
+    ++changes_;
+  }
+
+  void read_all() {
+    const ::off_t size = ::lseek(descriptor_, 0, SEEK_END);
+    if (size < 0) refuse(std::nullopt, "cannot read its size: " + std::generic_category().message(errno));
+    const auto whole = static_cast<std::uint64_t>(size);
+    const file_header wanted = file_head();
+    file_header found;
+    if (whole < sizeof found) return;  // nothing, or what a killed writer left of its first record
+    read(0, std::as_writable_bytes(std::span(&found, 1)));
+    if (found.magic != wanted.magic) refuse(0, "not a journal of changes", "INTPATC1", printable(std::string_view(found.magic.data(), found.magic.size())));
+    if (found.identity != wanted.identity || found.hidden_size != wanted.hidden_size)
+      refuse(8, "a journal of another index", feature_json::hex8(wanted.identity) + ", hidden_size " + std::to_string(wanted.hidden_size),
+             feature_json::hex8(found.identity) + ", hidden_size " + std::to_string(found.hidden_size));
+    end_ = sizeof found;
+    const std::uint64_t vectors = std::uint64_t{3} * 4 * wanted.hidden_size;
+    std::vector<std::byte> bytes;
+    while (whole - end_ >= sizeof(record_head)) {
+      record_head head;
+      read(end_, std::as_writable_bytes(std::span(&head, 1)));
+      const bool known = head.magic == record_magic && head.edit >= 1 && head.edit <= 3;
+      const std::uint64_t length = sizeof head + (head.edit == static_cast<std::uint32_t>(feature_edit::remove) ? 0 : vectors) + 4;
+      if (known && length > whole - end_) return;  // half written
+      bytes.resize(static_cast<std::size_t>(known ? length : 0));
+      std::uint32_t sum = 0;
+      if (known) {
+        read(end_, bytes);
+        std::memcpy(&sum, bytes.data() + bytes.size() - 4, 4);
+      }
+      if (!known || crc32(std::span(bytes).first(bytes.size() - 4)) != sum)
+        refuse(end_, "record " + std::to_string(changes_) + " is damaged", "its checksum", "another");
+      feature_change change{static_cast<feature_edit>(head.edit), head.layer, head.feature, {}};
+      if (change.edit != feature_edit::remove)
+        for (std::size_t i = 0; i < 3; ++i) {
+          change.vectors[i].resize(wanted.hidden_size);
+          std::memcpy(change.vectors[i].data(), bytes.data() + sizeof head + i * 4 * wanted.hidden_size, std::size_t{4} * wanted.hidden_size);
+        }
+      if (const std::string fault = fault_of(change); !fault.empty())
+        refuse(end_, "record " + std::to_string(changes_), fault, std::string(name(change.edit)) + " of feature " + std::to_string(change.feature) + " of layer " + std::to_string(change.layer));
+      take(change);
+      end_ += length;
+    }
+  }
+  void read(std::uint64_t offset, std::span<std::byte> out) const {
+    for (std::size_t done = 0; done < out.size();) {
+      const ::ssize_t count = ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<::off_t>(offset + done));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) throw file_error(path_, offset + done, count < 0 ? "cannot read: " + std::generic_category().message(errno) : "the file was cut while it was being read");
+      done += static_cast<std::size_t>(count);
+    }
+  }
+  [[noreturn]] void refuse(std::optional<std::uint64_t> offset, std::string what, std::string expected = {}, std::string found = {}) {
+    close();
+    throw file_error(path_, offset, std::move(what), std::move(expected), std::move(found));
+  }
+  [[noreturn]] void fail(const std::string& what) const { throw file_error(path_, end_, what + ": " + std::generic_category().message(errno)); }
+  void close() noexcept {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    descriptor_ = -1;
+  }
+  void swap(feature_patch& other) noexcept {
+    std::swap(index_, other.index_);
+    std::swap(path_, other.path_);
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(writes_, other.writes_);
+    std::swap(end_, other.end_);
+    std::swap(changes_, other.changes_);
+    std::swap(added_, other.added_);
+    std::swap(overlay_, other.overlay_);
+  }
+
+  const feature_index* index_ = nullptr;
+  std::string path_;
+  int descriptor_ = -1;
+  bool writes_ = false;
+  std::uint64_t end_ = 0;  ///< behind the last whole record; 0: no header yet
+  std::size_t changes_ = 0;
+  std::vector<std::uint32_t> added_;  ///< by layer
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::array<std::vector<float>, 3>> overlay_;  ///< by layer and feature; empty: removed
+};
+
+}  // namespace intaglio::io
