@@ -22,9 +22,9 @@ struct spread {
   bool staged = true;
 };
 
-matmul_result run(kernel_device& on, const matmul_problem& p, prologue before, const spread& how) {
+product_result run(kernel_device& on, const matmul_problem& p, prologue before, const spread& how) {
   const auto& s = p.shape;
-  matmul_result out = initial(p);
+  product_result out = initial(p);
   const auto weight = on.filled(p.weight), norm_weight = on.filled(p.norm_weight), keys = on.filled(out.keys), values = on.filled(out.values), rope = on.filled(p.rope);
   const auto pass = [&](const std::vector<float>& x, std::span<float> y, std::uint32_t position, std::uint32_t count, std::uint32_t tiles) {
     const auto input = on.filled(x), output = on.filled(std::vector<float>(y.begin(), y.end()));
@@ -64,7 +64,7 @@ TEST_CASE("matmul: every codec in every module gives the reference's bits, a tok
   const std::uint32_t columns = kernels::is_dense(type) ? 1100 : 1536;
   const matmul_problem p = matmul_problem::make(random, {.columns = columns, .rows = 24, .codec = type}, 3, 5);
   INFO(kernels::info(type).name << ", module " << module);
-  const matmul_result normal = expect(p, prologue::norm);
+  const product_result normal = expect(p, prologue::norm);
   check(on, run(on, p, prologue::norm, {.subgroups = 2}), normal);
   check(on, run(on, p, prologue::plain, {.tile_tokens = 4, .staged = module == 1}), expect(p, prologue::plain));
 }
@@ -85,7 +85,7 @@ TEST_CASE("matmul: every epilogue, any number of subgroups") {
     INFO(kernels::info(type).name << ", module " << module << ", epilogue " << static_cast<int>(shape.epilogue) << ", rows " << shape.rows);
     const std::uint32_t position = shape.ring ? 1022 : shape.epilogue == epilogue::rope_cache ? shape.context - 3 : 0;
     const matmul_problem p = matmul_problem::make(random, shape, 5, 8, position);
-    const matmul_result normal = expect(p, prologue::norm);
+    const product_result normal = expect(p, prologue::norm);
     check(on, run(on, p, prologue::norm, {.tile_tokens = module == 0 ? 2u : 8u, .groups = 1}), normal);
     if (shape.rows != 24) check(on, run(on, p, prologue::norm, {.subgroups = 4, .groups = 3}), normal);
   }
@@ -106,7 +106,7 @@ TEST_CASE("matmul: activations that are no numbers give none, and only in their 
   random_numbers random(24);
   matmul_problem p = matmul_problem::make(random, {.columns = 64, .rows = 4, .codec = codec::q8_0}, 2, 2);
   p.x[64 + 40] = std::nanf("");
-  const matmul_result found = run(on, p, prologue::plain, {.tile_tokens = 2}), expected = expect(p, prologue::plain);
+  const product_result found = run(on, p, prologue::plain, {.tile_tokens = 2}), expected = expect(p, prologue::plain);
   for (std::size_t i = 0; i < 4; ++i) {
     CHECK(found.output[i] == expected.output[i]);
     CHECK(std::isnan(found.output[4 + i]));

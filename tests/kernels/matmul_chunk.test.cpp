@@ -21,8 +21,8 @@ std::vector<reference::halves_of_token> halves_of(const matmul_problem& p, prolo
   return out;
 }
 
-matmul_result expect_chunk(const matmul_problem& p, prologue before) {
-  matmul_result out = initial(p);
+product_result expect_chunk(const matmul_problem& p, prologue before) {
+  product_result out = initial(p);
   reference::matmul_chunk(p.shape, halves_of(p, before), p.weight, out.output, p.position, out.keys, out.values, p.rope);
   return out;
 }
@@ -32,9 +32,9 @@ struct tile {
 };
 
 /// What both kernels leave; checks on the way what halves leaves.
-matmul_result run_chunk(kernel_device& on, const matmul_problem& p, prologue before, const tile& by) {
+product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue before, const tile& by) {
   const auto& s = p.shape;
-  matmul_result out = initial(p);
+  product_result out = initial(p);
   const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight), weight = on.filled(p.weight), output = on.filled(out.output), keys = on.filled(out.keys), values = on.filled(out.values),
              rope = on.filled(p.rope), state = on.filled(fresh_state(p.position, p.tokens, p.room, std::max(1u, s.context)));
   const auto halves = on.poisoned(std::size_t{2} * p.room * s.columns), factors = on.poisoned(std::size_t{4} * p.room);
@@ -64,7 +64,7 @@ matmul_result run_chunk(kernel_device& on, const matmul_problem& p, prologue bef
 }
 
 /// Cooperative matrices sum in an order of their own and round the weights of blocks from factors in f16.
-void check_chunk(kernel_device& on, const matmul_result& found, const matmul_result& expected) {
+void check_chunk(kernel_device& on, const product_result& found, const product_result& expected) {
   if (!on.half_matrix) return check(on, found, expected);
   const auto apart = compare(found.output, expected.output);
   INFO("largest difference: " << apart.relative);
@@ -116,6 +116,6 @@ TEST_CASE("matmul_chunk: activations of any size, and those that are no numbers,
   matmul_problem p = matmul_problem::make(random, {.columns = 64, .rows = 4, .codec = codec::f32}, 5, 5);
   for (std::size_t c = 0; c < 64; ++c) p.x[c] *= 1e30f, p.x[64 + c] *= 1e-30f, p.x[128 + c] = 0;
   p.x[192 + 40] = std::nanf("");
-  const matmul_result found = run_chunk(on, p, prologue::plain, {1, 16, 32}), expected = expect_chunk(p, prologue::plain);
+  const product_result found = run_chunk(on, p, prologue::plain, {1, 16, 32}), expected = expect_chunk(p, prologue::plain);
   for (std::size_t i = 0; i < 20; ++i) CHECK((i / 4 == 3 ? std::isnan(found.output[i]) : found.output[i] == expected.output[i]));
 }

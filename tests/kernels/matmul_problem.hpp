@@ -5,7 +5,7 @@
 #include <catch2/generators/catch_generators_range.hpp>
 
 #include "intaglio/reference/matmul.hpp"
-#include "kernels/kernel_device.hpp"
+#include "kernels/product_result.hpp"
 
 namespace intaglio::testing {
 
@@ -66,39 +66,14 @@ struct matmul_problem {
   }
 };
 
-/// What a product leaves.
-struct matmul_result {
-  std::vector<float> output;
-  std::vector<std::byte> keys, values;
-};
-
-/// Every buffer starts as poison, the output of `add` as a ramp.
-inline matmul_result initial(const matmul_problem& p) {
-  const auto& s = p.shape;
-  const auto cache = [&](const auto& elements) {
-    return std::vector<std::byte>(s.epilogue == kernels::epilogue::rope_cache ? elements(s.kv_size / s.head_dim, s.head_dim, s.context) * reference::elements::size_bytes(s.cache_element) : 4, poison);
-  };
-  matmul_result out{std::vector<float>(p.room * p.output_width(), std::bit_cast<float>(0xa5a5a5a5u)), cache(kernels::key_cache_elements), cache(kernels::value_cache_elements)};
-  if (s.epilogue == kernels::epilogue::add)
-    for (std::size_t i = 0; i < out.output.size(); ++i) out.output[i] = static_cast<float>(i % 17) - 8.0f;
-  return out;
-}
-
-inline matmul_result expect(const matmul_problem& p, kernels::prologue before) {
-  matmul_result out = initial(p);
+inline product_result expect(const matmul_problem& p, kernels::prologue before) {
+  product_result out = initial(p);
   const std::size_t columns = p.shape.columns;
   std::vector<float> y(p.x.begin(), p.x.begin() + static_cast<std::ptrdiff_t>(p.tokens * columns));
   for (std::size_t t = 0; before == kernels::prologue::norm && t < p.tokens; ++t)
     reference::rms_norm(std::span(p.x).subspan(t * columns, columns), p.norm_weight, 1e-5f, std::span(y).subspan(t * columns, columns));
   reference::matmul(p.shape, y, p.weight, out.output, p.position, out.keys, out.values, p.rope);
   return out;
-}
-
-inline void check(kernel_device& on, const matmul_result& found, const matmul_result& expected) {
-  CHECK_SAME(on, found.output, expected.output);
-  if (on.device().description().type != gpu::device_type::cpu) return;
-  CHECK(found.keys == expected.keys);
-  CHECK(found.values == expected.values);
 }
 
 }  // namespace intaglio::testing

@@ -7,22 +7,9 @@ using kernels::epilogue;
 
 namespace {
 
-ternary_result run(kernel_device& on, const chunk_problem& p, std::uint32_t subgroups, std::uint32_t tile_rows, std::uint32_t tile_tokens) {
-  const auto& s = p.product.shape;
-  ternary_result out = initial(p.product);
-  const auto weight = on.filled(p.product.weight), scales = on.filled(p.product.scales), q = on.filled(p.q), factors = on.filled(p.factors),
-             output = on.filled(out.output), keys = on.filled(out.keys), values = on.filled(out.values),
-             state = on.filled(fresh_state(p.product.position, p.product.tokens, p.product.room, std::max(1u, s.context)));
-  on.run(kernels::kernel::ternary_chunk, subgroups,
-         {{"columns", s.columns}, {"rows", s.rows}, {"epilogue", static_cast<std::uint32_t>(s.epilogue)}, {"tile_rows", tile_rows}, {"tile_tokens", tile_tokens},
-          {"head_dim", std::max(4u, s.head_dim)}, {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", s.context}, {"rope_theta", s.rope_theta},
-          {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}, {"max_tokens", p.product.room}},
-         {{"input", &q}, {"factors", &factors}, {"weight", &weight}, {"scales", &scales}, {"output", &output}, {"state", &state}, {"keys", &keys}, {"values", &values}},
-         {(s.rows + tile_rows - 1) / tile_rows, (p.product.room + tile_tokens - 1) / tile_tokens, 1});
-  out.output = output.read<float>();
-  out.keys = keys.read<std::byte>();
-  out.values = values.read<std::byte>();
-  return out;
+product_result run(kernel_device& on, const chunk_problem& p, std::uint32_t subgroups, std::uint32_t tile_rows, std::uint32_t tile_tokens) {
+  return run(on, kernels::kernel::ternary_chunk, p, subgroups, {{"tile_rows", tile_rows}, {"tile_tokens", tile_tokens}, {"max_tokens", p.product.room}},
+             {(p.product.shape.rows + tile_rows - 1) / tile_rows, (p.product.room + tile_tokens - 1) / tile_tokens, 1});
 }
 
 const std::vector<reference::ternary_matmul_shape> shapes{
@@ -43,7 +30,7 @@ TEST_CASE("ternary_chunk: every epilogue, tile and module gives the reference's 
     random_numbers random(5);
     for (const auto& shape : shapes) {
       const chunk_problem p = chunk_problem::make(random, shape, 53, 70);
-      const ternary_result expected = expect(p);
+      const product_result expected = expect(p);
       INFO("columns " << shape.columns << ", rows " << shape.rows << ", epilogue " << static_cast<int>(shape.epilogue) << ", dot " << on.integer_dot << ", matrix " << on.matrix);
       for (const auto& [subgroups, tile_rows, tile_tokens] : {std::array{4u, 64u, 64u}, std::array{4u, 128u, 64u}, std::array{8u, 64u, 128u}, std::array{1u, 16u, 32u}}) {
         INFO(subgroups << " subgroups, tile of " << tile_rows << " rows and " << tile_tokens << " tokens");

@@ -9,8 +9,8 @@ using kernels::prologue;
 
 namespace {
 
-ternary_result expect(const ternary_problem& p, prologue before) {
-  ternary_result out = initial(p);
+product_result expect(const ternary_problem& p, prologue before) {
+  product_result out = initial(p);
   const std::size_t columns = p.shape.columns;
   std::vector<float> y(p.x.begin(), p.x.begin() + static_cast<std::ptrdiff_t>(p.tokens * columns));
   for (std::size_t t = 0; before == prologue::norm && t < p.tokens; ++t)
@@ -20,9 +20,9 @@ ternary_result expect(const ternary_problem& p, prologue before) {
 }
 
 /// All tokens in one pass, `tile_tokens` of them in a workgroup; 0: one pass a token, as decode does it.
-ternary_result run(kernel_device& on, const ternary_problem& p, prologue before, std::uint32_t subgroups, std::uint32_t tile_tokens, std::uint32_t groups) {
+product_result run(kernel_device& on, const ternary_problem& p, prologue before, std::uint32_t subgroups, std::uint32_t tile_tokens, std::uint32_t groups) {
   const auto& s = p.shape;
-  ternary_result out = initial(p);
+  product_result out = initial(p);
   const auto weight = on.filled(p.weight), norm_weight = on.filled(p.norm_weight), scales = on.filled(p.scales), keys = on.filled(out.keys), values = on.filled(out.values);
   const auto pass = [&](const std::vector<float>& x, std::span<float> y, std::uint32_t position, std::uint32_t count, std::uint32_t tiles) {
     const auto input = on.filled(x), output = on.filled(std::vector<float>(y.begin(), y.end()));
@@ -69,7 +69,7 @@ TEST_CASE("ternary_float: every epilogue, prologue, tile of tokens and width giv
     if (module == 0 && !whole) continue;
     const ternary_problem p = ternary_problem::make(random, shape, 5, 16, shape.epilogue == epilogue::rope_cache ? shape.context - 3 : 0);
     INFO("columns " << shape.columns << ", rows " << shape.rows << ", epilogue " << static_cast<int>(shape.epilogue) << ", module " << module);
-    const ternary_result normal = expect(p, prologue::norm);
+    const product_result normal = expect(p, prologue::norm);
     check(on, run(on, p, prologue::norm, 1, 0, 3), normal);
     for (const std::uint32_t tile : {1u, 4u, 8u}) {
       INFO("tile of " << tile);
@@ -78,7 +78,7 @@ TEST_CASE("ternary_float: every epilogue, prologue, tile of tokens and width giv
     }
     check(on, run(on, p, prologue::plain, 1, 8, 2), expect(p, prologue::plain));
     if (!whole) continue;
-    const ternary_result wide = run(on, p, prologue::norm, 4, 0, 5), prefilled = run(on, p, prologue::norm, 4, 8, 5);
+    const product_result wide = run(on, p, prologue::norm, 4, 0, 5), prefilled = run(on, p, prologue::norm, 4, 8, 5);
     CHECK(wide.output == prefilled.output);
     CHECK(wide.keys == prefilled.keys);
     CHECK(wide.values == prefilled.values);

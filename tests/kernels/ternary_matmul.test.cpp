@@ -13,8 +13,8 @@ struct of_ones_own {
   constexpr shader::real operator()(shader::real gate) const { return select(gate > 0.5f, gate - 0.25f, exp(gate) / 3.0f); }
 };
 
-ternary_result expect(const ternary_problem& p, std::size_t tokens) {
-  ternary_result out = initial(p);
+product_result expect(const ternary_problem& p, std::size_t tokens) {
+  product_result out = initial(p);
   std::vector<std::int8_t> q(tokens * p.shape.columns);
   std::vector<reference::factors> factors(tokens);
   reference::norm_quantize(std::span(p.x).first(q.size()), p.norm_weight, p.shape.columns, 1e-5f, q, factors);
@@ -23,10 +23,10 @@ ternary_result expect(const ternary_problem& p, std::size_t tokens) {
 }
 
 /// The first `tokens` of those there is room for, as prefill does it or, token by token, as decode does.
-ternary_result run(kernel_device& on, const ternary_problem& p, prologue before, std::uint32_t subgroups, std::uint32_t tile_tokens, std::uint32_t tokens,
+product_result run(kernel_device& on, const ternary_problem& p, prologue before, std::uint32_t subgroups, std::uint32_t tile_tokens, std::uint32_t tokens,
                    std::uint32_t groups) {
   const auto& s = p.shape;
-  ternary_result out = initial(p);
+  product_result out = initial(p);
   const std::uint32_t room = p.room;
   const auto weight = on.filled(p.weight), norm_weight = on.filled(p.norm_weight), scales = on.filled(p.scales);
   const auto output = on.filled(out.output), keys = on.filled(out.keys), values = on.filled(out.values), all = on.filled(p.x);
@@ -83,9 +83,9 @@ TEST_CASE("ternary_matmul: every epilogue, prologue, tile of tokens and width gi
   for (const auto& shape : shapes) {
     const std::uint32_t tokens = 5, room = 16;
     const ternary_problem p = ternary_problem::make(random, shape, tokens, room, shape.epilogue == epilogue::rope_cache ? shape.context - 3 : 0);
-    const ternary_result expected = expect(p, tokens);
+    const product_result expected = expect(p, tokens);
     INFO("columns " << shape.columns << ", rows " << shape.rows << ", epilogue " << static_cast<int>(shape.epilogue) << ", module " << module);
-    const ternary_result decoded = run(on, p, prologue::norm_quantize, 1, 1, tokens, 3);
+    const product_result decoded = run(on, p, prologue::norm_quantize, 1, 1, tokens, 3);
     check(on, decoded, expected);
     const bool whole = &shape == &shapes.front() || shape.epilogue == epilogue::rope_cache;  // compiling is the time
     for (const std::uint32_t tile : {1u, 4u, 8u}) {
@@ -93,8 +93,8 @@ TEST_CASE("ternary_matmul: every epilogue, prologue, tile of tokens and width gi
       if (!whole && tile != 8) continue;
       check(on, run(on, p, prologue::quantized, tile == 4 ? 2 : 1, tile, tokens, 2), expected);
     }
-    const ternary_result wide = run(on, p, prologue::norm_quantize, 4, 1, 2, 5);
-    const ternary_result prefilled = run(on, p, prologue::quantized, 4, 8, 2, 5);
+    const product_result wide = run(on, p, prologue::norm_quantize, 4, 1, 2, 5);
+    const product_result prefilled = run(on, p, prologue::quantized, 4, 8, 2, 5);
     CHECK(wide.output == prefilled.output);
     CHECK(wide.keys == prefilled.keys);
     CHECK(wide.values == prefilled.values);
@@ -109,7 +109,7 @@ TEST_CASE("ternary_matmul: the widths of BitNet 2B") {
                             reference::ternary_matmul_shape{.columns = 2560, .rows = 3840, .epilogue = epilogue::rope_cache, .head_dim = 128, .q_size = 2560,
                                                             .kv_size = 640, .context = 4096, .rope_theta = 500000.f}}) {
     const ternary_problem p = ternary_problem::make(random, shape, 1, 1, 4095);
-    const ternary_result expected = expect(p, 1);
+    const product_result expected = expect(p, 1);
     for (const bool wide : {true, false}) {
       on.wide_loads = wide;
       check(on, run(on, p, prologue::norm_quantize, 1, 1, 1, 4), expected);

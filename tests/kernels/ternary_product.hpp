@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What the tests of the kernels with ternary weights share: a problem, how its memory begins, what is compared.
+// What the tests of the kernels with ternary weights share: problems, and how int8 activations are run.
 #pragma once
 
 #include "intaglio/reference/ternary_matmul.hpp"
-#include "kernels/kernel_device.hpp"
+#include "kernels/product_result.hpp"
 
 namespace intaglio::testing {
 
@@ -25,24 +25,6 @@ struct ternary_problem {
   }
 };
 
-/// What a product leaves.
-struct ternary_result {
-  std::vector<float> output;
-  std::vector<std::byte> keys, values;
-};
-
-/// Every buffer starts as poison, the output of `add` as a ramp.
-inline ternary_result initial(const ternary_problem& p) {
-  const auto& s = p.shape;
-  const auto cache = [&](const auto& elements) {
-    return std::vector<std::byte>(s.epilogue == kernels::epilogue::rope_cache ? elements(s.kv_size / s.head_dim, s.head_dim, s.context) * reference::elements::size_bytes(s.cache_element) : 4, poison);
-  };
-  ternary_result out{std::vector<float>(p.room * p.output_width(), std::bit_cast<float>(0xa5a5a5a5u)), cache(kernels::key_cache_elements), cache(kernels::value_cache_elements)};
-  if (s.epilogue == kernels::epilogue::add)
-    for (std::size_t i = 0; i < out.output.size(); ++i) out.output[i] = static_cast<float>(i % 17) - 8.0f;
-  return out;
-}
-
 /// A problem whose activations are int8 already, as norm_quantize leaves them.
 struct chunk_problem {
   ternary_problem product;
@@ -62,10 +44,28 @@ struct chunk_problem {
   }
 };
 
-inline ternary_result expect(const chunk_problem& p) {
+inline product_result expect(const chunk_problem& p) {
   const auto& of = p.product;
-  ternary_result out = initial(of);
+  product_result out = initial(of);
   reference::ternary_matmul(of.shape, p.q, std::span(p.factors).first(of.tokens), of.weight, of.scales, out.output, of.position, out.keys, out.values);
+  return out;
+}
+
+/// Runs `which`, a kernel of many tokens with int8 activations, with the constants of its own besides those of every one.
+inline product_result run(kernel_device& on, kernels::kernel which, const chunk_problem& p, std::uint32_t subgroups, std::vector<named_value> constants, std::array<std::uint32_t, 3> groups) {
+  const auto& s = p.product.shape;
+  product_result out = initial(p.product);
+  const auto weight = on.filled(p.product.weight), scales = on.filled(p.product.scales), q = on.filled(p.q), factors = on.filled(p.factors),
+             output = on.filled(out.output), keys = on.filled(out.keys), values = on.filled(out.values),
+             state = on.filled(fresh_state(p.product.position, p.product.tokens, p.product.room, std::max(1u, s.context)));
+  constants.insert(constants.end(), {{"columns", s.columns}, {"rows", s.rows}, {"epilogue", static_cast<std::uint32_t>(s.epilogue)}, {"head_dim", std::max(4u, s.head_dim)},
+                                     {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", s.context}, {"rope_theta", s.rope_theta},
+                                     {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}});
+  on.run(which, subgroups, constants,
+         {{"input", &q}, {"factors", &factors}, {"weight", &weight}, {"scales", &scales}, {"output", &output}, {"state", &state}, {"keys", &keys}, {"values", &values}}, groups);
+  out.output = output.read<float>();
+  out.keys = keys.read<std::byte>();
+  out.values = values.read<std::byte>();
   return out;
 }
 
@@ -73,13 +73,6 @@ inline std::vector<named_value> ternary_constants(const reference::ternary_matmu
   return {{"columns", s.columns}, {"rows", s.rows}, {"prologue", static_cast<std::uint32_t>(before)}, {"epilogue", static_cast<std::uint32_t>(s.epilogue)},
           {"eps", 1e-5f}, {"tile_tokens", tile_tokens}, {"head_dim", std::max(4u, s.head_dim)}, {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", s.context},
           {"rope_theta", s.rope_theta}, {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}};
-}
-
-inline void check(kernel_device& on, const ternary_result& found, const ternary_result& expected) {
-  CHECK_SAME(on, found.output, expected.output);
-  if (on.device().description().type != gpu::device_type::cpu) return;
-  CHECK(found.keys == expected.keys);
-  CHECK(found.values == expected.values);
 }
 
 }  // namespace intaglio::testing
