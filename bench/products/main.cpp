@@ -20,6 +20,7 @@
 #include "intaglio/kernels/spirv/stream_read.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
+#include "intaglio/shader/activation.hpp"
 
 using namespace intaglio;
 
