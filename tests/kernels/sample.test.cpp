@@ -80,6 +80,31 @@ TEST_CASE("sample: the largest vocabularies, by the fewest subgroups that a plan
     }
 }
 
+TEST_CASE("sample: top-k and top-p cut among equal logits as a sort does, up to the largest vocabulary") {
+  kernel_device on;
+  random_numbers random(12);
+  for (const std::uint32_t vocab : {1000u, 1u << 18}) {
+    std::vector<std::pair<const char*, std::vector<float>>> cases;
+    cases.emplace_back("all equal", std::vector<float>(vocab, -2.5f));
+    cases.emplace_back("one spike", std::vector<float>(vocab, -40.f)).second[vocab / 3] = 60.f;
+    auto& levels = cases.emplace_back("ties at the cut", std::vector<float>(vocab)).second;
+    for (std::uint32_t i = 0; i < vocab; ++i) levels[i] = static_cast<float>((i * 2654435761u >> 7) % 3);
+    auto& steps = cases.emplace_back("neighbouring numbers", std::vector<float>(vocab)).second;
+    for (std::uint32_t i = 0; i < vocab; ++i) steps[i] = std::bit_cast<float>(0x3f800000u + (i * 40503u) % vocab);
+    auto& signs = cases.emplace_back("both zeros, no hope for half", std::vector<float>(vocab)).second;
+    for (std::uint32_t i = 0; i < vocab; ++i) signs[i] = i % 2 != 0 ? -std::numeric_limits<float>::infinity() : i % 4 != 0 ? -0.0f : 0.0f;
+    auto& widest = cases.emplace_back("the ends of f32", std::vector<float>(vocab, std::numeric_limits<float>::lowest())).second;
+    for (std::uint32_t i = 0; i < vocab; i += 5) widest[i] = std::numeric_limits<float>::max();
+    const sampling_options ways[] = {{.temperature = 1, .top_k = vocab / 2 + 1}, {.temperature = 0.7f, .top_p = 0.61f}, {.temperature = 1.5f, .top_k = vocab - 1, .top_p = 0.9f}};
+    for (const auto& [name, logits] : cases)
+      for (sampling_options how : ways) {
+        how.seed = random.below(~0u);
+        INFO("vocabulary " << vocab << ", " << name << ", top_k " << how.top_k.value_or(0) << ", top_p " << how.top_p);
+        CHECK(both(on, logits, state_for(how, 7, random, vocab), kernels::least_sample_subgroups(vocab)) < vocab);
+      }
+  }
+}
+
 TEST_CASE("sample: logits that are no numbers give the token that is none; no token of the pass changes nothing") {
   kernel_device on;
   random_numbers random(8);

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Time of the kernel sample, by timestamps: vocabularies of Mistral, Llama 3 and Gemma 3, each way to draw, logits as a model has them (a bell, some words
+// far ahead) and all alike. As decode has it: one draw, the workgroup of the plan for GPUs.
+// usage: sampler [--subgroups N] [--vocabulary N]
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/queue.hpp"
+#include "intaglio/gpu/recorder.hpp"
+#include "intaglio/gpu/transfer.hpp"
+#include "intaglio/kernels/state.hpp"
+#include "intaglio/plan/profile.hpp"
+#include "intaglio/runtime/kernel_modules.hpp"
+#include "intaglio/runtime/sampling.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+constexpr std::uint32_t context = 4096, ring_size = 256, draws = 20;
+
+std::vector<float> bell(std::uint32_t vocabulary) {
+  std::vector<float> out(vocabulary);
+  std::uint32_t state = 1;
+  const auto next = [&] { return static_cast<float>((state = state * 1664525u + 1013904223u) >> 8) * 0x1p-24f; };
+  for (float& each : out) each = 3.f * (next() + next() + next() + next() - 2.f);
+  for (std::uint32_t i = 0; i < 30; ++i) out[(i * 7919u) % vocabulary] += 8.f + 0.2f * static_cast<float>(i);
+  return out;
+}
+
+/// Median microseconds of a draw.
+double time(const gpu::device& on, const std::vector<float>& logits, const sampling_options& how, std::uint32_t subgroups) {
+  const auto vocabulary = static_cast<std::uint32_t>(logits.size());
+  const kernels::interface& face = kernels::sample_interface;
+  const auto width = runtime::choose_subgroup(on.limits());
+  std::vector<gpu::specialization> constants{{0, std::max(subgroups, kernels::least_sample_subgroups(vocabulary)) * width.size}};
+  const auto set = [&](std::string_view name, std::uint32_t value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value}); };
+  set("vocab_size", vocabulary), set("ring_size", ring_size), set("context", context), set("max_tokens", 1), set("draws", 1), set("subgroup_width", width.size);
+  const gpu::pipeline pipeline(on, {.name = face.name, .spirv = runtime::kernel_modules{}.of(kernels::kernel::sample), .constants = constants,
+                                    .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
+  std::vector<std::uint32_t> state(kernels::state::words(1, context));
+  runtime::write_sampling(how, state);
+  state[kernels::state::position] = 100, state[kernels::state::count] = 1;
+  const auto filled = [&](std::size_t bytes, const char* what) { return gpu::buffer(on, bytes, gpu::placement::device_local, what); };
+  gpu::buffer l = filled(4 * logits.size(), "logits"), s = filled(4 * state.size(), "state"), r = filled(4 * ring_size + 4, "ring"), scratch = filled((vocabulary + 31) / 32 * 4, "scratch");
+  {
+    gpu::transfer to(on);
+    to.upload(l, 0, std::as_bytes(std::span(logits)));
+    to.upload(s, 0, std::as_bytes(std::span(state)));
+    to.finish();
+  }
+  std::vector<std::uint64_t> push(face.push_count());
+  const auto give = [&](std::string_view name, const gpu::buffer& buffer) { push[face.push_index(name)] = buffer.address(); };
+  give("logits", l), give("state", s), give("ring", r), give("scratch", scratch);
+  const gpu::timestamps points(on, draws + 1);
+  gpu::recorder to(on, "draws", &points);
+  for (std::uint32_t i = 0; i < draws; ++i) to.dispatch(pipeline, std::as_bytes(std::span(push)), {1, 1, 1}).barrier();
+  const gpu::recording commands = to.finish();
+  const VkCommandBuffer handle = commands.handle();
+  gpu::queue queue(on);
+  std::vector<double> times;
+  for (int turn = 0; turn < 7; ++turn) {
+    queue.wait(queue.submit({&handle, 1}, "draws"), std::chrono::seconds(120));
+    times.push_back(points.read(commands.points()).back() * 1e-3 / draws);
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  std::uint32_t subgroups = plan::profiles::portable.sample_subgroups;
+  std::vector<std::uint32_t> vocabularies{32'000, 128'256, 262'144};
+  for (int i = 1; i + 1 < count; i += 2) {
+    const auto number = static_cast<std::uint32_t>(std::atoi(arguments[i + 1]));
+    if (std::string(arguments[i]) == "--subgroups") subgroups = number;
+    else vocabularies = {number};
+  }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const gpu::device device;
+  std::printf("%s, workgroups of %u subgroups, microseconds of a draw\n", device.label().c_str(), subgroups);
+  const struct {
+    const char* name;
+    sampling_options how;
+  } ways[] = {{"greedy", {}},
+              {"top-k 40", {.temperature = 0.8f, .top_k = 40}},
+              {"top-p 0.95", {.temperature = 0.8f, .top_p = 0.95f}},
+              {"min-p 0.05", {.temperature = 0.8f, .min_p = 0.05f}},
+              {"all three", {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f}},
+              {"penalty", {.temperature = 0.8f, .top_p = 0.95f, .repeat_penalty = 1.1f}}};
+  for (const std::uint32_t vocabulary : vocabularies)
+    for (const auto& [name, how] : ways)
+      std::printf("%7u tokens, %-10s  a model's %8.1f   all alike %8.1f\n", vocabulary, name, time(device, bell(vocabulary), how, subgroups),
+                  time(device, std::vector<float>(vocabulary, 1.f), how, subgroups));
+} catch (const intaglio::error& problem) {
+  std::fprintf(stderr, "%s\n", problem.what());
+  return 3;
+}
