@@ -13,6 +13,7 @@
 #include "intaglio/io/safetensors_model.hpp"
 #include "intaglio/io/original_names.hpp"
 #include "intaglio/io/sentencepiece_model.hpp"
+#include "intaglio/io/tiktoken_list.hpp"
 #include "intaglio/io/torch_model.hpp"
 
 namespace intaglio::io {
@@ -137,11 +138,7 @@ inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoi
     const mapped_file file(folder / "tokenizer.model");
     std::string begin(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), 256)), '\0');
     file.read(0, std::as_writable_bytes(std::span(begin)));
-    if (is_tiktoken_list(begin)) {
-      builder.warn("tokenizer.model is a list of tiktoken's, which is not read: put the tokenizer.json of the same model beside it");
-      return;
-    }
-    builder.vocabulary() = vocabulary_from_sentencepiece_file(folder / "tokenizer.model");
+    builder.vocabulary() = is_tiktoken_list(begin) ? vocabulary_from_tiktoken_file(folder / "tokenizer.model") : vocabulary_from_sentencepiece_file(folder / "tokenizer.model");
     builder.vocabulary()->architecture = builder.stated_architecture();
     hf::read_config(folder, true, *builder.vocabulary());
   } else {

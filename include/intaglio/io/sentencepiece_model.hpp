@@ -207,16 +207,6 @@ class sentencepiece_reader {
   std::int64_t unknown_ = 0, bos_ = 1, eos_ = 2, padding_ = -1;
 };
 
-/// True for the file that Llama 3's own checkpoints call tokenizer.model too: lines of a token in base64 and its rank, as tiktoken keeps them.
-/// @param begin the first bytes of the file
-constexpr bool is_tiktoken_list(std::string_view begin) {
-  const std::string_view line = begin.substr(0, begin.find('\n'));
-  const std::size_t space = line.find(' ');
-  return line.size() < begin.size() && space != std::string_view::npos && space > 0 && space + 1 < line.size() &&
-         line.substr(space + 1).find_first_not_of("0123456789") == std::string_view::npos &&
-         line.substr(0, space).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") == std::string_view::npos;
-}
-
 /// @param path that errors name  @throws file_error
 inline vocabulary vocabulary_from_sentencepiece(std::string_view bytes, std::string path) { return sentencepiece_reader(bytes, std::move(path)).result(); }
 
