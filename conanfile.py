@@ -37,10 +37,11 @@ class Intaglio(ConanFile):
             self.requires("vulkan-headers/[>=1.3.239]", transitive_headers=True)
             self.requires("boost/[>=1.74 <2]", transitive_headers=True)
             self.requires("nlohmann_json/[>=3.11 <4]", transitive_headers=True)
+            self.requires("xxhash/[>=0.8 <1]", transitive_headers=True)
 
     def system_requirements(self):
         if self.options.system_deps:
-            Apt(self).check(["libvulkan-dev", "nlohmann-json3-dev"])
+            Apt(self).check(["libvulkan-dev", "nlohmann-json3-dev", "libxxhash-dev"])
 
     def validate(self):
         check_min_cppstd(self, 20)

@@ -6,6 +6,7 @@ compiler.cppstd=20
 vulkan-headers/1.3.239
 boost/1.81.0
 nlohmann_json/3.11.2
+xxhash/0.8.1
 [platform_tool_requires]
 cmake/3.25.1
 [conf]

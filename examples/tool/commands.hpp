@@ -88,6 +88,11 @@ struct index_options {
   bool larql = false;  ///< the input is an index, the output LARQL's
   bool json = false;
 };
+struct pack_command_options {
+  std::string file, out;
+  std::string i2s_layout = "block128";
+  std::uint32_t threads = 0;
+};
 struct engrave_options {
   std::string file, directory, name, codec;
 };
@@ -110,6 +115,7 @@ void plan(const plan_options& options);
 void bench(const bench_options& options, const common_options& common);
 void convert(const convert_options& options);
 void index(const index_options& options);
+void pack(const pack_command_options& options);
 void engrave(const engrave_options& options);
 void devices(const devices_options& options);
 void doctor(const doctor_options& options, const common_options& common);

@@ -4,6 +4,7 @@
 #include "console.hpp"
 #include "device_choice.hpp"
 #include "engraved_models.hpp"
+#include "template_engine.hpp"
 
 #include <intaglio/io/chat_template.hpp>
 #include <intaglio/runtime/basic_session.hpp>
@@ -35,6 +36,7 @@ engine::engine(const model_options& model, const common_options& common) {
   progress_bar bar("loading");
   session_options options;
   options.find_first_nan = common.validate;
+  options.templates = template_engine();
   options.progress = [&](const load_progress& at) {
     bar.show(at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total),
              bytes_text(static_cast<double>(at.bytes_done)) + " of " + bytes_text(static_cast<double>(at.bytes_total)) + ", " +
@@ -61,7 +63,7 @@ std::vector<std::int32_t> engine::encode(std::span<const turn> conversation) con
   const io::tokenizer& tokens = parts_->session.tokenizer();
   std::vector<io::chat_message> messages;
   for (const auto& each : conversation) messages.push_back({each.role, each.text});
-  return io::chat_template::of(*parts_->vocabulary).encode(tokens, messages, true);
+  return io::chat_template::of(*parts_->vocabulary, template_engine()).encode(tokens, messages, true);
 }
 
 answer engine::generate(std::span<const std::int32_t> ids, const generate_options& options,

@@ -74,7 +74,7 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     std::string list;
     for (const dtype each : known) list += (list.empty() ? "" : ", ") + std::string(name(each));
     if (!wanted || std::find(known.begin(), known.end(), *wanted) == known.end()) throw argument_error("--codec", list, "'" + printable(codec, 40) + "'");
-    types.layers = *wanted;
+    types.layers = computed_in(*wanted);
   } else if (types.mixed) {
     note("the layers' matrices are of several codecs: engraved as " + std::string(name(types.layers)) + ", the finest; --codec takes another");
   }
@@ -202,6 +202,8 @@ void run_step(const std::vector<std::string>& command, const fs::path& log_path,
 
 void engrave(const engrave_options& options) {
   const io::checkpoint model = open_model({options.file, "block128"});
+  if (model.packed() != nullptr)
+    throw file_error(model.path(), 0, "packed file", "the model that it was packed from: the tool that packed it runs it", "weights of plans");
   const model_template kind = template_of(model, options.codec);
   fs::path base(options.file);
   if (!base.has_filename()) base = base.parent_path();

@@ -49,7 +49,7 @@ json config_json(const decoder_config& c) {
 
 json inspection_json(const io::inspection& of) {
   json out{{"form", of.form}, {"architecture", of.architecture}};
-  if (of.form == "gguf") out["version"] = of.version;
+  if (of.version != 0) out["version"] = of.version;
   for (const auto& each : of.files) out["files"].push_back({{"path", each.path}, {"bytes", each.bytes}});
   out["config"] = of.config ? config_json(*of.config) : json(nullptr);
   out["parameters"] = of.parameters;
@@ -87,11 +87,11 @@ void print_inspection(const io::inspection& of, bool all_tensors) {
   for (const auto& each : of.files) bytes += each.bytes;
   print_line(printable(of.files.empty() ? "" : of.files.front().path, 240) +
              (of.files.size() > 1 ? " and " + std::to_string(of.files.size() - 1) + " more" : ""));
-  row("form", of.form + (of.form == "gguf" ? " version " + std::to_string(of.version) : ""));
+  row("form", of.form + (of.version != 0 ? " version " + std::to_string(of.version) : ""));
   row("size", bytes_text(static_cast<double>(bytes)));
   row("architecture", of.architecture.empty() ? "not stated" : printable(of.architecture));
   if (of.config) {
-    row("parameters", std::to_string(of.parameters));
+    if (of.parameters != 0) row("parameters", std::to_string(of.parameters));
     const json config = config_json(*of.config);
     for (const auto& [key, value] : config.items()) row(key, value.is_string() ? value.get<std::string>() : value.dump());
   }
@@ -172,7 +172,7 @@ void check(const check_options& options) {
   for (const auto& each : report.warnings) warn(each.text);
   if (!report.ok()) throw input_error(errors);
   print_line(printable(options.file, 240) + ": sound: " + std::to_string(report.tensors) + " tensors, " + std::to_string(report.values) +
-             " values, " + std::to_string(report.warnings.size()) + (report.warnings.size() == 1 ? " warning" : " warnings"));
+             (report.packed ? " bytes, " : " values, ") + std::to_string(report.warnings.size()) + (report.warnings.size() == 1 ? " warning" : " warnings"));
 }
 
 void convert(const convert_options& options) {

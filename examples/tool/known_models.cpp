@@ -55,7 +55,13 @@ bool is_engravable(dtype type) { return std::find(codecs.begin(), codecs.end(), 
 
 }  // namespace
 
-std::vector<dtype> known_codecs() { return {codecs.begin(), codecs.end()}; }
+dtype computed_in(dtype type) { return type == dtype::bcml1 ? dtype::q4_1 : type; }
+
+std::vector<dtype> known_codecs() {
+  std::vector<dtype> out(codecs.begin(), codecs.end());
+  out.push_back(dtype::bcml1);
+  return out;
+}
 
 std::vector<std::string_view> known_models() {
   std::vector<std::string_view> out;
@@ -65,6 +71,7 @@ std::vector<std::string_view> known_models() {
 
 const engraved_model* known_model(std::string_view name, dtype codec) {
   static std::map<std::pair<std::string_view, dtype>, planned_model> made;
+  codec = computed_in(codec);
   const auto found = std::find_if(all.begin(), all.end(), [&](const known& each) { return each.name == name; });
   if (found == all.end() || !is_engravable(codec)) return nullptr;
   if (const auto before = made.find({found->name, codec}); before != made.end()) return &before->second.tables;
@@ -81,10 +88,14 @@ const engraved_model* known_model_of(const io::checkpoint& file) {
 
 engraving_codecs codecs_of_file(const io::checkpoint& file) {
   engraving_codecs out;
+  if (file.packed() != nullptr) {
+    out.layers = out.embedding = out.head = dtype_from_name(file.packed()->codec).value_or(dtype::f16);
+    return out;
+  }
   std::size_t finest = 0, seen = 0;
   bool any = false;
   for (const auto& tensor : file.tensors()) {
-    const dtype type = is_engravable(tensor.stored.type) ? tensor.stored.type : dtype::f16;
+    const dtype stored = computed_in(tensor.stored.type), type = is_engravable(stored) ? stored : dtype::f16;
     const auto rank = static_cast<std::size_t>(std::find(codecs.begin(), codecs.end(), type) - codecs.begin());
     if (tensor.stored.name == "token_embd.weight") out.embedding = out.head = type;
     else if (tensor.stored.name == "output.weight") out.head = type;

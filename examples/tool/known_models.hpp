@@ -13,6 +13,9 @@
 
 namespace intaglio::tool {
 
+/// The codec whose kernels take a type's blocks: Q4_1's for BCML1, whose values are the same; else the type itself.
+dtype computed_in(dtype type);
+
 /// The codecs that these can be planned for.
 std::vector<dtype> known_codecs();
 std::vector<std::string_view> known_models();

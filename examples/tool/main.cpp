@@ -25,7 +25,7 @@ constexpr const char* footer = R"(Examples:
   intaglio plan fable --html plan.html                    the command sequence as a picture
 
 MODEL is a GGUF file or a folder: Hugging Face's (config.json with safetensors or pytorch_model.bin), or Meta's and Mistral's own
-(params.json with consolidated.*.pth). Without --model the tool uses fable, the story teller inside it.
+(params.json with consolidated.*.pth), or a file of `intaglio pack`. Without --model the tool uses fable, the story teller inside it.
 Exit codes: 0 done, 1 bad input, 2 usage, 3 device, 128 + n ended by signal n. Data goes to stdout, everything else to stderr.)";
 
 void add_model(CLI::App& to, model_options& model) {
@@ -259,6 +259,18 @@ class command_line {
         ->default_str("block128");
 
     c = add(
+        "pack", "Write a model as one file that loads by copying: config, tokenizer and weights as this tool's kernels take them", [this] { tool::pack(pack_); },
+        "  intaglio pack MODEL.gguf -o MODEL.packed && intaglio run -m MODEL.packed --prompt Hello\n\n"
+        "The file holds checksums of all its bytes. A program whose kernels lay weights out otherwise refuses it: then pack the model again.");
+    c->add_option("FILE", pack_.file, "GGUF file or folder")->required();
+    c->add_option("-o,--out", pack_.out, "file to write; whole or not at all")->type_name("FILE")->required();
+    c->add_option("--threads", pack_.threads, "threads that read and repack; default: one for each of the machine's")->type_name("N");
+    c->add_option("--i2s-layout", pack_.i2s_layout, "order of the codes in the model's I2_S tensors")
+        ->type_name("LAYOUT")
+        ->check(CLI::IsMember({"block128", "block64", "rows4"}))
+        ->default_str("block128");
+
+    c = add(
         "engrave", "Build a tool for another model: writes its config and DIR/bin/intaglio", [this] { tool::engrave(engrave_); },
         "  intaglio engrave MODEL.gguf -o mine && mine/bin/intaglio run -m MODEL.gguf --prompt Hello\n\n"
         "Needs CMake, a C++20 compiler and the tool's sources, which stand beside an installed or built intaglio (else: environment\n"
@@ -308,6 +320,7 @@ class command_line {
   bench_options bench_;
   convert_options convert_;
   index_options index_;
+  pack_command_options pack_;
   engrave_options engrave_;
   devices_options devices_;
   doctor_options doctor_;

@@ -3,6 +3,8 @@
 #include "engraved_models.hpp"
 #include "known_models.hpp"
 
+#include <intaglio/runtime/packed_weights.hpp>
+
 #include <algorithm>
 #include <vector>
 
@@ -15,9 +17,15 @@ std::string codec_list(const std::vector<dtype>& codecs) {
   return out;
 }
 
+/// Whether the file's weights are what the plans take as they are.
+bool fits(const io::checkpoint& file, const engraved_model& plans) {
+  if (file.packed() != nullptr) return runtime::holds_weights(*file.packed(), plans.cpu) || runtime::holds_weights(*file.packed(), plans.portable);
+  return layer_codec(plans.cpu).value_or(dtype::i2_s) == codecs_of_file(file).layers;
+}
+
 /// The codecs of files whose matrices a plan's kernels take as they lie on the device.
 std::vector<dtype> codecs_of(const plan::table& of) {
-  if (const auto one = layer_codec(of)) return {*one};
+  if (const auto one = layer_codec(of)) return *one == dtype::q4_1 ? std::vector<dtype>{*one, dtype::bcml1} : std::vector<dtype>{*one};
   return {dtype::i2_s, dtype::tq1_0, dtype::tq2_0};
 }
 
@@ -52,7 +60,7 @@ const engraved_model& engraved_model_of(const io::checkpoint& file) {
   for (const auto& each : engraved_models()) {
     auto differences = file.differences(each.config());
     if (differences.empty()) {
-      if (layer_codec(each.cpu).value_or(dtype::i2_s) == codecs_of_file(file).layers) return each;
+      if (fits(file, each)) return each;
       if (match == nullptr) match = &each;
     }
     if (nearest == nullptr || differences.size() < fewest.size()) {
@@ -63,7 +71,7 @@ const engraved_model& engraved_model_of(const io::checkpoint& file) {
   if (match != nullptr) return *match;
   if (const engraved_model* known = known_model_of(file)) return *known;
   for (auto& line : fewest) line += " (" + std::string(nearest->name) + ")";
-  throw mismatch_error(file.path(), std::move(fewest), "intaglio engrave " + printable(file.path(), 240) + " -o DIR");
+  throw mismatch_error(file.path(), std::move(fewest), file.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(file.path(), 240) + " -o DIR");
 }
 
 }  // namespace intaglio::tool

@@ -41,6 +41,45 @@ TEST_CASE("check is silent about sound files but for one line") {
   }
 }
 
+TEST_CASE("a packed model is one file that every command takes") {
+  const temporary_folder folder;
+  const std::string packed = folder / "fable.packed";
+  const outcome made = call({"pack", fable(), "-o", packed});
+  CAPTURE(made.err);
+  REQUIRE(made.code == 0);
+  CHECK(contains(made.err, "for fable"));
+  const auto seen = call({"inspect", packed, "--json"}).json();
+  CHECK((seen["form"] == "packed" && seen["version"] == 1 && seen["problem"].is_null()));
+  CHECK(seen["config"] == call({"inspect", fable(), "--json"}).json()["config"]);
+  CHECK(contains(call({"check", packed}).out, ": sound: "));
+  const std::vector<std::string> story{"run", "--prompt", "Once upon a time", "-n", "24", "--quiet"};
+  const auto told_by = [&](const std::string& model) {
+    auto arguments = story;
+    arguments.insert(arguments.end(), {"--model", model});
+    return call(arguments);
+  };
+  const outcome told = told_by(packed);
+  CHECK(told.code == 0);
+  CHECK(told.out == told_by(fable()).out);
+  CHECK(call({"tokenize", "-m", packed, "--text", "Once"}).out == call({"tokenize", "-m", fable(), "--text", "Once"}).out);
+
+  std::string broken = content(packed);
+  broken[broken.size() / 2] ^= 1;
+  const std::string damaged = folder / "damaged.packed", other = folder / "other.packed";
+  write(damaged, broken);
+  for (const outcome& got : {call({"check", damaged}), told_by(damaged)}) {
+    CHECK(got.code == 1);
+    CHECK(got.first_error().find(damaged + ": offset 0x") != std::string::npos);
+    CHECK(contains(got.err, "checksum of "));
+  }
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"pack", packed, "-o", other}, {"convert", packed, other, "--codec", "f16"}, {"engrave", packed, "-o", other}}) {
+    const outcome got = call(arguments);
+    CHECK(got.code == 1);
+    CHECK(contains(got.err, "packed"));
+    CHECK_FALSE(fs::exists(other));
+  }
+}
+
 TEST_CASE("a bad file is named in the first line, with exit code 1") {
   const temporary_folder folder;
   const std::string whole = content(fable());

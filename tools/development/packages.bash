@@ -23,6 +23,7 @@ need_for_build() {
   need mesa-vulkan-drivers '/usr/share/vulkan/icd.d/*.json' '/etc/vulkan/icd.d/*.json'
   need "$boost" /usr/include/boost/hana.hpp
   need nlohmann-json3-dev /usr/include/nlohmann/json.hpp
+  need libxxhash-dev /usr/include/xxhash.h
   need libcli11-dev /usr/include/CLI/CLI.hpp
 }
 
@@ -95,6 +96,16 @@ catch2_prefix() {
   [[ $distribution == debian-12 && ! -f /usr/include/catch2/catch_all.hpp ]] || return 0
   [[ -f build/.catch2/root/usr/include/catch2/catch_all.hpp ]] || tools/unpack_debs build/.catch2 bookworm-backports libcatch2-dev >&2
   echo "$PWD/build/.catch2/root/usr"
+}
+
+# Jinja for chat templates that the library does not know: minja is a package of Debian's next release alone, headers for any machine. Nothing where no Debian
+# mirror is (INTAGLIO_DEBIAN_MIRROR): then what needs it is left out.
+minja_prefix() {
+  [[ -f build/.minja/root/usr/include/minja/minja.hpp ]] || tools/unpack_debs build/.minja sid libminja-dev >build/minja.log 2>&1 || {
+    [[ $distribution != debian-* ]] || { cat build/minja.log >&2; return 1; }
+    return 0
+  }
+  echo "$PWD/build/.minja/root/usr"
 }
 
 # The second lavapipe: prints the ICD file of Mesa 25 from the backports of Debian 12, nothing elsewhere.

@@ -83,7 +83,7 @@ step_headers() {
   local lenient=()
   [[ $(g++ -dumpversion) != 13* ]] || lenient=(-Wno-dangling-reference)  # as in cmake/intaglio_development.cmake
   quietly build/test/configure-headers.log cmake -S . -B build/headers -G Ninja -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
-    -DCMAKE_CXX_FLAGS="${warnings[*]} ${lenient[*]}" -DINTAGLIO_VERIFY_HEADERS=ON -DINTAGLIO_BUILD_EXAMPLES=OFF
+    -DCMAKE_CXX_FLAGS="${warnings[*]} ${lenient[*]}" ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} -DINTAGLIO_VERIFY_HEADERS=ON -DINTAGLIO_BUILD_EXAMPLES=OFF
   build build/headers --target intaglio_verify_headers
   result="$(find include -name '*.hpp' | wc -l) headers compile alone"
 }
@@ -268,6 +268,9 @@ run_steps() {
   done
   install_packages need_for_tests
   prefix=$(catch2_prefix)
+  local minja
+  minja=$(minja_prefix)
+  prefix+=${minja:+;$minja}
   mkdir -p build/test
   : >build/test/counts
   : >build/test/failures

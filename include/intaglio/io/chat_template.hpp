@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Conversations as the text that a model was trained on, per family, in code: no template language is run.
-// What a user typed is kept apart from the markup, so that it can never become a control token.
+// Conversations as the text that a model was trained on, per family, in code; a template of no known family is given to a renderer for its language, where
+// the program has one (io/jinja.hpp). What a user typed is kept apart from the markup, so that it can never become a control token.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +34,10 @@ struct rendered_chat {
   std::vector<text_range> typed;
   bool starts_with_bos = false;
 };
+
+/// Renders a conversation by a template in the language that models bring (Jinja).
+/// @error argument_error: the template refuses the conversation, or cannot be run
+using template_renderer = std::function<std::string(const std::string& text, std::span<const chat_message>, bool add_generation_prompt, const std::string& bos, const std::string& eos)>;
 
 /// `text` without the white space at both ends, by Python's rules (str.strip), which the published templates rely on.
 inline std::string_view trimmed(std::string_view text) {
@@ -60,16 +67,18 @@ class chat_template {
   chat_template(chat_style style, std::string bos_text, std::string eos_text) : style_(style), bos_(std::move(bos_text)), eos_(std::move(eos_text)) {}
 
   /// The template that a model file asks for. BitNet b1.58 files embed a wrong one, so their architecture decides.
-  /// @throws file_error: no template, or one that is not known; never a guess
-  static chat_template of(const vocabulary& file) {
+  /// @param renderer for templates of no known family; may be empty
+  /// @throws file_error: no template, or one that is not known without a renderer; never a guess
+  static chat_template of(const vocabulary& file, const template_renderer& renderer = {}) {
     const auto found = file.chat_template ? find_chat_style(*file.chat_template) : std::nullopt;
     const bool bitnet = is_bitnet_b158(file.architecture) || (file.architecture == "bitnet" && found && found->leftover);
     if (bitnet && !(found && found->family == chat_family::bitnet && !found->leftover))
       return with(file, {.family = chat_family::bitnet, .writes_bos = false});
     if (!file.chat_template)
       throw file_error(file.source, std::nullopt, "tokenizer.chat_template", "a template, or a family chosen by name: " + names(), "none");
+    if ((!found || found->leftover) && renderer) return own(file, renderer);
     if (!found || found->leftover)
-      throw file_error(file.source, std::nullopt, "tokenizer.chat_template", "a known template, or a family chosen by name: " + names(),
+      throw file_error(file.source, std::nullopt, "tokenizer.chat_template", "a known template, a program with Jinja (io/jinja.hpp), or a family chosen by name: " + names(),
                        "'" + printable(*file.chat_template, 80) + "'");
     return with(file, *found);
   }
@@ -82,6 +91,8 @@ class chat_template {
   }
 
   chat_family family() const { return style_.family; }
+  /// Whether a renderer runs the model's own template; there is no family then.
+  bool is_own() const { return static_cast<bool>(renderer_); }
 
   /// The text of a conversation. @throws argument_error: no messages, an unknown role, an order that the family refuses
   std::string apply(std::span<const chat_message> messages, bool add_generation_prompt) const { return render(messages, add_generation_prompt).text; }
@@ -89,6 +100,7 @@ class chat_template {
   /// As apply, with the typed parts marked. @throws argument_error
   rendered_chat render(std::span<const chat_message> messages, bool add_generation_prompt) const {
     check_roles(messages);
+    if (renderer_) return render_own(messages, add_generation_prompt);
     rendered_chat out;
     if (style_.writes_bos) markup(out, bos_), out.starts_with_bos = !bos_.empty();
     const bool prompt = add_generation_prompt || style_.always_prompts;
@@ -120,6 +132,66 @@ class chat_template {
     };
     return {style, text(file.bos_id), text(file.eos_id)};
   }
+  static chat_template own(const vocabulary& file, const template_renderer& renderer) {
+    chat_template out = with(file, {});
+    out.text_ = *file.chat_template;
+    out.renderer_ = renderer;
+    for (std::size_t i = 0; i < file.tokens.size() && i < file.token_types.size(); ++i)
+      if (const auto type = static_cast<token_type>(file.token_types[i]); (type == token_type::control || type == token_type::user_defined) && !file.tokens[i].empty())
+        out.special_.push_back(file.tokens[i]);
+    std::sort(out.special_.begin(), out.special_.end(), [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+    return out;
+  }
+
+  /// Texts of special tokens that a user typed are other characters while the template runs, and come back as typed text.
+  rendered_chat render_own(std::span<const chat_message> messages, bool prompt) const {
+    const std::string mark = unused_mark(messages);
+    std::vector<chat_message> hidden(messages.begin(), messages.end());
+    std::vector<std::string_view> typed_texts;
+    for (chat_message& message : hidden) {
+      std::string content;
+      for (std::size_t at = 0; at < message.content.size();) {
+        const std::string_view rest = std::string_view(message.content).substr(at);
+        const auto special = std::find_if(special_.begin(), special_.end(), [&](const std::string& each) { return rest.starts_with(each); });
+        if (special == special_.end()) {
+          content += rest.front(), ++at;
+          continue;
+        }
+        content += mark + std::to_string(typed_texts.size()) + ";";
+        typed_texts.push_back(*special);
+        at += special->size();
+      }
+      message.content = std::move(content);
+    }
+    const std::string text = renderer_(text_, hidden, prompt, bos_, eos_);
+    rendered_chat out;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t next = std::min(text.find(mark, at), text.size());
+      markup(out, std::string_view(text).substr(at, next - at));
+      if (next == text.size()) break;
+      std::size_t index = 0;
+      const char* const digits = text.data() + next + mark.size();
+      const auto [end, problem] = std::from_chars(digits, text.data() + text.size(), index);
+      if (problem != std::errc{} || index >= typed_texts.size() || end == text.data() + text.size() || *end != ';')
+        throw argument_error("messages", "texts that the chat template passes on whole, or without special tokens in them", "'" + printable(std::string_view(text).substr(next), 60) + "'");
+      typed(out, typed_texts[index]);
+      at = static_cast<std::size_t>(end + 1 - text.data());
+    }
+    out.starts_with_bos = !bos_.empty() && out.text.starts_with(bos_);
+    return out;
+  }
+
+  /// A character for private use that neither template nor messages have.
+  std::string unused_mark(std::span<const chat_message> messages) const {
+    for (char32_t c = 0xE000; c <= 0xF8FF; ++c) {
+      std::string mark;
+      append_utf8(mark, c);
+      const auto has = [&](const std::string& text) { return text.find(mark) != std::string::npos; };
+      if (!has(text_) && std::none_of(messages.begin(), messages.end(), [&](const chat_message& each) { return has(each.content); })) return mark;
+    }
+    throw argument_error("messages", "texts without all characters for private use", "all of them");
+  }
+
   static std::string names() {
     std::string out;
     for (const auto& [name, family] : chat_family_names) out += (out.empty() ? "" : ", ") + std::string(name);
@@ -199,6 +271,9 @@ class chat_template {
 
   chat_style style_;
   std::string bos_, eos_;
+  std::string text_;                 ///< with a renderer
+  template_renderer renderer_;
+  std::vector<std::string> special_;  ///< the longest first
 };
 
 }  // namespace intaglio::io

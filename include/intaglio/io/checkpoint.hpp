@@ -2,26 +2,34 @@
 // Opens a model of any form that the library reads.
 #pragma once
 
-#include <array>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "intaglio/io/checkpoint_gguf.hpp"
 #include "intaglio/io/checkpoint_hf.hpp"
 #include "intaglio/io/checkpoint_original.hpp"
+#include "intaglio/io/checkpoint_packed.hpp"
 
 namespace intaglio::io {
 
-/// True for a file that begins as a ZIP file does.
-inline bool is_zip_file(const std::filesystem::path& path) {
+inline bool begins_with(const std::filesystem::path& path, std::string_view text) {
   const mapped_file file(path);
-  std::array<char, 4> magic{};
-  if (file.size() >= magic.size()) file.read(0, std::as_writable_bytes(std::span(magic)));
-  return std::string_view(magic.data(), magic.size()) == "PK\x03\x04";
+  std::string begin(text.size(), '\0');
+  if (file.size() >= begin.size()) file.read(0, std::as_writable_bytes(std::span(begin)));
+  return begin == text;
 }
+/// True for a file that begins as a ZIP file does.
+inline bool is_zip_file(const std::filesystem::path& path) { return begins_with(path, "PK\x03\x04"); }
+/// True for a file that begins as a packed file does.
+inline bool is_packed_file(const std::filesystem::path& path) { return begins_with(path, packed_layout::magic); }
 
 inline checkpoint checkpoint::open(const std::filesystem::path& path, const checkpoint_options& options) {
   std::error_code ignored;
   const auto there = [&](const std::filesystem::path& file) { return std::filesystem::exists(file, ignored); };
   if (!std::filesystem::is_directory(path, ignored)) {
+    if (is_packed_file(path)) return open_packed(path);
     if (!is_zip_file(path)) return open_gguf(path, options);
     // One of PyTorch's files stands for its folder, which says what the model is.
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");

@@ -18,6 +18,7 @@
 #include "intaglio/io/codec_bcml1.hpp"
 #include "intaglio/io/codec_ternary.hpp"
 #include "intaglio/io/model_config.hpp"
+#include "intaglio/io/packed_image.hpp"
 #include "intaglio/io/tensor_pieces.hpp"
 #include "intaglio/io/tensor_rules.hpp"
 #include "intaglio/io/vocabulary.hpp"
@@ -65,6 +66,10 @@ class checkpoint {
   static checkpoint open_hf(const std::filesystem::path& folder, const checkpoint_options& options = {});
   /// A folder with params.json and consolidated.*.pth; include intaglio/io/checkpoint_original.hpp. @throws file_error
   static checkpoint open_original(const std::filesystem::path& folder, const checkpoint_options& options = {});
+  /// A file that `intaglio pack` wrote; include intaglio/io/checkpoint_packed.hpp. @throws file_error
+  static checkpoint open_packed(const std::filesystem::path& path);
+  /// The same in memory, which must outlive the result; errors call it `name`.
+  static checkpoint open_packed(std::span<const std::byte> bytes, const std::string& name);
 
   /// The file or folder that was opened.
   const std::string& path() const { return path_; }
@@ -72,7 +77,11 @@ class checkpoint {
   /// general.architecture of a GGUF, model_type of a config.json.
   const std::string& stated_architecture() const { return stated_architecture_; }
   /// Tensors of the model in the order of tensor_rules: embedding, layers, final norm, head.
+  /// None in a packed file.
   const std::vector<checkpoint_tensor>& tensors() const { return tensors_; }
+  /// The weights of a packed file, as the device wants them; nullptr for any other form.
+  const packed_image* packed() const { return packed_ ? &*packed_ : nullptr; }
+  bool states_context() const { return states_context_; }
   /// Absent where a folder has neither tokenizer.json nor tokenizer.model.
   const std::optional<io::vocabulary>& vocabulary() const { return vocabulary_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -118,6 +127,30 @@ class checkpoint {
     if (tensor.rows_in_pairs == 0) return read_bytes(tensor, row0, count, out);
     for (std::uint64_t i = 0; i < count; ++i)
       read_bytes(tensor, row_in_pairs(tensor.rows_in_pairs, row0 + i), 1, out.subspan(static_cast<std::size_t>(i * row), static_cast<std::size_t>(row)));
+  }
+
+  /// Rows [row0, row0 + count) of a BCML1 tensor as Q4_1 blocks of the same values, heads in NeoX order.
+  /// @throws argument_error: another type
+  void read_bcml1_as_q4_1(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<std::byte> out) const {
+    const stored_tensor& stored = tensor.stored;
+    if (stored.type != dtype::bcml1) throw argument_error("tensor", "bcml1", printable(stored.name, 70) + " as " + std::string(name(stored.type)));
+    const std::uint64_t row_size = row_bytes(dtype::q4_1, stored.columns);
+    expect_rows(stored, row0, count, out.size(), row_size);
+    std::vector<std::byte> panel_bytes;
+    std::uint64_t read = stored.rows;  // first row of the panel that is there
+    for (std::uint64_t i = 0; i < count;) {
+      const bool pairs = tensor.rows_in_pairs != 0;
+      const std::uint64_t row = pairs ? row_in_pairs(tensor.rows_in_pairs, row0 + i) : row0 + i, first = row / bcml1_layout::panel_rows * bcml1_layout::panel_rows;
+      const bcml1_layout panel{std::min(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
+      if (first != read) {
+        panel_bytes.resize(static_cast<std::size_t>(panel.bytes()));
+        stored.file->read(stored.offset + first / bcml1_layout::panel_rows * panel.bytes(), panel_bytes);
+        read = first;
+      }
+      const std::uint64_t some = pairs ? 1 : std::min(count - i, first + panel.rows - row);
+      bcml1_as_q4_1(panel_bytes, panel, row - first, some, out.subspan(static_cast<std::size_t>(i * row_size), static_cast<std::size_t>(some * row_size)));
+      i += some;
+    }
   }
 
   /// Codes and scale of a matrix of a ternary model. @throws file_error where they cannot be had
@@ -240,6 +273,7 @@ class checkpoint {
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::optional<io::vocabulary> vocabulary_;
   std::vector<std::string> warnings_;
+  std::optional<packed_image> packed_;
 };
 
 /// Puts a checkpoint together and judges its tensor list; used by the readers of each form.
@@ -293,6 +327,12 @@ class checkpoint_builder {
     for (const auto& [name, tensor] : found_) fault("not part of the model: " + printable(tensor.stored_name, 100));
     if (!faults_.empty()) refuse();
     for (std::size_t i = 0; i < out_.tensors_.size(); ++i) out_.by_name_.emplace(out_.tensors_[i].stored.name, i);
+    return std::move(out_);
+  }
+
+  /// A checkpoint whose weights need no tensors.
+  checkpoint finish_packed(packed_image image) && {
+    out_.packed_ = std::move(image);
     return std::move(out_);
   }
 

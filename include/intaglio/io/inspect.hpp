@@ -33,8 +33,8 @@ struct inspected_file {
 };
 
 struct inspection {
-  std::string form;                         ///< "gguf", "safetensors" or "pytorch"
-  std::uint32_t version = 0;                ///< of GGUF
+  std::string form;                         ///< "gguf", "safetensors", "pytorch" or "packed"
+  std::uint32_t version = 0;                ///< of GGUF and of packed files
   std::string architecture;                 ///< as the file spells it; empty where it does not say
   std::vector<inspected_file> files;
   std::vector<inspected_key> metadata;
@@ -52,7 +52,12 @@ class model_inspector {
  public:
   explicit model_inspector(const std::filesystem::path& path) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) inspect_folder(path);
+    const bool folder = std::filesystem::is_directory(path, ignored);
+    if (!folder && is_packed_file(path)) {
+      inspect_packed(path);
+      return;
+    }
+    if (folder) inspect_folder(path);
     else if (is_zip_file(path)) inspect_folder(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
     else inspect_gguf(path);
     for (const inspected_tensor& tensor : out_.tensors) {
@@ -74,6 +79,26 @@ class model_inspector {
 
  private:
   static constexpr std::uint64_t shown_elements = 8;
+
+  /// Weights as the device wants them are no tensors with a type; what they are stands as their names.
+  void inspect_packed(const std::filesystem::path& path) {
+    const checkpoint model = checkpoint::open_packed(path);
+    const packed_image& image = *model.packed();
+    out_.form = "packed";
+    out_.version = packed_layout::version;
+    out_.architecture = model.stated_architecture();
+    out_.config = model.config();
+    if (model.vocabulary()) out_.tokens = model.vocabulary()->tokens.size();
+    out_.files.push_back({image.file->path(), image.file->size()});
+    out_.metadata.push_back({"codec", "text", image.codec});
+    out_.metadata.push_back({"layouts", "version", std::to_string(image.layout_version)});
+    for (const packed_weight& each : image.weights) {
+      out_.tensors.push_back({each.layout, "packed", {each.copies, each.bytes}, 0, each.offset, each.copies * each.bytes});
+      auto& [count, bytes] = out_.types["packed"];
+      count += each.copies;
+      bytes += each.copies * each.bytes;
+    }
+  }
 
   void inspect_gguf(const std::filesystem::path& path) {
     const gguf file = gguf::open(path);

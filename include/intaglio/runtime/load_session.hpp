@@ -24,6 +24,7 @@ struct session_options {
   bool prove_kernels = true;                  ///< hold each kernel against the reference when it first runs on this device and driver
   bool find_first_nan = false;                ///< debugging: where logits are no numbers, the error names the first state that is none; feeds all anew
   unsigned load_threads = 0;                  ///< that repack weights; 0: as the machine has
+  io::template_renderer templates{};          ///< of chat templates that the library does not know: io::jinja_renderer()
   io::checkpoint_options checkpoint{};        ///< how an I2_S file is laid out
 };
 
@@ -79,7 +80,7 @@ inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::sp
     if (from.vocabulary()) {
       body->tokens.emplace(*from.vocabulary(), table.config->vocab_size);
       try {
-        body->chat.emplace(io::chat_template::of(*from.vocabulary()));
+        body->chat.emplace(io::chat_template::of(*from.vocabulary(), options.templates));
       } catch (const file_error& unknown) {  // only who asks for a conversation needs to hear of it
         body->no_chat.emplace(unknown);
       }

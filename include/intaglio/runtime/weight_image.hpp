@@ -311,6 +311,11 @@ class weight_image {
       expect_finite_rows(tensor, w.codec, row * (out.size() / count), out);
       return;
     }
+    if (stored.type == dtype::bcml1 && wanted == dtype::q4_1) {
+      from_->read_bcml1_as_q4_1(tensor, row, count, out);
+      expect_finite_rows(tensor, w.codec, 0, out);
+      return;
+    }
     std::vector<float> values(static_cast<std::size_t>(count * stored.columns));
     from_->read_f32(tensor, row, count, values);
     if (kernels::is_dense(w.codec)) return convert(tensor, w, row, values, out);

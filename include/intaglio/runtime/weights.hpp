@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From a checkpoint to device memory: repacked on several threads while earlier pieces are being copied, in bounded host memory
-// whatever the model's size (two staging buffers of 16 MiB and a few megabytes a thread).
+// From a checkpoint to device memory: repacked, or of a packed file checked and copied, on several threads while earlier pieces are being copied, in
+// bounded host memory whatever the model's size (two staging buffers of 16 MiB and a few megabytes a thread).
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "intaglio/gpu/transfer.hpp"
+#include "intaglio/runtime/packed_weights.hpp"
 #include "intaglio/runtime/weight_image.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
@@ -35,17 +36,14 @@ struct load_options {
 /// @error mismatch_error with the list of differences and the command that engraves the right program
 inline void require_match(const io::checkpoint& from, const plan::table& of) {
   auto differences = from.differences(*of.config);
-  if (!differences.empty()) throw mismatch_error(from.path(), std::move(differences), "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
+  if (!differences.empty()) throw mismatch_error(from.path(), std::move(differences), from.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
 }
 
-/// Allocates and fills the weights of a plan.
-/// @error mismatch_error; file_error: a bad value, a file that was cut or changed meanwhile; out_of_memory, device_lost; what
-///        `options.progress` throws. Nothing stays allocated then.
-inline weight_memory load_weights(const gpu::device& on, const plan::table& of, const io::checkpoint& from, const load_options& options = {}) {
+/// Allocates the weights of a plan and fills them from an image of them: weight_image, packed_weights.
+/// @error as of load_weights
+template <class Image>
+weight_memory load_image(const gpu::device& on, const plan::table& of, Image& image, const load_options& options) {
   return gpu::translated([&] {
-    require_match(from, of);
-    require_memory(of, available_memory(on), on.label());
-    weight_image image(from, of);
     weight_memory out = allocate_weights(on, of, options.largest_piece);
     const unsigned threads = options.threads != 0 ? options.threads : std::clamp(std::thread::hardware_concurrency(), 2u, 8u);
 
@@ -111,7 +109,7 @@ inline weight_memory load_weights(const gpu::device& on, const plan::table& of, 
           covered = stop;
           bytes += stop - begin;
           if (stop == its.offset + its.bytes) finished += owners[i].tensors;
-          const std::uint64_t unit = weight_image::unit_bytes(of.weights[owners[i].slot]);
+          const std::uint64_t unit = Image::unit_bytes(of.weights[owners[i].slot]);
           const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / unit) * unit;
           for (std::uint64_t from_byte = begin - its.offset; from_byte < stop - its.offset;) {
             const std::uint64_t to_byte = std::min((from_byte / step + 1) * step, stop - its.offset);
@@ -127,9 +125,24 @@ inline weight_memory load_weights(const gpu::device& on, const plan::table& of, 
       });
       item = end;
     }
-    from.expect_unchanged();
     uploads.finish();
     return out;
+  });
+}
+
+/// Allocates and fills the weights of a plan.
+/// @error mismatch_error; file_error: a bad value, a file that was cut or changed meanwhile, a packed file of another layout; out_of_memory,
+///        device_lost; what `options.progress` throws. Nothing stays allocated then.
+inline weight_memory load_weights(const gpu::device& on, const plan::table& of, const io::checkpoint& from, const load_options& options = {}) {
+  return gpu::translated([&] {
+    require_match(from, of);
+    require_memory(of, available_memory(on), on.label());
+    const auto load = [&](auto image) {
+      weight_memory out = load_image(on, of, image, options);
+      from.expect_unchanged();
+      return out;
+    };
+    return from.packed() != nullptr ? load(packed_weights(*from.packed(), of)) : load(weight_image(from, of));
   });
 }
 

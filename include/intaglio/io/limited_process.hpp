@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Work on text that somebody else wrote, in a process of its own: whatever it does, it ends in time, in bounded memory, and alone.
+#pragma once
+
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace intaglio::io {
+
+struct process_limits {
+  unsigned seconds = 2;                                  ///< of the clock, and of CPU time
+  std::size_t output_bytes = std::size_t{16} << 20;
+  std::uint64_t memory_bytes = std::uint64_t{256} << 20;  ///< beyond what the process has already
+};
+
+/// What came of it: the text, or why there is none.
+struct limited_result {
+  bool done = false;
+  std::string text;  ///< of the work, or of the failure
+};
+
+/// Runs `work`, which gives a text and may throw, in a fork of this process. It should do nothing but compute: locks that other threads hold now stay
+/// held there, and what waits for one is ended in time.
+template <class Work>
+limited_result run_limited(const process_limits& limits, Work&& work) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {false, "cannot make a pipe"};
+  const ::pid_t child = ::fork();
+  if (child < 0) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return {false, "cannot make a process"};
+  }
+  if (child == 0) {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGXCPU, SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+    const auto limit = [](auto what, std::uint64_t value) {
+      const ::rlimit both{value, value};
+      ::setrlimit(what, &both);
+    };
+    std::uint64_t pages = 0;  // of data that are there already
+    if (std::FILE* const status = std::fopen("/proc/self/statm", "r")) {
+      unsigned long data = 0;
+      if (std::fscanf(status, "%*u %*u %*u %*u %*u %lu", &data) == 1) pages = data;
+      std::fclose(status);
+    }
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_CPU, limits.seconds);
+    limit(RLIMIT_DATA, pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + limits.memory_bytes);
+    std::string out;
+    try {
+      out = "+" + std::forward<Work>(work)();
+    } catch (const std::bad_alloc&) {
+      out = "-more memory than is allowed";
+    } catch (const std::exception& problem) {
+      out = std::string("-") + problem.what();
+    } catch (...) {
+      out = "-an unknown failure";
+    }
+    for (std::size_t at = 0; at < out.size();) {
+      const ::ssize_t count = ::write(ends[1], out.data() + at, out.size() - at);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) break;
+      at += static_cast<std::size_t>(count);
+    }
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  using clock = std::chrono::steady_clock;
+  const auto deadline = clock::now() + std::chrono::seconds(limits.seconds);
+  std::string text, failure;
+  for (char piece[4096]; failure.empty();) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
+    ::pollfd waiting{ends[0], POLLIN, 0};
+    const int ready = left > 0 ? ::poll(&waiting, 1, static_cast<int>(left)) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) {
+      failure = "more than " + std::to_string(limits.seconds) + " s";
+      break;
+    }
+    const ::ssize_t count = ::read(ends[0], piece, sizeof piece);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    text.append(piece, static_cast<std::size_t>(count));
+    if (text.size() > limits.output_bytes + 1) failure = "more than " + std::to_string(limits.output_bytes) + " bytes";
+  }
+  ::close(ends[0]);
+  if (!failure.empty()) ::kill(child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  if (!failure.empty()) return {false, failure};
+  if (WIFSIGNALED(status)) return {false, WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL ? "more than " + std::to_string(limits.seconds) + " s" : "more nesting or memory than is allowed"};
+  if (text.empty()) return {false, "nothing"};
+  return {text[0] == '+', text.substr(1)};
+}
+
+}  // namespace intaglio::io

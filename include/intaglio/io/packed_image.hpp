@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The weights of a packed file (docs/packed.md): which there are, where they lie, and reading of any range with its checksums.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "intaglio/core/error.hpp"
+#include "intaglio/io/checksum.hpp"
+#include "intaglio/io/mapped_file.hpp"
+
+namespace intaglio::io {
+
+/// Bytes in front of the weights, the step at which each begins, and how many of a weight have a checksum of their own.
+struct packed_layout {
+  static constexpr std::string_view magic = "intaglio";
+  static constexpr std::uint32_t version = 1;
+  static constexpr std::uint64_t header_bytes = 64, data_offset = 4096, alignment = 256, chunk_bytes = 64 * 1024;
+  static constexpr std::uint64_t chunks(std::uint64_t bytes) { return bytes / chunk_bytes + (bytes % chunk_bytes != 0); }
+};
+
+/// A weight as the device wants it, once or once a layer.
+struct packed_weight {
+  std::string layout;          ///< its tensors and how they lie: plan/weight_identity.hpp
+  std::uint32_t copies = 1;    ///< one a layer, or one
+  std::uint64_t bytes = 0;     ///< of a copy
+  std::uint64_t offset = 0;    ///< of the first copy in the file; each begins at the next multiple of packed_layout::alignment
+  std::size_t first_sum = 0;   ///< checksum of the first chunk of the first copy
+
+  std::uint64_t step() const { return (bytes + packed_layout::alignment - 1) / packed_layout::alignment * packed_layout::alignment; }
+};
+
+/// What a packed file holds besides config and vocabulary. Reading may happen from several threads at once.
+struct packed_image {
+  const mapped_file* file = nullptr;
+  std::uint32_t layout_version = 0;    ///< plan::weight_layout_version of who wrote the file
+  std::uint64_t index_offset = 0;
+  std::string codec;                   ///< of the layers' matrices, as the tools name it
+  std::vector<packed_weight> weights;
+  std::vector<std::uint64_t> sums;     ///< of all chunks, weight by weight, copy by copy
+
+  const packed_weight* find(std::string_view layout) const {
+    const auto at = std::find_if(weights.begin(), weights.end(), [&](const packed_weight& each) { return each.layout == layout; });
+    return at == weights.end() ? nullptr : &*at;
+  }
+
+  /// Bytes [begin, begin + out.size()) of a copy. Every chunk of which some are wanted is read whole and held against its checksum.
+  /// @throws file_error: a checksum that differs, a file that was cut meanwhile
+  void read(const packed_weight& from, std::uint32_t copy, std::uint64_t begin, std::span<std::byte> out) const {
+    constexpr std::uint64_t step = packed_layout::chunk_bytes;
+    const std::uint64_t place = from.offset + copy * from.step(), end = begin + out.size();
+    const std::size_t sum = from.first_sum + static_cast<std::size_t>(copy * packed_layout::chunks(from.bytes));
+    // Into memory that the processor keeps near, then on: `out` may be the device's, slow to read back.
+    std::vector<std::byte> chunk(static_cast<std::size_t>(std::min(step, from.bytes)));
+    for (std::uint64_t at = begin / step * step; at < end; at += step) {
+      const auto bytes = std::span(chunk).first(static_cast<std::size_t>(std::min(step, from.bytes - at)));
+      file->read(place + at, bytes);
+      expect_sum(place + at, bytes, sums[sum + static_cast<std::size_t>(at / step)], from.layout);
+      const std::uint64_t first = std::max(begin, at), last = std::min(end, at + bytes.size());
+      std::memcpy(out.data() + (first - begin), bytes.data() + (first - at), static_cast<std::size_t>(last - first));
+    }
+  }
+
+  /// @throws file_error: bytes other than 0 behind a copy, up to where the next one begins
+  void expect_padding(const packed_weight& of, std::uint32_t copy) const {
+    const std::uint64_t place = of.offset + copy * of.step() + of.bytes;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(of.step() - of.bytes));
+    file->read(place, bytes);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      if (bytes[i] != std::byte{0}) throw file_error(file->path(), place + i, "padding", "0", std::to_string(std::to_integer<int>(bytes[i])));
+  }
+
+ private:
+  void expect_sum(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t expected, const std::string& what) const {
+    if (const std::uint64_t found = checksum(bytes); found != expected)
+      throw file_error(file->path(), offset, "checksum of " + std::to_string(bytes.size()) + " bytes of '" + printable(what, 160) + "'", hexadecimal(expected), hexadecimal(found));
+  }
+};
+
+}  // namespace intaglio::io

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// What a weight of a plan is, in words: its tensors and how they lie in device memory. Two weights with the same words have the same bytes
+// for the same checkpoint, whatever plans they belong to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "intaglio/core/number_text.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::plan {
+
+/// Rises with any change of the bytes that a layout means (kernels/*_layout.hpp, row_codes.hpp, rope_turns.hpp); files made with another one are
+/// refused. tests/runtime/packed_weights.test.cpp holds the bytes of every layout against it.
+inline constexpr std::uint32_t weight_layout_version = 1;
+
+constexpr std::string_view name(weight_layout layout) {
+  switch (layout) {
+    case weight_layout::vector_f32: return "vector_f32";
+    case weight_layout::matrix: return "matrix";
+    case weight_layout::row_groups: return "row_groups";
+    case weight_layout::ternary_tiles: return "ternary_tiles";
+    case weight_layout::ternary_scales: return "ternary_scales";
+    case weight_layout::feature_rows: return "feature_rows";
+    case weight_layout::feature_columns: return "feature_columns";
+    case weight_layout::row_codes: return "row_codes";
+    case weight_layout::row_scales: return "row_scales";
+    case weight_layout::rope_turns: break;
+  }
+  return "rope_turns";
+}
+constexpr std::string_view name(row_order order) {
+  constexpr std::string_view names[] = {"plain", "rope_pairs", "gate_up", "stacked"};
+  return names[static_cast<std::size_t>(order)];
+}
+
+/// "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024 + blk.*.attn_v.weight 1024: row_groups rope_pairs 128 q8_0 [6144, 4096]"
+inline std::string identity(const weight& w) {
+  std::string out;
+  const auto number = [&](auto value) { (out += ' ') += std::to_string(value); };
+  if (w.layout == weight_layout::rope_turns) {
+    const rope_scaling_config& scaling = w.rope.scaling;
+    out = "rope_turns";
+    number(w.head_dim);
+    ((out += " theta ") += number_text(w.rope.theta)) += ' ';
+    out += intaglio::name(scaling.type);
+    if (scaling.type == rope_type::plain) return out;
+    for (const float value : {scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor}) (out += ' ') += number_text(value);
+    number(scaling.original_max_position_embeddings);
+    return out;
+  }
+  for (std::uint8_t s = 0; s < w.source_count; ++s) {
+    if (s != 0) out += " + ";
+    if (w.per_layer) out += "blk.*.";
+    out += w.sources[s].view();
+    number(w.source_rows[s]);
+  }
+  ((out += ": ") += name(w.layout)) += ' ';
+  out += name(w.order);
+  if (w.order == row_order::rope_pairs) number(w.head_dim);
+  const bool coded = w.layout == weight_layout::matrix || w.layout == weight_layout::row_groups || w.layout == weight_layout::row_codes || w.layout == weight_layout::row_scales;
+  if (coded) (out += ' ') += kernels::info(w.codec).name;
+  ((out += " [") += std::to_string(w.rows)) += ',';
+  number(w.columns);
+  return out += ']';
+}
+
+}  // namespace intaglio::plan
