@@ -12,10 +12,12 @@
 
 #include "conformance.hpp"
 #include "gpu/checked_device.hpp"
+#include "intaglio/io/convert.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/basic_session.hpp"
+#include "temporary_folder.hpp"
 
 using namespace intaglio;
 
@@ -158,8 +160,9 @@ TEST_CASE("mistral-tiny gives the goldens of transformers with and without a win
   const plan::planned plain = plan_for<models::llama<mistral_tiny, dtype::f16>>(on), windowed = plan_for<models::llama<mistral_tiny_windowed, dtype::f16>>(on);
   const plan::planned f32 = plan_for<models::llama<mistral_tiny, dtype::f32>>(on);
   model.check(on, plain.table(), "hf", "base", all_prompts);
-  for (const char* file : {"hf-v5", "gguf/mistral-tiny-f16.gguf", "gguf/mistral-tiny-f32.gguf"}) model.check(on, plain.table(), file, "base", one_prompt);
+  for (const char* file : {"hf-v5", "hf-bin", "orig", "gguf/mistral-tiny-f16.gguf", "gguf/mistral-tiny-f32.gguf"}) model.check(on, plain.table(), file, "base", one_prompt);
   model.check(on, windowed.table(), "hf-swa", "swa", all_prompts);
+  model.check(on, windowed.table(), "orig-swa", "swa", one_prompt);
   model.check(on, f32.table(), "gguf/mistral-tiny-q4_k_m.gguf", "q4_k_m", one_prompt);
 }
 
@@ -218,6 +221,61 @@ TEST_CASE("coded weights give the goldens of the decoded ones", "[once]") {
   both(plan_for<llama_in<dtype::q4_1, dtype::q6_k>>(on), plan_for<gemma_in<dtype::q4_1>>(on), "q4_1");
   both(plan_for<llama_in<dtype::q4_k>>(on), plan_for<gemma_in<dtype::q4_k>>(on), "q4_k");
   both(plan_for<llama_in<dtype::q6_k>>(on), plan_for<gemma_in<dtype::q6_k>>(on), "q6_k");
+}
+
+TEST_CASE("a ring that went round goes back as far as it holds, and is fed anew beyond", "[once]") {
+  checked_device on;
+  const plan::planned windowed = plan_for<models::llama<mistral_tiny_windowed, dtype::f16>>(on);
+  const std::array<const plan::table*, 1> tables{&windowed.table()};
+  const auto from = io::checkpoint::open(conformance("mistral-tiny") / "hf-swa");
+  basic_session used(on.device, tables, from, {.cache_folder = ""}), fresh(on.device, tables, from, {.cache_folder = ""});
+  std::vector<std::int32_t> ids(900);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(3 + i * i * 37 % 990);
+  const plan::layer_cache& ring = windowed.table().cache_of(0);
+  REQUIRE(ring.window == 48);
+  REQUIRE(ring.positions < ids.size() - 200);  // it goes round
+  const generate_options greedy{.max_tokens = 6, .stop_at_end = false};
+  std::size_t held = 0;
+  for (const std::uint32_t cut : {899u, 870u, 640u, 300u, 30u}) {
+    INFO("back to " << cut);
+    used.generate(ids, greedy);
+    held += ring.holds(cut, 905);
+    std::vector<std::int32_t> other(ids.begin(), ids.begin() + cut);
+    other.insert(other.end(), {11, 12, 13});
+    fresh.reset();
+    CHECK(used.generate(other, greedy).ids == fresh.generate(other, greedy).ids);
+  }
+  CHECK(held >= 1);
+  CHECK(held <= 4);
+}
+
+// BCML1 has its rows in panels; they are taken as Q4_1's blocks of the same values.
+TEST_CASE("BCML1 weights give what the decoded ones give, in prompts and in decode", "[once]") {
+  const tiny model{"llama-tiny"};
+  const temporary_folder folder;
+  const auto panels = folder / "bcml1.gguf", decoded = folder / "decoded.gguf";
+  io::convert(model.folder / "hf", panels, {.codec = dtype::bcml1});
+  io::convert(panels, decoded, {.codec = dtype::f32});
+  checked_device on;
+  const plan::planned coded = plan_for<models::llama<llama_tiny, dtype::q4_1, dtype::f16>>(on), exact = plan_for<llama_in<dtype::f32>>(on);
+  const auto session = [&](const plan::planned& plan, const std::filesystem::path& file) {
+    const std::array<const plan::table*, 1> tables{&plan.table()};
+    return basic_session(on.device, tables, io::checkpoint::open(file), {.cache_folder = ""});
+  };
+  basic_session of_panels = session(coded, panels), of_floats = session(exact, decoded);
+  for (const char* name : {"p17", "p100"}) {
+    const auto ids = model.prompts[name].get<std::vector<std::int32_t>>();
+    of_panels.reset(), of_floats.reset();
+    const auto found = of_panels.logits(ids).logits, expected = of_floats.logits(ids).logits;
+    REQUIRE(found.size() == expected.size());
+    double apart = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) apart = std::max(apart, std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])));
+    INFO(name << ": " << apart);
+    CHECK(apart <= 1e-3);
+    of_panels.reset(), of_floats.reset();
+    const generate_options greedy{.max_tokens = 32, .stop_at_end = false};
+    CHECK(of_panels.generate(ids, greedy).ids == of_floats.generate(ids, greedy).ids);
+  }
 }
 
 // The kernels that GPUs run, whatever device is at hand: chunks by tiles, spans of positions in workgroups of their own.
