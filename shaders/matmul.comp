@@ -35,6 +35,9 @@ layout(constant_id = 12) const uint context = 256;
 layout(constant_id = 13) const uint ring = 0;
 layout(constant_id = 14) const uint cache_element = 0;
 layout(constant_id = 15) const uint subgroup_width = 0;
+layout(constant_id = 16) const uint experts_used = 0;
+layout(constant_id = 17) const uint own_input = 0;
+const uint per_token = experts_used == 0u ? 1u : experts_used;  // rows of the output
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool normalises = prologue == 3u;  // the norm stands in front
@@ -42,7 +45,7 @@ const uint norm_width = normalises ? columns : 0u;
 #include "norm.glsl"
 #include "codec.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope; };
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope, choice; };
 
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
@@ -285,10 +288,13 @@ void finish_rows(uint token, uint group, vec4 y) {
 
 void main() {
   find_place();
-  uint first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
-  if (first_token >= count) return;
-  uint tokens = min(count - first_token, tile_tokens);
+  // With experts a token of the output is a pair of token and expert.
+  uint first_row = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count] * per_token;
+  if (first_row >= count) return;
+  uint tokens = min(count - first_row, tile_tokens);
+  uint first_token = experts_used != 0u && own_input == 0u ? first_row / per_token : first_row;
   uint groups = (rows + 3u) / 4u, stride = gl_NumWorkGroups.x * subgroups, group = gl_WorkGroupID.x * subgroups + subgroup_index;
+  uint first_group = experts_used == 0u ? 0u : choice.at[first_row / per_token * 2u * per_token + first_row % per_token] * groups;
   if (normalises)
     for (uint t = 0u; t < tokens; ++t) {
       if (t != 0u) workgroup_barrier();  // the sums of the token before have been read
@@ -304,14 +310,14 @@ void main() {
 
   for (; group < groups; group += stride) {
     if (single && tile_tokens == 1u) {
-      float sum = virtual_sum4(multiply_one(first_token, group));
+      float sum = virtual_sum4(multiply_one(first_token, first_group + group));
       vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
-      if (lane == 0u) finish_rows(first_token, group, all);
+      if (lane == 0u) finish_rows(first_row, group, all);
       continue;
     }
     vec4 part[tile_tokens * 8u];  // by token and virtual lane of the invocation
     for (uint j = 0u; j < virtual_count; ++j) {
-      multiply(first_token, tokens, group, j);
+      multiply(first_token, tokens, first_group + group, j);
       each_token(t) part[8u * t + j] = lane_sum(t);
     }
     // Lane t finishes token t of the tile; of subgroups of 4 token 4 + t as well.
@@ -324,6 +330,6 @@ void main() {
       if (lane == t % subgroup_size) kept[t / subgroup_size] = all;
     }
     LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-      if (k * subgroup_size < tile_tokens && lane + k * subgroup_size < tokens) finish_rows(first_token + lane + k * subgroup_size, group, kept[k]);
+      if (k * subgroup_size < tile_tokens && lane + k * subgroup_size < tokens) finish_rows(first_row + lane + k * subgroup_size, group, kept[k]);
   }
 }

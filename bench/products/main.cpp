@@ -123,7 +123,7 @@ class bench {
       const std::uint64_t place = i % places, of = place % weights_.size();
       // input and output by turns, as in a chain of layers
       const std::uint64_t x = base + ((i % 2 != 0 ? 4u : 8u) << 20), y = base + ((i % 2 != 0 ? 8u : 4u) << 20);
-      const std::uint64_t push[] = {x, base + (2u << 20), weights_[of].address() + place / weights_.size() * each, y, base, base + (40u << 20), base + (50u << 20), base + (3u << 20)};
+      const std::uint64_t push[] = {x, base + (2u << 20), weights_[of].address() + place / weights_.size() * each, y, base, base + (40u << 20), base + (50u << 20), base + (3u << 20), base};
       to.dispatch(pipeline, std::as_bytes(std::span(push)), {groups, 1, 1});
     });
     return {static_cast<double>(bytes), seconds / length * 1e6};

@@ -80,6 +80,7 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
   }
   const auto argument = [](dtype type) { return ", intaglio::dtype::" + std::string(name(type)); };
   if (c.model_type == architecture::gemma3) return {"gemma3", "gemma3", argument(types.layers) + argument(types.embedding)};
+  if (c.num_local_experts != 0) return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   return {"llama", "llama", argument(types.layers) + argument(types.head) + argument(types.embedding)};
 }
 
@@ -110,6 +111,7 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   if (c.sliding_window_pattern != 0) field("sliding_window_pattern", std::to_string(c.sliding_window_pattern));
   if (c.rope_local_base_freq != 0) field("rope_local_base_freq", number(c.rope_local_base_freq));
   if (c.query_pre_attn_scalar != 0) field("query_pre_attn_scalar", std::to_string(c.query_pre_attn_scalar));
+  if (c.num_local_experts != 0) field("num_local_experts", std::to_string(c.num_local_experts)), field("num_experts_per_tok", std::to_string(c.num_experts_per_tok));
   out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments + "> {\n  static constexpr std::string_view name = \"" + name +
          "\";\n};\n";
   return out;

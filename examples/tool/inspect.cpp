@@ -44,6 +44,7 @@ json config_json(const decoder_config& c) {
   if (c.sliding_window_pattern != 0) out["sliding_window_pattern"] = c.sliding_window_pattern;
   if (c.rope_local_base_freq != 0.f) out["rope_local_base_freq"] = c.rope_local_base_freq;
   if (c.query_pre_attn_scalar != 0) out["query_pre_attn_scalar"] = c.query_pre_attn_scalar;
+  if (c.num_local_experts != 0) out["num_local_experts"] = c.num_local_experts, out["num_experts_per_tok"] = c.num_experts_per_tok;
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <intaglio/models/gemma3.hpp>
 #include <intaglio/models/llama.hpp>
+#include <intaglio/models/mixtral.hpp>
 #include <intaglio/plan/planned.hpp>
 
 #include <algorithm>
@@ -43,7 +44,8 @@ constexpr known entry() {
 
 constexpr std::array all{entry<models::mistral_7b>(),  entry<models::mistral_7b_v01>(), entry<models::llama_3_8b>(),
                          entry<models::llama_31_8b>(), entry<models::llama_32_1b>(),    entry<models::stories260k>(),
-                         entry<models::gemma3_270m>(), entry<models::gemma3_1b>(),      entry<models::gemma3_4b>()};
+                         entry<models::gemma3_270m>(), entry<models::gemma3_1b>(),      entry<models::gemma3_4b>(),
+                         entry<models::mixtral_8x7b>()};
 
 /// The two plans of a model and what they point to.
 struct planned_model {
@@ -97,6 +99,7 @@ engraving_codecs codecs_of_file(const io::checkpoint& file) {
   for (const auto& tensor : file.tensors()) {
     const dtype stored = computed_in(tensor.stored.type), type = is_engravable(stored) ? stored : dtype::f16;
     const auto rank = static_cast<std::size_t>(std::find(codecs.begin(), codecs.end(), type) - codecs.begin());
+    if (tensor.stored.name.ends_with(".ffn_gate_inp.weight")) continue;  // the router's is f32 whatever the others are
     if (tensor.stored.name == "token_embd.weight") out.embedding = out.head = type;
     else if (tensor.stored.name == "output.weight") out.head = type;
     else if (tensor.role == io::tensor_role::matrix && !any) any = true, finest = seen = rank;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Real plans of Llama, Mistral and Gemma 3, counted: dispatches, barriers, weights, and what their caches take.
+// Real plans of Llama, Mistral, Mixtral and Gemma 3, counted: dispatches, barriers, weights, and what their caches take.
 #include "intaglio/plan/engrave.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -8,6 +8,7 @@
 
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/mixtral.hpp"
 
 using namespace intaglio;
 using kernels::kernel;
@@ -32,6 +33,16 @@ static_assert(gemma.decode.block(0).size() == 8 && gemma.decode.block(1).size() 
 static_assert(gemma.decode.dispatch_count() == 34 * 8 + 3 && gemma.decode.barrier_count() == 34 * 8 + 2 && gemma.prefill.dispatch_count() == 34 * 12 + 1);
 static_assert(gemma.decode.times(gemma.decode.block(0)[0]) == 29 && gemma.decode.times(gemma.decode.block(1)[0]) == 5);
 static_assert(gemma.decode.stretch(4)[0].block == 0 && gemma.decode.stretch(5)[0].block == 1 && gemma.decode.stretch(33)[0].block == 0);
+
+// Mixtral: eight a layer: q, k and v, attention, its projection; router, choice, gate and up of the chosen experts, their down, their weighed sum. One dispatch does
+// all experts of all tokens, and a token reads two of eight.
+struct mixtral_q8_0 : models::mixtral<models::mixtral_8x7b_config, dtype::q8_0> {};
+constexpr const plan::table& mixture = plan::engraved<mixtral_q8_0, plan::profiles::portable, 4096>::table;
+static_assert(mixture.decode.period.size() == 8 && mixture.prefill.period.size() == 10);  // halves in front of q, k and v and of the projection alone
+static_assert(mixture.decode.dispatch_count() == 32 * 8 + 3 && mixture.decode.barrier_count() == 32 * 8 + 2 && mixture.prefill.dispatch_count() == 32 * 10 + 1);
+static_assert(mixture.decode.period[5].groups[1] == 2 && mixture.prefill.period[7].groups[1] == 2 * 512 && mixture.prefill.period[5].kernel == kernel::matmul);
+static_assert(mixture.decode.period[5].weight_bytes == 2 * 28672ull * 4096 / 32 * 34 + 4 * 4096 && mixture.prefill.period[7].weight_bytes == 8 * 28672ull * 4096 / 32 * 34 + 4 * 4096);
+static_assert(mixture.decode.period[5].activation->name == "silu" && mixture.decode.period[6].weight_bytes == 2 * 14336ull * 4096 / 32 * 34);
 
 // Bytes that one token reads: 20 for each 32 weights of Q4_1, 210 for each 256 of Q6_K, norms, a row of the embedding, 512 for the rotation.
 constexpr std::uint64_t body = 32ull * (6144 * 4096 + 4096 * 4096 + 28672ull * 4096 + 4096ull * 14336);

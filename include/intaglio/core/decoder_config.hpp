@@ -54,6 +54,8 @@ struct decoder_config {
   std::uint32_t sliding_window_pattern = 0;  ///< layer i sees all keys where (i + 1) is a multiple of this; 0: no layer does
   float rope_local_base_freq = 0.f;          ///< RoPE base of the windowed layers, which are not scaled then; 0: they turn as the others
   std::uint32_t query_pre_attn_scalar = 0;   ///< scores are divided by its square root; 0: head_dim
+  std::uint32_t num_local_experts = 0;       ///< gated units of intermediate_size a layer, of which a router chooses; 0: one, and no router
+  std::uint32_t num_experts_per_tok = 0;     ///< how many of them a token has
 
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
   constexpr std::uint32_t kv_size() const { return num_key_value_heads * head_dim; }

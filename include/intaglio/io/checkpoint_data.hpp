@@ -344,7 +344,7 @@ class checkpoint_builder {
   bool judge(const checkpoint_tensor& tensor, const tensor_rule& rule) {
     const stored_tensor& stored = tensor.stored;
     const bool vector = rule.role == tensor_role::norm || rule.role == tensor_role::factor;
-    const bool same = stored.rows == rule.rows && stored.columns == rule.columns && (vector ? tensor.dimensions == 1 : tensor.dimensions == 2);
+    const bool same = stored.rows == rule.rows && stored.columns == rule.columns && tensor.dimensions == (vector ? 1u : rule.experts != 0 ? 3u : 2u);
     const std::string name = printable(tensor.stored_name, 100);
     if (!same) {
       std::string found = tensor.dimensions == 1 ? "[" + std::to_string(stored.columns) + "]" : shape(stored.rows, stored.columns, tensor_role::matrix);

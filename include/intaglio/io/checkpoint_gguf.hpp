@@ -58,7 +58,11 @@ class gguf_config {
     read_rope_scaling(bitnet);
     if (config_.model_type == architecture::llama) read_rope_factors();
     read_windows(gemma);
-    if (const auto experts = value("expert_count"); experts && *experts != 0) refuse(key("expert_count"), "0", std::to_string(*experts));
+    if (const auto experts = value("expert_count"); experts && *experts != 0) {
+      if (config_.model_type != architecture::llama) refuse(key("expert_count"), "0", std::to_string(*experts));
+      config_.num_local_experts = *experts;
+      config_.num_experts_per_tok = required("expert_used_count");
+    }
     if (const auto cap = real("final_logit_softcapping"); cap && *cap != 0.f) refuse(key("final_logit_softcapping"), "0", number_text(*cap));
   }
 

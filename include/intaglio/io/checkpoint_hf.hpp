@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -48,6 +49,8 @@ class hf_tensor_collector {
     }
     if (config_.config.model_type == architecture::llama && is_rotary_table(tensor.name)) return;
     const std::string shown = printable(tensor.name, 100);
+    if (config_.config.num_local_experts != 0)
+      if (const auto expert = expert_of(tensor.name)) return add_expert(tensor, file, *expert);
     const auto name = gguf_name(tensor.name, config_.config.model_type);
     if (!name) return builder_.fault("not part of the model: " + shown);
     if (!tensor.type) return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
@@ -66,6 +69,11 @@ class hf_tensor_collector {
   }
 
   void finish() {
+    for (auto& [name, parts] : experts_) {
+      if (parts.pieces.size() != config_.config.num_local_experts)
+        builder_.fault("experts of " + printable(name, 100) + ": expected " + std::to_string(config_.config.num_local_experts) + ", found " + std::to_string(parts.pieces.size()));
+      else builder_.add(std::move(parts));
+    }
     if (vision_ != 0) builder_.warn(std::to_string(vision_) + " tensors of the vision model are not read");
     for (const auto& [owner, scale] : scales_) {
       checkpoint_tensor* matrix = builder_.find(owner);
@@ -82,6 +90,32 @@ class hf_tensor_collector {
     std::string name;
     float value;
   };
+
+  /// One expert's matrix, [rows, columns], into the tensor that has all of them.
+  template <class Tensor>
+  void add_expert(const Tensor& tensor, const mapped_file* file, const expert_name& name) {
+    const std::string shown = printable(tensor.name, 100);
+    const decoder_config& c = config_.config;
+    const bool down = name.gguf.ends_with("ffn_down_exps.weight");
+    const std::uint64_t rows = down ? c.hidden_size : c.intermediate_size, columns = down ? c.intermediate_size : c.hidden_size;
+    if (name.number >= c.num_local_experts) return builder_.fault("not part of the model: " + shown);
+    if (!tensor.type || info(*tensor.type).block_elements != 1) return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
+    if (tensor.shape.size() != 2 || tensor.shape[0] != rows || tensor.shape[1] != columns)
+      return builder_.fault("shape of " + shown + ": expected [" + std::to_string(rows) + ", " + std::to_string(columns) + "], found " + shape_text(tensor.shape));
+    checkpoint_tensor& all = experts_[name.gguf];
+    if (all.pieces.empty()) {
+      all.stored_name = name.gguf;
+      all.dimensions = 3;
+      all.stored = {name.gguf, *tensor.type, rows * c.num_local_experts, columns, file, tensor.offset, row_bytes(*tensor.type, columns) * rows * c.num_local_experts};
+    }
+    if (all.stored.type != *tensor.type) return builder_.fault("type of " + shown + ": expected that of the other experts, " + std::string(intaglio::name(all.stored.type)) + ", found " + std::string(tensor.stored_type));
+    tensor_piece piece{.file = file, .offset = tensor.offset, .rows = rows, .columns = columns, .row_stride = columns};
+    if (const auto strided = pieces_of(tensor, file); !strided.empty()) piece = strided.front();
+    piece.row0 = rows * name.number;
+    for (const tensor_piece& other : all.pieces)
+      if (other.row0 == piece.row0) return builder_.fault("twice in the model: " + shown);
+    all.pieces.push_back(piece);
+  }
 
   template <class Tensor>
   void add_scale(const Tensor& tensor, const mapped_file* file, const std::string& name) {
@@ -101,6 +135,7 @@ class hf_tensor_collector {
 
   checkpoint_builder& builder_;
   const hf_config& config_;
+  std::map<std::string, checkpoint_tensor> experts_;  ///< by GGUF's name, as far as their parts have come
   std::vector<std::pair<std::string, scale>> scales_;
   std::size_t vision_ = 0;
 };

@@ -62,6 +62,8 @@ class model_converter {
       : options_(options), model_(checkpoint::open(in, {options.layout})) {
     if (model_.packed() != nullptr) throw file_error(model_.path(), 0, "packed file", "the model that it was packed from: its tensors are not here as they were", "weights of plans");
     report_.warnings = model_.warnings();
+    if (out.extension() == ".safetensors" && model_.config().num_local_experts != 0)
+      throw argument_error("output", "a .gguf for a mixture of experts, whose tensors hold all experts", printable(out.string()));
     if (out.extension() == ".safetensors") safetensors_.emplace(out);
     else gguf_.emplace(out);
     check_codec();
@@ -134,6 +136,7 @@ class model_converter {
       }
       case tensor_role::matrix: break;
     }
+    if (tensor.stored.name.ends_with(".ffn_gate_inp.weight")) return dtype::f32;  // a choice of experts is not for rounding, as llama-quantize has it
     return whole_blocks(tensor, options_.codec);
   }
   dtype whole_blocks(const checkpoint_tensor& tensor, dtype type) {
@@ -204,7 +207,8 @@ class model_converter {
       const bool turns = stored.name.ends_with(".attn_q.weight") || stored.name.ends_with(".attn_k.weight");
       if (gguf_) {
         if (turns && model_.config().model_type == architecture::llama) planned_tensor.rows_in_pairs = model_.config().head_dim;
-        const std::array<std::uint64_t, 2> shape{stored.columns, stored.rows};
+        const std::uint64_t experts = tensor.dimensions == 3 ? model_.config().num_local_experts : 1;
+        const std::array<std::uint64_t, 3> shape{stored.columns, stored.rows / experts, experts};
         gguf_->add_tensor(stored.name, type, std::span(shape).first(tensor.dimensions));
       } else {
         // Hugging Face's norms of Gemma hold w for 1 + w.

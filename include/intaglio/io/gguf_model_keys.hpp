@@ -76,6 +76,10 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "attention.key_length", c.head_dim);
     out.set(prefix + "attention.value_length", c.head_dim);
   }
+  if (c.num_local_experts != 0) {
+    out.set(prefix + "expert_count", c.num_local_experts);
+    out.set(prefix + "expert_used_count", c.num_experts_per_tok);
+  }
   if (c.rope_scaling.type == rope_type::linear) {
     out.set(prefix + "rope.scaling.type", "linear");
     out.set(prefix + "rope.scaling.factor", c.rope_scaling.factor);

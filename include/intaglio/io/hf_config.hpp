@@ -42,9 +42,9 @@ class hf_config_reader {
     const json_place text = root["text_config"].present() ? root["text_config"] : root;
     out_.model_type = text["model_type"].text_or(root["model_type"].text_or(""));
     if (out_.model_type == "bitnet") out_.config.model_type = architecture::bitnet;
-    else if (out_.model_type == "llama" || out_.model_type == "mistral") out_.config.model_type = architecture::llama;
+    else if (out_.model_type == "llama" || out_.model_type == "mistral" || out_.model_type == "mixtral") out_.config.model_type = architecture::llama;
     else if (out_.model_type == "gemma3" || out_.model_type == "gemma3_text") out_.config.model_type = architecture::gemma3;
-    else document_.refuse("model_type", "one of: bitnet, llama, mistral, gemma3, gemma3_text", "'" + printable(out_.model_type, 60) + "'");
+    else document_.refuse("model_type", "one of: bitnet, llama, mistral, mixtral, gemma3, gemma3_text", "'" + printable(out_.model_type, 60) + "'");
     read_sizes(text);
     read_rope(text);
     read_windows(text);
@@ -53,8 +53,13 @@ class hf_config_reader {
       if (text[key].present()) text[key].refuse("none");
     for (const char* key : {"attention_bias", "mlp_bias", "use_bidirectional_attention"})
       if (text[key].boolean_or(false)) document_.refuse(key, "false", "true");
+    const bool mixture = out_.model_type == "mixtral";
+    if (mixture) {
+      out_.config.num_local_experts = text["num_local_experts"].present() ? size(text["num_local_experts"]) : 8;
+      out_.config.num_experts_per_tok = text["num_experts_per_tok"].present() ? size(text["num_experts_per_tok"]) : 2;
+    }
     for (const char* key : {"num_experts", "num_local_experts"})
-      if (text[key].present() && text[key].natural() != 0) document_.refuse(key, "0", std::to_string(text[key].natural()));
+      if (!mixture && text[key].present() && text[key].natural() != 0) document_.refuse(key, "0", std::to_string(text[key].natural()));
     const json_place tied = root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
     if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
     else if (out_.config.model_type == architecture::gemma3) out_.tie_word_embeddings = true;
@@ -128,13 +133,13 @@ class hf_config_reader {
     if (const std::string type = type_of(scaling); type != expected) document_.refuse(scaling.where() + ".rope_type", expected, "'" + printable(type, 40) + "'");
   }
 
-  /// Windows: Mistral's are in all layers, Gemma 3's in all but every sixth. transformers 5 lists the kind of each layer.
+  /// Windows: Mistral's and, where it has any, Mixtral's are in all layers, Gemma 3's in all but every sixth. transformers 5 lists the kind of each layer.
   void read_windows(const json_place& text) {
     decoder_config& c = out_.config;
-    const bool gemma = c.model_type == architecture::gemma3, mistral = out_.model_type == "mistral";
-    if (!gemma && !mistral) return;
+    const bool gemma = c.model_type == architecture::gemma3, mistral = out_.model_type == "mistral", mixtral = out_.model_type == "mixtral";
+    if (!gemma && !mistral && !mixtral) return;
     if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
-    else if (!text["sliding_window"].is_null()) c.sliding_window = 4096;
+    else if (!mixtral && !text["sliding_window"].is_null()) c.sliding_window = 4096;
     if (c.sliding_window == 0) return;
     for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"})
       if (text[key].present()) c.sliding_window_pattern = size(text[key]);

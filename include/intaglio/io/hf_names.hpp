@@ -16,7 +16,7 @@ struct hf_part {
   std::string_view hf, gguf;
 };
 /// The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
-constexpr std::array<hf_part, 15> hf_parts(bool gemma) {
+constexpr std::array<hf_part, 16> hf_parts(bool gemma) {
   return {{{"input_layernorm", "attn_norm"},
            {"self_attn.q_proj", "attn_q"},
            {"self_attn.k_proj", "attn_k"},
@@ -28,6 +28,7 @@ constexpr std::array<hf_part, 15> hf_parts(bool gemma) {
            {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", "ffn_norm"},
            {gemma ? "post_attention_layernorm" : "pre_feedforward_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
            {"post_feedforward_layernorm", "post_ffw_norm"},
+           {"block_sparse_moe.gate", "ffn_gate_inp"},
            {"mlp.gate_proj", "ffn_gate"},
            {"mlp.up_proj", "ffn_up"},
            {"mlp.down_proj", "ffn_down"},
@@ -60,6 +61,31 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
       return std::nullopt;
     }
   return std::nullopt;
+}
+
+/// Which expert's matrix a name means: "model.layers.3.block_sparse_moe.experts.7.w1.weight" is number 7 of "blk.3.ffn_gate_exps.weight".
+struct expert_name {
+  std::string gguf;
+  std::uint32_t number = 0;
+};
+inline std::optional<expert_name> expert_of(std::string_view name) {
+  constexpr std::string_view layers = "model.layers.", experts = ".block_sparse_moe.experts.", end = ".weight";
+  const auto number = [](std::string_view digits) -> std::optional<std::uint32_t> {
+    if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != digits.npos || (digits.size() > 1 && digits[0] == '0')) return std::nullopt;
+    std::uint32_t out = 0;
+    for (const char digit : digits) out = 10 * out + static_cast<std::uint32_t>(digit - '0');
+    return out;
+  };
+  const auto middle = name.find(experts);
+  if (!name.starts_with(layers) || middle == name.npos || !name.ends_with(end)) return std::nullopt;
+  const auto layer = number(name.substr(layers.size(), middle - layers.size()));
+  const std::string_view rest = name.substr(middle + experts.size(), name.size() - middle - experts.size() - end.size());
+  const auto dot = rest.find('.');
+  if (!layer || dot == rest.npos) return std::nullopt;
+  const auto expert = number(rest.substr(0, dot));
+  const std::string_view what = rest.substr(dot + 1);
+  if (!expert || (what != "w1" && what != "w2" && what != "w3")) return std::nullopt;
+  return expert_name{"blk." + std::to_string(*layer) + (what == "w1" ? ".ffn_gate_exps" : what == "w2" ? ".ffn_down_exps" : ".ffn_up_exps") + std::string(end), *expert};
 }
 
 /// Hugging Face's name of a tensor with a GGUF name; the name itself where it has none.

@@ -18,7 +18,7 @@ namespace intaglio::io {
 /// Upper ends of what is accepted from a file, far above the largest published models.
 struct config_limits {
   static constexpr std::uint64_t hidden_size = 1 << 20, intermediate_size = 1 << 22, num_hidden_layers = 4096, num_attention_heads = 1 << 16,
-                                 head_dim = 1 << 16, vocab_size = 1 << 24, max_position_embeddings = std::uint64_t{1} << 31;
+                                 head_dim = 1 << 16, vocab_size = 1 << 24, max_position_embeddings = std::uint64_t{1} << 31, num_local_experts = 1024;
 };
 
 /// Checks the whole config. @param path the file that the error names
@@ -50,6 +50,10 @@ inline void check_config(const decoder_config& c, const std::string& path) {
   if (c.sliding_window != 0) between("sliding_window", c.sliding_window, config_limits::max_position_embeddings);
   if (c.sliding_window_pattern != 0) between("sliding_window_pattern", c.sliding_window_pattern, config_limits::num_hidden_layers);
   if (c.query_pre_attn_scalar != 0) between("query_pre_attn_scalar", c.query_pre_attn_scalar, config_limits::hidden_size);
+  if (c.num_local_experts != 0) {
+    between("num_local_experts", c.num_local_experts, config_limits::num_local_experts);
+    between("num_experts_per_tok", c.num_experts_per_tok, c.num_local_experts);
+  }
   const rope_scaling_config& scaling = c.rope_scaling;
   if (scaling.type == rope_type::plain) return;
   if (!std::isfinite(scaling.factor) || scaling.factor < 1.f) refuse("rope_scaling.factor", "a finite number from 1", number_text(scaling.factor));
@@ -99,6 +103,8 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
     compare("sliding_window_pattern", engraved.sliding_window_pattern, file.sliding_window_pattern, number);
     compare("rope_local_base_freq", engraved.rope_local_base_freq, file.rope_local_base_freq, number_text);
   }
+  compare("num_local_experts", engraved.num_local_experts, file.num_local_experts, number);
+  compare("num_experts_per_tok", engraved.num_experts_per_tok, file.num_experts_per_tok, number);
   compare("query_pre_attn_scalar", engraved.attention_scalar(), file.attention_scalar(), number);
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct tensor_rule {
   std::uint64_t rows = 1, columns = 1;
   bool optional = false;  ///< may be absent
   bool unused = false;    ///< may be present and is ignored
+  std::uint32_t experts = 0;  ///< matrices of so many experts, one behind the other: three dimensions
 };
 
 /// True where a tensor of this role may be stored as `type` in a model of this family.
@@ -69,10 +71,18 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
     add("attn_output", matrix, hidden, q);
     if (gemma) add("post_attention_norm", norm, 1, hidden);
     add("ffn_norm", norm, 1, hidden);
-    add("ffn_gate", matrix, inner, hidden);
-    add("ffn_up", matrix, inner, hidden);
-    if (bitnet) add("ffn_sub_norm", norm, 1, inner);
-    add("ffn_down", matrix, hidden, inner);
+    if (const std::uint64_t experts = c.num_local_experts; experts != 0) {
+      add("ffn_gate_inp", matrix, experts, hidden);
+      for (const auto& [name, rows, columns] : {std::tuple{"ffn_gate_exps", inner, hidden}, {"ffn_up_exps", inner, hidden}, {"ffn_down_exps", hidden, inner}}) {
+        add(name, matrix, experts * rows, columns);
+        out.back().experts = c.num_local_experts;
+      }
+    } else {
+      add("ffn_gate", matrix, inner, hidden);
+      add("ffn_up", matrix, inner, hidden);
+      if (bitnet) add("ffn_sub_norm", norm, 1, inner);
+      add("ffn_down", matrix, hidden, inner);
+    }
     if (gemma) add("post_ffw_norm", norm, 1, hidden);
   }
   out.push_back({"output_norm.weight", norm, 1, hidden});

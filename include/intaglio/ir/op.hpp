@@ -24,14 +24,16 @@ enum class op_kind : std::uint8_t {
   embedding,    ///< row of the table for each token, times scale; weight [rows, width]
   rms_norm,     ///< x / rms(x) * weight, of every head for itself where head_dim is set
   quantize,     ///< absmax int8 per token
-  matmul,       ///< weight [rows, columns] times x
+  matmul,       ///< weight [rows, columns] times x; with experts: [experts * rows, columns], by those that the second operand chose
   rope,         ///< NeoX rotation by position
   cache_write,  ///< append k and v to the KV cache
   attention,    ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that is 0
   gated,        ///< act of gate and up
+  route,        ///< the top_k largest of a token's logits, one an expert, and the softmax over them
+  weigh,        ///< sum of what top_k experts gave, times their weights
   add,          ///< sum of two values of one shape
 };
-inline constexpr std::string_view op_names[] = {"embedding", "rms_norm", "quantize", "matmul", "rope", "cache_write", "attention", "gated", "add"};
+inline constexpr std::string_view op_names[] = {"embedding", "rms_norm", "quantize", "matmul", "rope", "cache_write", "attention", "gated", "route", "weigh", "add"};
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// Where an op runs: once before the layers, once a layer, once after them.
@@ -63,6 +65,7 @@ struct op {
   float eps = 0, scale = 1;
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
+  std::uint32_t experts = 0, top_k = 0;  ///< a mixture of experts: how many there are, and how many a token has
   shader::activation_function act{};
   bool walk = false;         ///< gated: features whose gate is 0 may be left unread, here and in the product behind
   text<48> layer{};          ///< for messages: "blk.*.ffn_down.weight: linear"

@@ -120,6 +120,32 @@ class trace {
     }
   }
 
+  /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their numbers, then the bits of the softmax over them
+  constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k) {
+    if (top_k == 0 || top_k > width(logits)) fail(where(name).view(), "a choice of at least 1 and at most num_local_experts ", width(logits), " experts a token", top_k);
+    op o{.kind = op_kind::route, .in = {logits, none, none}, .experts = width(logits), .top_k = top_k};
+    return emit(o, "route", name, dtype::u32, 2 * top_k);
+  }
+
+  /// Products by the experts that `choice` names, one behind the other: weight [experts * rows, columns]; x [tokens, columns], or [tokens, top_k * columns] where
+  /// each has its own -> f32 [tokens, top_k * rows]
+  constexpr value_id expert_matmul(value_id x, value_id choice, std::string_view name, std::uint32_t experts, std::uint32_t rows, std::uint32_t columns, dtype type) {
+    const std::uint32_t top_k = width(choice) / 2;
+    if (rows == 0 || rows % 4 != 0) fail(where(name).view(), "rows of an expert in multiples of ", 4, "", rows);
+    if (width(x) != columns && width(x) != top_k * columns) fail(where(name).view(), "linear input width ", columns, "", width(x));
+    const auto block = intaglio::info(type).block_elements;
+    if (block > 1 && columns % block != 0) fail(where(name).view(), "columns in multiples of ", block, "", columns);
+    op o{.kind = op_kind::matmul, .in = {x, choice, none}, .weight = weight(name, experts * rows, columns, type), .experts = experts, .top_k = top_k};
+    return emit(o, "expert_matmul", name, dtype::f32, top_k * rows);
+  }
+
+  /// sum over j of weight j of `choice` times part j of y, [tokens, top_k * width] -> f32 [tokens, width]
+  constexpr value_id weigh(value_id y, value_id choice, std::string_view name) {
+    const std::uint32_t top_k = width(choice) / 2;
+    op o{.kind = op_kind::weigh, .in = {y, choice, none}, .top_k = top_k};
+    return emit(o, "weigh", name, dtype::f32, top_k == 0 ? width(y) : width(y) / top_k);
+  }
+
   constexpr value_id add(value_id a, value_id b) {
     if (width(a) != width(b)) fail(where("residual").view(), "a branch as wide as its input, ", width(a), "", width(b));
     op o{.kind = op_kind::add, .in = {a, b, none}};

@@ -10,10 +10,10 @@
 namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
-  embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, halves, matmul_chunk, attention_halves,
+  embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
   walk_gate_up, walk_down
 };
-inline constexpr std::size_t kernel_count = 23;
+inline constexpr std::size_t kernel_count = 25;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -161,11 +161,14 @@ inline constexpr interface head_rescore_interface{
 /// rope: u64 [head_dim / 2], turns a position as a fraction of 2^64 (kernels/rope_turns.hpp). ring as in attention.
 /// Grid x strides over groups of rows, grid y over tiles of tile_tokens tokens, 8 at most. staged 1: a workgroup prepares its tokens' x in shared
 /// memory, matmul_staged_bytes(); 0: each lane prepares what it reads. Results are the same.
+/// Experts: with experts_used k above 0, weight holds one matrix of `rows` rows (a multiple of 4) an expert, one behind the other, and row y of the grid is the
+/// product by expert y % k of token y / k, which `choice` names (route). Its output is row y; its input is row y too with own_input 1, else the token's.
+/// tile_tokens is 1, the epilogue store or gated.
 inline constexpr interface matmul_interface{
     "matmul",
-    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"choice"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"staged"}, {"head_dim"},
-      {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}}}};
+      {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}, {"experts_used"}, {"own_input"}}}};
 
 /// Shared memory for the x of a tile of tokens.
 constexpr std::uint64_t matmul_staged_bytes(codec type, std::uint32_t columns, std::uint32_t tile_tokens) {
@@ -226,6 +229,15 @@ inline constexpr interface walk_down_interface{
 
 /// Features of which walk_down keeps a list in shared memory.
 inline constexpr std::uint32_t walk_list = 2048;
+
+/// The experts_used = k largest of each token's logits [tokens, experts], of equal ones the lowest first: choice u32 [tokens, 2 k] has their numbers, then the
+/// bits of exp(logit - largest) / sum of these, in that order. One workgroup a token (y).
+inline constexpr interface route_interface{
+    "route", {{{"logits"}, {"choice"}, {"state"}}}, {{{"workgroup_size"}, {"experts"}, {"experts_used"}}}};
+
+/// output[token, :] += sum over j of weight j of choice[token] times input[token * k + j, :], f32 [tokens, width]; width a multiple of 4. One workgroup a token (y).
+inline constexpr interface expert_sum_interface{
+    "expert_sum", {{{"input"}, {"choice"}, {"output"}, {"state"}}}, {{{"workgroup_size"}, {"width"}, {"experts_used"}}}};
 
 /// dense_matmul with one read of the weights for every tile of up to 8 tokens (y); grid x strides over pairs of rows.
 inline constexpr interface dense_few_interface{
@@ -303,6 +315,7 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &ternary_float_interface, &attention_interface, &attention_chunk_interface, &dense_matmul_interface, &dense_few_interface,
                                                              &head_screen_interface,   &head_rescore_interface,  &sample_interface,    &accept_interface,
                                                              &layers_interface,        &matmul_interface,        &head_norm_interface, &norm_add_interface,
+                                                             &route_interface,         &expert_sum_interface,
                                                              &halves_interface,        &matmul_chunk_interface,  &attention_halves_interface,
                                                              &walk_gate_up_interface,  &walk_down_interface};
 

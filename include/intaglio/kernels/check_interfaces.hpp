@@ -14,6 +14,7 @@
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/expert_sum.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
 #include "intaglio/kernels/spirv/head_norm.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
@@ -29,6 +30,7 @@
 #include "intaglio/kernels/spirv/norm_add.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
+#include "intaglio/kernels/spirv/route.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/stream_read.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
@@ -80,6 +82,8 @@ static_assert(shader_interface<matches(matmul_interface, spirv::matmul_portable_
 static_assert(shader_interface<matches(matmul_interface, spirv::matmul_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(head_norm_interface, spirv::head_norm_spirv)>::agrees);
 static_assert(shader_interface<matches(norm_add_interface, spirv::norm_add_spirv)>::agrees);
+static_assert(shader_interface<matches(route_interface, spirv::route_spirv)>::agrees);
+static_assert(shader_interface<matches(expert_sum_interface, spirv::expert_sum_spirv)>::agrees);
 static_assert(shader_interface<matches(halves_interface, spirv::halves_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_matrix_spirv)>::agrees);

@@ -71,7 +71,8 @@ constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t conte
 constexpr bool screenable(const ir::graph& g, const node& head) { return g.weights[static_cast<std::size_t>(head.weights[0])].columns % 16 == 0; }
 
 /// In a chunk with arithmetic `halves` each product of coded weights reads what a node of its own in front of it made of the input, whose value goes
-/// behind the graph's; attention is that of halves too.
+/// behind the graph's; attention is that of halves too. Experts' products are not, each token has others; nor are those by which they are chosen, which
+/// must be the same however a token comes.
 constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t tokens, std::vector<node>& nodes) {
   if (target.coded_chunks != chunk_arithmetic::halves || tokens <= target.tile_tokens) return;
   bool coded = false;
@@ -82,7 +83,9 @@ constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t 
     for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
     const std::uint32_t columns = n.kernel == kernels::kernel::matmul ? g.values[static_cast<std::size_t>(n.in)].width : 0;
     if (n.kernel == kernels::kernel::attention && coded && n.head_dim <= 256 && n.head_dim % (n.head_dim > 128 ? 32 : 16) == 0) n.kernel = kernels::kernel::attention_halves;
-    if (columns == 0 || columns % kernels::chunk_columns != 0 || rows % 4 != 0) {
+    bool chooses = false;
+    for (const node& other : nodes) chooses = chooses || (other.kernel == kernels::kernel::route && other.in == n.out);
+    if (columns == 0 || columns % kernels::chunk_columns != 0 || rows % 4 != 0 || n.experts != 0 || chooses) {
       out.push_back(n);
       continue;
     }

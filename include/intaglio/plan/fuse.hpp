@@ -47,6 +47,7 @@ inline constexpr std::array rules{
     rule{"stack_plain", "3 matmuls of one input", "one read of the input; q and k are normalised before they are rotated, so the sums go to memory"},
     rule{"head_norm", "rms_norm, rms_norm, rope, rope, cache_write", "a head's norm, rotation and its way to the cache in one workgroup"},
     rule{"norm_add", "rms_norm, add", "the stream is updated in place"},
+    rule{"expert_sum", "weigh, add", "what the experts gave is weighed on its way to the stream"},
     rule{"halves", "rms_norm, in front of products of f32 inputs", "in a chunk the product reads activations many times: once as halves, in a dispatch of their own"},
     rule{"norm_prologue", "norm_quantize, ternary_matmul", "for one token each workgroup normalises and quantises for itself: a dispatch and a barrier less"},
 };
@@ -69,6 +70,8 @@ struct node {
   ir::value_id stream = ir::none;            ///< what `add` adds to, overwritten by out
   std::uint32_t out_width = 0;               ///< elements a token of `out` where it holds more than the graph's value, 0: as that
   ir::value_id out = ir::none;               ///< ir::none: the kernel writes to the cache or the state only
+  ir::value_id choice = ir::none;            ///< which experts a token has
+  std::uint32_t experts = 0, top_k = 0;
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
@@ -135,7 +138,7 @@ class fuser {
   /// A product that ternary_matmul, ternary_float or matmul computes.
   constexpr bool product(const ir::op& o) const {
     if (o.kind != kind::matmul || dense_head(o)) return false;
-    return weight_type(o) == dtype::i2_s ? type(o.in[0]) == dtype::i8 || type(o.in[0]) == dtype::f32 : codec_of(weight_type(o)) && type(o.in[0]) == dtype::f32;
+    return weight_type(o) == dtype::i2_s ? o.experts == 0 && (type(o.in[0]) == dtype::i8 || type(o.in[0]) == dtype::f32) : codec_of(weight_type(o)) && type(o.in[0]) == dtype::f32;
   }
   constexpr bool float_product(const ir::op& o) const { return product(o) && type(o.in[0]) == dtype::f32; }
   /// True for a norm whose readers are all products of f32: each of them computes it.
@@ -165,6 +168,25 @@ class fuser {
         n.kernel = kernels::kernel::attention;
         n.heads = o.heads, n.kv_heads = o.kv_heads, n.head_dim = o.head_dim;
         n.scale = o.scale, n.window = o.window;
+        return n;
+      }
+      case kind::route: {
+        take(n, i);
+        n.lowered = true;
+        n.kernel = kernels::kernel::route;
+        n.experts = o.experts, n.top_k = o.top_k;
+        return n;
+      }
+      case kind::weigh: {
+        const auto a = reader(o.out, kind::add, i, 1);
+        if (a == nowhere || !may_update(i, a)) return n;
+        take(n, i), take(n, a);
+        n.lowered = true;
+        n.kernel = kernels::kernel::expert_sum;
+        n.rule = rule_index("expert_sum");
+        n.choice = o.in[1], n.top_k = o.top_k;
+        n.stream = at(a).in[0];
+        n.out = at(a).out;
         return n;
       }
       default: return n;
@@ -263,6 +285,7 @@ class fuser {
   constexpr node fused_product(std::size_t i, node n) {
     n.lowered = true;
     n.kernel = type(at(i).in[0]) == dtype::i8 ? kernels::kernel::ternary_matmul : weight_type(at(i)) == dtype::i2_s ? kernels::kernel::ternary_float : kernels::kernel::matmul;
+    n.choice = at(i).in[1], n.experts = at(i).experts, n.top_k = at(i).top_k;
     if (type(at(i).in[0]) == dtype::f32) take_norm(i, n);
     merge_product(i, n);
     if (n.norm != ir::none) n.rule = rule_index("norm_float");
@@ -298,7 +321,7 @@ class fuser {
   /// The next unmerged product behind i that reads the same input, by weights of the same type.
   constexpr std::size_t sibling(std::size_t i) const {
     for (std::size_t k = i + 1; k < graph_.ops.size(); ++k)
-      if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && product(at(k)) && weight_type(at(k)) == weight_type(at(i))) return k;
+      if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && at(k).in[1] == at(i).in[1] && product(at(k)) && weight_type(at(k)) == weight_type(at(i))) return k;
     return nowhere;
   }
 
@@ -354,7 +377,7 @@ class fuser {
 
   constexpr bool residual_add(std::size_t m, node& n) {
     const auto a = reader(at(m).out, kind::add, m, 1);
-    if (a == nowhere || !may_update(m, a)) return false;
+    if (a == nowhere || at(m).experts != 0 || !may_update(m, a)) return false;
     take(n, m), take(n, a);
     add_weight(n, at(m).weight);
     n.rule = rule_index("residual_add");
@@ -399,6 +422,7 @@ class fuser {
       case kind::matmul: failure.append("expected i2_s weights of int8 or f32 inputs or coded weights of f32 inputs, found ", graph_.weights[static_cast<std::size_t>(o.weight)].type, " weights of ",
                                         graph_.values[static_cast<std::size_t>(o.in[0])].type); break;
       case kind::add: failure.append("expected the product of an output projection as second operand and no later reader of the first"); break;
+      case kind::weigh: failure.append("expected a sum with the stream as its only reader (residual)"); break;
       case kind::quantize: failure.append("expected rms_norm in front of it, found another op"); break;
       case kind::rope: case kind::cache_write: failure.append("expected q, k and v of one input with one rope each for q and k"); break;
       default: failure.append("expected gate and up products of one input in front of it"); break;

@@ -103,6 +103,8 @@ class lowering {
       case kernels::kernel::norm_add: norm_add(n); break;
       case kernels::kernel::walk_gate_up: walk_gate_up(n); break;
       case kernels::kernel::walk_down: walk_down(n); break;
+      case kernels::kernel::route: route(n); break;
+      case kernels::kernel::expert_sum: expert_sum(n); break;
       case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: break;
     }
     return d;
@@ -529,21 +531,28 @@ class lowering {
       set("q_size", w.source_rows[0]);
       set("kv_size", w.source_rows[1]);
     }
+    const std::uint32_t rows = n.experts == 0 ? w.rows : w.rows / n.experts, outputs = n.experts == 0 ? 1 : n.top_k;
+    if (n.experts != 0) {
+      bind_value("choice", n.choice, false);
+      set("experts_used", n.top_k);
+      set("own_input", width(n.in) == w.columns && n.top_k != 1 ? 0u : 1u);
+      d_->weight_bytes -= w.bytes - w.bytes / n.experts * std::min(n.experts, c_.tokens * n.top_k);
+    }
     set("columns", w.columns);
-    set("rows", w.rows);
+    set("rows", rows);
     set("codec", w.codec);
     set("epilogue", n.epilogue);
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
     if (chunk) return tile_halves(w);
     set("prologue", n.prologue);
     set("eps", n.eps);
-    const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.target.tile_tokens;
+    const std::uint32_t tile = c_.tokens == 1 || n.experts != 0 ? 1 : c_.target.tile_tokens;
     set("tile_tokens", tile);
     set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u : 0u);
-    const std::uint32_t row_groups = (w.rows + 3) / 4;
+    const std::uint32_t row_groups = (rows + 3) / 4;
     d_->subgroups = c_.target.matmul_subgroups;
     const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
-    d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
+    d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile * outputs, 1};
   }
   /// Halves of a value and, behind them, their factors.
   constexpr void bind_halves(std::string_view name, ir::value_id id, std::uint32_t columns, bool write) {
@@ -581,6 +590,29 @@ class lowering {
     set("head_dim", n.head_dim);
     set("eps", n.eps);
     d_->groups = {n.heads + 2 * n.kv_heads, c_.tokens, 1};
+  }
+
+  constexpr void route(const node& n) {
+    d_->label.append("route");
+    bind_value("logits", n.in, false);
+    bind_value("choice", n.out, true);
+    bind_state();
+    set("experts", n.experts);
+    set("experts_used", n.top_k);
+    d_->groups = {1, c_.tokens, 1};
+  }
+
+  constexpr void expert_sum(const node& n) {
+    d_->label.append("experts");
+    bind_value("input", n.in, false);
+    bind_value("choice", n.choice, false);
+    bind_value("output", n.out, true);
+    note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    bind_state();
+    set("width", width(n.in) / n.top_k);
+    set("experts_used", n.top_k);
+    d_->subgroups = c_.target.norm_subgroups;
+    d_->groups = {1, c_.tokens, 1};
   }
 
   constexpr void norm_add(const node& n) {

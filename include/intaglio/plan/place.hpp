@@ -74,6 +74,7 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
     const node& n = nodes[i];
     touch(n.in, i);
     touch(n.stream, i);
+    touch(n.choice, i);
     if (n.out == ir::none) continue;
     if (n.stream != ir::none) {
       p.storage[static_cast<std::size_t>(n.out)] = p.storage[static_cast<std::size_t>(n.stream)];

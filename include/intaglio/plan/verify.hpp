@@ -75,6 +75,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       return (constant("staged") != 0 ? kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), static_cast<std::uint32_t>(constant("columns")),
                                                                      static_cast<std::uint32_t>(constant("tile_tokens")))
                                       : 0) + 32 + norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
+    case kernels::kernel::route: case kernels::kernel::expert_sum: return 4;
     case kernels::kernel::halves: return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0) + combining;
     case kernels::kernel::matmul_chunk: return (constant("tile_rows") + constant("tile_tokens")) * 144;  // 64 columns as halves, and 16 bytes
     case kernels::kernel::walk_gate_up: return constant("columns") + 16 + norm(constant("columns"));

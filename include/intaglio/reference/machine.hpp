@@ -14,6 +14,7 @@
 #include "intaglio/reference/attention.hpp"
 #include "intaglio/reference/dense_matmul.hpp"
 #include "intaglio/reference/embed.hpp"
+#include "intaglio/reference/experts.hpp"
 #include "intaglio/reference/head_screen.hpp"
 #include "intaglio/reference/matmul.hpp"
 #include "intaglio/reference/matmul_chunk.hpp"
@@ -86,6 +87,8 @@ class machine {
       case kernels::kernel::norm_add: c.norm_add(); break;
       case kernels::kernel::walk_gate_up: c.walk_gate_up(); break;
       case kernels::kernel::walk_down: c.walk_down(); break;
+      case kernels::kernel::route: c.route(); break;
+      case kernels::kernel::expert_sum: c.expert_sum(); break;
       case kernels::kernel::layers: break;  // the steps of the chain are its reference
     }
   }
@@ -201,6 +204,7 @@ class machine {
                                .kv_size = constant("kv_size"), .context = constant("context"), .ring = constant("ring") != 0, .cache_element = element("cache_element"),
                                .gate = d.act()};
       const std::size_t n = tokens(), columns = shape.columns;
+      if (d.kernel == kernels::kernel::matmul && constant("experts_used") != 0) return expert_matmul(shape);
       const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size : shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
       const auto output = memory<float>("output").first(n * width);
       if (d.kernel == kernels::kernel::matmul_chunk) {
@@ -211,13 +215,20 @@ class machine {
         }
         return reference::matmul_chunk(shape, x, weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"), weight<std::uint64_t>("rope"));
       }
-      reference::matmul(shape, input_behind_norm(columns), weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"),
+      reference::matmul(shape, input_behind_norm(n, columns), weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"),
                         weight<std::uint64_t>("rope"));
     }
 
-    /// The input as it is or normalised, as the prologue says.
-    std::vector<float> input_behind_norm(std::size_t columns) const {
-      const auto input = memory<float>("input").first(tokens() * columns);
+    void expert_matmul(const matmul_shape& shape) {
+      const std::size_t used = constant("experts_used"), n = tokens(), width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
+      const bool own_input = constant("own_input") != 0;
+      reference::expert_matmul(shape, used, own_input, input_behind_norm(own_input ? n * used : n, shape.columns), memory<std::uint32_t>("choice").first(n * 2 * used),
+                               weight<std::byte>("weight"), memory<float>("output").first(n * used * width));
+    }
+
+    /// Rows of the input as they are or normalised, as the prologue says.
+    std::vector<float> input_behind_norm(std::size_t rows, std::size_t columns) const {
+      const auto input = memory<float>("input").first(rows * columns);
       std::vector<float> y(input.begin(), input.end());
       if (static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm)
         for (std::size_t at = 0; at < y.size(); at += columns) reference::rms_norm(input.subspan(at, columns), weight<float>("norm_weight"), real("eps"), std::span(y).subspan(at, columns));
@@ -226,7 +237,7 @@ class machine {
 
     void halves() {
       const std::size_t width = constant("width");
-      const auto y = input_behind_norm(width);
+      const auto y = input_behind_norm(tokens(), width);
       for (std::size_t t = 0; t < tokens(); ++t) {
         const halves_of_token made = reference::halves(std::span(y).subspan(t * width, width));
         std::ranges::copy(made.bits, memory<std::uint16_t>("output").subspan(t * width).begin());
@@ -239,6 +250,15 @@ class machine {
       const std::size_t n = tokens(), q = std::size_t{shape.heads} * shape.head_dim, kv = std::size_t{shape.kv_heads} * shape.head_dim;
       reference::head_norm(shape, memory<float>("input").first(n * (q + 2 * kv)), weight<float>("q_norm"), weight<float>("k_norm"), memory<float>("output").first(n * q), position(),
                            memory<std::byte>("keys"), memory<std::byte>("values"), weight<std::uint64_t>("rope"));
+    }
+
+    void route() {
+      const std::size_t experts = constant("experts"), used = constant("experts_used");
+      for (std::size_t t = 0; t < tokens(); ++t) reference::route(memory<float>("logits").subspan(t * experts, experts), memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used));
+    }
+    void expert_sum() {
+      const std::size_t width = constant("width"), used = constant("experts_used"), n = tokens();
+      reference::expert_sum(memory<float>("input").first(n * used * width), memory<std::uint32_t>("choice").first(n * 2 * used), used, width, memory<float>("output").first(n * width));
     }
 
     void norm_add() {

@@ -24,6 +24,7 @@
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
+#include "intaglio/kernels/spirv/expert_sum.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
 #include "intaglio/kernels/spirv/head_norm.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
@@ -39,6 +40,7 @@
 #include "intaglio/kernels/spirv/norm_add.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
+#include "intaglio/kernels/spirv/route.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
@@ -83,7 +85,7 @@ struct kernel_modules {
     namespace spirv = kernels::spirv;
     std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2) + (half_matrix ? 16 : 0);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_few_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_down_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_down_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -123,6 +125,8 @@ struct kernel_modules {
       case kernels::kernel::norm_add: return bytes(spirv::norm_add_spirv);
       case kernels::kernel::walk_gate_up: return integer_dot && !wide_loads ? bytes(spirv::walk_gate_up_spirv) : bytes(spirv::walk_gate_up_portable_spirv);
       case kernels::kernel::walk_down: return bytes(spirv::walk_down_spirv);
+      case kernels::kernel::route: return bytes(spirv::route_spirv);
+      case kernels::kernel::expert_sum: return bytes(spirv::expert_sum_spirv);
       case kernels::kernel::layers: {
         static const auto resident = joined({bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1)});
         static const auto cpu = joined({bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1)});

@@ -17,6 +17,7 @@
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/reference/attention.hpp"
 #include "intaglio/reference/dense_matmul.hpp"
+#include "intaglio/reference/experts.hpp"
 #include "intaglio/reference/head_screen.hpp"
 #include "intaglio/reference/matmul.hpp"
 #include "intaglio/reference/matmul_chunk.hpp"
@@ -158,8 +159,11 @@ class kernel_proof {
       case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: return dense_matmul(call);
       case kernels::kernel::head_screen: return head_screen(call);
       case kernels::kernel::head_rescore: return head_rescore(call);
-      case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: return matmul(call);
+      case kernels::kernel::matmul: return constant(call, "experts_used") == 0 ? matmul(call) : expert_matmul(call);
+      case kernels::kernel::matmul_chunk: return matmul(call);
       case kernels::kernel::halves: return halves(call);
+      case kernels::kernel::route: return route(call);
+      case kernels::kernel::expert_sum: return expert_sum(call);
       case kernels::kernel::head_norm: return head_norm(call);
       case kernels::kernel::norm_add: return norm_add(call);
       case kernels::kernel::walk_gate_up: return walk_gate_up(call);
@@ -363,6 +367,70 @@ class kernel_proof {
       worst = std::max(worst, apart(widened, y));
     }
     return worst;
+  }
+
+  /// Of every token's experts a few rows.
+  double expert_matmul(const plan::dispatch& call) {
+    reference::matmul_shape shape;
+    shape.columns = constant(call, "columns");
+    shape.codec = static_cast<kernels::codec>(constant(call, "codec"));
+    shape.epilogue = static_cast<kernels::epilogue>(constant(call, "epilogue"));
+    shape.gate = call.act();
+    const std::uint32_t columns = shape.columns, rows = constant(call, "rows"), used = constant(call, "experts_used"), experts = table_->weights[operand(call, "weight").slot].rows / rows;
+    const std::uint32_t parts = shape.epilogue == kernels::epilogue::gated ? 2 : 1, out_width = rows / parts, run_rows = std::min(rows, 32u);
+    const std::size_t outputs = std::size_t{tokens_} * used, inputs = constant(call, "own_input") != 0 ? outputs : tokens_;
+    const auto values = floats(inputs * columns);
+    std::vector<float> input = values;
+    if (static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
+      for (std::size_t at = 0; at < values.size(); at += columns)
+        reference::rms_norm(std::span(values).subspan(at, columns), weight<float>(operand(call, "norm_weight"), 0, columns), real(call, "eps"), std::span(input).subspan(at, columns));
+    std::vector<std::uint32_t> choice(2 * outputs);
+    for (std::uint32_t t = 0; t < tokens_; ++t)
+      for (std::uint32_t j = 0; j < used; ++j) choice[t * 2 * used + j] = (experts - 1 + t + j * 3) % experts;
+    const gpu::buffer in = filled(values, width_ * used * std::size_t{columns}), chosen = filled(choice, std::size_t{2} * width_ * used), out = room(std::uint64_t{4} * width_ * used * out_width),
+                      memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"choice", &chosen}});
+    const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
+    shape.rows = run_rows;
+    double worst = 0;
+    for (std::size_t row = 0; row < outputs; ++row)
+      for (const std::uint32_t first : {0u, (rows - run_rows) / 4 * 4}) {
+        const std::uint32_t expert = choice[row / used * 2 * used + row % used];
+        std::vector<float> expected(run_rows / parts);
+        reference::matmul(shape, std::span(input).subspan((inputs == outputs ? row : row / used) * columns, columns),
+                          weight<std::byte>(operand(call, "weight"), (std::uint64_t{expert} * rows + first) / 4 * group_bytes, run_rows / 4 * group_bytes), expected);
+        worst = std::max(worst, apart(read<float>(out, row * out_width + first / parts, expected.size()), expected));
+      }
+    return worst;
+  }
+
+  double route(const plan::dispatch& call) {
+    const std::uint32_t experts = constant(call, "experts"), used = constant(call, "experts_used");
+    auto logits = floats(std::size_t{tokens_} * experts);
+    logits[experts - 1] = logits[0];  // a tie
+    const gpu::buffer in = filled(logits, std::size_t{width_} * experts), out = room(std::uint64_t{8} * width_ * used), memory = filled(state(), 0);
+    run(call, {{"logits", &in}, {"choice", &out}, {"state", &memory}});
+    double worst = 0;
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      std::vector<std::uint32_t> expected(2 * used);
+      reference::route(std::span(logits).subspan(t * experts, experts), expected);
+      const auto found = read<std::uint32_t>(out, t * 2 * used, 2 * used);
+      if (!std::equal(found.begin(), found.begin() + used, expected.begin())) return 1;
+      for (std::size_t j = used; j < 2 * used; ++j) worst = std::max(worst, static_cast<double>(std::abs(std::bit_cast<float>(found[j]) - std::bit_cast<float>(expected[j]))));
+    }
+    return worst;
+  }
+
+  double expert_sum(const plan::dispatch& call) {
+    const std::size_t width = constant(call, "width"), used = constant(call, "experts_used");
+    const auto values = floats(tokens_ * used * width), start = floats(tokens_ * width), weights = floats(2 * tokens_ * used);
+    std::vector<std::uint32_t> choice;
+    for (const float each : weights) choice.push_back(std::bit_cast<std::uint32_t>(each));
+    std::vector<float> expected = start;
+    reference::expert_sum(values, choice, used, width, expected);
+    const gpu::buffer in = filled(values, width_ * used * width), chosen = filled(choice, 2 * width_ * used), out = filled(start, width_ * width), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"choice", &chosen}, {"output", &out}, {"state", &memory}});
+    return apart(read<float>(out, 0, expected.size()), expected);
   }
 
   /// A few rows of a product, or a head each of q, k and v.

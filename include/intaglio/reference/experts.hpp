@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Kernels route and expert_sum, and matmul by the experts that route chose, on the CPU.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "intaglio/reference/matmul.hpp"
+
+namespace intaglio::reference {
+
+/// @shape  logits: [experts] of one token; choice: [2 * experts used]
+inline void route(std::span<const float> logits, std::span<std::uint32_t> choice) {
+  const std::size_t used = choice.size() / 2;
+  std::vector<bool> taken(logits.size());
+  std::vector<float> parts;
+  float largest = 0, sum = 0;
+  for (std::size_t j = 0; j < used; ++j) {
+    std::size_t best = logits.size();
+    for (std::size_t e = 0; e < logits.size(); ++e)
+      if (!taken[e] && (best == logits.size() || logits[e] > logits[best])) best = e;
+    taken[best] = true;
+    if (j == 0) largest = logits[best];
+    parts.push_back(kernels::arithmetic::exp(logits[best] - largest));
+    sum += parts.back();
+    choice[j] = static_cast<std::uint32_t>(best);
+  }
+  for (std::size_t j = 0; j < used; ++j) choice[used + j] = std::bit_cast<std::uint32_t>(parts[j] / sum);
+}
+
+/// Products of matmul by the experts of each token's choice, store or gated; shape is an expert's.
+/// @shape  input: [tokens, columns], or [tokens * used, columns] where each expert has its own; output: [tokens * used, rows or rows / 2]
+inline void expert_matmul(const matmul_shape& shape, std::size_t used, bool own_input, std::span<const float> input, std::span<const std::uint32_t> choice,
+                          std::span<const std::byte> weight, std::span<float> output) {
+  const std::size_t bytes = static_cast<std::size_t>(kernels::matmul_weight_bytes(shape.codec, shape.rows, shape.columns));
+  const std::size_t width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
+  for (std::size_t row = 0; row < output.size() / width; ++row) {
+    const std::size_t token = row / used, expert = choice[token * 2 * used + row % used];
+    matmul(shape, input.subspan((own_input ? row : token) * shape.columns, shape.columns), weight.subspan(expert * bytes, bytes), output.subspan(row * width, width));
+  }
+}
+
+/// output += the weighed sum of what the experts gave.
+/// @shape  input: [tokens * used, width]; choice: [tokens, 2 * used]; output: [tokens, width]
+inline void expert_sum(std::span<const float> input, std::span<const std::uint32_t> choice, std::size_t used, std::size_t width, std::span<float> output) {
+  for (std::size_t token = 0; token < output.size() / width; ++token)
+    for (std::size_t i = 0; i < width; ++i) {
+      float sum = 0;
+      for (std::size_t j = 0; j < used; ++j) sum += product(input[(token * used + j) * width + i], std::bit_cast<float>(choice[(2 * token + 1) * used + j]));
+      output[token * width + i] += sum;
+    }
+}
+
+}  // namespace intaglio::reference

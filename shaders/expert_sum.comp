@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// What a token's experts gave, weighed, onto the residual stream. One workgroup a token (y).
+// variant: expert_sum -DWIDE_LOADS=0
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#include "memory.glsl"
+#include "state.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 32;
+layout(constant_id = 1) const uint width = 256;
+layout(constant_id = 2) const uint experts_used = 2;
+layout(local_size_x_id = 0) in;
+
+layout(push_constant, scalar) uniform Push { Words input_, choice, output_, state; };
+
+void main() {
+  uint token = gl_WorkGroupID.y, quads = width / 4u;
+  if (token >= state.at[state_count]) return;
+  for (uint i = gl_LocalInvocationIndex; i < quads; i += workgroup_size) {
+    precise vec4 sum = vec4(0.0);
+    for (uint j = 0u; j < experts_used; ++j) {
+      precise vec4 part = float_quad(input_, (token * experts_used + j) * quads + i) * uintBitsToFloat(choice.at[(2u * token + 1u) * experts_used + j]);
+      sum = sum + part;
+    }
+    precise vec4 all = float_quad(output_, token * quads + i) + sum;
+    FloatQuads(output_).at[token * quads + i] = all;
+  }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/reference/experts.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+using namespace intaglio;
+
+namespace {
+std::vector<std::uint32_t> routed(const std::vector<float>& logits, std::size_t used) {
+  std::vector<std::uint32_t> out(2 * used);
+  reference::route(logits, out);
+  return out;
+}
+float share(const std::vector<std::uint32_t>& choice, std::size_t j) { return std::bit_cast<float>(choice[choice.size() / 2 + j]); }
+}  // namespace
+
+TEST_CASE("a token has the experts of largest logits, of equal ones the lowest first", "[reference]") {
+  const auto two = routed({-1, 3, 0.5f, 3, -7, 2}, 2);
+  CHECK(two[0] == 1);
+  CHECK(two[1] == 3);
+  CHECK(share(two, 0) == 0.5f);
+  const auto three = routed({-1, 3, 0.5f, 3, -7, 2}, 3);
+  CHECK(three[2] == 5);
+  const double all = 2 + std::exp(-1.0);
+  CHECK(std::abs(share(three, 2) - std::exp(-1.0) / all) < 1e-7);
+  const auto equal = routed({4, 4, 4, 4}, 4);
+  for (std::uint32_t j = 0; j < 4; ++j) CHECK(equal[j] == j);
+}
+
+TEST_CASE("a router that gives no number chooses experts that there are, and the number is not lost", "[reference]") {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const auto first = routed({none, 1, 2}, 2);
+  CHECK(first[0] == 0);
+  CHECK(first[1] == 2);
+  CHECK(std::isnan(share(first, 0)));
+  const auto all = routed({none, none, none}, 3);
+  for (std::uint32_t j = 0; j < 3; ++j) CHECK(all[j] == j);
+}
+
+TEST_CASE("what experts gave is weighed and added", "[reference]") {
+  const std::vector<float> input{1, 2, 3, 4, 10, 20, 30, 40};
+  const std::vector<std::uint32_t> choice{5, 2, std::bit_cast<std::uint32_t>(0.25f), std::bit_cast<std::uint32_t>(0.5f)};
+  std::vector<float> output{100, 100, 100, 100};
+  reference::expert_sum(input, choice, 2, 4, output);
+  CHECK(output == std::vector<float>{105.25f, 110.5f, 115.75f, 121});
+}
+
+TEST_CASE("a product takes the matrix of its expert, and its own input or the token's", "[reference]") {
+  // Expert e has e + 1 everywhere.
+  const std::uint32_t columns = 8, rows = 4, experts = 3;
+  std::vector<float> weights;
+  for (std::uint32_t e = 0; e < experts; ++e) weights.insert(weights.end(), rows * columns, static_cast<float>(e + 1));
+  const std::vector<float> input{1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2};
+  const std::vector<std::uint32_t> choice{2, 0, 0, 0};
+  const reference::matmul_shape shape{.columns = columns, .rows = rows, .codec = kernels::codec::f32};
+  std::vector<float> output(2 * rows);
+  reference::expert_matmul(shape, 2, false, std::span(input).first(columns), choice, std::as_bytes(std::span(weights)), output);
+  CHECK(output == std::vector<float>{24, 24, 24, 24, 8, 8, 8, 8});
+  reference::expert_matmul(shape, 2, true, input, choice, std::as_bytes(std::span(weights)), output);
+  CHECK(output == std::vector<float>{24, 24, 24, 24, 16, 16, 16, 16});
+}

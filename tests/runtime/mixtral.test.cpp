@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// A mixture of experts, file to logits and tokens, against a forward pass in double precision that shares nothing with the kernels.
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+
+#include "gpu/checked_device.hpp"
+#include "intaglio/io/checkpoint.hpp"
+#include "intaglio/models/mixtral.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/basic_session.hpp"
+#include "io/vocabularies.hpp"
+#include "mixtral_model.hpp"
+#include "temporary_folder.hpp"
+
+using namespace intaglio;
+using testing::mixtral_model, testing::mixtral_tiny;
+
+namespace {
+
+using in_f32 = models::mixtral<mixtral_tiny, dtype::f32, dtype::f32, dtype::f32>;
+// The kernels that GPUs run, with a cache that rounds nothing.
+constexpr plan::profile exact_portable = [] {
+  auto out = plan::profiles::exact;
+  out.cache_element = kernels::element::f32;
+  return out;
+}();
+
+const mixtral_model& model() {
+  static const mixtral_model made(mixtral_tiny, 11);
+  return made;
+}
+const std::vector<std::int32_t>& prompt() {
+  static const std::vector<std::int32_t> ids = [] {
+    std::vector<std::int32_t> out;
+    for (std::int32_t i = 0; i < 37; ++i) out.push_back(i * 53 % 288);
+    return out;
+  }();
+  return ids;
+}
+const std::vector<std::vector<double>>& expected() {
+  static const auto found = model().logits(prompt());
+  return found;
+}
+
+double apart(std::span<const float> found, std::span<const double> wanted) {
+  double out = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) out = std::max(out, std::abs(static_cast<double>(found[i]) - wanted[i]));
+  return out;
+}
+
+void check(const checked_device& on, const plan::table& table, io::checkpoint file) {
+  const std::array<const plan::table*, 1> tables{&table};
+  basic_session session(on.device, tables, std::move(file), {.cache_folder = ""});
+  // All at once, as a prompt, and then a token at a time.
+  const auto whole = session.logits(prompt()).logits;
+  REQUIRE(whole.size() == prompt().size() * 288);
+  double worst = 0;
+  for (std::size_t t = 0; t < prompt().size(); ++t) worst = std::max(worst, apart(std::span(whole).subspan(t * 288, 288), expected()[t]));
+  CHECK(worst <= 5e-5);
+  session.reset();
+  static const auto greedy = model().greedy(prompt(), 12);
+  CHECK(session.generate(prompt(), {.max_tokens = 12, .stop_at_end = false}).ids == greedy);
+}
+
+}  // namespace
+
+TEST_CASE("Mixtral's routing gives the logits and tokens of a forward pass in double precision", "[once]") {
+  checked_device on;
+  const temporary_folder folder;
+  auto words = small_sentencepiece();
+  for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i) words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
+  model().write_gguf(folder / "tiny.gguf", words);
+  const plan::planned chained = plan::planned::of<in_f32>(plan::profiles::cpu), tiled = plan::planned::of<in_f32>(exact_portable);
+  check(on, chained.table(), io::checkpoint::open(folder / "tiny.gguf"));
+  check(on, tiled.table(), io::checkpoint::open(folder / "tiny.gguf"));
+  CHECK(model().chosen().size() == mixtral_tiny.num_local_experts);  // every expert had tokens
+}
+
+TEST_CASE("a Hugging Face folder, whose experts are tensors of their own, gives the same", "[once]") {
+  checked_device on;
+  const temporary_folder folder;
+  model().write_hf(folder.path());
+  const auto file = io::checkpoint::open(folder.path());
+  CHECK(file.config() == mixtral_tiny);
+  const plan::planned chained = plan::planned::of<in_f32>(plan::profiles::cpu);
+  check(on, chained.table(), io::checkpoint::open(folder.path()));
+}
