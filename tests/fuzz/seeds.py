@@ -161,7 +161,7 @@ def packed(vocabulary):
 
     index = words("q8_0") + words("llama") + b"\1" + bytes([1, 1, 12, 1])
     index += struct.pack("<8I", 64, 128, 2, 4, 2, 16, 8, 256) + struct.pack("<2f", 10000.0, 1e-5)
-    index += b"\0" + struct.pack("<3fI", 1.0, 1.0, 4.0, 0) + struct.pack("<2IfI", 0, 0, 0.0, 0)
+    index += b"\0" + struct.pack("<3fI", 1.0, 1.0, 4.0, 0) + struct.pack("<2If3I", 0, 0, 0.0, 0, 0, 0)
     index += b"\0"
     if vocabulary:
         index = index[:-1] + b"\1" + words("llama") + words("gpt2") + b"\1" + words("llama-bpe")

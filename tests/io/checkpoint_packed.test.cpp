@@ -23,7 +23,7 @@ packed_index small_index() {
   out.config = {.model_type = architecture::llama, .hidden_size = 64, .intermediate_size = 128, .num_hidden_layers = 3, .num_attention_heads = 4, .num_key_value_heads = 2,
                 .head_dim = 16, .vocab_size = 8, .max_position_embeddings = 256, .rope_theta = 10'000.f, .rope_scaling = {rope_type::llama3, 8.f, 1.f, 4.f, 64},
                 .rms_norm_eps = 1e-5f, .hidden_act = activation::silu, .tie_word_embeddings = false, .activation_type = dtype::i8, .sliding_window = 48,
-                .query_pre_attn_scalar = 96};
+                .query_pre_attn_scalar = 96, .num_local_experts = 4, .num_experts_per_tok = 2};
   io::vocabulary& words = out.vocabulary.emplace();
   words.architecture = "llama", words.model = "gpt2", words.pre_tokenizer = "llama-bpe";
   words.tokens = {"a", "b", "ab", "c"}, words.scores = {0.f, 1.f, 2.f, 3.f}, words.token_types = {1, 1, 1, 3}, words.merges = {"a b"};
