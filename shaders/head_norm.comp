@@ -40,7 +40,8 @@ shared vec4 shared_y[head_dim / 4u];
 void main() {
   find_place();
   uint head = gl_WorkGroupID.x, token = gl_WorkGroupID.y;
-  if (token >= state.at[state_count]) return;
+  bool wanted = token < state.at[state_count];
+  if (subgroup_width < 32u && !wanted) return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   read_epilogue();
   uint first = (token * (heads + 2u * kv_heads) + head) * norm_quads;
   if (head < heads + kv_heads) {
@@ -57,6 +58,6 @@ void main() {
   workgroup_barrier();
   for (uint i = gl_LocalInvocationIndex; i < head_dim / 4u; i += workgroup_size) {
     uint low = 2u * i, high = low + head_dim / 2u;  // two neighbouring pairs
-    rope_cache(token, head * norm_quads + i, vec4(shared_y[low >> 2][low & 3u], shared_y[high >> 2][high & 3u], shared_y[low >> 2][(low & 3u) + 1u], shared_y[high >> 2][(high & 3u) + 1u]));
+    if (wanted) rope_cache(token, head * norm_quads + i, vec4(shared_y[low >> 2][low & 3u], shared_y[high >> 2][high & 3u], shared_y[low >> 2][(low & 3u) + 1u], shared_y[high >> 2][(high & 3u) + 1u]));
   }
 }

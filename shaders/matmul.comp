@@ -8,6 +8,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -46,6 +47,13 @@ const uint norm_width = normalises ? columns : 0u;
 #include "codec.glsl"
 
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope, choice; };
+
+// In what GPUs run, loops of a constant's length are unrolled ahead of the driver, which puts arrays that it unrolls itself into memory.
+#if WIDE_LOADS
+#define EACH_UNROLLED LATER_UNROLLED
+#else
+#define EACH_UNROLLED [[unroll]]
+#endif
 
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
@@ -144,7 +152,7 @@ fixed_block block_of_x(uint first_token, uint t, uint block) {
   if (staged == 0u) return fix(first_token, t, block);
   uint i = t * blocks + block;
   fixed_block x;
-  LATER_UNROLLED for (uint p = 0u; p < 6u; ++p) x.words[p] = shared_x[p * staged_blocks + i];
+  EACH_UNROLLED for (uint p = 0u; p < 6u; ++p) x.words[p] = shared_x[p * staged_blocks + i];
   uvec2 rest = shared_scales[i];
   x.scale = uintBitsToFloat(rest.x << 22);
   x.sums = ivec2(int(rest.x) >> 16, int(rest.y));
@@ -175,7 +183,7 @@ float whole(ivec2 sums) {
 // Adds a block of a row.
 float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) {
   ivec2 low = ivec2(0), high = ivec2(0);
-  LATER_UNROLLED for (uint e = 0u; e < 4u; ++e) {
+  EACH_UNROLLED for (uint e = 0u; e < 4u; ++e) {
     add_products(low, code_word(raw, e), x, e);
     add_products(high, code_word(raw, 4u + e), x, 4u + e);
   }
@@ -202,41 +210,6 @@ float sum8(vec4 low, vec4 high) {
 const bool single = subgroup_width >= 32u;  // a lane is one virtual lane
 #define units (dense ? octets : blocks)
 
-// One token where a lane is one virtual lane: a row's numbers have names of their own, which stay in registers.
-vec4 multiply_one(uint token, uint group) {
-  if (dense) {
-    precise vec4 low[4], high[4];
-    each_row(r) low[r] = high[r] = vec4(0.0);
-    for (uint first = 0u; first < octets; first += 32u) {
-      uint index = first + virtual_lane;
-      if (octets % 32u == 0u || index < octets) {
-        octet x = octet_of_x(token, 0u, index);
-        each_row(r) {
-          octet w = octet_of(load_codes(weight, group, r, index));
-          precise vec4 product_low = w.low * x.low, product_high = w.high * x.high;
-          low[r] = low[r] + product_low;
-          high[r] = high[r] + product_high;
-        }
-      }
-    }
-    vec4 y;
-    each_row(r) y[r] = sum8(low[r], high[r]);
-    return y;
-  }
-  vec4 y = vec4(0.0);
-  for (uint first = 0u; first < blocks; first += 32u) {
-    uint block = first + virtual_lane;
-    if (blocks % 32u == 0u || block < blocks) {
-      raw_factors factors = load_factors(weight, group, block);
-      raw_codes raw[4];
-      each_row(r) raw[r] = load_codes(weight, group, r, block);
-      fixed_block x = block_of_x(token, 0u, block);
-      each_row(r) y[r] = add_block(y[r], raw[r], row_factors(factors, r, block), x);
-    }
-  }
-  return y;
-}
-
 // Sums of a lane for a group: the eight of an octet's columns, or one.
 vec4 sums[tile_tokens * (codec <= 2u ? 8u : 1u)];
 
@@ -245,8 +218,9 @@ void multiply(uint first_token, uint tokens, uint group, uint j) {
   LATER_UNROLLED for (uint i = 0u; i < tile_tokens * (codec <= 2u ? 8u : 1u); ++i) sums[i] = vec4(0.0);
   for (uint unit = virtual_lane + j * virtual_width; unit < units; unit += 32u) {
     raw_codes raw[4];
-    each_row(r) raw[r] = load_codes(weight, group, r, unit);
-    raw_factors factors = load_factors(weight, group, unit);
+    lane_place from = place_in_group(weight, group, unit);
+    each_row(r) raw[r] = load_codes(from, r);
+    raw_factors factors = load_factors(from, unit);
     each_token(t)
       if (t < tokens) {
         if (dense) {
@@ -286,14 +260,143 @@ void finish_rows(uint token, uint group, vec4 y) {
   }
 }
 
+#if !WIDE_LOADS
+// One token where a lane is one virtual lane. What a lane has of four rows at a time: an octet of columns, or a block.
+struct lane_unit { raw_codes row[4]; raw_factors factors; };
+#define each_unit_row(r) [[unroll]] for (uint r = 0u; r < 4u; ++r)
+
+lane_unit load_unit(uint group, uint first) {
+  uint index = first + virtual_lane;
+  if (units % 32u != 0u) index = min(index, units - 1u);
+  lane_unit unit;
+  lane_place from = place_in_group(weight, group, index);
+  each_unit_row(r) unit.row[r] = load_codes(from, r);
+  unit.factors = load_factors(from, index);
+  return unit;
+}
+
+// x of one token into shared memory, by loops of constants' length: eight lanes a block, a quad each, eight blocks' quads of a lane at a time.
+// Where the norm has one chunk, they are those that it left.
+void stage_one(uint token) {
+  const uint quads = columns / 4u, width = subgroups * 32u;
+  if (dense) {
+    for (uint first = 0u; first < 2u * octets; first += workgroup_size) {
+      uint quad = first + gl_LocalInvocationIndex;
+      vec4 y = activations(token, 0u, min(quad, quads - 1u));
+      if (quad < 2u * octets) shared_x[quad] = quad < quads ? floatBitsToUint(y) : uvec4(0u);
+    }
+    return;
+  }
+  for (uint first = 0u; first < quads; first += 8u * width) {
+    vec4 y[8];
+    [[unroll]] for (uint s = 0u; s < 8u; ++s) {
+      uint quad = first + (s * subgroups + subgroup_index) * 32u + virtual_lane;
+      y[s] = vec4(0.0);
+      if (s * width < quads) y[s] = normalises && quads <= 8u * width ? normalised(s, inverse[0]) : activations(token, 0u, min(quad, quads - 1u));
+    }
+    [[unroll]] for (uint s = 0u; s < 8u; ++s)
+      if (s * width < quads) {
+        uint quad = first + (s * subgroups + subgroup_index) * 32u + virtual_lane, e = virtual_lane & 7u;
+        uvec4 bits = floatBitsToUint(y[s]) & 0x7fffffffu;
+        uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
+        [[unroll]] for (uint k = 1u; k < 8u; k <<= 1) greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, k));
+        uint exponent = clamp(greatest_bits >> 23, 23u, 254u);
+        precise vec4 scaled = y[s] * uintBitsToFloat((276u - exponent) << 23);
+        ivec4 q = clamp(ivec4(roundEven(scaled)), -8388608, 8388607), upper = q >> 16, lower = q & 0xffff;
+        ivec2 sums_ = ivec2(sum_of(upper), sum_of(lower));
+        [[unroll]] for (uint k = 1u; k < 8u; k <<= 1) sums_ += ivec2(subgroupShuffleXor(sums_.x, k), subgroupShuffleXor(sums_.y, k));
+        uint at = quad >> 3, half_ = e >> 2;
+        if (quad < quads) {
+          shared_x[half_ * staged_blocks + at][e & 3u] = packed(upper);
+          shared_x[(2u + half_) * staged_blocks + at][e & 3u] = packed(lower >> 8);
+          shared_x[(4u + half_) * staged_blocks + at][e & 3u] = packed(lower);
+          uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
+          if (e == 0u) shared_scales[at] = uvec2(scale_ | uint(sums_.x) << 16, uint(sums_.y));
+        }
+      }
+  }
+}
+
+// Groups of the subgroup, some rounds of 32 units at a time, of which the next are on their way meanwhile.
+#define together 4u
+lane_unit next_units[together];
+#define rounds ((units + 31u) / 32u)
+#define round_step (codec == codec_q8_0 || codec == codec_q4_k || codec == codec_q6_k ? 1u : codec == codec_q4_0 || codec == codec_q4_1 || codec == element_f32 ? 2u : 4u)
+
+void load_ahead(uint group, uint round) {
+  [[unroll]] for (uint k = 0u; k < together; ++k)
+    if (k == 0u || (round_step > k && (rounds % round_step == 0u || round + k < rounds))) next_units[k] = load_unit(group, 32u * (round + k));
+}
+
+// matrix: the first group of the expert's; row: of the output.
+void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool wanted) {
+  for (; group < end; group += subgroups) {
+    vec4 y = vec4(0.0);
+    precise vec4 low[4], high[4];
+    each_unit_row(r) low[r] = high[r] = vec4(0.0);
+    for (uint round = 0u; round < rounds; round += round_step) {
+      lane_unit now[together] = next_units;
+      bool last = round + round_step >= rounds;
+      uint next_group = last ? group + subgroups : group;
+      if (next_group < end) load_ahead(matrix + next_group, last ? 0u : round + round_step);
+      [[unroll]] for (uint k = 0u; k < together; ++k)
+        if (k == 0u || (round_step > k && (rounds % round_step == 0u || round + k < rounds))) {
+          uint index = 32u * (round + k) + virtual_lane;
+          bool inside = units % 32u == 0u || index < units;
+          if (units % 32u != 0u) index = min(index, units - 1u);
+          if (dense) {
+            octet x = octet_of_x(token, 0u, index);
+            each_unit_row(r) {
+              octet w = octet_of(now[k].row[r]);
+              precise vec4 product_low = w.low * x.low, product_high = w.high * x.high;
+              precise vec4 low_sum = low[r] + product_low, high_sum = high[r] + product_high;
+              low[r] = inside ? low_sum : low[r];
+              high[r] = inside ? high_sum : high[r];
+            }
+          } else if (k < 2u) {
+            fixed_block x = block_of_x(token, 0u, index);
+            each_unit_row(r) {
+              float sum = add_block(y[r], now[k].row[r], row_factors(now[k].factors, r, index), x);
+              y[r] = inside ? sum : y[r];
+            }
+          }
+        }
+    }
+    if (dense) each_unit_row(r) y[r] = sum8(low[r], high[r]);
+    float sum = virtual_sum4(y);
+    vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
+    if (lane == 0u && wanted) finish_rows(row, group, all);
+  }
+}
+#endif
+
 void main() {
   find_place();
   // With experts a token of the output is a pair of token and expert.
-  uint first_row = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count] * per_token;
+  uint groups = (rows + 3u) / 4u, first_row = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count] * per_token;
+  uint first_token = experts_used != 0u && own_input == 0u ? first_row / per_token : first_row;
+#if !WIDE_LOADS
+  if (single && tile_tokens == 1u) {
+    // No return where nothing is wanted: behind that the driver takes lanes apart.
+    bool wanted = first_row < count;
+    uint matrix = 0u;
+    if (experts_used != 0u) matrix = wanted ? choice.at[first_row / per_token * 2u * per_token + first_row % per_token] * groups : 0u;
+    // Neighbouring groups, as many as other workgroups have: where subgroups have none, they help to prepare x.
+    uint group = gl_WorkGroupID.x * groups / gl_NumWorkGroups.x + subgroup_index, end = (gl_WorkGroupID.x + 1u) * groups / gl_NumWorkGroups.x;
+    if (group < end) load_ahead(matrix + group, 0u);
+    float largest;
+    if (normalises) inverse[0] = inverse_rms(input_, first_token * norm_quads, norm_weight, eps, largest);
+    read_epilogue();
+    if (staged != 0u) {
+      stage_one(first_token);
+      workgroup_barrier();
+    }
+    multiply_one(first_token, first_row, matrix, group, end, wanted);
+    return;
+  }
+#endif
   if (first_row >= count) return;
   uint tokens = min(count - first_row, tile_tokens);
-  uint first_token = experts_used != 0u && own_input == 0u ? first_row / per_token : first_row;
-  uint groups = (rows + 3u) / 4u, stride = gl_NumWorkGroups.x * subgroups, group = gl_WorkGroupID.x * subgroups + subgroup_index;
   uint first_group = experts_used == 0u ? 0u : choice.at[first_row / per_token * 2u * per_token + first_row % per_token] * groups;
   if (normalises)
     for (uint t = 0u; t < tokens; ++t) {
@@ -308,13 +411,7 @@ void main() {
     workgroup_barrier();
   }
 
-  for (; group < groups; group += stride) {
-    if (single && tile_tokens == 1u) {
-      float sum = virtual_sum4(multiply_one(first_token, first_group + group));
-      vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
-      if (lane == 0u) finish_rows(first_row, group, all);
-      continue;
-    }
+  for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < groups; group += gl_NumWorkGroups.x * subgroups) {
     vec4 part[tile_tokens * 8u];  // by token and virtual lane of the invocation
     for (uint j = 0u; j < virtual_count; ++j) {
       multiply(first_token, tokens, first_group + group, j);

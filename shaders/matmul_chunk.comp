@@ -7,6 +7,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -80,7 +81,7 @@ void load_columns(uint first_row, uint first_token, uint last_token, uint quad) 
     uint item = gl_LocalInvocationIndex + i * workgroup_size;
     if (item < weight_items) {
       uint row = min(first_row + item / row_units, rows - 1u), unit = (dense ? quad : quad / 4u) + item % row_units, group = row / 4u, r = row & 3u;
-      raw_codes raw = load_codes(weight, group, r, unit);
+      raw_codes raw = load_codes(place_in_group(weight, group, unit), r);
       next_codes[i] = raw.a;
       if (codec == element_f32 || codec == codec_q8_0 || codec == codec_q6_k) next_more[i] = raw.b;
       uint first = group * group_quads;

@@ -25,14 +25,17 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_,
 void main() {
   find_place();
   uint token = gl_WorkGroupID.y;
-  if (token >= state.at[state_count]) return;
+  bool wanted = token < state.at[state_count];
+  if (subgroup_width < 32u && !wanted) return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   uint first = token * norm_quads;
+  vec4 stream[8];  // on its way beside what the norm reads
+  if (norm_chunks == 1u) LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) stream[i] = chunk_quad(output_, first, 0u, i);
   float largest, r = inverse_rms(input_, first, norm_weight, eps, largest);
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     reload_chunk(input_, first, norm_weight, chunk);
     LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (owns_quad(chunk, i)) {
-        precise vec4 sum = float_quad(output_, first + norm_quad(chunk, i)) + normalised(i, r);
+      if (wanted && owns_quad(chunk, i)) {
+        precise vec4 sum = (norm_chunks == 1u ? stream[i] : float_quad(output_, first + norm_quad(chunk, i))) + normalised(i, r);
         FloatQuads(output_).at[first + norm_quad(chunk, i)] = sum;
       }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Time of matmul at the shapes of Mistral 7B and Gemma-3 4B, codec by codec, as chains in which each product waits for the one before and reads
 // weights that no cache holds: bytes, microseconds, and the share of a streaming read in the same run.
-// usage: products [codec... [--subgroups N] [--groups N] [--tokens N] [--spirv FILE]]
+// usage: products [codec... [--subgroups N] [--groups N] [--tokens N] [--spirv FILE] [--statistics] [--start]]: start measures 528 rows of each
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -47,6 +47,7 @@ constexpr product gemma[] = {{"q+k+v", 4096, 2560, prologue::norm, epilogue::sto
 
 struct options {
   std::uint32_t subgroups = 8, groups = 0, tokens = 1;
+  bool statistics = false, start = false;
   std::vector<std::byte> spirv;
 };
 
@@ -63,11 +64,15 @@ class bench {
     });
   }
 
-  /// Seconds that a chain takes.
+  /// Seconds of one link of a chain: what a chain three times as long takes more. A timestamp behind each dispatch would be waited for.
   template <class Record>
   double chain(std::uint32_t length, const Record& record) {
-    const gpu::timestamps points(on_, length + 1);
-    gpu::recorder to(on_, "chain", length > 1 ? &points : nullptr);
+    const double one = run(length, record);
+    return length == 1 ? one : (run(3 * length, record) - one) / (2 * length);
+  }
+  template <class Record>
+  double run(std::uint32_t length, const Record& record) {
+    gpu::recorder to(on_, "chain");
     for (std::uint32_t i = 0; i < length; ++i) {
       record(to, i);
       to.barrier();
@@ -75,12 +80,13 @@ class bench {
     const gpu::recording commands = to.finish();
     const VkCommandBuffer handle = commands.handle();
     std::vector<double> times;
-    for (int turn = 0; turn < 7; ++turn) {
+    for (int turn = 0; turn < (length == 1 ? 1 : 7); ++turn) {
+      const auto start = std::chrono::steady_clock::now();
       queue_.wait(queue_.submit({&handle, 1}, "chain"), std::chrono::seconds(60));
-      if (commands.points() != 0) times.push_back(points.read(commands.points()).back() * 1e-9);
+      times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     }
     std::sort(times.begin(), times.end());
-    return times.empty() ? 0.0 : times[times.size() / 2];
+    return times[times.size() / 2];
   }
 
   double streaming() {
@@ -92,12 +98,12 @@ class bench {
       std::uint64_t input, output;
       std::uint32_t rounds;
     } push{0, small_.address() + (32u << 20), rounds};
-    const double seconds = chain(6, [&](gpu::recorder& to, std::uint32_t i) {
+    const double seconds = chain(3, [&](gpu::recorder& to, std::uint32_t i) {
       push.input = weights_[i % weights_.size()].address();
       to.dispatch(read, std::as_bytes(std::span(&push, 1)).first(20), {groups, 1, 1});
     });
     if (bytes > part) std::printf("stream_read goes past its buffer\n");
-    return 6 * static_cast<double>(bytes) / seconds;
+    return static_cast<double>(bytes) / seconds;
   }
 
   /// Bytes and microseconds of one product.
@@ -115,18 +121,22 @@ class bench {
     const auto words = runtime::kernel_modules{}.with(kernels::kernel::matmul, *shader::activation_function{activation::silu});
     std::vector<std::byte> module(std::as_bytes(std::span(words)).begin(), std::as_bytes(std::span(words)).end());
     if (!how_.spirv.empty()) module = how_.spirv;
-    const gpu::pipeline pipeline(on_, {.name = "matmul", .spirv = module, .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
-    const std::uint32_t wanted = ((p.rows + 3) / 4 + subgroups - 1) / subgroups, groups = most == 0 ? wanted : std::min(wanted, most);
+    if (std::pair key(p.name + std::to_string(p.rows), std::pair(type, subgroups)); key != made_) {
+    made_ = key;
+    pipeline_ = gpu::pipeline(on_, {.name = "matmul", .spirv = module, .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required, .keep_statistics = how_.statistics});
+    for (const std::string& line : pipeline_.statistics()) std::printf("    %s\n", line.c_str());
+    }
+    const std::uint32_t wanted = ((p.rows + 3) / 4 + subgroups - 1) / subgroups, groups = most == 0 ? wanted : std::min((p.rows + 3) / 4, most);
     const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256, places = part / each * weights_.size();
-    const std::uint32_t length = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(4'000'000'000u / bytes, 8, 200));
+    const std::uint32_t length = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(2'000'000'000u / bytes, 4, 100));
     const double seconds = chain(length, [&](gpu::recorder& to, std::uint32_t i) {
       const std::uint64_t place = i % places, of = place % weights_.size();
       // input and output by turns, as in a chain of layers
       const std::uint64_t x = base + ((i % 2 != 0 ? 4u : 8u) << 20), y = base + ((i % 2 != 0 ? 8u : 4u) << 20);
       const std::uint64_t push[] = {x, base + (2u << 20), weights_[of].address() + place / weights_.size() * each, y, base, base + (40u << 20), base + (50u << 20), base + (3u << 20), base};
-      to.dispatch(pipeline, std::as_bytes(std::span(push)), {groups, 1, 1});
+      to.dispatch(pipeline_, std::as_bytes(std::span(push)), {groups, 1, 1});
     });
-    return {static_cast<double>(bytes), seconds / length * 1e6};
+    return {static_cast<double>(bytes), seconds * 1e6};
   }
 
  private:
@@ -135,6 +145,8 @@ class bench {
   gpu::queue queue_;
   gpu::buffer small_;
   std::vector<gpu::buffer> weights_;
+  std::pair<std::string, std::pair<kernels::codec, std::uint32_t>> made_;  // what the pipeline is for
+  gpu::pipeline pipeline_;
 };
 
 }  // namespace
@@ -149,6 +161,8 @@ int main(int count, char** arguments) try {
     if (word == "--subgroups") widths.push_back(number());
     else if (word == "--groups") mosts.push_back(number());
     else if (word == "--tokens") how.tokens = number();
+    else if (word == "--statistics") how.statistics = true;
+    else if (word == "--start") how.start = true;
     else if (word == "--spirv") {
       std::ifstream file(arguments[++i], std::ios::binary);
       const std::string bytes((std::istreambuf_iterator<char>(file)), {});
@@ -169,7 +183,9 @@ int main(int count, char** arguments) try {
   for (const auto type : codecs)
     for (const auto& [model, products, layers] : {std::tuple{"Mistral 7B", std::span(mistral), 32}, std::tuple{"Gemma-3 4B", std::span(gemma), 34}}) {
       double best_sum = 0, bytes_sum = 0;
-      for (const product& p : products) {
+      for (product p : products) {
+        const bool head = p.rows >= 32000;
+        if (how.start) p.rows = 528;
         double best = 1e9, bytes = 0;
         std::string all;
         for (const std::uint32_t width : widths)
@@ -181,7 +197,6 @@ int main(int count, char** arguments) try {
             std::snprintf(text, sizeof text, " %ux%u:%.1f", width, most, microseconds);
             all += text;
           }
-        const bool head = &p == &products.back();
         best_sum += best * (head ? 1 : layers);
         bytes_sum += bytes * (head ? 1 : layers);
         std::printf("%-10s %-5s %-8s %8.2f MB %8.2f us %5.1f %% of streaming %s\n", model, kernels::info(type).name.data(), p.name, bytes / 1e6, best, bytes / best / rate * 1e8,

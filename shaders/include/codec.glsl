@@ -20,19 +20,46 @@ struct octet { vec4 low, high; };
 struct raw_codes { uvec4 a, b; };
 struct raw_factors { uvec4 row[4]; };
 
-raw_codes load_codes(Words from, uint group, uint r, uint block) {
-  uint first = group * group_quads;
+// Where a lane's octet or block begins among the quads of words of a group, and among its pairs: what follows lies at distances that are constants,
+// which go into the loads.
+struct lane_place { uvec2 group, quads, pairs; };
+uvec2 advanced(uvec2 from, uint bytes) {
+  uint carried, low = uaddCarry(from.x, bytes, carried);
+  return uvec2(low, from.y + carried);
+}
+lane_place place_in_group(Words from, uint group, uint block) {
+  uint low, high;  // experts' matrices together may take more than 4 GiB
+  umulExtended(group, group_quads * 16u, high, low);
+  uvec2 first = advanced(uvec2(from), low);
+  first.y += high;
+  return lane_place(first, advanced(first, block * (dense ? octet_quads * 16u : 16u)), advanced(first, block * 8u));
+}
+
+raw_codes load_codes(lane_place from, uint r) {
   raw_codes raw = raw_codes(uvec4(0u), uvec4(0u));
   if (dense) {
-    uint at = first + (r * octets + block) * octet_quads;
-    raw.a = word_quad(from, at);
-    if (codec == element_f32) raw.b = word_quad(from, at + 1u);
+    raw.a = word_quad(Words(from.quads), r * octets * octet_quads);
+    if (codec == element_f32) raw.b = word_quad(Words(from.quads), r * octets * octet_quads + 1u);
   } else if (codec == codec_q8_0) {
-    raw.a = word_quad(from, first + 2u * r * blocks + block);
-    raw.b = word_quad(from, first + (2u * r + 1u) * blocks + block);
+    raw.a = word_quad(Words(from.quads), 2u * r * blocks);
+    raw.b = word_quad(Words(from.quads), (2u * r + 1u) * blocks);
   } else {
-    raw.a = word_quad(from, first + r * blocks + block);
-    if (codec == codec_q6_k) raw.b.xy = word_pair(from, 2u * first + (8u + r) * blocks + block);
+    raw.a = word_quad(Words(from.quads), r * blocks);
+    if (codec == codec_q6_k) raw.b.xy = word_pair(Words(from.pairs), (8u + r) * blocks);
+  }
+  return raw;
+}
+
+raw_factors load_factors(lane_place from, uint block) {
+  raw_factors raw;
+  [[unroll]] for (uint r = 0u; r < 4u; ++r) raw.row[r] = uvec4(0u);
+  if (codec == codec_q4_k) {
+    [[unroll]] for (uint r = 0u; r < 4u; ++r) raw.row[r] = word_quad(Words(from.group), 4u * blocks + r * supers + block / 8u);
+  } else if (codec == codec_q4_1) {
+    raw.row[0] = word_quad(Words(from.quads), 4u * blocks);
+  } else if (!dense) {
+    raw.row[0].xy = word_pair(Words(from.pairs), (codec == codec_q8_0 ? 16u : codec == codec_q4_0 ? 8u : 12u) * blocks);
+    if (codec == codec_q6_k) raw.row[0].zw = word_pair(Words(from.group), 13u * blocks + block / 8u);
   }
   return raw;
 }
@@ -41,21 +68,6 @@ octet octet_of(raw_codes raw) {
   if (codec == element_f32) return octet(uintBitsToFloat(raw.a), uintBitsToFloat(raw.b));
   if (codec == element_f16) return octet(vec4(halves(raw.a.x), halves(raw.a.y)), vec4(halves(raw.a.z), halves(raw.a.w)));
   return octet(vec4(brain_halves(raw.a.x), brain_halves(raw.a.y)), vec4(brain_halves(raw.a.z), brain_halves(raw.a.w)));
-}
-
-raw_factors load_factors(Words from, uint group, uint block) {
-  uint first = group * group_quads;
-  raw_factors raw;
-  LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) raw.row[r] = uvec4(0u);
-  if (codec == codec_q4_k) {
-    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) raw.row[r] = word_quad(from, first + 4u * blocks + r * supers + block / 8u);
-  } else if (codec == codec_q4_1) {
-    raw.row[0] = word_quad(from, first + 4u * blocks + block);
-  } else if (!dense) {
-    raw.row[0].xy = word_pair(from, 2u * first + (codec == codec_q8_0 ? 16u : codec == codec_q4_0 ? 8u : 12u) * blocks + block);
-    if (codec == codec_q6_k) raw.row[0].zw = word_pair(from, 2u * first + 13u * blocks + block / 8u);
-  }
-  return raw;
 }
 
 // Columns 4e .. 4e + 3 as bytes: unsigned codes of q4_0, q4_1 and q4_k, signed ones of the others.
@@ -90,11 +102,13 @@ vec3 row_factors(raw_factors raw, uint r, uint block) {
 // Columns 4 * quad .. of a row, widened.
 vec4 load_columns(Words from, uint row, uint quad) {
   if (dense) {
-    octet eight = octet_of(load_codes(from, row / 4u, row & 3u, quad / 2u));
+    octet eight = octet_of(load_codes(place_in_group(from, row / 4u, quad / 2u), row & 3u));
     return (quad & 1u) == 0u ? eight.low : eight.high;
   }
-  uint block = quad / 8u, word = code_word(load_codes(from, row / 4u, row & 3u, block), quad & 7u);
-  vec3 factor = row_factors(load_factors(from, row / 4u, block), row & 3u, block);
+  uint block = quad / 8u;
+  lane_place place = place_in_group(from, row / 4u, block);
+  uint word = code_word(load_codes(place, row & 3u), quad & 7u);
+  vec3 factor = row_factors(load_factors(place, block), row & 3u, block);
   ivec4 codes = ivec4(bitfieldExtract(int(word), 0, 8), bitfieldExtract(int(word), 8, 8), bitfieldExtract(int(word), 16, 8), int(word) >> 24);
   precise vec4 y = ((quad & 4u) == 0u ? factor.x : factor.y) * vec4(codec == codec_q4_0 ? codes - 8 : codes);
   if (codec == codec_q4_1 || codec == codec_q4_k) y = y + factor.z;

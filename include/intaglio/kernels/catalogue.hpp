@@ -160,7 +160,8 @@ inline constexpr interface head_rescore_interface{
 /// columns: a multiple of the codec's column_step; rows: a multiple of 4, or any with epilogue::store and add.
 /// rope: u64 [head_dim / 2], turns a position as a fraction of 2^64 (kernels/rope_turns.hpp). ring as in attention.
 /// Grid x strides over groups of rows, grid y over tiles of tile_tokens tokens, 8 at most. staged 1: a workgroup prepares its tokens' x in shared
-/// memory, matmul_staged_bytes(); 0: each lane prepares what it reads. Results are the same.
+/// memory, matmul_staged_bytes(); 0: each lane prepares what it reads. Results are the same. In plans staged_where_room stands for 1 on a device
+/// that has the shared memory, 0 elsewhere.
 /// Experts: with experts_used k above 0, weight holds one matrix of `rows` rows (a multiple of 4) an expert, one behind the other, and row y of the grid is the
 /// product by expert y % k of token y / k, which `choice` names (route). Its output is row y; its input is row y too with own_input 1, else the token's.
 /// tile_tokens is 1, the epilogue store or gated.
@@ -169,6 +170,8 @@ inline constexpr interface matmul_interface{
     {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"choice"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"staged"}, {"head_dim"},
       {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}, {"experts_used"}, {"own_input"}}}};
+
+inline constexpr std::uint32_t staged_where_room = 2;
 
 /// Shared memory for the x of a tile of tokens.
 constexpr std::uint64_t matmul_staged_bytes(codec type, std::uint32_t columns, std::uint32_t tile_tokens) {

@@ -548,9 +548,15 @@ class lowering {
     set("eps", n.eps);
     const std::uint32_t tile = c_.tokens == 1 || n.experts != 0 ? 1 : c_.target.tile_tokens;
     set("tile_tokens", tile);
-    set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u : 0u);
+    // What other devices have no room for is worth it where one has: a down projection of 7B takes 46 KiB.
+    set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u : c_.tokens == 1 && c_.target.matmul_subgroups > 1 ? kernels::staged_where_room : 0u);
     const std::uint32_t row_groups = (rows + 3) / 4;
     d_->subgroups = c_.target.matmul_subgroups;
+    if (c_.tokens == 1 && d_->subgroups > 1 && !kernels::is_dense(w.codec)) {  // on GPUs: a workgroup prepares x, so fewer and wider ones do so sooner
+      d_->subgroups *= 2;
+      d_->groups = {std::min((c_.target.matmul_groups + 1) / 2, row_groups), outputs, 1};
+      return;
+    }
     const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
     d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile * outputs, 1};
   }

@@ -72,7 +72,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::sample: return 2 * 256 * 4 + 2 * combining;
     case kernels::kernel::norm_quantize: case kernels::kernel::norm_add: return norm(constant("width"));
     case kernels::kernel::matmul:
-      return (constant("staged") != 0 ? kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), static_cast<std::uint32_t>(constant("columns")),
+      return (constant("staged") == 1 ? kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), static_cast<std::uint32_t>(constant("columns")),
                                                                      static_cast<std::uint32_t>(constant("tile_tokens")))
                                       : 0) + 32 + norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
     case kernels::kernel::route: case kernels::kernel::expert_sum: return 4;

@@ -114,8 +114,8 @@ struct kernel_modules {
       case kernels::kernel::accept: return bytes(spirv::accept_spirv);
       case kernels::kernel::matmul: {
         static const auto cpu = joined({bytes(spirv::matmul_cpu_spirv), bytes(spirv::matmul_cpu_spirv_1)});
-        static const auto dot = joined({bytes(spirv::matmul_spirv), bytes(spirv::matmul_spirv_1)});
-        static const auto portable = joined({bytes(spirv::matmul_portable_spirv), bytes(spirv::matmul_portable_spirv_1)});
+        static const auto dot = joined({bytes(spirv::matmul_spirv), bytes(spirv::matmul_spirv_1), bytes(spirv::matmul_spirv_2)});
+        static const auto portable = joined({bytes(spirv::matmul_portable_spirv), bytes(spirv::matmul_portable_spirv_1), bytes(spirv::matmul_portable_spirv_2)});
         return std::as_bytes(std::span(wide_loads ? cpu : integer_dot ? dot : portable));
       }
       case kernels::kernel::attention_halves: return half_matrix ? bytes(spirv::attention_halves_spirv) : bytes(spirv::attention_halves_portable_spirv);

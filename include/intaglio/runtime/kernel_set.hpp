@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "intaglio/gpu/pipeline.hpp"
@@ -55,6 +56,12 @@ class kernel_set {
     out.values[0] = call.subgroups * subgroup_.size;
     const kernels::interface& face = kernels::interface_of(call.kernel);
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
+    if (call.kernel == kernels::kernel::matmul) {
+      const auto constant = [&](std::string_view name) -> std::uint32_t& { return out.values[face.specialization_index(name)]; };
+      constexpr std::uint64_t rest = 2048;  // a norm's sums
+      if (std::uint32_t& staged = constant("staged"); staged == kernels::staged_where_room)
+        staged = kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), constant("columns"), constant("tile_tokens")) + rest <= device_.limits().max_shared_memory_bytes ? 1 : 0;
+    }
     return out;
   }
   void want(std::span<const plan::dispatch> calls, std::vector<key>& wanted) const {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Whole decode tokens of Mistral 7B and Gemma-3 4B with synthetic weights: tokens a second, and the time of every dispatch of one pass.
+// usage: families [name... [--context N] [--passes N] [--dispatches]]; names are those that it prints, all unless said
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/executor.hpp"
+#include "intaglio/runtime/synthetic_weights.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+double milliseconds_since(clock_type::time_point start) { return std::chrono::duration<double, std::milli>(clock_type::now() - start).count(); }
+
+struct options {
+  std::uint32_t context = 128, passes = 128;
+  bool dispatches = false;
+  std::vector<std::string> names;
+};
+
+void print_dispatches(runtime::executor& run, std::uint32_t position, std::span<const std::uint32_t> tokens) {
+  std::map<const plan::dispatch*, std::vector<double>> times;
+  for (int i = 0; i < 5; ++i)
+    for (const auto& time : run.measure(runtime::pass_kind::decode, position, tokens)) times[time.what].push_back(time.nanoseconds);
+  for (auto& [what, list] : times) {
+    std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2), list.end());
+    std::printf("    %-12s %-28s x %3zu %8.2f us, %.0f us a token\n", kernels::interface_of(what->kernel).name.data(), what->label.data, list.size() / 5, list[list.size() / 2] / 1e3,
+                list[list.size() / 2] / 1e3 * static_cast<double>(list.size()) / 5);
+  }
+}
+
+template <class Model>
+void measure(const gpu::device& device, const char* name, const options& how) {
+  if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
+  const plan::planned made = plan::planned::of<Model>(plan::profiles::portable, 4096);
+  const plan::table& table = made.table();
+  runtime::executor run(device, table, runtime::synthetic_weights(device, table), runtime::usable_modules(device).at(0), nullptr);
+  if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("%s: WRONG: %s (%s), off by %g\n", name, fault.kernel.c_str(), fault.label.c_str(), fault.apart);
+  const std::uint32_t token = 11;
+  std::vector<double> times;
+  for (int repeat = 0; repeat < 7; ++repeat) {
+    run.begin(runtime::pass_kind::decode, how.context, std::span(&token, 1), {}, how.passes);
+    const auto start = clock_type::now();
+    while (run.pending() || run.in_flight()) {
+      while (run.may_submit()) run.submit(100, 16);
+      run.wait();
+    }
+    times.push_back(milliseconds_since(start));
+  }
+  std::sort(times.begin(), times.end());
+  const double token_ms = times[3] / how.passes;
+  std::printf("%-18s %8.1f us a token, %7.1f tok/s, %5.0f GB/s of weights, %llu dispatches\n", name, 1e3 * token_ms, 1e3 / token_ms,
+              static_cast<double>(table.decode.weight_bytes()) / token_ms / 1e6, static_cast<unsigned long long>(table.decode.dispatch_count()));
+  std::fflush(stdout);
+  if (how.dispatches) print_dispatches(run, how.context, std::span(&token, 1));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  options how;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = arguments[i];
+    if (word == "--context") how.context = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
+    else if (word == "--passes") how.passes = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
+    else if (word == "--dispatches") how.dispatches = true;
+    else how.names.push_back(word);
+  }
+  gpu::device device;
+  std::printf("%s\n", device.label().c_str());
+  measure<models::mistral_7b<dtype::q4_0>>(device, "mistral_7b q4_0", how);
+  measure<models::mistral_7b<dtype::q4_1>>(device, "mistral_7b q4_1", how);
+  measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);
+  measure<models::gemma3_4b<dtype::q8_0>>(device, "gemma3_4b q8_0", how);
+  measure<models::gemma3_4b<dtype::bf16>>(device, "gemma3_4b bf16", how);
+} catch (const intaglio::error& problem) {
+  std::fprintf(stderr, "%s\n", problem.what());
+  return 3;
+}
