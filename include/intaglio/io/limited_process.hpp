@@ -33,6 +33,10 @@ struct limited_result {
   std::string text;  ///< of the work, or of the failure
 };
 
+namespace detail {
+inline bool memory_ran_out = false;  // in a fork, which alone sets it
+}
+
 /// Runs `work`, which gives a text and may throw, in a fork of this process. It should do nothing but compute: locks that other threads hold now stay
 /// held there, and what waits for one is ended in time.
 template <class Work>
@@ -60,13 +64,16 @@ limited_result run_limited(const process_limits& limits, Work&& work) {
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_CPU, limits.seconds);
     limit(RLIMIT_DATA, pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + limits.memory_bytes);
+    // Libraries give a bad_alloc on as a failure of their own.
+    std::set_new_handler([] {
+      detail::memory_ran_out = true;
+      throw std::bad_alloc();
+    });
     std::string out;
     try {
       out = "+" + std::forward<Work>(work)();
-    } catch (const std::bad_alloc&) {
-      out = "-more memory than is allowed";
     } catch (const std::exception& problem) {
-      out = std::string("-") + problem.what();
+      out = detail::memory_ran_out ? "-more memory than is allowed" : std::string("-") + problem.what();
     } catch (...) {
       out = "-an unknown failure";
     }

@@ -27,8 +27,8 @@ inline std::string_view name(kernels::kernel which) { return kernels::interface_
 
 inline void row(std::string& out, std::string_view section, const dispatch& d) {
   const std::string groups = std::to_string(d.groups[0]) + " x " + std::to_string(d.groups[1]) + (d.groups[2] > 1 ? " x " + std::to_string(d.groups[2]) : "");
-  out += "  " + padded(std::string(section), 9) + (d.barrier ? "| " : "  ") + padded(std::string(name(d.kernel)), 16) +
-         padded(std::string(d.label.view()), 32) + padded(groups, 12, true) + padded(number(d.weight_bytes), 15, true) + "  " +
+  out += "  " + padded(std::string(section), 9) + (d.barrier ? "| " : "  ") +
+         padded(padded(std::string(name(d.kernel)), 15) + ' ' + std::string(d.label.view()), 48) + padded(groups, 12, true) + padded(number(d.weight_bytes), 15, true) + "  " +
          std::string(rules[d.rule].name);
   if (d.activation != nullptr) out += (d.rule == 0 ? "" : ", ") + std::string(d.activation->name);
   while (out.back() == ' ') out.pop_back();
