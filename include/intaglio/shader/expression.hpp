@@ -25,7 +25,9 @@ struct step {
   operation what = operation::gate;
   std::array<std::uint8_t, 3> of{};
   std::uint32_t bits = 0;  ///< of a constant
-  friend constexpr bool operator==(const step&, const step&) = default;
+  friend constexpr bool operator==(const step& a, const step& b) {
+    return a.what == b.what && a.bits == b.bits && a.of[0] == b.of[0] && a.of[1] == b.of[1] && a.of[2] == b.of[2];
+  }
 };
 
 inline constexpr std::size_t max_steps = 64;

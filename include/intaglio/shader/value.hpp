@@ -29,15 +29,19 @@ struct step_list {
     steps[size] = next;
     return size++;
   }
-  /// All of another list: the place of its last step.
+  /// All of another list: the place of its last step. Searches little: compilers count the steps of a constant evaluation.
   constexpr std::uint8_t add(const step_list& other) {
+    if (size == 0) {
+      *this = other;
+      return static_cast<std::uint8_t>(size == 0 ? 0 : size - 1);
+    }
     std::array<std::uint8_t, max_steps> place{};
     full = full || other.full;
     for (std::uint8_t i = 0; i < other.size; ++i) {
       step moved = other.steps[i];
       if (moved.what > operation::constant)
         for (auto& each : moved.of) each = place[each];
-      place[i] = add(moved);
+      place[i] = i < size && steps[i] == moved ? i : add(moved);
     }
     return other.size == 0 ? std::uint8_t{0} : place[other.size - 1u];
   }
