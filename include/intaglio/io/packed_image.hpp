@@ -53,6 +53,7 @@ struct packed_image {
   /// Bytes [begin, begin + out.size()) of a copy. Every chunk of which some are wanted is read whole and held against its checksum.
   /// @throws file_error: a checksum that differs, a file that was cut meanwhile
   void read(const packed_weight& from, std::uint32_t copy, std::uint64_t begin, std::span<std::byte> out) const {
+    if (out.empty()) return;
     constexpr std::uint64_t step = packed_layout::chunk_bytes;
     const std::uint64_t place = from.offset + copy * from.step(), end = begin + out.size();
     const std::size_t sum = from.first_sum + static_cast<std::size_t>(copy * packed_layout::chunks(from.bytes));
