@@ -227,4 +227,15 @@ struct table {
   }
 };
 
+/// A bit for each kernel that the plans use.
+constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
+  static_assert(kernels::kernel_count <= 64);
+  std::uint64_t out = 0;
+  for (const table* each : tables)
+    for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one})
+      for (const auto part : {list->prologue, list->period, list->epilogue, list->in_one})
+        for (const dispatch& d : part) out |= std::uint64_t{1} << static_cast<unsigned>(d.kernel);
+  return out;
+}
+
 }  // namespace intaglio::plan

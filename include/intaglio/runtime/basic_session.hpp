@@ -30,9 +30,11 @@ struct logits_result {
 class basic_session {
  public:
   /// @param tables the plans that the program carries, of one model: one is picked by device
+  /// @param source where the program has the modules of their kernels; by default it has those of all kernels
   /// @error mismatch_error, file_error: the checkpoint; device_error, out_of_memory, device_lost: the device
-  basic_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from, const session_options& options)
-      : body_(runtime::load_session(on, tables, from, options)) {}
+  basic_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from, const session_options& options,
+                runtime::module_source source = &runtime::modules_of<>)
+      : body_(runtime::load_session(on, tables, from, options, source)) {}
 
   /// The context: positions of the KV cache.
   std::uint32_t context() const { return body().table->context; }

@@ -71,6 +71,13 @@ inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
   return {size, size};
 }
 
+struct kernel_modules;
+/// Where a program has a kernel's module.
+using module_source = std::span<const std::byte> (*)(const kernel_modules&, kernels::kernel);
+/// That of a program with the kernels of some plans alone (plan::kernels_used): what it does not name is not part of it.
+template <std::uint64_t used = ~std::uint64_t{0}>
+std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::kernel which);
+
 /// The modules in use; variants of one kernel differ in how they compute, not in what.
 struct kernel_modules {
   bool wide_loads = false;  ///< modules for CPU drivers: 64-bit loads (needs shaderInt64, subgroups that broadcast) and no packed dot products
@@ -79,6 +86,7 @@ struct kernel_modules {
   bool matrix = false;      ///< those of chunks by cooperative matrices of int8
   bool half_matrix = false; ///< those of chunks by cooperative matrices of f16
   std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that surely run at once (shaders/layers.comp)
+  module_source source = &modules_of<>;
 
   /// Changes with any module's source and with the choice of variants.
   std::string identity() const {
@@ -90,51 +98,7 @@ struct kernel_modules {
     return std::to_string(mixed);
   }
 
-  std::span<const std::byte> of(kernels::kernel which) const {
-    namespace spirv = kernels::spirv;
-    const auto bytes = [](const auto& literal) { return std::as_bytes(std::span(literal).first(sizeof literal - 1)); };
-    switch (which) {
-      case kernels::kernel::embed: return bytes(spirv::embed_spirv);
-      case kernels::kernel::norm_quantize: return wide_loads ? bytes(spirv::norm_quantize_cpu_spirv) : bytes(spirv::norm_quantize_spirv);
-      case kernels::kernel::ternary_matmul:
-        if (wide_loads) return bytes(spirv::ternary_matmul_cpu_spirv);
-        return integer_dot ? bytes(spirv::ternary_matmul_spirv) : bytes(spirv::ternary_matmul_portable_spirv);
-      case kernels::kernel::ternary_few: return integer_dot && !wide_loads ? bytes(spirv::ternary_few_spirv) : bytes(spirv::ternary_few_portable_spirv);
-      case kernels::kernel::ternary_chunk:
-        if (matrix) return bytes(spirv::ternary_chunk_matrix_spirv);
-        return integer_dot && !wide_loads ? bytes(spirv::ternary_chunk_spirv) : bytes(spirv::ternary_chunk_portable_spirv);
-      case kernels::kernel::ternary_float: return wide_loads ? bytes(spirv::ternary_float_cpu_spirv) : bytes(spirv::ternary_float_spirv);
-      case kernels::kernel::attention: return wide_loads ? bytes(spirv::attention_cpu_spirv) : bytes(spirv::attention_spirv);
-      case kernels::kernel::attention_chunk: return bytes(spirv::attention_chunk_spirv);
-      case kernels::kernel::dense_matmul: return wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
-      case kernels::kernel::dense_few: return bytes(spirv::dense_few_spirv);
-      case kernels::kernel::head_screen: return integer_dot && !wide_loads ? bytes(spirv::head_screen_spirv) : bytes(spirv::head_screen_portable_spirv);
-      case kernels::kernel::head_rescore: return bytes(spirv::head_rescore_spirv);
-      case kernels::kernel::sample: return bytes(spirv::sample_spirv);
-      case kernels::kernel::accept: return bytes(spirv::accept_spirv);
-      case kernels::kernel::matmul: {
-        static const auto cpu = joined({bytes(spirv::matmul_cpu_spirv), bytes(spirv::matmul_cpu_spirv_1)});
-        static const auto dot = joined({bytes(spirv::matmul_spirv), bytes(spirv::matmul_spirv_1), bytes(spirv::matmul_spirv_2)});
-        static const auto portable = joined({bytes(spirv::matmul_portable_spirv), bytes(spirv::matmul_portable_spirv_1), bytes(spirv::matmul_portable_spirv_2)});
-        return std::as_bytes(std::span(wide_loads ? cpu : integer_dot ? dot : portable));
-      }
-      case kernels::kernel::attention_halves: return half_matrix ? bytes(spirv::attention_halves_spirv) : bytes(spirv::attention_halves_portable_spirv);
-      case kernels::kernel::halves: return bytes(spirv::halves_spirv);
-      case kernels::kernel::matmul_chunk: return half_matrix ? bytes(spirv::matmul_chunk_matrix_spirv) : bytes(spirv::matmul_chunk_spirv);
-      case kernels::kernel::head_norm: return bytes(spirv::head_norm_spirv);
-      case kernels::kernel::norm_add: return bytes(spirv::norm_add_spirv);
-      case kernels::kernel::walk_gate_up: return integer_dot && !wide_loads ? bytes(spirv::walk_gate_up_spirv) : bytes(spirv::walk_gate_up_portable_spirv);
-      case kernels::kernel::walk_down: return bytes(spirv::walk_down_spirv);
-      case kernels::kernel::route: return bytes(spirv::route_spirv);
-      case kernels::kernel::expert_sum: return bytes(spirv::expert_sum_spirv);
-      case kernels::kernel::layers: {
-        static const auto resident = joined({bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1)});
-        static const auto cpu = joined({bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1)});
-        return std::as_bytes(std::span(wide_loads ? cpu : resident));
-      }
-    }
-    return {};
-  }
+  std::span<const std::byte> of(kernels::kernel which) const { return source(*this, which); }
   /// The words of a kernel that gates, with the activation in its place.
   std::vector<std::uint32_t> with(kernels::kernel which, const shader::expression& activation) const {
     const auto bytes = of(which);
@@ -142,18 +106,119 @@ struct kernel_modules {
     std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(words)).begin());
     return kernels::splicer(words, activation).spliced();
   }
-
- private:
-  /// Modules of more than a string literal holds come in parts; they are words.
-  static std::vector<std::uint32_t> joined(std::initializer_list<std::span<const std::byte>> parts) {
-    std::size_t size = 0;
-    for (const auto part : parts) size += part.size();
-    std::vector<std::uint32_t> out(size / 4);
-    auto to = std::as_writable_bytes(std::span(out)).begin();
-    for (const auto part : parts) to = std::copy(part.begin(), part.end(), to);
-    return out;
-  }
 };
+
+namespace detail {
+/// Modules of more than a string literal holds come in parts; they are words.
+inline std::vector<std::uint32_t> joined(std::initializer_list<std::span<const std::byte>> parts) {
+  std::size_t size = 0;
+  for (const auto part : parts) size += part.size();
+  std::vector<std::uint32_t> out(size / 4);
+  auto to = std::as_writable_bytes(std::span(out)).begin();
+  for (const auto part : parts) to = std::copy(part.begin(), part.end(), to);
+  return out;
+}
+}  // namespace detail
+
+template <std::uint64_t used>
+std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::kernel which) {
+  namespace spirv = kernels::spirv;
+  constexpr auto has = [](kernels::kernel each) { return (used >> static_cast<unsigned>(each) & 1u) != 0; };
+  [[maybe_unused]] const auto bytes = [](const auto& literal) { return std::as_bytes(std::span(literal).first(sizeof literal - 1)); };
+  switch (which) {
+    case kernels::kernel::embed:
+      if constexpr (has(kernels::kernel::embed)) return bytes(spirv::embed_spirv);
+      break;
+    case kernels::kernel::norm_quantize:
+      if constexpr (has(kernels::kernel::norm_quantize)) return chosen.wide_loads ? bytes(spirv::norm_quantize_cpu_spirv) : bytes(spirv::norm_quantize_spirv);
+      break;
+    case kernels::kernel::ternary_matmul:
+      if constexpr (has(kernels::kernel::ternary_matmul)) {
+        if (chosen.wide_loads) return bytes(spirv::ternary_matmul_cpu_spirv);
+        return chosen.integer_dot ? bytes(spirv::ternary_matmul_spirv) : bytes(spirv::ternary_matmul_portable_spirv);
+      }
+      break;
+    case kernels::kernel::ternary_few:
+      if constexpr (has(kernels::kernel::ternary_few)) return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::ternary_few_spirv) : bytes(spirv::ternary_few_portable_spirv);
+      break;
+    case kernels::kernel::ternary_chunk:
+      if constexpr (has(kernels::kernel::ternary_chunk)) {
+        if (chosen.matrix) return bytes(spirv::ternary_chunk_matrix_spirv);
+        return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::ternary_chunk_spirv) : bytes(spirv::ternary_chunk_portable_spirv);
+      }
+      break;
+    case kernels::kernel::ternary_float:
+      if constexpr (has(kernels::kernel::ternary_float)) return chosen.wide_loads ? bytes(spirv::ternary_float_cpu_spirv) : bytes(spirv::ternary_float_spirv);
+      break;
+    case kernels::kernel::attention:
+      if constexpr (has(kernels::kernel::attention)) return chosen.wide_loads ? bytes(spirv::attention_cpu_spirv) : bytes(spirv::attention_spirv);
+      break;
+    case kernels::kernel::attention_chunk:
+      if constexpr (has(kernels::kernel::attention_chunk)) return bytes(spirv::attention_chunk_spirv);
+      break;
+    case kernels::kernel::dense_matmul:
+      if constexpr (has(kernels::kernel::dense_matmul)) return chosen.wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
+      break;
+    case kernels::kernel::dense_few:
+      if constexpr (has(kernels::kernel::dense_few)) return bytes(spirv::dense_few_spirv);
+      break;
+    case kernels::kernel::head_screen:
+      if constexpr (has(kernels::kernel::head_screen)) return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::head_screen_spirv) : bytes(spirv::head_screen_portable_spirv);
+      break;
+    case kernels::kernel::head_rescore:
+      if constexpr (has(kernels::kernel::head_rescore)) return bytes(spirv::head_rescore_spirv);
+      break;
+    case kernels::kernel::sample:
+      if constexpr (has(kernels::kernel::sample)) return bytes(spirv::sample_spirv);
+      break;
+    case kernels::kernel::accept:
+      if constexpr (has(kernels::kernel::accept)) return bytes(spirv::accept_spirv);
+      break;
+    case kernels::kernel::matmul:
+      if constexpr (has(kernels::kernel::matmul)) {
+        static const auto cpu = detail::joined({bytes(spirv::matmul_cpu_spirv), bytes(spirv::matmul_cpu_spirv_1)});
+        static const auto dot = detail::joined({bytes(spirv::matmul_spirv), bytes(spirv::matmul_spirv_1), bytes(spirv::matmul_spirv_2)});
+        static const auto portable = detail::joined({bytes(spirv::matmul_portable_spirv), bytes(spirv::matmul_portable_spirv_1), bytes(spirv::matmul_portable_spirv_2)});
+        return std::as_bytes(std::span(chosen.wide_loads ? cpu : chosen.integer_dot ? dot : portable));
+      }
+      break;
+    case kernels::kernel::attention_halves:
+      if constexpr (has(kernels::kernel::attention_halves)) return chosen.half_matrix ? bytes(spirv::attention_halves_spirv) : bytes(spirv::attention_halves_portable_spirv);
+      break;
+    case kernels::kernel::halves:
+      if constexpr (has(kernels::kernel::halves)) return bytes(spirv::halves_spirv);
+      break;
+    case kernels::kernel::matmul_chunk:
+      if constexpr (has(kernels::kernel::matmul_chunk)) return chosen.half_matrix ? bytes(spirv::matmul_chunk_matrix_spirv) : bytes(spirv::matmul_chunk_spirv);
+      break;
+    case kernels::kernel::head_norm:
+      if constexpr (has(kernels::kernel::head_norm)) return bytes(spirv::head_norm_spirv);
+      break;
+    case kernels::kernel::norm_add:
+      if constexpr (has(kernels::kernel::norm_add)) return bytes(spirv::norm_add_spirv);
+      break;
+    case kernels::kernel::walk_gate_up:
+      if constexpr (has(kernels::kernel::walk_gate_up)) return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::walk_gate_up_spirv) : bytes(spirv::walk_gate_up_portable_spirv);
+      break;
+    case kernels::kernel::walk_down:
+      if constexpr (has(kernels::kernel::walk_down)) return bytes(spirv::walk_down_spirv);
+      break;
+    case kernels::kernel::route:
+      if constexpr (has(kernels::kernel::route)) return bytes(spirv::route_spirv);
+      break;
+    case kernels::kernel::expert_sum:
+      if constexpr (has(kernels::kernel::expert_sum)) return bytes(spirv::expert_sum_spirv);
+      break;
+    case kernels::kernel::layers:
+      if constexpr (has(kernels::kernel::layers)) {
+        static const auto resident = detail::joined({bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1)});
+        static const auto cpu = detail::joined({bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1)});
+        return std::as_bytes(std::span(chosen.wide_loads ? cpu : resident));
+      }
+      break;
+  }
+  return {};
+}
 
 /// Workgroups of all layers in one dispatch that surely run at once on a device, 0: not known. NVIDIA's have one on each multiprocessor; the shader
 /// was tried nowhere else.
@@ -169,12 +234,12 @@ inline std::uint32_t resident_workgroups(const gpu::device& on) {
 }
 
 /// What may run on a device, the fastest first.
-inline std::vector<kernel_modules> usable_modules(const gpu::device& on) {
+inline std::vector<kernel_modules> usable_modules(const gpu::device& on, module_source source) {
   std::vector<kernel_modules> out;
   const bool broadcasts = (on.limits().subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
   if (on.description().type == gpu::device_type::cpu && on.has(gpu::feature::shader_int64) && broadcasts) {
-    if (on.description().driver_name == "llvmpipe") out.push_back({.wide_loads = true, .in_one = true});
-    out.push_back({.wide_loads = true});
+    if (on.description().driver_name == "llvmpipe") out.push_back({.wide_loads = true, .in_one = true, .source = source});
+    out.push_back({.wide_loads = true, .source = source});
   }
   const bool matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_int8) && gpu::multiplies_int8(on.description().matrix_shapes) &&
                       choose_subgroup(on.limits()).size == 32;
@@ -184,11 +249,12 @@ inline std::vector<kernel_modules> usable_modules(const gpu::device& on) {
   if (on.has(gpu::feature::shader_integer_dot_product))
     for (const bool with_matrix : {true, false}) {
       if (with_matrix && !matrix && !half_matrix) continue;
-      if (resident != 0) out.push_back({.in_one = true, .integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .resident_workgroups = resident});
-      out.push_back({.integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix});
+      if (resident != 0) out.push_back({.in_one = true, .integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .resident_workgroups = resident, .source = source});
+      out.push_back({.integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .source = source});
     }
-  out.push_back({.integer_dot = false});
+  out.push_back({.integer_dot = false, .source = source});
   return out;
 }
+inline std::vector<kernel_modules> usable_modules(const gpu::device& on) { return usable_modules(on, &modules_of<>); }
 
 }  // namespace intaglio::runtime

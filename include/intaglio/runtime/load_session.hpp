@@ -40,8 +40,9 @@ inline const plan::table& choose_table(std::span<const plan::table* const> table
 /// An executor whose kernels have shown that they are right on this device; the outcome is kept beside the pipelines. Where a variant of
 /// a kernel fails another one is taken.
 /// @error device_error naming the kernel: it is wrong on this device in every variant
-inline std::unique_ptr<executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights, gpu::pipeline_cache& cache, bool prove) {
-  const std::vector<kernel_modules> variants = usable_modules(on);
+inline std::unique_ptr<executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights, gpu::pipeline_cache& cache, bool prove,
+                                                 module_source source) {
+  const std::vector<kernel_modules> variants = usable_modules(on, source);
   const auto note = [](const kernel_modules& of) { return "proven " + of.identity(); };
   kernel_fault fault;
   std::size_t first = 0;  // those before the one that was proven failed then
@@ -67,7 +68,7 @@ inline std::unique_ptr<executor> proven_executor(const gpu::device& on, const pl
 
 /// @error as of basic_session
 inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
-                                                  const session_options& options) {
+                                                  const session_options& options, module_source source) {
   return gpu::translated([&] {
     if (!(options.submit_budget_ms > 0)) throw argument_error("submit_budget_ms", "a time above 0", number_text(static_cast<float>(options.submit_budget_ms)));
     const plan::table& table = choose_table(tables, on.description().type);
@@ -89,7 +90,7 @@ inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::sp
     }
     body->cache.emplace(on, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(), table.hash);
     weight_memory weights = load_weights(on, table, from, {.progress = options.progress, .threads = options.load_threads});
-    body->run = proven_executor(on, table, std::move(weights), *body->cache, options.prove_kernels);
+    body->run = proven_executor(on, table, std::move(weights), *body->cache, options.prove_kernels, source);
     body->cache->store();
     if (!body->cache->warning().empty()) body->warnings.push_back(body->cache->warning());
     return body;

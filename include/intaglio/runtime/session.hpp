@@ -21,19 +21,15 @@ class session : public basic_session {
   session(const gpu::device& on, const std::filesystem::path& path, const session_options& options = {})
       : session(on, gpu::translated([&] { return io::checkpoint::open(path, options.checkpoint); }), options) {}
   session(const gpu::device& on, const io::checkpoint& from, const session_options& options = {})
-      : basic_session(on, tables(), from, options) {}
+      : basic_session(on, tables, from, options, &runtime::modules_of<plan::kernels_used(tables)>) {}
 
  private:
-  static std::span<const plan::table* const> tables() {
-    if constexpr (sizeof...(Profiles) == 0) {
-      static constexpr std::array<const plan::table*, 2> both{&plan::engraved<Model, plan::profiles::cpu>::table,
-                                                              &plan::engraved<Model, plan::profiles::portable>::table};
-      return both;
-    } else {
-      static constexpr std::array<const plan::table*, sizeof...(Profiles)> all{&plan::engraved<Model, Profiles>::table...};
-      return all;
-    }
+  static constexpr std::size_t count = sizeof...(Profiles) == 0 ? 2 : sizeof...(Profiles);
+  static constexpr std::array<const plan::table*, count> list() {
+    if constexpr (sizeof...(Profiles) == 0) return {&plan::engraved<Model, plan::profiles::cpu>::table, &plan::engraved<Model, plan::profiles::portable>::table};
+    else return {&plan::engraved<Model, Profiles>::table...};
   }
+  static constexpr std::array<const plan::table*, count> tables = list();
 };
 
 }  // namespace intaglio
