@@ -41,7 +41,7 @@ inline const plan::table& choose_table(std::span<const plan::table* const> table
 /// a kernel fails another one is taken.
 /// @error device_error naming the kernel: it is wrong on this device in every variant
 inline std::unique_ptr<executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights, gpu::pipeline_cache& cache, bool prove,
-                                                 module_source source) {
+                                                 module_source source = &modules_of<>) {
   const std::vector<kernel_modules> variants = usable_modules(on, source);
   const auto note = [](const kernel_modules& of) { return "proven " + of.identity(); };
   kernel_fault fault;
