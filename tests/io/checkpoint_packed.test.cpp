@@ -131,6 +131,16 @@ TEST_CASE("checkpoint_packed: a writer that was not given all leaves nothing", "
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
+TEST_CASE("packed_writer: more bytes than a weight has are refused", "[packed][bad]") {
+  const temporary_folder folder;
+  packed_index index = small_index();
+  index.weights[0].bytes = 0;  // as if it were not there
+  packed_writer out(folder / "file", index, 7);
+  const auto content = noise(index.weights[1].bytes + 1, 1);
+  CHECK_THROWS_AS(out.write(content), argument_error);
+  CHECK_NOTHROW(out.write(std::span(content).first(content.size() - 1)));
+}
+
 TEST_CASE("checkpoint_packed: a sealed index that says what cannot be is refused by its place", "[packed][bad]") {
   CHECK_THAT(refusal_of([](packed_index& i) { i.config.head_dim = 0; }), ContainsSubstring("head_dim"));
   CHECK_THAT(refusal_of([](packed_index& i) { i.vocabulary->tokens.resize(9); }), ContainsSubstring("tokens: expected at most 8, the rows of the embedding, found 9"));

@@ -58,7 +58,12 @@ class packed_writer {
   }
 
   /// The next bytes of the present copy of a weight, which end within it.
+  /// @throws argument_error: more bytes than are left of it; file_error
   void write(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    while (weight_ < index_.weights.size() && index_.weights[weight_].bytes == 0) ++weight_;
+    const std::uint64_t left = weight_ < index_.weights.size() ? index_.weights[weight_].bytes - done_ : 0;
+    if (bytes.size() > left) throw argument_error("bytes of a packed weight", "at most " + std::to_string(left), std::to_string(bytes.size()));
     const packed_weight& weight = index_.weights[weight_];
     file_.write(bytes);
     while (!bytes.empty()) {
