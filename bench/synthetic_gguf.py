@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Writes GGUF files of a model's true shape with random weights, for measuring programs that read GGUF. The vocabulary is empty (`no_vocab`)."""
+
+import os
+import struct
+
+ALIGNMENT = 32
+STRING, UINT32, FLOAT32 = 8, 4, 6
+# GGUF type, weights a block, bytes a block, general.file_type (ggml.h, llama.h)
+CODECS = {"f32": (0, 1, 4, 0), "f16": (1, 1, 2, 1), "q4_0": (2, 32, 18, 2), "q4_1": (3, 32, 20, 3), "q8_0": (8, 32, 34, 7), "q4_k": (12, 256, 144, 14),
+          "q6_k": (14, 256, 210, 18), "bf16": (30, 1, 2, 32), "tq2_0": (35, 256, 66, 37)}
+# architecture, layers, width, FFN, query heads, key/value heads, head width, vocabulary, context, RoPE base, epsilon, tied head
+SHAPES = {
+    "fable": ("bitnet", 8, 256, 1024, 4, 2, 64, 4096, 512, 500000.0, 1e-5, True),
+    "bitnet_2b_4t": ("bitnet", 30, 2560, 6912, 20, 5, 128, 128256, 4096, 500000.0, 1e-5, True),
+    "mistral_7b": ("llama", 32, 4096, 14336, 32, 8, 128, 32000, 32768, 1000000.0, 1e-5, False),
+    "llama_32_1b": ("llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 500000.0, 1e-5, True),
+    "gemma3_1b": ("gemma3", 26, 1152, 6912, 4, 1, 256, 262144, 32768, 1000000.0, 1e-6, True),
+    "gemma3_4b": ("gemma3", 34, 2560, 10240, 8, 4, 256, 262208, 131072, 1000000.0, 1e-6, True),
+}
+
+
+def text(value):
+    return struct.pack("<Q", len(value)) + value
+
+
+def half(value):
+    return struct.pack("<e", value)
+
+
+def without_threes(codes):
+    """Ternary codes are 0, 1 and 2."""
+    return codes.translate(bytes(b & 0xAA | b & ~(b >> 1) & 0x55 for b in range(256)))
+
+
+def blocks(codec, count):
+    """Random blocks with scales of about 1 / 100, so that nothing overflows."""
+    noise = os.urandom(256 * count)
+    at = lambda i, size: noise[256 * i:256 * i + size]
+    block = {
+        "f32": lambda i: struct.pack("<f", 1.0),
+        "f16": lambda i: half((noise[i] - 128) / 2048),
+        "bf16": lambda i: struct.pack("<f", (noise[i] - 128) / 2048)[2:],
+        "q4_0": lambda i: half(0.005) + at(i, 16),
+        "q4_1": lambda i: half(0.005) + half(-0.04) + at(i, 16),
+        "q8_0": lambda i: half(0.0005) + at(i, 32),
+        "q4_k": lambda i: half(0.0001) + half(0.0008) + at(i, 140),
+        "q6_k": lambda i: at(i, 208) + half(0.00001),
+        "tq2_0": lambda i: without_threes(at(i, 64)) + half(0.01),
+    }[codec]
+    return b"".join(map(block, range(count)))
+
+
+def tensors_of(shape, codec, head_codec):
+    architecture, layers, width, ffn, heads, kv_heads, head, vocabulary, *_, tied = SHAPES[shape]
+    out = [("token_embd", (width, vocabulary), head_codec), ("output_norm", (width,), "f32")]
+    if not tied:
+        out.append(("output", (width, vocabulary), head_codec))
+    for i in range(layers):
+        matrices = {"attn_q": (width, heads * head), "attn_k": (width, kv_heads * head), "attn_v": (width, kv_heads * head),
+                    "attn_output": (heads * head, width), "ffn_gate": (width, ffn), "ffn_up": (width, ffn), "ffn_down": (ffn, width)}
+        norms = {"attn_norm": width, "ffn_norm": width}
+        if architecture == "bitnet":
+            norms |= {"attn_sub_norm": heads * head, "ffn_sub_norm": ffn}
+        if architecture == "gemma3":
+            norms |= {"attn_q_norm": head, "attn_k_norm": head, "post_attention_norm": width, "post_ffw_norm": width}
+        out += [(f"blk.{i}.{name}", size, codec) for name, size in matrices.items()]
+        out += [(f"blk.{i}.{name}", (size,), "f32") for name, size in norms.items()]
+    return out
+
+
+def tensor_bytes(size, codec):
+    _, weights, width, _ = CODECS[codec]
+    count = size[0] * (size[1] if len(size) == 2 else 1)
+    return count // weights * width
+
+
+def write(shape, codec, head_codec, target):
+    """Layers' matrices in `codec`, embedding and head in `head_codec`."""
+    architecture, layers, width, ffn, heads, kv_heads, head, vocabulary, context, rope_base, epsilon, _ = SHAPES[shape]
+    a = architecture.encode() + b"."
+    words = {a + b"block_count": layers, a + b"embedding_length": width, a + b"feed_forward_length": ffn, a + b"context_length": context,
+             a + b"attention.head_count": heads, a + b"attention.head_count_kv": kv_heads, a + b"rope.dimension_count": head,
+             a + b"attention.key_length": head, a + b"attention.value_length": head,
+             a + b"vocab_size": vocabulary, b"general.file_type": CODECS[codec][3], b"general.quantization_version": 2}
+    strings = {b"general.architecture": architecture.encode(), b"general.name": shape.encode(), b"tokenizer.ggml.model": b"no_vocab"}
+    floats = {a + b"attention.layer_norm_rms_epsilon": epsilon, a + b"rope.freq_base": rope_base}
+    if architecture == "gemma3":
+        words[a + b"attention.sliding_window"] = 1024
+        strings[a + b"rope.scaling.type"] = b"linear"
+        floats[a + b"rope.scaling.factor"] = 8.0
+    tensors = tensors_of(shape, codec, head_codec)
+    header = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(words) + len(strings) + len(floats))
+    for key, value in strings.items():
+        header += text(key) + struct.pack("<I", STRING) + text(value)
+    for key, value in words.items():
+        header += text(key) + struct.pack("<II", UINT32, value)
+    for key, value in floats.items():
+        header += text(key) + struct.pack("<If", FLOAT32, value)
+    offset = 0
+    for name, size, kind in tensors:
+        header += text(f"{name}.weight".encode()) + struct.pack(f"<I{len(size)}QIQ", len(size), *size, CODECS[kind][0], offset)
+        offset += tensor_bytes(size, kind) + -tensor_bytes(size, kind) % ALIGNMENT
+    material = {kind: blocks(kind, 4096) * 64 for kind in {kind for _, _, kind in tensors}}
+    with target.open("wb") as out:
+        out.write(header + bytes(-len(header) % ALIGNMENT))
+        for _, size, kind in tensors:
+            left = tensor_bytes(size, kind)
+            padding = -left % ALIGNMENT
+            while left:
+                left -= out.write(memoryview(material[kind])[:left])
+            out.write(bytes(padding))
