@@ -39,7 +39,7 @@ struct made_index {
 
 feature_change change(feature_edit edit, std::uint32_t layer, std::uint32_t feature, float seed = 1) {
   feature_change out{edit, layer, feature, {}};
-  if (edit != feature_edit::remove)
+  if (edit == feature_edit::insert || edit == feature_edit::update)
     for (std::size_t v = 0; v < 3; ++v)
       for (std::size_t i = 0; i < width; ++i) out.vectors[v].push_back(seed * static_cast<float>((i * 7 + v * 3) % 11) - 2);
   return out;
@@ -105,6 +105,31 @@ TEST_CASE("feature patch: changes are read as if the vectors were so, now and la
                                               std::vector<float>(original[2].begin() + 171 * width, original[2].end())}});
   patch.apply(change(feature_edit::remove, 2, features));
   CHECK(walked(patch, 2) == before);
+}
+
+TEST_CASE("feature patch: a removed feature's place takes a new one, and a restored one is the index's own", "[feature_index]") {
+  const made_index made;
+  feature_patch patch = made.open();
+  const auto original = layer_of(patch, 3);
+  CHECK(patch.place(3) == features);
+  patch.apply(change(feature_edit::remove, 3, 8));
+  CHECK(patch.place(3) == 8);
+  patch.apply(change(feature_edit::insert, 3, 8, 0.5f));
+  patch.apply(change(feature_edit::insert, 3, features, 0.25f));
+  patch.apply(change(feature_edit::remove, 3, 11));
+  CHECK(patch.features(3) == features + 1);
+  const std::vector<changed_feature> expected{{3, 8, feature_edit::update}, {3, 11, feature_edit::remove}, {3, features, feature_edit::insert}};
+  CHECK(patch.changed() == expected);
+  CHECK(made.open(false).changed() == expected);
+  for (const std::uint32_t f : {8u, 11u}) patch.apply(change(feature_edit::restore, 3, f));
+  CHECK_THROWS_MATCHES(patch.apply(change(feature_edit::restore, 3, features)), argument_error, MessageMatches(ContainsSubstring("a feature that the index has")));
+  patch.apply(change(feature_edit::remove, 3, features));
+  auto again = layer_of(made.open(false), 3);
+  for (std::size_t v = 0; v < 3; ++v) {
+    CHECK(std::ranges::all_of(again[v].begin() + static_cast<std::ptrdiff_t>(original[v].size()), again[v].end(), [](float value) { return value == 0; }));
+    again[v].resize(original[v].size());
+  }
+  CHECK(again == original);
 }
 
 TEST_CASE("feature patch: cut anywhere, it has the whole records before the cut and takes new ones", "[feature_index]") {

@@ -23,19 +23,30 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/core/number_text.hpp"
 #include "intaglio/io/crc32.hpp"
 #include "intaglio/io/feature_index.hpp"
 
 namespace intaglio::io {
 
-enum class feature_edit : std::uint32_t { insert = 1, update = 2, remove = 3 };
-constexpr std::string_view name(feature_edit edit) { return edit == feature_edit::insert ? "insert" : edit == feature_edit::update ? "update" : "remove"; }
+enum class feature_edit : std::uint32_t { insert = 1, update = 2, remove = 3, restore = 4 };
+constexpr std::string_view name(feature_edit edit) {
+  return edit == feature_edit::insert ? "insert" : edit == feature_edit::update ? "update" : edit == feature_edit::remove ? "remove" : "restore";
+}
 
-/// One change. A new feature comes behind the layer's last; a removed one stays as a feature of zeros, so that no other changes its number.
+/// One change. A new feature comes behind the layer's last or in the place of a removed one; a removed one stays as a feature of zeros, so that no other
+/// changes its number. A restored one has the index's own vectors again.
 struct feature_change {
   feature_edit edit = feature_edit::insert;
   std::uint32_t layer = 0, feature = 0;
-  std::array<std::vector<float>, 3> vectors{};  ///< by feature_vector, hidden_size each; none for remove
+  std::array<std::vector<float>, 3> vectors{};  ///< by feature_vector, hidden_size each; none for remove and restore
+};
+
+/// A feature that is not as the index has it: insert for one that the index does not have at all.
+struct changed_feature {
+  std::uint32_t layer = 0, feature = 0;
+  feature_edit edit = feature_edit::update;
+  friend bool operator==(const changed_feature&, const changed_feature&) = default;
 };
 
 /// An index and its journal. Movable; readers may be several, a writer is one.
@@ -73,6 +84,24 @@ class feature_patch {
   /// Features of a layer, those inserted among them.
   std::uint32_t features(std::uint32_t layer) const { return index_->layer(layer).features + added_[layer]; }
 
+  bool is_removed(std::uint32_t layer, std::uint32_t feature) const {
+    const auto found = overlay_.find({layer, feature});
+    return found != overlay_.end() && found->second[0].empty();
+  }
+  /// Where a new feature of a layer goes: the lowest removed one's place, else behind the last.
+  std::uint32_t place(std::uint32_t layer) const {
+    for (auto at = overlay_.lower_bound({layer, 0}); at != overlay_.end() && at->first.first == layer; ++at)
+      if (at->second[0].empty()) return at->first.second;
+    return features(layer);
+  }
+  /// What differs from the index, by layer and feature.
+  std::vector<changed_feature> changed() const {
+    std::vector<changed_feature> out;
+    for (const auto& [at, vectors] : overlay_)
+      out.push_back({at.first, at.second, vectors[0].empty() ? feature_edit::remove : at.second >= index_->layer(at.first).features ? feature_edit::insert : feature_edit::update});
+    return out;
+  }
+
   /// Appends a change and makes it count. @throws argument_error for one that the index cannot have; file_error where it cannot be written: then it
   /// does not count
   void apply(const feature_change& change) {
@@ -83,7 +112,7 @@ class feature_patch {
     record_head head{record_magic, static_cast<std::uint32_t>(change.edit), change.layer, change.feature};
     const std::size_t begin = bytes.size();
     put(bytes, head);
-    if (change.edit != feature_edit::remove)
+    if (has_vectors(change.edit))
       for (const auto& vector : change.vectors) {
         const auto part = std::as_bytes(std::span(vector));
         bytes.insert(bytes.end(), part.begin(), part.end());
@@ -129,6 +158,8 @@ class feature_patch {
     std::uint32_t magic = 0, edit = 0, layer = 0, feature = 0;
   };
 
+  static constexpr bool has_vectors(feature_edit edit) { return edit == feature_edit::insert || edit == feature_edit::update; }
+
   template <class T>
   static void put(std::vector<std::byte>& to, const T& value) {
     const auto bytes = std::as_bytes(std::span(&value, 1));
@@ -147,13 +178,24 @@ class feature_patch {
 
   /// What a change would need to be, empty where it is sound.
   std::string fault_of(const feature_change& change) const {
-    if (change.edit != feature_edit::insert && change.edit != feature_edit::update && change.edit != feature_edit::remove) return "insert, update or remove";
+    if (change.edit < feature_edit::insert || change.edit > feature_edit::restore) return "insert, update, remove or restore";
     if (change.layer >= index_->layers()) return "a layer of " + std::to_string(index_->layers());
     const std::uint32_t count = features(change.layer);
-    if (change.edit == feature_edit::insert && change.feature != count) return "a new feature behind the last, " + std::to_string(count);
-    if (change.edit == feature_edit::insert && count >= config_limits::intermediate_size) return "at most " + std::to_string(config_limits::intermediate_size) + " features";
+    const bool ternary = index_->layer(change.layer)[feature_vector::gate].type == dtype::i2_s;
+    if (change.edit == feature_edit::insert && !is_removed(change.layer, change.feature)) {
+      if (ternary) return "the place of a removed feature: a ternary FFN has a norm over its features, whose number it keeps";
+      if (change.feature != count) return "a new feature behind the last, " + std::to_string(count) + ", or in the place of a removed one";
+      if (count >= config_limits::intermediate_size) return "at most " + std::to_string(config_limits::intermediate_size) + " features";
+    }
     if (change.edit != feature_edit::insert && change.feature >= count) return "a feature of " + std::to_string(count);
-    if (change.edit == feature_edit::remove) return {};
+    if (change.edit == feature_edit::restore && change.feature >= index_->layer(change.layer).features) return "a feature that the index has";
+    if (!has_vectors(change.edit)) return {};
+    for (const feature_vector which : feature_vectors) {
+      const float scale = index_->layer(change.layer)[which].scale;
+      if (!ternary) break;
+      for (const float value : change.vectors[static_cast<std::size_t>(which)])
+        if (value != 0 && std::fabs(value) != scale) return "values -s, 0 and s, s being the scale of the layer's " + std::string(name(which)) + " vectors, " + number_text(scale);
+    }
     for (const auto& vector : change.vectors) {
       if (vector.size() != index_->config().hidden_size) return "three vectors of " + std::to_string(index_->config().hidden_size);
       if (!codec_blocks::all_finite(vector)) return "finite numbers";
@@ -161,8 +203,9 @@ class feature_patch {
     return {};
   }
   void take(const feature_change& change) {
-    if (change.edit == feature_edit::insert) ++added_[change.layer];
-    overlay_[{change.layer, change.feature}] = change.edit == feature_edit::remove ? std::array<std::vector<float>, 3>{} : change.vectors;
+    if (change.edit == feature_edit::insert && change.feature == features(change.layer)) ++added_[change.layer];
+    if (change.edit == feature_edit::restore) overlay_.erase({change.layer, change.feature});
+    else overlay_[{change.layer, change.feature}] = change.edit == feature_edit::remove ? std::array<std::vector<float>, 3>{} : change.vectors;
     ++changes_;
   }
 
@@ -184,8 +227,8 @@ class feature_patch {
     while (whole - end_ >= sizeof(record_head)) {
       record_head head;
       read(end_, std::as_writable_bytes(std::span(&head, 1)));
-      const bool known = head.magic == record_magic && head.edit >= 1 && head.edit <= 3;
-      const std::uint64_t length = sizeof head + (head.edit == static_cast<std::uint32_t>(feature_edit::remove) ? 0 : vectors) + 4;
+      const bool known = head.magic == record_magic && head.edit >= 1 && head.edit <= 4;
+      const std::uint64_t length = sizeof head + (has_vectors(static_cast<feature_edit>(head.edit)) ? vectors : 0) + 4;
       if (known && length > whole - end_) return;  // half written
       bytes.resize(static_cast<std::size_t>(known ? length : 0));
       std::uint32_t sum = 0;
@@ -196,7 +239,7 @@ class feature_patch {
       if (!known || crc32(std::span(bytes).first(bytes.size() - 4)) != sum)
         refuse(end_, "record " + std::to_string(changes_) + " is damaged", "its checksum", "another");
       feature_change change{static_cast<feature_edit>(head.edit), head.layer, head.feature, {}};
-      if (change.edit != feature_edit::remove)
+      if (has_vectors(change.edit))
         for (std::size_t i = 0; i < 3; ++i) {
           change.vectors[i].resize(wanted.hidden_size);
           std::memcpy(change.vectors[i].data(), bytes.data() + sizeof head + i * 4 * wanted.hidden_size, std::size_t{4} * wanted.hidden_size);

@@ -77,21 +77,27 @@ inline std::vector<std::uint32_t> active_features(shader::activation_function ac
   return out;
 }
 
-/// sum over `chosen` of act(gate_f . x) * (up_f . x) * down_f: virtual lane v takes the chosen v, v + 32, ... in their order, then the butterfly. All
-/// features chosen is the full walk, which is dense; features left out that are not active change no value.
-/// @param scores gate_scores of the layer for x
-inline std::vector<float> walk(const walked_layer& layer, shader::activation_function act, std::span<const float> scores, std::span<const float> x, std::span<const std::uint32_t> chosen) {
+/// act(gate_f . x) * (up_f . x) of each chosen feature: what its down vector is multiplied with. @param scores gate_scores of the layer for x
+inline std::vector<float> walk_values(const walked_layer& layer, shader::activation_function act, std::span<const float> scores, std::span<const float> x, std::span<const std::uint32_t> chosen) {
+  std::vector<float> out(chosen.size());
+  for (std::size_t i = 0; i < chosen.size(); ++i) out[i] = evaluate(*act, scores[chosen[i]], dot(walked_layer::row(layer.up, chosen[i], layer.hidden_size), x));
+  return out;
+}
+/// sum over `chosen` of their values times their down vectors: virtual lane v takes the chosen v, v + 32, ... in their order, then the butterfly.
+inline std::vector<float> accumulate_features(const walked_layer& layer, std::span<const std::uint32_t> chosen, std::span<const float> values) {
   const std::size_t width = layer.hidden_size;
   std::vector<std::array<float, virtual_lanes>> sums(width);
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    const std::uint32_t f = chosen[i];
-    const float h = evaluate(*act, scores[f], dot(walked_layer::row(layer.up, f, width), x));
-    const auto down = walked_layer::row(layer.down, f, width);
-    for (std::size_t c = 0; c < width; ++c) sums[c][i % virtual_lanes] += product(h, down[c]);
+    const auto down = walked_layer::row(layer.down, chosen[i], width);
+    for (std::size_t c = 0; c < width; ++c) sums[c][i % virtual_lanes] += product(values[i], down[c]);
   }
   std::vector<float> out(width);
   for (std::size_t c = 0; c < width; ++c) out[c] = butterfly(sums[c]);
   return out;
+}
+/// What the chosen features add up to. All of them is the full walk, which is dense; features left out that are not active change no value.
+inline std::vector<float> walk(const walked_layer& layer, shader::activation_function act, std::span<const float> scores, std::span<const float> x, std::span<const std::uint32_t> chosen) {
+  return accumulate_features(layer, chosen, walk_values(layer, act, scores, x, chosen));
 }
 inline std::vector<float> full_walk(const walked_layer& layer, shader::activation_function act, std::span<const float> x) {
   std::vector<std::uint32_t> all(layer.features());

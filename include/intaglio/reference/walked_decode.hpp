@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Decode on the CPU reference with the FFNs of some layers walked (reference/walk.hpp) over vectors from elsewhere, such as a feature index: everything
-// else is the plan's own. The oracle of full and sparse walks of Llama and Gemma, and what measures their error.
+// else is the plan's own. The oracle of full, exact and sparse walks of Llama, Gemma and BitNet, and what measures their error.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,20 +19,40 @@
 
 namespace intaglio::reference {
 
-/// The vectors of a layer; they must stay until the next call.
+/// The vectors of a layer; they must stay until the next call. Of ternary models they are -s, 0 and s, s being the matrix's scale.
 using layer_vectors = std::function<walked_layer(std::uint32_t layer)>;
 
 struct walk_choice {
   std::uint32_t first_layer = 0;  ///< layers below are dense
   std::size_t count = std::numeric_limits<std::size_t>::max();  ///< features of a layer, those with the largest |score|; all of them: the full walk
+  std::vector<std::size_t> counts{};  ///< of each layer, in the place of `count`
+  bool active_only = false;       ///< the exact walk: features that the gate turns off are left out
+  std::size_t of_layer(std::uint32_t layer) const { return counts.empty() ? count : counts.at(layer); }
+};
+
+/// What a walk's parts took, in nanoseconds: gate scores, the choice of features, the up vectors of the chosen, their down vectors.
+struct walk_times {
+  double gate = 0, select = 0, gather = 0, accumulate = 0;
+  double all() const { return gate + select + gather + accumulate; }
+};
+
+/// What one layer's walk saw and did.
+struct walked_ffn {
+  std::uint32_t layer = 0;
+  std::span<const float> input;            ///< of the gates, [hidden_size]; of ternary models the int8 values times their step
+  std::span<const float> scores;           ///< gate_f . input, [features]
+  std::span<const std::uint32_t> chosen;   ///< features, rising
+  std::span<const float> values;           ///< of the chosen: what their down vectors are multiplied with
+  walked_layer vectors;
+  walk_times times;
 };
 
 /// The decode sequence for the token that the machine was fed with.
-/// @error argument_error: an FFN that is not a gated matmul and a product behind it, vectors of another shape
+/// @error argument_error: an FFN that is not a gated product and a product behind it, vectors of another shape
 class walked_decode {
  public:
-  walked_decode(machine& on, const plan::table& table, layer_vectors vectors, walk_choice choice)
-      : machine_(on), table_(table), vectors_(std::move(vectors)), choice_(choice) {}
+  walked_decode(machine& on, const plan::table& table, layer_vectors vectors, walk_choice choice, std::function<void(const walked_ffn&)> after = {})
+      : machine_(on), table_(table), vectors_(std::move(vectors)), choice_(std::move(choice)), after_(std::move(after)) {}
 
   void run() {
     const plan::sequence& s = table_.decode;
@@ -43,7 +65,7 @@ class walked_decode {
           machine_.step(block[i], layer);
           continue;
         }
-        if (i + 1 == block.size() || block[i + 1].kernel != kernels::kernel::matmul || operand(block[i + 1], "input").offset != operand(block[i], "output").offset)
+        if (i + 1 == block.size() || !is_product(block[i + 1]) || operand(block[i + 1], "input").offset != operand(block[i], "output").offset)
           throw argument_error("walk", "a product behind the gated one of layer " + std::to_string(layer), "another FFN");
         walk(block[i], block[i + 1], layer);
         ++i, ++walked;
@@ -54,31 +76,121 @@ class walked_decode {
   }
 
  private:
+  using clock = std::chrono::steady_clock;
+  static double nanoseconds(clock::time_point from, clock::time_point to) { return std::chrono::duration<double, std::nano>(to - from).count(); }
+
   static const plan::operand& operand(const plan::dispatch& d, std::string_view name) { return d.push[kernels::interface_of(d.kernel).push_index(name)]; }
   static std::uint32_t constant(const plan::dispatch& d, std::string_view name) { return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)]; }
+  static bool is_product(const plan::dispatch& d) { return d.kernel == kernels::kernel::matmul || d.kernel == kernels::kernel::ternary_matmul; }
   static bool is_gate_up(const plan::dispatch& d) {
-    return d.kernel == kernels::kernel::matmul && constant(d, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::gated) &&
-           constant(d, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm);
+    if (!is_product(d) || constant(d, "epilogue") != static_cast<std::uint32_t>(kernels::epilogue::gated)) return false;
+    const auto prologue = static_cast<kernels::prologue>(constant(d, "prologue"));
+    return prologue == (d.kernel == kernels::kernel::matmul ? kernels::prologue::norm : kernels::prologue::norm_quantize);
+  }
+  std::span<const float> weight(const plan::dispatch& d, std::string_view name, std::uint32_t layer, std::size_t count) const {
+    return {reinterpret_cast<const float*>(machine_.weight(operand(d, name), layer).data()), count};
   }
 
   void walk(const plan::dispatch& gate_up, const plan::dispatch& down, std::uint32_t layer) {
     const walked_layer of = vectors_(layer);
+    const bool ternary = gate_up.kernel == kernels::kernel::ternary_matmul;
     const std::size_t width = constant(gate_up, "columns"), features = constant(gate_up, "rows") / 2;
-    if (of.hidden_size != width || of.features() != features || of.up.size() != of.gate.size() || of.down.size() != of.gate.size())
+    // Features that were inserted stand behind the plan's; a ternary FFN has a norm over them, which has no more weights.
+    const bool fits = ternary ? of.features() == features : of.features() >= features;
+    if (of.hidden_size != width || !fits || of.up.size() != of.gate.size() || of.down.size() != of.gate.size())
       throw argument_error("walk: vectors of layer " + std::to_string(layer), std::to_string(features) + " of " + std::to_string(width), std::to_string(of.features()) + " of " + std::to_string(of.hidden_size));
-    std::vector<float> x(width);
-    const auto norm = machine_.weight(operand(gate_up, "norm_weight"), layer);
-    rms_norm(machine_.floats(operand(gate_up, "input").offset, width), {reinterpret_cast<const float*>(norm.data()), width}, std::bit_cast<float>(constant(gate_up, "eps")), x);
-    const std::vector<float> y = choice_.count >= features ? full_walk(of, gate_up.act(), x) : sparse_walk(of, gate_up.act(), x, choice_.count);
+    const std::vector<float> y = ternary ? ternary_walk(of, gate_up, down, layer) : float_walk(of, gate_up, layer);
     const bool adds = constant(down, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add);
     const auto out = reinterpret_cast<float*>(machine_.arena.data() + operand(down, "output").offset);
     for (std::size_t i = 0; i < width; ++i) out[i] = adds ? out[i] + y[i] : y[i];
+  }
+
+  std::vector<std::uint32_t> choose(shader::activation_function act, std::span<const float> scores, std::uint32_t layer) const {
+    const std::size_t count = choice_.of_layer(layer);
+    if (choice_.active_only) return active_features(act, scores);
+    if (count >= scores.size()) {
+      std::vector<std::uint32_t> all(scores.size());
+      std::iota(all.begin(), all.end(), 0u);
+      return all;
+    }
+    // Below 0 squared ReLU lets nothing through, whatever the size: those never come before one that is on.
+    std::vector<float> ranked(scores.begin(), scores.end());
+    if (act == shader::activation_function(activation::relu_squared))
+      for (float& score : ranked)
+        if (score < 0) score = 0;
+    const std::vector<scored_feature> nearest[] = {nearest_features(ranked, count)};
+    return rising_union(nearest);
+  }
+
+  std::vector<float> float_walk(const walked_layer& of, const plan::dispatch& gate_up, std::uint32_t layer) {
+    const std::size_t width = of.hidden_size;
+    std::vector<float> x(width);
+    rms_norm(machine_.floats(operand(gate_up, "input").offset, width), weight(gate_up, "norm_weight", layer, width), std::bit_cast<float>(constant(gate_up, "eps")), x);
+    const auto start = clock::now();
+    const std::vector<float> scores = gate_scores(of.gate, x);
+    const auto scored = clock::now();
+    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer);
+    const auto selected = clock::now();
+    const std::vector<float> values = walk_values(of, gate_up.act(), scores, x, chosen);
+    const auto gathered = clock::now();
+    std::vector<float> out = accumulate_features(of, chosen, values);
+    if (after_) after_({layer, x, scores, chosen, values, of, {nanoseconds(start, scored), nanoseconds(scored, selected), nanoseconds(selected, gathered), nanoseconds(gathered, clock::now())}});
+    return out;
+  }
+
+  /// Integers, as the kernels have it: bit for bit the dense FFN where all active features are chosen.
+  std::vector<float> ternary_walk(const walked_layer& of, const plan::dispatch& gate_up, const plan::dispatch& down, std::uint32_t layer) {
+    const std::size_t width = of.hidden_size, features = of.features();
+    const auto code = [](float value) { return (value > 0) - (value < 0); };
+    const auto sum = [&](std::span<const float> row, std::span<const std::int8_t> q) {
+      std::int32_t out = 0;
+      for (std::size_t c = 0; c < row.size(); ++c) out += code(row[c]) * q[c];
+      return out;
+    };
+    const auto scales = weight(gate_up, "scales", layer, 2);
+    const float down_scale = weight(down, "scales", layer, 1)[0];
+    std::vector<std::int8_t> q(width);
+    std::vector<factors> factor(1);
+    norm_quantize(machine_.floats(operand(gate_up, "input").offset, width), weight(gate_up, "norm_weight", layer, width), width, std::bit_cast<float>(constant(gate_up, "eps")), q, factor);
+
+    const auto start = clock::now();
+    std::vector<float> scores(features);
+    for (std::size_t f = 0; f < features; ++f) scores[f] = product(static_cast<float>(sum(walked_layer::row(of.gate, f, width), q)), product(factor[0].inverse_scale, scales[0]));
+    const auto scored = clock::now();
+    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer);
+    const auto selected = clock::now();
+    std::vector<float> h(features);
+    for (const std::uint32_t f : chosen) {
+      const float up = product(static_cast<float>(sum(walked_layer::row(of.up, f, width), q)), product(factor[0].inverse_scale, scales[1]));
+      h[f] = evaluate(*gate_up.act(), scores[f], up);
+    }
+    std::vector<std::int8_t> h8(features);
+    std::vector<factors> h_factor(1);
+    norm_quantize(h, weight(down, "norm_weight", layer, features), features, std::bit_cast<float>(constant(down, "eps")), h8, h_factor);
+    const auto gathered = clock::now();
+    std::vector<std::int32_t> sums(width);
+    for (const std::uint32_t f : chosen) {
+      if (h8[f] == 0) continue;
+      const auto row = walked_layer::row(of.down, f, width);
+      for (std::size_t c = 0; c < width; ++c) sums[c] += code(row[c]) * h8[f];
+    }
+    std::vector<float> out(width);
+    for (std::size_t c = 0; c < width; ++c) out[c] = product(static_cast<float>(sums[c]), product(h_factor[0].inverse_scale, down_scale));
+    if (after_) {
+      const auto end = clock::now();
+      std::vector<float> x(width), values;
+      for (std::size_t c = 0; c < width; ++c) x[c] = product(static_cast<float>(q[c]), factor[0].inverse_scale);
+      for (const std::uint32_t f : chosen) values.push_back(product(static_cast<float>(h8[f]), h_factor[0].inverse_scale));
+      after_({layer, x, scores, chosen, values, of, {nanoseconds(start, scored), nanoseconds(scored, selected), nanoseconds(selected, gathered), nanoseconds(gathered, end)}});
+    }
+    return out;
   }
 
   machine& machine_;
   const plan::table& table_;
   layer_vectors vectors_;
   walk_choice choice_;
+  std::function<void(const walked_ffn&)> after_;
 };
 
 }  // namespace intaglio::reference
