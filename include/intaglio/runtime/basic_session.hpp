@@ -14,6 +14,7 @@
 
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/runtime/load_session.hpp"
+#include "intaglio/runtime/saved_session.hpp"
 #include "intaglio/runtime/text_stream.hpp"
 
 namespace intaglio {
@@ -55,6 +56,23 @@ class basic_session {
     runtime::session_use use(body_);
     use->history.clear();
     use->cached = 0;
+  }
+
+  /// Writes tokens, KV cache, sampler and note into a file (docs/chat.md), whole or not at all.
+  /// @error file_error: the place or the disk; argument_error: the note; device_lost, out_of_memory
+  void save(const std::filesystem::path& path, const session_note& note = {}) {
+    gpu::translated([&] {
+      runtime::session_use use(body_);
+      runtime::save_session(*use, path, note);
+    });
+  }
+  /// Goes on where a saved session was, in place of the present one: the logits that follow are those of the uninterrupted run, bit for bit.
+  /// @error file_error: not a sound file, or one of other weights or of another plan, and this session is as it was; device_lost, out_of_memory
+  session_note restore(const std::filesystem::path& path) {
+    return gpu::translated([&] {
+      runtime::session_use use(body_);
+      return runtime::restore_session(*use, path);
+    });
   }
 
   /// Appends tokens and feeds them. The last one waits for the pass that draws its successor.

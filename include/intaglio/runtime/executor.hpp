@@ -176,6 +176,14 @@ class executor {
     return position;
   }
 
+  /// For whoever saves and restores what passes left in memory, when nothing is in flight: the KV cache, keys and values of each layer in turn; the
+  /// state; and up to which position both were written.
+  const placed_items& caches() const noexcept { return caches_; }
+  const gpu::buffer& state() const noexcept { return state_; }
+  const weight_memory& weights() const noexcept { return weights_; }
+  std::uint32_t written() const noexcept { return written_; }
+  void restored(std::uint32_t written) noexcept { written_ = written; }
+
   /// True while the job has passes that are not submitted.
   bool pending() const noexcept { return job_.pass < job_.passes; }
   std::size_t in_flight() const noexcept { return flying_; }

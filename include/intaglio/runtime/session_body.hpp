@@ -39,6 +39,7 @@ struct session_body {
   bool find_first_nan = false;             ///< as session_options has it
   bool prove_kernels = true;               ///< as session_options has it
   std::vector<std::uint32_t> feed;         ///< tokens of the next pass
+  std::optional<std::uint64_t> weight_sum; ///< of the weights in device memory, once somebody asked (saved_session.hpp)
   draft_budget drafting;                   ///< what prompt lookup may spend
   std::atomic<bool> busy{false};
 
