@@ -26,6 +26,8 @@ layout(constant_id = 8) const uint heads_together = 1;
 layout(constant_id = 9) const float scale = 0.0;
 layout(constant_id = 10) const uint window = 0;
 layout(constant_id = 11) const uint ring = 0;
+layout(constant_id = 12) const uint slot_words = 0;
+layout(constant_id = 13) const uint page_size = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
@@ -38,6 +40,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Partials { 
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Counters { coherent uint at[]; };
 
 layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state; Partials partials; Counters counters; };
+#define PAGED
+#include "slots.glsl"
 
 const uint octets_of_span = 32u;
 const uint row_quads = quads < 32u ? quads : 32u;  // channels are summed 128 at a time
@@ -83,10 +87,15 @@ uint seen = 0u;
 bool has_octet(uint octet, uint octets) { return octet < octets && (window == 0u || octet >= seen / 8u); }
 bool is_seen(uint position, uint count) { return position < count && (window == 0u || position >= seen); }
 
+// The place of a span's octet behind the cache's first one or, without pages, behind the span's.
+uint own_slot, first_of_span;
+uint octet_place(uint octet) { return batched ? pool_place(own_slot, first_of_span + 8u * octet) / 8u : octet; }
+uint row_of(uint position) { return batched ? 8u * octet_place(position / 8u) + (position & 7u) : position; }
+
 // Values of one octet, the nearest position's row instead of what is not seen.
 uvec4 octet_value(uint first_row, uint octet, uint position, uint count, uint quad) {
   uint at = min(8u * octet + position, count - 1u);
-  return load_value(values, (first_row + (window == 0u ? at : max(at, seen))) * quads + min(quad, quads - 1u));
+  return load_value(values, (first_row + row_of(window == 0u ? at : max(at, seen))) * quads + min(quad, quads - 1u));
 }
 
 // One virtual lane's part of the scores of octets n and n + 1. Loads what is resident of the values as well.
@@ -98,7 +107,7 @@ vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint oct
     if (4u * c < chunks) {
       uint chunk = min(quarter + 4u * c, chunks - 1u);
       LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-        if (has_octet(octet_of(n + i), octets)) raw[i][c] = load_key(keys, key + (octet_of(n + i) * chunks + chunk) * 8u + (place & 7u));
+        if (has_octet(octet_of(n + i), octets)) raw[i][c] = load_key(keys, key + (octet_place(octet_of(n + i)) * chunks + chunk) * 8u + (place & 7u));
       q[2u * c] = FloatQuads(query).at[query_quad + 2u * chunk];
       q[2u * c + 1u] = FloatQuads(query).at[query_quad + 2u * chunk + 1u];
     }
@@ -282,7 +291,8 @@ void attend(uint token, uint head, uint count) {
   uint token_head = token * heads + head, kv_head = head / (heads / kv_heads);
   uint end = splits > 1u ? split + 1u : spans;
   for (uint span = split; span < end; ++span) {
-    uint first = (first_span + span) * span_positions, slot = span_slot(first);
+    uint first = (first_span + span) * span_positions, slot = batched ? 0u : span_slot(first);
+    first_of_span = first;
     seen = window != 0u && start > first ? start - first : 0u;
     attend_span(token_head * quads, key_index(kv_head, slot, 0u), kv_head * context + slot, min(count - first, span_positions), span != split);
     if (span + 1u < end) barrier();
@@ -312,6 +322,12 @@ void main() {
   uint token = gl_WorkGroupID.y;
   if (token >= now.y) return;
   uint count = seen_before(now.x + token + 1u);
+  if (batched) {
+    own_slot = slot_at(token);
+    now = word_pair(state, own_slot / 2u);
+    count = min(now.x + 1u, state.at[own_slot + state_limit]);
+    if (now.y == 0u || count == 0u) return;
+  }
   if (splits > 1u && (first_seen(count) / span_positions + gl_WorkGroupID.z) * span_positions >= count) return;
   for (uint h = 0u; h < heads_together; ++h) {
     attend(token, gl_WorkGroupID.x * heads_together + h, count);

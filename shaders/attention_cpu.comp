@@ -26,6 +26,8 @@ layout(constant_id = 8) const uint heads_together = 1;
 layout(constant_id = 9) const float scale = 0.0;
 layout(constant_id = 10) const uint window = 0;
 layout(constant_id = 11) const uint ring = 0;
+layout(constant_id = 12) const uint slot_words = 0;
+layout(constant_id = 13) const uint page_size = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define attention_window window
@@ -34,6 +36,11 @@ layout(local_size_x_id = 0) in;
 #include "attention.glsl"
 
 layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state, partials, counters; };
+#define PAGED
+#include "slots.glsl"
+uint own_slot;
+#define slot_of_span(first) (batched ? (first) : span_slot(first))
+#define cache_place(place) (batched ? pool_place(own_slot, place) : (place))
 
 #include "attention_cpu.glsl"
 
@@ -42,5 +49,10 @@ void main() {
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count] || subgroup_index != 0u || (splits > 1u && gl_WorkGroupID.z != 0u)) return;
   uint count = seen_before(state.at[state_position] + token + 1u);
+  if (batched) {
+    own_slot = slot_at(token);
+    count = min(state.at[own_slot + state_position] + 1u, state.at[own_slot + state_limit]);
+    if (state.at[own_slot + state_count] == 0u || count == 0u) return;
+  }
   attend(token, gl_WorkGroupID.x * heads_together, count);
 }

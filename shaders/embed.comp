@@ -17,6 +17,7 @@ layout(constant_id = 3) const uint table_element = 0;
 layout(constant_id = 4) const uint max_tokens = 1;
 layout(constant_id = 5) const uint context = 256;
 layout(constant_id = 6) const float scale = 0.0;
+layout(constant_id = 7) const uint slot_words = 0;
 layout(local_size_x_id = 0) in;
 
 #define LATER_UNROLLED [[dont_unroll]]
@@ -25,13 +26,15 @@ layout(local_size_x_id = 0) in;
 #include "codec.glsl"
 
 layout(push_constant, scalar) uniform Push { Words table, output_, state; };
+#include "slots.glsl"
 
 void main() {
   uint token = gl_WorkGroupID.y;
-  if (token >= min(state.at[state_count], max_tokens)) return;
-  uint id = state.at[state_tokens + token];
-  uint position = state.at[state_position] + token;
-  if (gl_LocalInvocationIndex == 0u && position < context) state.at[state_tokens + max_tokens + position] = id;
+  uint own = batched ? slot_at(token) : 0u, of_pass = batched ? 0u : token;
+  if (token >= (batched ? state.at[state_count] : min(state.at[state_count], max_tokens)) || (batched && state.at[own + state_count] == 0u)) return;
+  uint id = state.at[own + state_tokens + of_pass];
+  uint position = state.at[own + state_position] + of_pass;
+  if (gl_LocalInvocationIndex == 0u && position < context) state.at[own + state_tokens + max_tokens + position] = id;
   uint quads = width / 4u, row = id < vocab_size ? id : 0u;
   for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size) {
     precise vec4 x = load_columns(table, row, quad);

@@ -21,6 +21,8 @@ layout(constant_id = 5) const uint context = 256;
 layout(constant_id = 6) const uint ring = 0;
 layout(constant_id = 7) const uint cache_element = 0;
 layout(constant_id = 8) const uint subgroup_width = 0;
+layout(constant_id = 9) const uint slot_words = 0;
+layout(constant_id = 10) const uint page_size = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #define norm_width head_dim
@@ -33,6 +35,10 @@ const uint rows = q_size + 2u * kv_size, epilogue = 2u;
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
+#define PAGED
+#include "slots.glsl"
+#define position_of(token) (batched ? row_position(token) : first_position + (token))
+#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
 shared vec4 shared_y[head_dim / 4u];

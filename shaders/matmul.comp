@@ -38,6 +38,8 @@ layout(constant_id = 14) const uint cache_element = 0;
 layout(constant_id = 15) const uint subgroup_width = 0;
 layout(constant_id = 16) const uint experts_used = 0;
 layout(constant_id = 17) const uint own_input = 0;
+layout(constant_id = 18) const uint slot_words = 0;
+layout(constant_id = 19) const uint page_size = 0;
 const uint per_token = experts_used == 0u ? 1u : experts_used;  // rows of the output
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
@@ -58,6 +60,10 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, 
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
+#define PAGED
+#include "slots.glsl"
+#define position_of(token) (batched ? row_position(token) : first_position + (token))
+#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
 float inverse[tile_tokens];  // 1 / root mean square of each token of the tile

@@ -22,11 +22,13 @@ layout(constant_id = 4) const uint max_tokens = 1;
 layout(constant_id = 5) const uint subgroup_width = 0;
 layout(constant_id = 6) const uint draws = 1;
 layout(constant_id = 7) const uint first_count = 0;
+layout(constant_id = 8) const uint slot_words = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "first_token.glsl"
 
 layout(push_constant, scalar) uniform Push { Words logits, state, ring, scratch, drawn, firsts; };
+#include "slots.glsl"
 
 // One invocation's marks are read by others.
 layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Marks { uint at[]; };
@@ -45,11 +47,13 @@ const uint batch = subgroup_width >= 32u ? 8u : 1u;
 bool penalised;
 float penalty;
 uint token_of_pass;  // whose successor is drawn
+uint own;            // first word of its slot, 0 where there are none
+const bool several = draws > 1u || batched;
 
 // Logits 4 * quad .. 4 * quad + 3; minus infinity past the vocabulary.
 vec4 stored_logits4(uint quad) {
   vec4 l = vec4(uintBitsToFloat(0xff800000u));
-  if (whole_quads || (draws == 1u && 4u * quad + 4u <= vocab_size)) {
+  if (whole_quads || (!several && 4u * quad + 4u <= vocab_size)) {
     l = FloatQuads(logits).at[token_of_pass * quads + quad];
   } else {
     LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
@@ -181,10 +185,10 @@ uint draw(uvec2 first, float temperature, uint position) {
   maximum = uintBitsToFloat(first.x ^ ((first.x & 0x80000000u) != 0u ? 0x80000000u : 0xffffffffu));
   precise float by_temperature = log2_e / temperature;
   scale = by_temperature;
-  uint k = state.at[state_top_k];
-  float top_p = uintBitsToFloat(state.at[state_top_p]), min_p = uintBitsToFloat(state.at[state_min_p]);
+  uint k = state.at[own + state_top_k];
+  float top_p = uintBitsToFloat(state.at[own + state_top_p]), min_p = uintBitsToFloat(state.at[own + state_min_p]);
   least_weight = min_p > 0.0 ? uint(ceil(min(min_p, 1.0) * 16777216.0)) : 0u;
-  uint random = philox(uvec4(position, 0u, 0u, 0u), uvec2(state.at[state_seed_low], state.at[state_seed_high])).x;
+  uint random = philox(uvec4(position, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high])).x;
   uvec2 end = uvec2(0u);
   for (uint step = counts_tokens; step <= counts_chances; ++step) {  // one call, because compilers copy it to where it is called
     uvec2 target = uvec2(0u, k);
@@ -216,19 +220,21 @@ void take_first(inout uvec2 first, uint quad, vec4 l) {
 
 void main() {
   find_place();
-  uint count = state.at[state_count];
-  token_of_pass = draws > 1u ? gl_WorkGroupID.x : 0u;
-  if (token_of_pass >= count) return;
-  uint position = state.at[state_position] + (draws > 1u ? token_of_pass + 1u : count), generated = state.at[state_generated];
-  float temperature = uintBitsToFloat(state.at[state_temperature]);
-  penalty = uintBitsToFloat(state.at[state_repeat_penalty]);
-  uint window = min(state.at[state_repeat_last_n], position);
+  token_of_pass = several ? gl_WorkGroupID.x : 0u;
+  if (batched && token_of_pass >= state.at[state_count]) return;
+  own = batched ? slot_at(token_of_pass) : 0u;
+  uint count = state.at[own + state_count];
+  if (batched ? count == 0u : token_of_pass >= count) return;
+  uint position = state.at[own + state_position] + (draws > 1u ? token_of_pass + 1u : count), generated = state.at[own + state_generated];
+  float temperature = uintBitsToFloat(state.at[own + state_temperature]);
+  penalty = uintBitsToFloat(state.at[own + state_repeat_penalty]);
+  uint window = min(state.at[own + state_repeat_last_n], position);
   penalised = penalty != 1.0 && window != 0u;
   if (penalised) {
     for (uint i = gl_LocalInvocationIndex; i < mark_words; i += workgroup_size) Marks(scratch).at[token_of_pass * mark_words + i] = 0u;
     workgroup_barrier();
     for (uint i = position - window + gl_LocalInvocationIndex; i < min(position, context); i += workgroup_size) {
-      uint id = state.at[state_tokens + max_tokens + i];
+      uint id = state.at[own + state_tokens + max_tokens + i];
       if (id < vocab_size) atomicOr(Marks(scratch).at[token_of_pass * mark_words + id / 32u], 1u << (id & 31u));
     }
     workgroup_barrier();
@@ -254,11 +260,11 @@ void main() {
   if (draws > 1u) {
     if (gl_LocalInvocationIndex == 0u) drawn.at[token_of_pass] = token;
   } else if (gl_LocalInvocationIndex == 0u) {
-    state.at[state_position] = position;
-    state.at[state_count] = 1u;
-    state.at[state_generated] = generated + 1u;
-    state.at[state_tokens] = token;
-    if (position < context) state.at[state_tokens + max_tokens + position] = token;
-    ring.at[generated % ring_size] = token;
+    state.at[own + state_position] = position;
+    state.at[own + state_count] = batched && position >= state.at[own + state_limit] ? 0u : 1u;
+    state.at[own + state_generated] = generated + 1u;
+    state.at[own + state_tokens] = token;
+    if (position < context) state.at[own + state_tokens + max_tokens + position] = token;
+    ring.at[(batched ? token_of_pass * ring_size : 0u) + generated % ring_size] = token;
   }
 }

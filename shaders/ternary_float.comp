@@ -28,6 +28,8 @@ layout(constant_id = 10) const uint context = 256;
 layout(constant_id = 11) const float rope_theta = 500000.0;
 layout(constant_id = 12) const uint cache_element = 0;
 layout(constant_id = 13) const uint subgroup_width = 0;
+layout(constant_id = 14) const uint slot_words = 0;
+layout(constant_id = 15) const uint page_size = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool normalises = prologue == 3u;  // the norm stands in front
@@ -36,6 +38,11 @@ const uint norm_width = normalises ? columns : 0u;
 
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, scales, output_, state, keys, values; };
 
+#define slot_of(position) min(position, context)
+#define PAGED
+#include "slots.glsl"
+#define position_of(token) (batched ? row_position(token) : first_position + (token))
+#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
 const uint tiles = columns / 16u, quads = columns / 4u;
 

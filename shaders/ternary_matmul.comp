@@ -32,6 +32,8 @@ layout(constant_id = 10) const uint context = 256;
 layout(constant_id = 11) const float rope_theta = 500000.0;
 layout(constant_id = 12) const uint cache_element = 0;
 layout(constant_id = 13) const uint subgroup_width = 0;
+layout(constant_id = 14) const uint slot_words = 0;
+layout(constant_id = 15) const uint page_size = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool quantises = prologue == 1u;  // the norm stands in front
@@ -42,6 +44,11 @@ const uint norm_width = quantises ? columns : 0u;
 
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, factors, weight, scales, output_, state, keys, values; };
 
+#define slot_of(position) min(position, context)
+#define PAGED
+#include "slots.glsl"
+#define position_of(token) (batched ? row_position(token) : first_position + (token))
+#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
 #define product_part gl_WorkGroupID.x

@@ -3,6 +3,11 @@
 #ifndef INTAGLIO_ATTENTION_CPU
 #define INTAGLIO_ATTENTION_CPU
 
+#ifndef cache_place  // a span's slot, and where the cache has a position behind it
+#define slot_of_span(first) span_slot(first)
+#define cache_place(place) (place)
+#endif
+
 #define each_head(h) LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) if (h < heads_together)
 // Channel quads of a lane, those past the last one repeating it.
 #define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < 16u; ++s) if ((s) * subgroup_size < quads)
@@ -23,7 +28,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
   float greatest[4];
   each_head(h) greatest[h] = minus_infinity;
   for (uint base = 0u; base < count; base += subgroup_size) {
-    uint own = base + lane, index = key_index(kv_head, first + own, 0u);
+    uint own = base + lane, index = key_index(kv_head, cache_place(first + min(own, count - 1u)), 0u);
     precise vec4 a[4][4];
     each_head(h) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) a[h][k] = vec4(0.0);
     if (is_seen(own))
@@ -79,7 +84,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
       each_head(h) each_slot(s) a[h][s] = vec4(0.0);
       LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
         if (is_seen(octet + i)) {
-          uint row = (kv_head * context + first + octet + i) * quads;
+          uint row = (kv_head * context + cache_place(first + octet + i)) * quads;
           each_slot(s) {
             vec4 value = widened_value(load_value(values, row + quad_of(s)));
             each_head(h) {
@@ -120,7 +125,7 @@ void attend(uint token, uint first_head, uint count) {
   }
   uint start = first_seen(count), begin = start & ~(span_positions - 1u);
   for (uint first = begin; first < count; first += span_positions) {
-    attend_span(kv_head, span_slot(first), min(count - first, span_positions), max(start, first) - first);
+    attend_span(kv_head, slot_of_span(first), min(count - first, span_positions), max(start, first) - first);
     each_head(h) {
       vec2 f = vec2(0.0);
       if (first == begin) head_weight[h] = span_weight[h];

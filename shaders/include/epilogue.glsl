@@ -10,6 +10,12 @@
 #ifndef slot_of  // the cache's place for a position, or `context`, which is none
 #define slot_of(position) min(position, context)
 #endif
+#ifndef position_of  // a token's
+#define position_of(token) (first_position + (token))
+#endif
+#ifndef place_of  // where the cache has it
+#define place_of(token, position) slot_of(position)
+#endif
 #ifndef added_to  // the stream that a product is added to, where it does not stay in its place
 #define added_to output_
 #endif
@@ -57,7 +63,7 @@ void store_pair(Words cache, uint element, vec2 pair) {
 // Rows of one group: channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of one head of q, k or v.
 void rope_cache(uint token, uint group, vec4 y) {
   uint first = 4u * group, head = first / head_dim, p = (first % head_dim) / 2u, half_dim = head_dim / 2u;
-  uint position = first_position + token;
+  uint position = position_of(token);
   vec2 low = y.xz, high = y.yw;
   if (first < q_size + kv_size) {
     vec2 a = rope_of(position, p), b = rope_of(position, p + 1u);
@@ -70,8 +76,8 @@ void rope_cache(uint token, uint group, vec4 y) {
     uint at = token * q_size + head * head_dim + p;
     FloatPairs(output_).at[at / 2u] = low;
     FloatPairs(output_).at[(at + half_dim) / 2u] = high;
-  } else if (slot_of(position) < context) {
-    uint slot = slot_of(position);
+  } else if (place_of(token, position) < context) {
+    uint slot = place_of(token, position);
     bool is_key = first < q_size + kv_size;
     uint kv_head = head - (is_key ? q_size : q_size + kv_size) / head_dim;
     // Values [kv_heads, context, head_dim]; keys [kv_heads, octets, chunks of 8 channels, 8 positions, 8 channels].

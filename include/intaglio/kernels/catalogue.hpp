@@ -11,9 +11,9 @@ namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
-  walk_gate_up, walk_down
+  walk_gate_up, walk_down, pages
 };
-inline constexpr std::size_t kernel_count = 25;
+inline constexpr std::size_t kernel_count = 26;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -37,12 +37,17 @@ enum class element : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2 };
 /// How the weights of `matmul` and the rows of `embed` are coded (kernels/matmul_layout.hpp); the first three are those of `element`.
 enum class codec : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, q8_0 = 3, q4_0 = 4, q4_1 = 5, q4_k = 6, q6_k = 7 };
 
+/// Passes over a batch (slot_words above 0, of kernels that have it): row t is the next token of the session in slot t, whose state begins at word
+/// first_slot + t * slot_words (kernels/state.hpp). Its position is position of that, and the cache is a pool of `context` positions in pages of page_size
+/// (a multiple of 8 that divides attention_span, or a multiple of that): position p stands in page page_table[p / page_size]. Rows whose slot has count 0
+/// are left out by what reads or writes caches, history or ring; max_tokens is then the words between a slot's token and its history, the token counted.
+
 /// x[token, :] = table[state.tokens[token], :] * scale, widened to f32; scale 0 is none. Token ids at or past vocab_size read row 0.
 /// table: a weight of matmul of the codec table_element. Writes state.history[position + token] as well. One workgroup a token (y).
 inline constexpr interface embed_interface{
     "embed",
     {{{"table"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"vocab_size"}, {"table_element"}, {"max_tokens"}, {"context"}, {"scale", field_type::f32}}}};
+    {{{"workgroup_size"}, {"width"}, {"vocab_size"}, {"table_element"}, {"max_tokens"}, {"context"}, {"scale", field_type::f32}, {"slot_words"}}}};
 
 /// BitNet's activations: y = rms_norm(x) * w, s = 127 / max(max|y|, 1e-5), q = round_half_even(y * s).
 /// input f32 [tokens, width]; norm_weight f32 [width]; output int8 [tokens, width];
@@ -64,14 +69,14 @@ inline constexpr interface ternary_matmul_interface{
     "ternary_matmul",
     {{{"input"}, {"norm_weight"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"head_dim"},
-      {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}}}};
+      {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}, {"slot_words"}, {"page_size"}}}};
 
 /// ternary_matmul with prologue::quantized for tiles of up to 8 tokens: a workgroup has a group of 4 rows at a time, grid x strides over them.
 inline constexpr interface ternary_few_interface{
     "ternary_few",
     {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"},
-      {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}}}};
+      {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}, {"slot_words"}, {"page_size"}}}};
 
 /// ternary_matmul with prologue::quantized for up to max_tokens tokens: workgroup (x, y) has tile_rows rows and tile_tokens tokens.
 /// The module for cooperative matrices wants subgroups of 32, columns that are a multiple of chunk_columns, tile_tokens of 32, and of tile_rows
@@ -89,7 +94,7 @@ inline constexpr interface ternary_float_interface{
     "ternary_float",
     {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"head_dim"},
-      {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}}}};
+      {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}, {"slot_words"}, {"page_size"}}}};
 
 /// Causal grouped-query attention of each token over positions 0 .. state.position + token:
 /// output[token, head, :] = softmax(q k^T / sqrt(head_dim)) v. query, output f32 [tokens, heads, head_dim].
@@ -103,7 +108,7 @@ inline constexpr interface attention_interface{
     "attention",
     {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}, {"partials"}, {"counters"}}},
     {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"subgroup_width"}, {"splits"}, {"heads_together"},
-      {"scale", field_type::f32}, {"window"}, {"ring"}}}};
+      {"scale", field_type::f32}, {"window"}, {"ring"}, {"slot_words"}, {"page_size"}}}};
 
 /// Bytes of `partials` and of `counters` of attention with splits above 1.
 constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint32_t heads, std::uint32_t splits, std::uint32_t head_dim) {
@@ -169,7 +174,7 @@ inline constexpr interface matmul_interface{
     "matmul",
     {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"choice"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"staged"}, {"head_dim"},
-      {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}, {"experts_used"}, {"own_input"}}}};
+      {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}, {"experts_used"}, {"own_input"}, {"slot_words"}, {"page_size"}}}};
 
 inline constexpr std::uint32_t staged_where_room = 2;
 
@@ -204,7 +209,8 @@ inline constexpr interface matmul_chunk_interface{
 inline constexpr interface head_norm_interface{
     "head_norm",
     {{{"input"}, {"q_norm"}, {"k_norm"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
-    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"eps", field_type::f32}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}}}};
+    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"eps", field_type::f32}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"},
+      {"slot_words"}, {"page_size"}}}};
 
 /// output[token, :] += rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y).
 inline constexpr interface norm_add_interface{
@@ -233,6 +239,14 @@ inline constexpr interface walk_down_interface{
 /// Features of which walk_down keeps a list in shared memory.
 inline constexpr std::uint32_t walk_list = 2048;
 
+/// Moves octets of positions state.move_first .. move_end of slot state.move_slot from a layer's keys and values, as one session has them in `positions`
+/// positions or a ring of so many, to the pool's `context` positions (state.move move_to_pool), or back. Of what a ring cannot hold at once the last.
+/// Grid x strides over octets, y is the head of keys and values.
+inline constexpr interface pages_interface{
+    "pages",
+    {{{"keys"}, {"values"}, {"pool_keys"}, {"pool_values"}, {"state"}}},
+    {{{"workgroup_size"}, {"head_dim"}, {"positions"}, {"context"}, {"cache_element"}, {"slot_words"}, {"page_size"}}}};
+
 /// The experts_used = k largest of each token's logits [tokens, experts], of equal ones the lowest first: choice u32 [tokens, 2 k] has their numbers, then the
 /// bits of exp(logit - largest) / sum of these, in that order. One workgroup a token (y).
 inline constexpr interface route_interface{
@@ -256,10 +270,12 @@ inline constexpr interface dense_few_interface{
 /// largest logit, unless there is a penalty.
 /// With draws above 1, workgroup x picks what follows token x of the pass, from logits row x, as if the tokens behind it were not there, and only
 /// writes it to drawn u32[draws]; rows of scratch are as far apart as sample_scratch_bytes says.
+/// In a batch workgroup x draws for slot x, whose ring is the x-th of ring_size words; where the next position reaches the slot's limit count becomes 0.
 inline constexpr interface sample_interface{
     "sample",
     {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}, {"firsts"}}},
-    {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}, {"draws"}, {"first_count"}}}};
+    {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}, {"draws"}, {"first_count"},
+      {"slot_words"}}}};
 
 /// Ends a pass whose tokens but the first are drafts: takes drawn[0], then drawn[i] as long as token i of the pass is drawn[i - 1]. Those taken go
 /// where sample puts its token, one after the other; position and generated rise by as many, count becomes 1, tokens[0] the last of them.
@@ -320,7 +336,7 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &layers_interface,        &matmul_interface,        &head_norm_interface, &norm_add_interface,
                                                              &route_interface,         &expert_sum_interface,
                                                              &halves_interface,        &matmul_chunk_interface,  &attention_halves_interface,
-                                                             &walk_gate_up_interface,  &walk_down_interface};
+                                                             &walk_gate_up_interface,  &walk_down_interface,     &pages_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

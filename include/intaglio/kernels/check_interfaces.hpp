@@ -30,6 +30,7 @@
 #include "intaglio/kernels/spirv/norm_add.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
+#include "intaglio/kernels/spirv/pages.hpp"
 #include "intaglio/kernels/spirv/route.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/stream_read.hpp"
@@ -90,6 +91,7 @@ static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chu
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_down_interface, spirv::walk_down_spirv)>::agrees);
+static_assert(shader_interface<matches(pages_interface, spirv::pages_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

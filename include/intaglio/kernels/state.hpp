@@ -15,7 +15,22 @@ inline constexpr std::uint32_t top_k = 8, repeat_last_n = 9, seed_low = 10, seed
 /// then, in a plan's memory, the counters of attention, a word a head.
 inline constexpr std::uint32_t tokens = 16;
 
+// A batch has such a state for each of its slots, with a token of one word, then the pages of its cache, then its history. In front of the slots
+// stand 16 words for all of them: count, the rows of a pass, and what `pages` has to move (way, slot, first octet of positions and the one behind the last).
+// limit: positions that the slot's pages hold; the sampler sets count to 0 where the next token would have none.
+inline constexpr std::uint32_t limit = 3, first_slot = 16, page_table = 17;
+inline constexpr std::uint32_t move = 4, move_slot = 5, move_first = 6, move_end = 7;
+inline constexpr std::uint32_t move_to_pool = 0, move_from_pool = 1;
+
+/// Pages of a slot that is full.
+constexpr std::uint32_t slot_pages(std::uint32_t context, std::uint32_t page_size) { return (context + page_size - 1) / page_size; }
+
 constexpr std::uint32_t history(std::uint32_t max_tokens) { return tokens + max_tokens; }
 constexpr std::uint32_t words(std::uint32_t max_tokens, std::uint32_t context) { return history(max_tokens) + context; }
+/// Words of a slot: whole quads.
+constexpr std::uint32_t slot_words(std::uint32_t context, std::uint32_t page_size) { return (words(1 + slot_pages(context, page_size), context) + 3) / 4 * 4; }
+constexpr std::uint64_t batch_words(std::uint32_t slots, std::uint32_t context, std::uint32_t page_size) {
+  return first_slot + std::uint64_t{slots} * slot_words(context, page_size);
+}
 
 }  // namespace intaglio::kernels::state

@@ -32,6 +32,11 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
     const access& each = d.accesses[i];
     if (each.where == region::arena && !holds_partials(d, each)) out += part(each.bytes);
     // A position's key takes as much as its value.
+    if (each.where == region::pool_keys || each.where == region::pool_values) {  // every row's own session
+      const layer_cache pool = t.pool(d.block);
+      out += pool.value_bytes / pool.positions * tokens * (each.write ? 1 : pool.window == 0 ? position + 1 : std::min(position + 1, pool.window));
+      continue;
+    }
     if (each.where != region::keys && each.where != region::values) continue;
     const layer_cache& cache = t.caches[d.block];
     out += cache.value_bytes / cache.positions * std::min(each.write ? tokens : position + tokens, cache.positions);

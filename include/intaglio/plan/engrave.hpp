@@ -60,6 +60,7 @@ struct draft {
 struct sequence_kind {
   std::uint32_t tokens;
   bool head, sampler;
+  batch_shape batch{};
 };
 
 /// Tokens of a prefill chunk, of one whose logits are wanted, and of a pass over drafts.
@@ -109,11 +110,11 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   if (!kind.head)
     while (!nodes.empty() && nodes.back().where == ir::section::epilogue) nodes.pop_back();
   ir::graph g = traced;
-  insert_halves(g, target, kind.tokens, nodes);
+  if (kind.batch.slots == 0) insert_halves(g, target, kind.tokens, nodes);
   placement p = place(g, nodes, kind.tokens, failure);
   if (!failure.empty()) return;
 
-  const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context};
+  const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
   place_partials(nodes, c, p);
   const auto head = static_cast<std::uint32_t>(nodes.size()) - 1;
   const bool samples_head = kind.sampler && kind.tokens == 1 && nodes[head].kernel == kernels::kernel::dense_matmul;
@@ -148,7 +149,7 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   out.residual_offset = p.offset(g.stream_out);
   if (kind.head) out.logits_offset = p.offset(g.output);
   if (kind.sampler) {
-    const bool drafts = kind.tokens > 1;
+    const bool drafts = kind.tokens > 1 && kind.batch.slots == 0;
     const std::uint64_t scratch = room("sample scratch", dtype::u32, static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size) / 4),
                                        kernels::sample_scratch_bytes(config.vocab_size) * kind.tokens, sampler, sampler);
     const std::uint64_t drawn = drafts ? room("drawn tokens", dtype::u32, 1, std::uint64_t{4} * kind.tokens, sampler, sampler + 1) : 0;
@@ -306,7 +307,9 @@ constexpr std::uint64_t hash_of(const table& t) {
       mix(std::bit_cast<std::uint32_t>(w.rope.theta), w.rope.scaling.type, std::bit_cast<std::uint32_t>(w.rope.scaling.factor), std::bit_cast<std::uint32_t>(w.rope.scaling.low_freq_factor),
           std::bit_cast<std::uint32_t>(w.rope.scaling.high_freq_factor), w.rope.scaling.original_max_position_embeddings);
   }
-  for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one}) {
+  for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one, &t.batch, &t.moves}) {
+    if (s->batched) mix(t.shape.slots, t.shape.page_size, t.shape.pages);
+    else if (s == &t.batch || s == &t.moves) continue;
     mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes, s->has_head, s->has_sampler);
     for (const auto part : {s->prologue, s->period, s->epilogue, s->in_one}) {
       mix(part.size());
@@ -327,6 +330,9 @@ constexpr std::uint64_t hash_of(const table& t) {
 template <engravable Model, const profile& Profile, std::uint32_t Context = Model::config.max_position_embeddings>
 struct engraved {
  private:
+  template <engravable, const profile&, batch_shape, std::uint32_t>
+  friend struct engraved_batch;
+
   static constexpr draft decode = make_draft<Model>(Profile, Context, sequence_id::decode, nullptr);
   static constexpr draft prefill = make_draft<Model>(Profile, Context, sequence_id::prefill, &decode);
   static constexpr draft logits = make_draft<Model>(Profile, Context, sequence_id::logits, &prefill);

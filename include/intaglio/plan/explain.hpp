@@ -101,9 +101,13 @@ inline std::string explain(const table& t, std::string_view model) {
   std::string out = std::string(model) + " for profile " + std::string(t.profile) + "\n";
   out += "device memory: weights " + number(t.weight_bytes()) + ", cache " + number(cache) + " (" + number(t.context) + " positions, " +
          (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " + number(t.arena_bytes()) +
-         ", state " + number(t.state_bytes()) + " bytes\n\n";
-  for (const sequence* s : {&t.decode, &t.decode_in_one, &t.prefill}) {
-    if (s->prologue.empty()) continue;
+         ", state " + number(t.state_bytes()) + " bytes\n";
+  if (t.batch.layers != 0)
+    out += "batch: " + number(t.shape.slots) + " slots, a pool of " + number(t.shape.pages) + " pages of " + number(t.shape.page_size) + " positions, " + number(t.pool_bytes()) + " bytes, arena " +
+           number(t.batch.arena_bytes) + ", state " + number(t.batch_state_bytes()) + " bytes\n";
+  out += '\n';
+  for (const sequence* s : {&t.decode, &t.decode_in_one, &t.prefill, &t.batch, &t.moves}) {
+    if (s->layers == 0) continue;
     explanation::describe(out, *s);
     out += '\n';
   }
@@ -122,7 +126,8 @@ inline std::string explain_json(const table& t, std::string_view model) {
          explanation::array(std::span(rules).subspan(1), [](const rule& r) {
            return "{\"name\":" + quoted(r.name) + ",\"merges\":" + quoted(r.merges) + ",\"reason\":" + quoted(r.reason) + "}";
          }) + ",\"sequences\":[" + explanation::json(t.decode) + "," +
-         (t.decode_in_one.prologue.empty() ? std::string() : explanation::json(t.decode_in_one) + ",") + explanation::json(t.prefill) + "," + explanation::json(t.logits) + (t.verify.has_head ? "," + explanation::json(t.verify) : std::string()) + "]}";
+         (t.decode_in_one.prologue.empty() ? std::string() : explanation::json(t.decode_in_one) + ",") + explanation::json(t.prefill) + "," + explanation::json(t.logits) + (t.verify.has_head ? "," + explanation::json(t.verify) : std::string()) +
+         (t.batch.layers != 0 ? "," + explanation::json(t.batch) + "," + explanation::json(t.moves) : std::string()) + "]}";
 }
 
 }  // namespace intaglio::plan

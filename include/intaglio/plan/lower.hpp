@@ -41,10 +41,17 @@ struct lowering_context {
   std::uint32_t tokens;       ///< of this sequence's widest pass
   std::uint32_t max_tokens;   ///< of the widest sequence
   std::uint32_t context;      ///< positions of the cache
+  batch_shape batch{};        ///< where a row is a token of a slot
+
+  constexpr bool batched() const { return batch.slots != 0; }
+  constexpr std::uint32_t slot_words() const { return batched() ? kernels::state::slot_words(context, batch.page_size) : 0; }
+  /// What stands between a state's first token and its history.
+  constexpr std::uint32_t token_words() const { return batched() ? 1 + kernels::state::slot_pages(context, batch.page_size) : max_tokens; }
+  constexpr std::uint64_t state_bytes() const { return 4 * (batched() ? kernels::state::batch_words(batch.slots, context, batch.page_size) : kernels::state::words(max_tokens, context)); }
 
   /// Positions that the cache of a layer with such a window holds, 0 being none: a ring where that is less than the context.
-  constexpr std::uint32_t cache_positions(std::uint32_t window) const { return window == 0 ? context : std::min(context, kernels::ring_slots(window, max_tokens)); }
-  constexpr bool is_ring(std::uint32_t window) const { return cache_positions(window) < context; }
+  constexpr std::uint32_t cache_positions(std::uint32_t window) const { return batched() ? batch.pages * batch.page_size : window == 0 ? context : std::min(context, kernels::ring_slots(window, max_tokens)); }
+  constexpr bool is_ring(std::uint32_t window) const { return !batched() && cache_positions(window) < context; }
   /// Workgroups that share a head's spans of positions.
   constexpr std::uint32_t splits(std::uint32_t window) const {
     if (!target.attention_splits || tokens != 1) return 1;
@@ -105,7 +112,7 @@ class lowering {
       case kernels::kernel::walk_down: walk_down(n); break;
       case kernels::kernel::route: route(n); break;
       case kernels::kernel::expert_sum: expert_sum(n); break;
-      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: break;
+      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::pages: break;
     }
     return d;
   }
@@ -118,17 +125,18 @@ class lowering {
     face_ = &kernels::sample_interface;
     d.subgroups = std::max(c_.target.sample_subgroups, kernels::least_sample_subgroups(c_.config.vocab_size));
     d.label.append("sample");
-    const bool drafts = c_.tokens > 1;
+    const bool drafts = c_.tokens > 1 && !c_.batched();
     bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size * c_.tokens, false);
     bind("scratch", {region::arena, 0, scratch}, kernels::sample_scratch_bytes(c_.config.vocab_size) * c_.tokens, true);
-    bind("state", {region::state, 0, 0}, counters_offset(), !drafts);
+    bind("state", {region::state, 0, 0}, c_.state_bytes(), !drafts);
     if (drafts) bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, true);
-    else bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size, true);
+    else bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size * c_.tokens, true);
     set("vocab_size", c_.config.vocab_size);
     set("ring_size", c_.target.ring_size);
     set("context", c_.context);
-    set("max_tokens", c_.max_tokens);
-    set("draws", c_.tokens);
+    set("max_tokens", c_.token_words());
+    set("draws", drafts ? c_.tokens : 1u);
+    set("slot_words", c_.slot_words());
     d.groups = {c_.tokens, 1, 1};
     const kernels::interface& of_head = kernels::interface_of(head.kernel);
     const std::size_t firsts = of_head.push_index("firsts");
@@ -202,6 +210,30 @@ class lowering {
     set("lowest_count", head.groups[0]);
     return out;
   }
+  /// What moves a slot's positions between the cache of a layer with this op and the pool; every workgroup an octet of a chunk.
+  constexpr dispatch move(const ir::op& o) {
+    dispatch d{.kernel = kernels::kernel::pages, .block = o.block};
+    d_ = &d;
+    face_ = &kernels::pages_interface;
+    d.label.append("pages");
+    const lowering_context alone{c_.config, c_.target, 1, c_.max_tokens, c_.context};
+    const std::uint32_t own = alone.cache_positions(o.window), pool = c_.cache_positions(o.window);
+    const layer_cache from = cache_for(o.kv_heads, o.head_dim, own, o.window, c_.target), to = cache_for(o.kv_heads, o.head_dim, pool, o.window, c_.target);
+    bind("keys", {region::keys, 0, 0}, from.key_bytes, true);
+    bind("values", {region::values, 0, 0}, from.value_bytes, true);
+    bind("pool_keys", {region::pool_keys, 0, 0}, to.key_bytes, true);
+    bind("pool_values", {region::pool_values, 0, 0}, to.value_bytes, true);
+    bind("state", {region::state, 0, 0}, c_.state_bytes(), false);
+    set("head_dim", o.head_dim);
+    set("positions", own);
+    set("context", pool);
+    set("cache_element", c_.target.cache_element);
+    set("slot_words", c_.slot_words());
+    set("page_size", c_.batch.page_size);
+    d.subgroups = c_.target.embed_subgroups;
+    d.groups = {(c_.max_tokens + kernels::cache_octet - 1) / kernels::cache_octet, o.kv_heads, 1};
+    return d;
+  }
   static constexpr std::uint64_t first_bytes(std::uint32_t groups) { return std::uint64_t{8} * groups; }
 
  private:
@@ -210,7 +242,7 @@ class lowering {
     if (c_.tokens == 1 && n.walk && n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize)
       return n.epilogue == kernels::epilogue::gated ? kernels::kernel::walk_gate_up : kernels::kernel::walk_down;
     if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
-    if (c_.tokens <= c_.target.tile_tokens) return few_of(n.kernel);
+    if (c_.tokens <= c_.target.tile_tokens || c_.batched()) return few_of(n.kernel);
     if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0) return kernels::kernel::ternary_chunk;
     if (n.kernel == kernels::kernel::attention) return kernels::kernel::attention_chunk;
     return n.kernel;
@@ -220,7 +252,7 @@ class lowering {
     if (which == kernels::kernel::ternary_matmul) return kernels::kernel::ternary_few;
     return which == kernels::kernel::dense_matmul ? kernels::kernel::dense_few : which;
   }
-  constexpr std::uint64_t counters_offset() const { return std::uint64_t{4} * kernels::state::words(c_.max_tokens, c_.context); }
+  constexpr std::uint64_t counters_offset() const { return c_.state_bytes(); }
   constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
   constexpr std::uint32_t width(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].width; }
 
@@ -245,7 +277,7 @@ class lowering {
   constexpr void bind_factors(ir::value_id id, bool write) {
     bind("factors", {region::arena, 0, placement_.offset(id) + factors_offset(c_.tokens, width(id))}, std::uint64_t{8} * c_.tokens, write);
   }
-  constexpr void bind_state() { bind("state", {region::state, 0, 0}, 16 * 4, false); }
+  constexpr void bind_state() { bind("state", {region::state, 0, 0}, c_.batched() ? c_.state_bytes() : 16 * 4, false); }
   constexpr void bind_weight(std::string_view name, const weight& w) {
     bind(name, {region::weight, weights_.slot(w), 0}, w.bytes, false);
     d_->weight_bytes += w.bytes;
@@ -265,8 +297,12 @@ class lowering {
   constexpr void bind_cache(const node& n, bool write) {
     const std::uint32_t positions = c_.cache_positions(n.window);
     const layer_cache cache = cache_for(n.kv_heads, n.head_dim, positions, n.window, c_.target);
-    bind("keys", {region::keys, 0, 0}, cache.key_bytes, write);
-    bind("values", {region::values, 0, 0}, cache.value_bytes, write);
+    bind("keys", {c_.batched() ? region::pool_keys : region::keys, 0, 0}, cache.key_bytes, write);
+    bind("values", {c_.batched() ? region::pool_values : region::values, 0, 0}, cache.value_bytes, write);
+    if (c_.batched()) {
+      set("slot_words", c_.slot_words());
+      set("page_size", c_.batch.page_size);
+    }
     set("context", positions);
     set("cache_element", c_.target.cache_element);
     if (has("ring")) set("ring", c_.is_ring(n.window) ? 1u : 0u);
@@ -315,14 +351,19 @@ class lowering {
     bind_weight("table", w);
     d_->weight_bytes = std::uint64_t{c_.tokens} * (w.bytes / w.rows);
     bind_value("output", n.out, true);
-    bind("state", {region::state, 0, 0}, std::uint64_t{4} * kernels::state::history(c_.max_tokens), false);
-    note({region::state, 0, std::uint64_t{4} * kernels::state::history(c_.max_tokens)}, std::uint64_t{4} * c_.context, true);
+    if (c_.batched()) {
+      bind("state", {region::state, 0, 0}, c_.state_bytes(), true);
+    } else {
+      bind("state", {region::state, 0, 0}, std::uint64_t{4} * kernels::state::history(c_.max_tokens), false);
+      note({region::state, 0, std::uint64_t{4} * kernels::state::history(c_.max_tokens)}, std::uint64_t{4} * c_.context, true);
+    }
     set("width", w.columns);
     set("vocab_size", w.rows);
     set("table_element", w.codec);
     set("scale", n.scale);
-    set("max_tokens", c_.max_tokens);
+    set("max_tokens", c_.token_words());
     set("context", c_.context);
+    set("slot_words", c_.slot_words());
     d_->subgroups = c_.target.embed_subgroups;
     d_->groups = {1, c_.tokens, 1};
   }

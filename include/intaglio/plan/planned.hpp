@@ -6,7 +6,7 @@
 #include <string>
 
 #include "intaglio/core/error.hpp"
-#include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/engrave_batch.hpp"
 
 namespace intaglio::plan {
 
@@ -15,16 +15,16 @@ class planned {
  public:
   /// @error argument_error with the sentence that the compiler would have said: it does not fit together, or cannot be proven
   template <engravable Model>
-  static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings) {
+  static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings, const batch_shape& shape = {}) {
     ir::trace t;
     Model::graph().forward(t);
-    return planned(t.graph(), Model::config, name_of<Model>(), target, context);
+    return planned(t.graph(), Model::config, name_of<Model>(), target, context, shape);
   }
 
   const plan::table& table() const noexcept { return table_; }
 
  private:
-  planned(const ir::graph& g, const decoder_config& config, std::string_view model, const profile& target, std::uint32_t context)
+  planned(const ir::graph& g, const decoder_config& config, std::string_view model, const profile& target, std::uint32_t context, const batch_shape& shape)
       : parts_(std::make_unique<parts>()) {
     const std::string name(model.empty() ? intaglio::name(config.model_type) : model);
     const draft* before = nullptr;
@@ -46,6 +46,12 @@ class planned {
     if (verified.sequence.has_head) table_.verify = view(verified.sequence, "verify", verify_tokens(target, context));
     if (parts_->in_one.in_one.size != 0) table_.decode_in_one = view(parts_->in_one, "decode_in_one", 1);
     table_.hash = hash_of(table_);
+    if (shape.slots != 0) {
+      batch_draft& made = parts_->batched;
+      made = draft_batch(g, config, target, context, shape, *before);
+      if (!made.failure.empty()) throw argument_error("batch of " + name, "one that fits together", std::string(made.failure.view()));
+      table_ = table_with(table_, made.shape, view(made.batch, "batch", made.shape.slots), view(made.moves, "moves", made.shape.slots));
+    }
     if (const text<256> fault = verify(table_); !fault.empty()) throw argument_error("plan of " + name, "one that can be proven", std::string(fault.view()));
   }
 
@@ -60,6 +66,7 @@ class planned {
   struct parts {
     std::array<draft, 4> drafts;
     drafted_sequence in_one;
+    batch_draft batched;
   };
   std::unique_ptr<parts> parts_;
   plan::table table_;

@@ -28,11 +28,13 @@ enum class region : std::uint8_t {
   values,   ///< the value cache of this layer
   state,    ///< kernels/state.hpp
   ring,     ///< drawn tokens, read by the host
+  pool_keys,   ///< the keys of this layer in the pool of pages (batch_shape)
+  pool_values, ///< its values there
   arguments,  ///< addresses that all layers in one dispatch take from memory (kernels::layers)
 };
 
 std::string_view constexpr name(region where) {
-  constexpr std::string_view names[] = {"none", "arena", "weight", "keys", "values", "state", "ring", "arguments"};
+  constexpr std::string_view names[] = {"none", "arena", "weight", "keys", "values", "state", "ring", "pool keys", "pool values", "arguments"};
   return names[static_cast<std::size_t>(where)];
 }
 
@@ -137,6 +139,7 @@ struct sequence {
   std::uint64_t logits_offset = 0;          ///< f32 [max_tokens, vocab_size] where the sequence has a head
   bool has_head = false;
   bool has_sampler = false;
+  bool batched = false;                     ///< its state is that of a batch
 
   /// What is recorded: before the layers, of the layers, each dispatch `times()` times, behind them.
   constexpr std::array<std::span<const dispatch>, 3> recorded() const { return {prologue, in_one.empty() ? period : in_one, epilogue}; }
@@ -192,6 +195,14 @@ struct layer_cache {
   }
 };
 
+/// Sessions that decode together, and the pool that their KV caches share.
+struct batch_shape {
+  std::uint32_t slots = 0;                  ///< sessions at once; 0: no batch
+  std::uint32_t page_size = 64;             ///< positions of a page: a multiple of 8 that divides 256, or a multiple of that
+  std::uint32_t pages = 0;                  ///< of the pool; 0: as many as all slots take when they are full
+  friend constexpr bool operator==(const batch_shape&, const batch_shape&) = default;
+};
+
 /// Everything that one engraved model needs at run time.
 struct table {
   std::string_view model;                   ///< "bitnet_2b_4t"; empty where the model's type has no name
@@ -209,6 +220,9 @@ struct table {
   sequence decode, prefill, logits;
   sequence verify;                          ///< a token and drafts of those behind it: draws what follows each and takes what was drafted right
   sequence decode_in_one;                   ///< decode with all layers in one dispatch; without layers where there is none (plan/in_one.hpp)
+  batch_shape shape;                        ///< of batch
+  sequence batch;                           ///< a token of each slot; without layers where the plan has no batch (plan/engrave_batch.hpp)
+  sequence moves;                           ///< a slot's positions between caches and pool (kernel pages)
   std::uint64_t hash = 0;                   ///< hash_of (plan/engrave.hpp); keys the pipeline cache
 
   /// Of the arena that decode, prefill and verify share.
@@ -219,6 +233,19 @@ struct table {
   constexpr std::uint64_t progress_offset() const {
     return 4ull * kernels::state::words(max_tokens, context) + kernels::attention_counter_bytes(1, config->num_attention_heads);
   }
+  /// The pool's part for a layer of a kind.
+  constexpr layer_cache pool(std::uint8_t kind) const {
+    const layer_cache& own = caches[kind];
+    const std::uint64_t positions = std::uint64_t{shape.pages} * shape.page_size;
+    return {static_cast<std::uint32_t>(positions), own.window, own.key_bytes / ((own.positions + 7) / 8) * (positions / 8), own.value_bytes / own.positions * positions};
+  }
+  constexpr std::uint64_t pool_bytes() const {
+    std::uint64_t out = 0;
+    for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind) out += pattern.count(kind, config->num_hidden_layers) * pool(kind).bytes();
+    return out;
+  }
+  constexpr std::uint32_t slot_pages() const { return kernels::state::slot_pages(context, shape.page_size); }
+  constexpr std::uint64_t batch_state_bytes() const { return 4 * kernels::state::batch_words(shape.slots, context, shape.page_size); }
   constexpr const layer_cache& cache_of(std::uint32_t layer) const { return caches[pattern(layer)]; }
   constexpr std::uint64_t cache_bytes() const {
     std::uint64_t out = 0;
@@ -232,7 +259,7 @@ constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
   static_assert(kernels::kernel_count <= 64);
   std::uint64_t out = 0;
   for (const table* each : tables)
-    for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one})
+    for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one, &each->batch, &each->moves})
       for (const auto part : {list->prologue, list->period, list->epilogue, list->in_one})
         for (const dispatch& d : part) out |= std::uint64_t{1} << static_cast<unsigned>(d.kernel);
   return out;

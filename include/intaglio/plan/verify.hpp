@@ -97,8 +97,10 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
     case region::weight: return a.slot < t.weights.size() ? t.weights[a.slot].bytes : 0;
     case region::keys: return t.caches[d.block].key_bytes;
     case region::values: return t.caches[d.block].value_bytes;
-    case region::state: return t.state_bytes();
-    case region::ring: return kernels::ring_bytes(t.ring_size);
+    case region::state: return s.batched ? t.batch_state_bytes() : t.state_bytes();
+    case region::pool_keys: return t.pool(d.block).key_bytes;
+    case region::pool_values: return t.pool(d.block).value_bytes;
+    case region::ring: return s.batched ? std::uint64_t{4} * t.shape.slots * t.ring_size : kernels::ring_bytes(t.ring_size);
     case region::arguments: return kernels::layers::argument_bytes(s.layers);
     case region::none: break;
   }
@@ -313,6 +315,8 @@ constexpr text<256> verify(const table& t, const limits& limit = {}) {
     if (out.empty()) verify(t, *s, limit, out);
   if (out.empty() && t.verify.has_head) verify(t, t.verify, limit, out);
   if (out.empty() && !t.decode_in_one.in_one.empty()) verify(t, t.decode_in_one, limit, out);
+  for (const sequence* s : {&t.batch, &t.moves})
+    if (out.empty() && s->layers != 0) verify(t, *s, limit, out);
   return out;
 }
 

@@ -89,6 +89,7 @@ class machine {
       case kernels::kernel::walk_down: c.walk_down(); break;
       case kernels::kernel::route: c.route(); break;
       case kernels::kernel::expert_sum: c.expert_sum(); break;
+      case kernels::kernel::pages: break;   // moves what is there
       case kernels::kernel::layers: break;  // the steps of the chain are its reference
     }
   }

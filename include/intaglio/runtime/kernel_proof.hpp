@@ -53,6 +53,7 @@ class kernel_proof {
   /// @return the first fault  @error device_lost, out_of_memory
   kernel_fault check(const plan::sequence& of) {
     width_ = of.max_tokens;
+    batched_ = of.batched;
     for (const auto part : of.recorded())
       for (const auto& call : part) {
         if (call.kernel == kernels::kernel::layers) continue;
@@ -139,6 +140,27 @@ class kernel_proof {
     return words;
   }
 
+  /// The same in slots of a batch: each token has one of its own, and all see the same pages, which stand in their order.
+  std::vector<std::uint32_t> slots_of(const std::vector<std::uint32_t>& alone) const {
+    namespace state = kernels::state;
+    const std::uint32_t size = state::slot_words(table_->context, table_->shape.page_size), pages = table_->slot_pages();
+    std::vector<std::uint32_t> out(static_cast<std::size_t>(table_->batch_state_bytes() / 4));
+    out[state::count] = tokens_;
+    for (std::uint32_t t = 0; t < tokens_; ++t) {
+      std::uint32_t* const slot = out.data() + state::first_slot + std::size_t{t} * size;
+      std::copy_n(alone.begin(), state::tokens, slot);
+      slot[state::position] = alone[state::position] + t;
+      slot[state::count] = 1;
+      slot[state::limit] = table_->context;
+      slot[state::tokens] = alone[state::tokens + t];
+      for (std::uint32_t page = 0; page < pages; ++page) slot[state::page_table + page] = page;
+      std::copy_n(alone.begin() + state::history(table_->max_tokens), table_->context, slot + state::page_table + pages);
+    }
+    return out;
+  }
+  gpu::buffer memory_of(const std::vector<std::uint32_t>& alone) const { return filled(batched_ ? slots_of(alone) : alone, 0); }
+  plan::layer_cache cache_of(const plan::dispatch& call) const { return batched_ ? table_->pool(call.block) : table_->caches[call.block]; }
+
   static double apart(std::span<const float> found, std::span<const float> expected) {
     double largest = 1e-30, out = 0;
     for (const float x : expected) largest = std::max(largest, std::abs(static_cast<double>(x)));
@@ -170,6 +192,7 @@ class kernel_proof {
       case kernels::kernel::walk_down: return walk_down(call);
       case kernels::kernel::sample: return sample(call);
       case kernels::kernel::accept: return accept(call);
+      case kernels::kernel::pages: return pages(call);
       case kernels::kernel::layers: break;  // executor::prove holds it against the prompt's sequence
     }
     return 0;
@@ -193,7 +216,7 @@ class kernel_proof {
         expected.push_back(scale == 0 ? value : kernels::arithmetic::product(value, scale));
       }
     }
-    const gpu::buffer output = room(std::uint64_t{4} * width_ * width), memory = filled(words, words.size());
+    const gpu::buffer output = room(std::uint64_t{4} * width_ * width), memory = memory_of(words);
     run(call, {{"output", &output}, {"state", &memory}});
     return apart(read<float>(output, 0, expected.size()), expected);
   }
@@ -205,7 +228,7 @@ class kernel_proof {
     std::vector<reference::factors> factors(tokens_);
     reference::norm_quantize(values, norm, width, real(call, "eps"), codes, factors);
     const gpu::buffer in = filled(values, std::size_t{width_} * width), out = room(std::uint64_t{width_} * width), sums = room(std::uint64_t{8} * width_),
-                      memory = filled(state(), 0);
+                      memory = memory_of(state());
     run(call, {{"input", &in}, {"output", &out}, {"factors", &sums}, {"state", &memory}});
     const auto found = read<std::int8_t>(out, 0, codes.size());
     const auto found_factors = read<reference::factors>(sums, 0, tokens_);
@@ -227,7 +250,7 @@ class kernel_proof {
     std::vector<std::int8_t> q(columns);
     std::vector<reference::factors> factor(1);
     reference::norm_quantize(values, weight<float>(operand(call, "norm_weight"), 0, columns), columns, real(call, "eps"), q, factor);
-    const gpu::buffer in = filled(values, values.size()), out = room(std::uint64_t{4} * rows), memory = filled(state(), 0);
+    const gpu::buffer in = filled(values, values.size()), out = room(std::uint64_t{4} * rows), memory = memory_of(state());
     run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
     const auto scales = weight<float>(operand(call, "scales"), 0, 2);
     std::vector<float> expected(run_rows);
@@ -249,7 +272,7 @@ class kernel_proof {
     std::vector<reference::factors> factor(1);
     reference::norm_quantize(values, weight<float>(operand(call, "norm_weight"), 0, columns), columns, real(call, "eps"), q, factor);
     std::vector<float> expected = floats(rows);
-    const gpu::buffer in = filled(values, values.size()), out = filled(expected, expected.size()), memory = filled(state(), 0);
+    const gpu::buffer in = filled(values, values.size()), out = filled(expected, expected.size()), memory = memory_of(state());
     run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
     reference::walk_down(q, factor[0], weight<std::uint32_t>(operand(call, "weight"), 0, std::size_t{columns} * rows / 16), weight<float>(operand(call, "scales"), 0, 1), expected);
     return apart(read<float>(out, 0, expected.size()), expected);
@@ -289,7 +312,7 @@ class kernel_proof {
     shape.columns = columns;
     shape.epilogue = how;
     shape.gate = call.act();
-    shape.context = table_->context;
+    shape.context = constant(call, "context");
     shape.cache_element = static_cast<kernels::element>(constant(call, "cache_element"));
     const std::uint32_t q_size = constant(call, "q_size"), kv_size = constant(call, "kv_size"), head = constant(call, "head_dim");
     std::vector<std::uint32_t> firsts;  // of the runs of rows that are compared
@@ -304,8 +327,8 @@ class kernel_proof {
       firsts = {0, (rows - run_rows) / 8 * 4, rows - run_rows};
     }
     const auto start = floats(std::size_t{tokens_} * out_width);
-    const gpu::buffer out = filled(start, std::size_t{width_} * out_width), keys = room(table_->caches[call.block].key_bytes), values = room(table_->caches[call.block].value_bytes),
-                      memory = filled(state(), 0);
+    const gpu::buffer out = filled(start, std::size_t{width_} * out_width), keys = room(cache_of(call).key_bytes), values = room(cache_of(call).value_bytes),
+                      memory = memory_of(state());
     named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &values}};
     if (before == prologue::quantized) buffers.emplace_back("factors", &sums);
     run(call, buffers);
@@ -349,7 +372,7 @@ class kernel_proof {
   double halves(const plan::dispatch& call) {
     const std::uint32_t width = constant(call, "width");
     const auto values = floats(std::size_t{tokens_} * width);
-    const gpu::buffer in = filled(values, std::size_t{width_} * width), out = room(std::uint64_t{2} * width_ * width), factors = room(std::uint64_t{4} * width_), memory = filled(state(), 0);
+    const gpu::buffer in = filled(values, std::size_t{width_} * width), out = room(std::uint64_t{2} * width_ * width), factors = room(std::uint64_t{4} * width_), memory = memory_of(state());
     run(call, {{"input", &in}, {"output", &out}, {"factors", &factors}, {"state", &memory}});
     const auto found = read<std::uint16_t>(out, 0, values.size());
     const auto found_factors = read<float>(factors, 0, tokens_);
@@ -388,7 +411,7 @@ class kernel_proof {
     for (std::uint32_t t = 0; t < tokens_; ++t)
       for (std::uint32_t j = 0; j < used; ++j) choice[t * 2 * used + j] = (experts - 1 + t + j * 3) % experts;
     const gpu::buffer in = filled(values, width_ * used * std::size_t{columns}), chosen = filled(choice, std::size_t{2} * width_ * used), out = room(std::uint64_t{4} * width_ * used * out_width),
-                      memory = filled(state(), 0);
+                      memory = memory_of(state());
     run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"choice", &chosen}});
     const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
     shape.rows = run_rows;
@@ -408,7 +431,7 @@ class kernel_proof {
     const std::uint32_t experts = constant(call, "experts"), used = constant(call, "experts_used");
     auto logits = floats(std::size_t{tokens_} * experts);
     logits[experts - 1] = logits[0];  // a tie
-    const gpu::buffer in = filled(logits, std::size_t{width_} * experts), out = room(std::uint64_t{8} * width_ * used), memory = filled(state(), 0);
+    const gpu::buffer in = filled(logits, std::size_t{width_} * experts), out = room(std::uint64_t{8} * width_ * used), memory = memory_of(state());
     run(call, {{"logits", &in}, {"choice", &out}, {"state", &memory}});
     double worst = 0;
     for (std::size_t t = 0; t < tokens_; ++t) {
@@ -428,7 +451,7 @@ class kernel_proof {
     for (const float each : weights) choice.push_back(std::bit_cast<std::uint32_t>(each));
     std::vector<float> expected = start;
     reference::expert_sum(values, choice, used, width, expected);
-    const gpu::buffer in = filled(values, width_ * used * width), chosen = filled(choice, 2 * width_ * used), out = filled(start, width_ * width), memory = filled(state(), 0);
+    const gpu::buffer in = filled(values, width_ * used * width), chosen = filled(choice, 2 * width_ * used), out = filled(start, width_ * width), memory = memory_of(state());
     run(call, {{"input", &in}, {"choice", &chosen}, {"output", &out}, {"state", &memory}});
     return apart(read<float>(out, 0, expected.size()), expected);
   }
@@ -462,8 +485,8 @@ class kernel_proof {
       factor.push_back(halved.back().factor);
     }
     const gpu::buffer in = chunk ? filled(bits, std::size_t{width_} * columns) : filled(values, std::size_t{width_} * columns), factors = filled(factor, width_),
-                      out = filled(start, std::size_t{width_} * out_width), keys = room(table_->caches[call.block].key_bytes), cached = room(table_->caches[call.block].value_bytes),
-                      memory = filled(state(), 0);
+                      out = filled(start, std::size_t{width_} * out_width), keys = room(cache_of(call).key_bytes), cached = room(cache_of(call).value_bytes),
+                      memory = memory_of(state());
     named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}};
     if (chunk) buffers.emplace_back("factors", &factors);
     run(call, buffers);
@@ -511,8 +534,8 @@ class kernel_proof {
                                            constant(call, "ring") != 0, static_cast<kernels::element>(constant(call, "cache_element"))};
     const std::size_t q_size = std::size_t{shape.heads} * shape.head_dim, in_width = q_size + std::size_t{2} * shape.kv_heads * shape.head_dim;
     const auto input = floats(tokens_ * in_width);
-    const gpu::buffer in = filled(input, width_ * in_width), out = room(4 * width_ * q_size), keys = room(table_->caches[call.block].key_bytes),
-                      cached = room(table_->caches[call.block].value_bytes), memory = filled(state(), 0);
+    const gpu::buffer in = filled(input, width_ * in_width), out = room(4 * width_ * q_size), keys = room(cache_of(call).key_bytes),
+                      cached = room(cache_of(call).value_bytes), memory = memory_of(state());
     run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}});
     const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2;
     std::vector<std::byte> k(keys.mapped().size()), v(cached.mapped().size());
@@ -526,7 +549,7 @@ class kernel_proof {
     const std::uint32_t width = constant(call, "width");
     const auto input = floats(std::size_t{tokens_} * width);
     auto expected = floats(input.size());
-    const gpu::buffer in = filled(input, std::size_t{width_} * width), out = filled(expected, std::size_t{width_} * width), memory = filled(state(), 0);
+    const gpu::buffer in = filled(input, std::size_t{width_} * width), out = filled(expected, std::size_t{width_} * width), memory = memory_of(state());
     run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
     reference::norm_add(input, weight<float>(operand(call, "norm_weight"), 0, width), real(call, "eps"), expected);
     return apart(read<float>(out, 0, expected.size()), expected);
@@ -569,13 +592,14 @@ class kernel_proof {
     std::vector<std::uint32_t> positions{std::min(position, latest)};
     if (splits > 1) positions.insert(positions.end(), 2, std::min(kernels::attention_span + position, latest));
     if (chunk) positions.push_back(std::min(kernels::attention_span - position, latest));
+    if (batched_) positions.push_back(std::min({kernels::attention_span - 1, latest, table_->context - tokens_}));
     std::uint32_t filled_positions = positions.back() + tokens_;
     if (shape.ring) {  // once around
       positions.push_back(shape.context + position);
       filled_positions = shape.context;
     }
     const auto query = floats(tokens_ * size);
-    const gpu::buffer in = filled(query, width_ * size), keys = room(table_->caches[call.block].key_bytes), values = room(table_->caches[call.block].value_bytes),
+    const gpu::buffer in = filled(query, width_ * size), keys = room(cache_of(call).key_bytes), values = room(cache_of(call).value_bytes),
                       partials = room(kernels::attention_partial_bytes(width_, shape.heads, splits, shape.head_dim)), counters = room(kernels::attention_counter_bytes(width_, shape.heads));
     for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
       for (std::uint32_t at = 0; at < filled_positions; ++at)
@@ -585,7 +609,7 @@ class kernel_proof {
         }
     double worst = 0;
     for (const std::uint32_t first : positions) {
-      const gpu::buffer out = room(4 * width_ * size), memory = filled(state(first), 0);
+      const gpu::buffer out = room(4 * width_ * size), memory = memory_of(state(first));
       named_buffers buffers{{"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}};
       if (!chunk) buffers.insert(buffers.end(), {{"partials", &partials}, {"counters", &counters}});
       run(call, buffers);
@@ -609,7 +633,7 @@ class kernel_proof {
     const auto type = static_cast<kernels::element>(constant(call, "weight_element"));
     const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
     const auto values = floats(std::size_t{tokens_} * columns), norm = weight<float>(operand(call, "norm_weight"), 0, columns);
-    const gpu::buffer in = filled(values, std::size_t{width_} * columns), out = room(std::uint64_t{4} * width_ * rows), memory = filled(state(), 0),
+    const gpu::buffer in = filled(values, std::size_t{width_} * columns), out = room(std::uint64_t{4} * width_ * rows), memory = memory_of(state()),
                       firsts = room(std::uint64_t{8} * width_ * call.groups[0]);
     const bool finds_first = call.kernel == kernels::kernel::dense_matmul && constant(call, "keeps_firsts") != 0;
     named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}};
@@ -639,7 +663,7 @@ class kernel_proof {
     const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows"), some = std::min(rows, 8u);
     const auto values = floats(columns), norm = weight<float>(operand(call, "norm_weight"), 0, columns);
     const gpu::buffer in = filled(values, columns), bounds = room(std::uint64_t{4} * rows), y = room(std::uint64_t{4} * columns), lowest = room(std::uint64_t{4} * call.groups[0]),
-                      memory = filled(state(), 0);
+                      memory = memory_of(state());
     run(call, {{"input", &in}, {"bounds", &bounds}, {"y", &y}, {"lowest", &lowest}, {"state", &memory}});
     const auto found_lowest = read<float>(lowest, 0, call.groups[0]);
     const float least = *std::max_element(found_lowest.begin(), found_lowest.end());
@@ -694,9 +718,9 @@ class kernel_proof {
   }
 
   double sample(const plan::dispatch& call) {
-    const std::uint32_t vocabulary = constant(call, "vocab_size"), draws = constant(call, "draws"), rows = std::min(draws, tokens_);
+    const std::uint32_t vocabulary = constant(call, "vocab_size"), draws = batched_ ? width_ : constant(call, "draws"), rows = std::min(draws, tokens_);
     const auto logits = floats(std::size_t{rows} * vocabulary);
-    const gpu::buffer in = filled(logits, std::size_t{draws} * vocabulary), ring = room(kernels::ring_bytes(table_->ring_size)),
+    const gpu::buffer in = filled(logits, std::size_t{draws} * vocabulary), ring = room(draws * kernels::ring_bytes(table_->ring_size)),
                       scratch = room(draws * kernels::sample_scratch_bytes(vocabulary)), drawn = room(std::uint64_t{4} * draws);
     std::vector<reference::ranked_token> firsts(std::max(constant(call, "first_count"), 1u));
     firsts.back() = reference::first_ranked(std::span(logits).first(vocabulary));
@@ -707,11 +731,12 @@ class kernel_proof {
       words[kernels::state::count] = rows;
       write_sampling(options, words);
       words[kernels::state::repeat_last_n] = std::min(words[kernels::state::repeat_last_n], table_->context);
-      const gpu::buffer memory = filled(words, words.size());
+      const gpu::buffer memory = memory_of(words);
       run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}, {"drawn", &drawn}, {"firsts", &first}});
       for (std::uint32_t i = 0; i < rows; ++i) {
         const std::uint32_t expected = reference::successor(std::span(logits).subspan(std::size_t{i} * vocabulary, vocabulary), table_->max_tokens, table_->context, words, i);
-        if (read<std::uint32_t>(draws == 1 ? ring : drawn, i, 1)[0] != expected) worst = 1;
+        const bool rings = batched_ || draws == 1;
+        if (read<std::uint32_t>(rings ? ring : drawn, batched_ ? std::size_t{i} * table_->ring_size : i, 1)[0] != expected) worst = 1;
       }
     }
     return worst;
@@ -732,11 +757,50 @@ class kernel_proof {
     return right ? 0 : 1;
   }
 
+  /// To the pool, in pages that do not stand in their order, and back.
+  double pages(const plan::dispatch& call) {
+    namespace word = kernels::state;
+    const std::uint32_t heads = call.groups[1], width = constant(call, "head_dim"), own = constant(call, "positions"), pool = constant(call, "context"), page = constant(call, "page_size");
+    const std::size_t element = static_cast<kernels::element>(constant(call, "cache_element")) == kernels::element::f32 ? 4 : 2;
+    const std::uint32_t count = std::min({own, page + std::min(page, 11u), table_->context});
+    const plan::layer_cache &alone = table_->caches[call.block], all = table_->pool(call.block);
+    const gpu::buffer keys = room(alone.key_bytes), values = room(alone.value_bytes), pool_keys = room(all.key_bytes), pool_values = room(all.value_bytes), back_keys = room(alone.key_bytes),
+                      back_values = room(alone.value_bytes);
+    auto words = slots_of(state());
+    const std::uint32_t last = table_->shape.pages - 1;
+    words[word::first_slot + word::page_table] = last;
+    if (table_->slot_pages() > 1) words[word::first_slot + word::page_table + 1] = 0;
+    const auto place = [&](std::uint32_t position) { return (position < page ? last : 0) * page + position % page; };
+    const auto each = [&](auto&& does) {
+      for (std::uint32_t head = 0; head < heads; ++head)
+        for (std::uint32_t at = 0; at < count; ++at)
+          for (std::uint32_t c = 0; c < width; ++c) {
+            does(keys, back_keys, pool_keys, kernels::key_cache_index(head, at, c, width, own), kernels::key_cache_index(head, place(at), c, width, pool));
+            does(values, back_values, pool_values, kernels::value_cache_index(head, at, c, width, own), kernels::value_cache_index(head, place(at), c, width, pool));
+          }
+    };
+    each([&](const gpu::buffer& from, const gpu::buffer&, const gpu::buffer&, std::uint64_t at, std::uint64_t) { put(from, at, element); });
+    words[word::move_end] = (count + kernels::cache_octet - 1) / kernels::cache_octet;
+    for (const std::uint32_t way : {word::move_to_pool, word::move_from_pool}) {
+      words[word::move] = way;
+      const gpu::buffer memory = filled(words, 0);
+      const bool there = way == word::move_to_pool;
+      run(call, {{"keys", there ? &keys : &back_keys}, {"values", there ? &values : &back_values}, {"pool_keys", &pool_keys}, {"pool_values", &pool_values}, {"state", &memory}});
+    }
+    bool same = true;
+    const auto equal = [&](const gpu::buffer& a, std::uint64_t i, const gpu::buffer& b, std::uint64_t k) {
+      return std::memcmp(a.mapped().data() + element * i, b.mapped().data() + element * k, element) == 0;
+    };
+    each([&](const gpu::buffer& from, const gpu::buffer& back, const gpu::buffer& in, std::uint64_t at, std::uint64_t in_pool) { same = same && equal(from, at, in, in_pool) && equal(from, at, back, at); });
+    return same ? 0 : 1;
+  }
+
   gpu::device device_;
   const plan::table* table_;
   const kernel_set* kernels_;
   const weight_memory* weights_;
   std::uint32_t tokens_ = 1, width_ = 1, random_ = 12345;
+  bool batched_ = false;
   gpu::queue queue_;
   gpu::transfer transfer_;
 };

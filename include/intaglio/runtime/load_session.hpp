@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "intaglio/gpu/cache_file.hpp"
@@ -40,7 +41,8 @@ inline const plan::table& choose_table(std::span<const plan::table* const> table
 /// An executor whose kernels have shown that they are right on this device; the outcome is kept beside the pipelines. Where a variant of
 /// a kernel fails another one is taken.
 /// @error device_error naming the kernel: it is wrong on this device in every variant
-inline std::unique_ptr<executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights, gpu::pipeline_cache& cache, bool prove,
+template <class Executor = executor>
+std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights, gpu::pipeline_cache& cache, bool prove,
                                                  module_source source = &modules_of<>) {
   const std::vector<kernel_modules> variants = usable_modules(on, source);
   const auto note = [](const kernel_modules& of) { return "proven " + of.identity(); };
@@ -53,8 +55,8 @@ inline std::unique_ptr<executor> proven_executor(const gpu::device& on, const pl
   for (std::size_t i = first; i < variants.size(); ++i) {
     const bool proves = prove && cache.note() != note(variants[i]);
     compile_ahead ahead;
-    if (proves && compiles_late && runs_in_one(variants[i], table)) ahead = compile_ahead(on, variants[i], table.decode_in_one.in_one);
-    auto out = std::make_unique<executor>(on, table, std::move(weights), variants[i], &cache);
+    if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_in_one(variants[i], table)) ahead = compile_ahead(on, variants[i], table.decode_in_one.in_one);
+    auto out = std::make_unique<Executor>(on, table, std::move(weights), variants[i], &cache);
     if (!proves) return out;
     fault = out->prove(std::move(ahead));
     if (fault.kernel.empty()) {
@@ -66,9 +68,8 @@ inline std::unique_ptr<executor> proven_executor(const gpu::device& on, const pl
   refuse(on, fault);
 }
 
-/// @error as of basic_session
-inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
-                                                  const session_options& options, module_source source) {
+/// All that a session has but weights and executor. @error as of basic_session
+inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from, const session_options& options) {
   return gpu::translated([&] {
     if (!(options.submit_budget_ms > 0)) throw argument_error("submit_budget_ms", "a time above 0", number_text(static_cast<float>(options.submit_budget_ms)));
     const plan::table& table = choose_table(tables, on.description().type);
@@ -89,12 +90,28 @@ inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::sp
       body->warnings.insert(body->warnings.end(), added.begin(), added.end());
     }
     body->cache.emplace(on, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(), table.hash);
-    weight_memory weights = load_weights(on, table, from, {.progress = options.progress, .threads = options.load_threads});
-    body->run = proven_executor(on, table, std::move(weights), *body->cache, options.prove_kernels, source);
-    body->cache->store();
-    if (!body->cache->warning().empty()) body->warnings.push_back(body->cache->warning());
     return body;
   });
+}
+
+/// Loads the weights and makes what runs the plan. @error as of basic_session
+template <class Executor>
+std::unique_ptr<Executor> load_executor(session_body& body, const io::checkpoint& from, const session_options& options, module_source source) {
+  return gpu::translated([&] {
+    weight_memory weights = load_weights(body.device, *body.table, from, {.progress = options.progress, .threads = options.load_threads});
+    auto out = proven_executor<Executor>(body.device, *body.table, std::move(weights), *body.cache, options.prove_kernels, source);
+    body.cache->store();
+    if (!body.cache->warning().empty()) body.warnings.push_back(body.cache->warning());
+    return out;
+  });
+}
+
+/// @error as of basic_session
+inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
+                                                  const session_options& options, module_source source) {
+  auto body = open_session(on, tables, from, options);
+  body->run = load_executor<executor>(*body, from, options, source);
+  return body;
 }
 
 /// Appends tokens by `append` and runs them through the sequence with logits, chunk by chunk.

@@ -76,8 +76,8 @@ struct memory_need {
 inline memory_need needed_memory(const plan::table& of) {
   memory_need out;
   out.weights = of.weight_bytes();
-  out.caches = of.cache_bytes();
-  out.arena = of.arena_bytes();
+  out.caches = of.cache_bytes() + (of.batch.layers != 0 ? of.pool_bytes() : 0);
+  out.arena = std::max(of.arena_bytes(), of.batch.arena_bytes);
   out.rest = of.state_bytes() + kernels::ring_bytes(of.ring_size) + (1u << 20);
   return out;
 }

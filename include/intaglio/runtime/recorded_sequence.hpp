@@ -22,6 +22,7 @@ struct address_table {
   const gpu::buffer* arena_memory = nullptr;  ///< behind `arena`, for sequences with blank bytes
   std::uint64_t arena = 0, state = 0, ring = 0, arguments = 0;
   std::vector<std::uint64_t> keys, values;          ///< by layer
+  std::vector<std::uint64_t> pool_keys, pool_values;  ///< the same, of a batch
   std::vector<std::uint64_t> weights;               ///< by weight_index
   std::vector<std::uint32_t> first_weight;          ///< by slot
 
@@ -32,6 +33,8 @@ struct address_table {
       case plan::region::weight: return weights[first_weight[what.slot] + (of.weights[what.slot].per_layer ? layer : 0)] + what.offset;
       case plan::region::keys: return keys[layer] + what.offset;
       case plan::region::values: return values[layer] + what.offset;
+      case plan::region::pool_keys: return pool_keys[layer] + what.offset;
+      case plan::region::pool_values: return pool_values[layer] + what.offset;
       case plan::region::state: return state + what.offset;
       case plan::region::ring: return ring + what.offset;
       case plan::region::arguments: return arguments + what.offset;

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_source_hash = 0xc08a847b2fafff0bULL;
+inline constexpr unsigned long long layers_source_hash = 0x2d60834a854b4fb0ULL;
 alignas(4) inline constexpr char layers_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\370\163\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// A model's plan for sessions that decode together: the table of the model alone, whose prefill feeds prompts, and two sequences more. `batch` takes a
+// token of each slot, `moves` carries what a prompt left in the caches to the slot's pages, and pages that slots share back to the caches.
+#pragma once
+
+#include "intaglio/plan/engrave.hpp"
+
+namespace intaglio::plan {
+
+struct batch_draft {
+  text<256> failure;
+  batch_shape shape;
+  drafted_sequence batch, moves;
+};
+
+/// The shape with its pages counted. @error in `failure`: what is out of range
+constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, std::uint32_t context, text<256>& failure) {
+  const auto refuse = [&](auto... parts) { if (failure.empty()) (failure.append(parts), ...); };
+  if (shape.slots < 2 || shape.slots > 256) refuse("batch: expected 2 to 256 slots, found ", shape.slots);
+  constexpr std::uint32_t octet = kernels::cache_octet, span = kernels::attention_span;
+  if (shape.page_size < octet || shape.page_size % octet != 0 || (span % shape.page_size != 0 && shape.page_size % span != 0))
+    refuse("batch: expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found ", shape.page_size);
+  if (!failure.empty()) return shape;
+  const std::uint32_t full = kernels::state::slot_pages(context, shape.page_size);
+  if (shape.pages == 0) shape.pages = shape.slots * full;
+  if (shape.pages < full) refuse("batch: expected at least the ", full, " pages that one slot may take, found ", shape.pages);
+  std::uint64_t widest = 0;
+  for (const auto& o : g.ops)
+    if (o.kind == ir::op_kind::cache_write) widest = std::max(widest, std::uint64_t{o.kv_heads} * o.head_dim);
+  if (widest != 0 && std::uint64_t{shape.pages} * shape.page_size > (std::uint64_t{1} << 31) / widest)
+    refuse("batch: expected at most ", (std::uint64_t{1} << 31) / widest, " positions in the pool, whose elements shaders count in 32 bits, found ", std::uint64_t{shape.pages} * shape.page_size);
+  return shape;
+}
+
+/// @param alone the last draft of the model alone, whose weights a batch shares
+constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& config, const profile& target, std::uint32_t context, batch_shape shape, const draft& alone) {
+  batch_draft out;
+  out.failure = alone.failure;
+  if (out.failure.empty()) out.shape = checked_shape(shape, g, context, out.failure);
+  if (!out.failure.empty()) return out;
+  weight_list weights;
+  for (std::size_t i = 0; i < alone.weights.size; ++i) weights.weights.push_back(alone.weights.items[i]);
+  draft_sequence(g, config, target, context, {out.shape.slots, true, true, out.shape}, weights, out.batch, out.failure);
+  if (out.failure.empty() && weights.weights.size() != alone.weights.size) out.failure.append("batch: expected the weights of the other sequences, found ", weights.weights.size() - alone.weights.size, " more");
+  if (!out.failure.empty()) return out;
+
+  const placement nowhere;
+  const lowering_context c{config, target, out.shape.slots, chunk_tokens(target, context), context, out.shape};
+  lowering lower{g, nowhere, c, weights};
+  std::vector<dispatch> period;
+  for (std::uint8_t kind = 0; kind < g.pattern.kinds(); ++kind)
+    for (const auto& o : g.ops)
+      if (o.kind == ir::op_kind::cache_write && o.block == kind) period.push_back(lower.move(o));
+  out.moves.period.assign(period, "dispatches in a period", out.failure);
+  return out;
+}
+
+template <engravable Model>
+constexpr batch_draft make_batch_draft(const profile& target, std::uint32_t context, batch_shape shape, const draft& alone) {
+  ir::trace t;
+  Model::graph().forward(t);
+  return draft_batch(t.graph(), Model::config, target, context, shape, alone);
+}
+
+/// The table of the model alone with the two sequences.
+constexpr table table_with(const table& alone, const batch_shape& shape, sequence batch, sequence moves) {
+  table out = alone;
+  out.shape = shape;
+  out.batch = batch;
+  out.batch.batched = true;
+  out.moves = moves;
+  out.moves.batched = true;
+  out.hash = hash_of(out);
+  return out;
+}
+
+/// A model's plan for one profile with a batch. `table` is all that run time needs.
+/// @error does not fit: one sentence that says what was expected and what was found
+template <engravable Model, const profile& Profile, batch_shape Shape, std::uint32_t Context = Model::config.max_position_embeddings>
+struct engraved_batch {
+ private:
+  using alone = engraved<Model, Profile, Context>;
+  static constexpr batch_draft made = make_batch_draft<Model>(Profile, Context, Shape, alone::drafted);
+  static constexpr frozen_sequence<made.batch.prologue.size, made.batch.period.size, made.batch.epilogue.size, made.batch.values.size, 0, 0> batch{made.batch};
+  static constexpr frozen_sequence<0, made.moves.period.size, 0, 0, 0, 0> moves{made.moves};
+  static_assert(fits_together<made.failure>::model_fits, "intaglio: the batch does not fit together");
+
+ public:
+  static constexpr plan::table table = table_with(alone::table, made.shape, alone::view("batch", made.shape.slots, made.batch, batch), alone::view("moves", made.shape.slots, made.moves, moves));
+  static_assert(proven<verify(table)>::model_fits, "intaglio: the plan cannot be proven");
+};
+
+}  // namespace intaglio::plan

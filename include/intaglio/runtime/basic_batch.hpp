@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+// Sessions that decode together: each has a slot, whose tokens are those that a session alone would draw. They join and leave between steps; the KV cache
+// is a pool of pages, and prompts that begin alike share those pages. The same code for every model; batch_session.hpp adds the type.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "intaglio/io/checkpoint.hpp"
+#include "intaglio/runtime/batch_executor.hpp"
+#include "intaglio/runtime/load_session.hpp"
+#include "intaglio/runtime/page_pool.hpp"
+
+namespace intaglio {
+
+/// Who has a slot: never given twice.
+struct batch_handle {
+  std::uint32_t slot = 0;
+  std::uint64_t number = 0;  ///< 0: nobody
+  friend bool operator==(const batch_handle&, const batch_handle&) = default;
+};
+
+/// What a session of a batch asks for.
+struct batch_options {
+  sampling_options sampling{};
+  std::uint32_t max_tokens = 1;   ///< drawn at most, 1 or more; the pages for all of them are taken when it joins
+  bool keep_logits = false;       ///< logits() has what the last token was drawn from; takes a copy of the whole batch's logits each step
+};
+
+/// A token that a session drew.
+struct batch_token {
+  batch_handle of;
+  std::int32_t id = 0;
+  bool last = false;              ///< max_tokens are drawn: the session has left
+};
+
+/// Movable. Used by one thread. After device_lost every call answers with device_lost.
+class basic_batch {
+ public:
+  /// @param tables plans with a batch that the program carries, of one model: one is picked by device
+  /// @error mismatch_error, file_error: the checkpoint; device_error, out_of_memory, device_lost: the device
+  basic_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from, const session_options& options = {},
+              runtime::module_source source = &runtime::modules_of<>)
+      : body_(runtime::open_session(on, tables, from, options)) {
+    gpu::translated([&] {
+      run_ = runtime::load_executor<runtime::batch_executor>(*body_, from, options, source);
+      start();
+    });
+  }
+  /// Of weights that are on the device already. @param body without a vocabulary where the weights are made up
+  basic_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run) : body_(std::move(body)), run_(std::move(run)) { start(); }
+
+  const plan::table& table() const { return *body_->table; }
+  const gpu::device& device() const { return body_->device; }
+  std::uint32_t context() const { return table().context; }
+  std::uint32_t slots() const { return table().shape.slots; }
+  bool has_tokenizer() const { return body_->tokens.has_value(); }
+  /// @error argument_error: the model came without one
+  const io::tokenizer& tokenizer() const { return body_->tokenizer(); }
+  const std::vector<std::string>& warnings() const { return body_->warnings; }
+  /// Tokens of a conversation up to where the answer begins. @error as of basic_session::reply
+  std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const { return gpu::translated([&] { return body_->encode(conversation); }); }
+  /// Tokens of a prompt that is plain text. @error argument_error: no tokenizer
+  std::vector<std::int32_t> encode(std::string_view text) const {
+    return gpu::translated([&] { return tokenizer().encode(text, {.add_bos = tokenizer().adds_bos()}); });
+  }
+
+  /// Sessions that are there, those whose prompt waits among them.
+  std::uint32_t active() const { return slots() - free_slots(); }
+  std::uint32_t free_slots() const {
+    std::uint32_t out = 0;
+    for (const member& each : members_) out += each.number == 0 ? 1 : 0;
+    return out;
+  }
+  /// Pages that a session could take: those that nobody uses.
+  std::uint32_t free_pages() const { return pool_->free(); }
+  /// Whether join() would take such a session now.
+  bool fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens) const {
+    return free_slots() != 0 && !prompt.empty() && max_tokens != 0 && prompt.size() + max_tokens <= context() && pool_->has_room(prompt, positions(prompt.size(), max_tokens));
+  }
+
+  /// A session of its own for a prompt, which the next steps feed.
+  /// @error argument_error: an empty prompt, an id or an option out of range, more than the context, no slot, too few pages; nothing has changed by then
+  batch_handle join(std::span<const std::int32_t> prompt, const batch_options& options) {
+    return gpu::translated([&] {
+      device().on()->require_alive("join a batch");
+      if (prompt.empty()) throw argument_error("prompt", "at least one token", "none");
+      body_->check_ids(prompt);
+      runtime::validate(options.sampling, table().config->vocab_size, context());
+      if (options.max_tokens == 0) throw argument_error("max_tokens", "at least 1", "0");
+      if (prompt.size() + options.max_tokens > context())
+        throw argument_error("prompt and max_tokens", "at most " + std::to_string(context()) + " tokens (the context)", std::to_string(prompt.size() + options.max_tokens) + " tokens");
+      std::uint32_t slot = 0;
+      while (slot < members_.size() && members_[slot].number != 0) ++slot;
+      if (slot == members_.size()) throw argument_error("sessions of the batch", "a free slot", "all " + std::to_string(slots()) + " taken");
+      const std::uint32_t wanted = positions(prompt.size(), options.max_tokens);
+      auto pages = pool_->take(prompt, wanted);
+      if (!pages)
+        throw argument_error("KV pages", std::to_string(pool_->pages_of(wanted)) + " for " + std::to_string(wanted) + " positions", std::to_string(pool_->free()) + " of " +
+                             std::to_string(table().shape.pages) + " free");
+      member& of = members_[slot];
+      of = {};
+      of.number = ++last_number_;
+      of.history.reserve(wanted + 1);
+      of.history.assign(prompt.begin(), prompt.end());
+      of.pages = std::move(*pages);
+      of.options = options;
+      of.prompt = static_cast<std::uint32_t>(prompt.size());
+      waiting_.push_back(slot);
+      return batch_handle{slot, of.number};
+    });
+  }
+
+  /// Feeds at most one chunk of one waiting prompt, then takes up to `tokens` tokens of every session whose prompt is fed.
+  /// @return the new tokens, those of a session in their order; valid until the next call. None where nobody is ready
+  /// @error device_lost, out_of_memory; device_error: logits that are no numbers, whose session has left then
+  std::span<const batch_token> step(std::uint32_t tokens = 1) {
+    drawn_.clear();
+    return gpu::translated([&] {
+      device().on()->require_alive("step a batch");
+      if (tokens == 0 || tokens > table().ring_size) throw argument_error("tokens of a step", "1 .. " + std::to_string(table().ring_size), std::to_string(tokens));
+      feed_waiting();
+      decode(tokens);
+      return std::span<const batch_token>(drawn_);
+    });
+  }
+
+  /// Ends a session; one that has left already stays so.
+  void leave(batch_handle whose) {
+    if (member* const of = find(whose)) remove(whose.slot, *of);
+  }
+
+  /// Whether the session is still there.
+  bool has(batch_handle whose) const { return find(whose) != nullptr; }
+  /// Its prompt and what it drew. @error argument_error: it has left
+  const std::vector<std::int32_t>& history(batch_handle whose) const { return present(whose).history; }
+  /// Tokens of its prompt that it found in pages of others, once its prompt is being fed. @error argument_error: it has left
+  std::uint32_t cached_tokens(batch_handle whose) const { return present(whose).found; }
+  /// f32 [vocab_size] from which the last token of a session with keep_logits was drawn, penalties not yet applied; of the last step's last pass, also
+  /// where the session left with that token, until somebody joins. @error argument_error: it did not ask for them, or drew none yet
+  std::span<const float> logits(batch_handle whose) const {
+    if (whose.slot >= members_.size() || logits_of_[whose.slot] != whose.number || whose.number == 0) throw argument_error("logits", "a session that keeps them and drew a token", "none");
+    return run_->logits(whose.slot);
+  }
+  /// Puts a token in the place of the last one that was drawn, which is not fed yet: for who draws on the host. @error argument_error: it has left, drew none, or no such token
+  void set_next(batch_handle whose, std::int32_t id) {
+    member& of = const_cast<member&>(present(whose));
+    if (of.history.size() == of.prompt) throw argument_error("token to put in another's place", "a session that drew one", "one that drew none");
+    body_->check_ids(std::span(&id, 1));
+    of.history.back() = id;
+    tell(whose.slot, of);
+  }
+
+  const runtime::batch_executor& executor() const { return *run_; }
+  runtime::batch_executor& executor() { return *run_; }
+
+ private:
+  struct member {
+    std::uint64_t number = 0;            ///< 0: nobody
+    std::vector<std::int32_t> history;
+    runtime::page_pool::list pages;
+    batch_options options;
+    std::uint32_t prompt = 0;            ///< tokens of it
+    std::uint32_t fed = 0, found = 0;    ///< positions that the pages hold while the prompt is fed; of them found there
+    std::uint32_t told = 0;              ///< tokens drawn since the device was told of the slot
+    bool started = false, ready = false;
+  };
+
+  /// Positions that are written: the last token drawn is not.
+  static std::uint32_t positions(std::size_t prompt, std::uint32_t max_tokens) { return static_cast<std::uint32_t>(prompt) + max_tokens - 1; }
+
+  void start() {
+    const plan::table& t = table();
+    if (t.batch.layers == 0) throw argument_error("plan", "one with a batch", "one without");
+    members_.resize(t.shape.slots);
+    logits_of_.resize(t.shape.slots);
+    pool_.emplace(t.shape.pages, t.shape.page_size);
+    drawn_.reserve(std::size_t{t.shape.slots} * 8);
+    for (const plan::dispatch& each : t.prefill.period) same_bits_ = same_bits_ && each.kernel != kernels::kernel::matmul_chunk && each.kernel != kernels::kernel::attention_halves;
+  }
+
+  const member* find(batch_handle whose) const {
+    return whose.number != 0 && whose.slot < members_.size() && members_[whose.slot].number == whose.number ? &members_[whose.slot] : nullptr;
+  }
+  member* find(batch_handle whose) { return const_cast<member*>(std::as_const(*this).find(whose)); }
+  const member& present(batch_handle whose) const {
+    const member* const of = find(whose);
+    if (of == nullptr) throw argument_error("session of the batch", "one that is there", "one that has left");
+    return *of;
+  }
+
+  void tell(std::uint32_t slot, member& of) {
+    of.told = 0;
+    run_->set(slot, {of.history, of.pages.pages, positions(of.prompt, of.options.max_tokens), of.ready, of.options.sampling});
+  }
+
+  void remove(std::uint32_t slot, member& of) {
+    std::erase(waiting_, slot);
+    run_->set(slot, {});
+    if (of.ready && same_bits_) pool_->remember(of.pages, std::span(of.history).first(of.history.size() - 1));
+    pool_->release(of.pages);
+    of = {};
+  }
+
+  /// What a failed pass leaves in pages is not relied on: whoever was fed then has left, and nothing is remembered of it.
+  template <class Body>
+  void guarded(Body&& body) {
+    try {
+      body();
+    } catch (...) {
+      waiting_.clear();
+      for (member& each : members_) each = {};
+      pool_.emplace(table().shape.pages, table().shape.page_size);
+      for (std::uint32_t slot = 0; slot < slots(); ++slot) run_->set(slot, {});
+      throw;
+    }
+  }
+
+  void feed_waiting() {
+    if (waiting_.empty()) return;
+    const std::uint32_t slot = waiting_.front();
+    member& of = members_[slot];
+    const std::uint32_t all = of.prompt - 1;  // the last token goes in with the first pass
+    std::uint32_t from_pages = 0;
+    if (!of.started) {
+      of.started = true;
+      pool_->share(of.pages, of.history, positions(of.prompt, of.options.max_tokens));
+      of.fed = of.found = of.pages.shared * pool_->page_size();
+      from_pages = of.fed;
+      tell(slot, of);
+    }
+    if (of.fed < all) {
+      const std::uint32_t count = std::min(table().prefill.max_tokens, all - of.fed);
+      guarded([&] { run_->prefill(slot, of.fed, std::span(of.history).subspan(of.fed, count), from_pages, body_->submit_budget_ms); });
+      of.fed += count;
+    }
+    if (of.fed < all) return;
+    pool_->remember(of.pages, std::span(of.history).first(all));
+    of.ready = true;
+    tell(slot, of);
+    waiting_.pop_front();
+  }
+
+  void decode(std::uint32_t tokens) {
+    std::uint32_t rows = 0;
+    bool keeps = false;
+    for (std::uint32_t slot = 0; slot < slots(); ++slot)
+      if (members_[slot].ready) rows = slot + 1, keeps = keeps || members_[slot].options.keep_logits;
+    if (rows == 0) return;
+    guarded([&] { run_->decode(rows, tokens, keeps, body_->submit_budget_ms); });
+    std::uint32_t spoiled = slots();
+    for (std::uint32_t slot = 0; slot < rows; ++slot) {
+      member& of = members_[slot];
+      if (!of.ready) continue;
+      logits_of_[slot] = of.options.keep_logits ? of.number : 0;
+      for (std::uint32_t i = 0; i < tokens; ++i) {
+        const std::uint32_t drawn = run_->drawn(slot, of.told++);
+        if (drawn >= table().config->vocab_size) {
+          spoiled = slot;
+          break;
+        }
+        of.history.push_back(static_cast<std::int32_t>(drawn));
+        const bool last = of.history.size() == of.prompt + of.options.max_tokens;
+        drawn_.push_back({{slot, of.number}, static_cast<std::int32_t>(drawn), last});
+        if (last) break;
+      }
+      if (!drawn_.empty() && drawn_.back().of.slot == slot && drawn_.back().last) remove(slot, of);
+    }
+    if (spoiled == slots()) return;
+    const std::size_t position = members_[spoiled].history.size() - 1;
+    std::exchange(members_[spoiled].ready, false);  // nothing of it is remembered
+    remove(spoiled, members_[spoiled]);
+    throw device_error(device().label(), "draw a token", "the logits at position " + std::to_string(position) + " of slot " + std::to_string(spoiled) + " are no numbers");
+  }
+
+  std::shared_ptr<runtime::session_body> body_;
+  std::unique_ptr<runtime::batch_executor> run_;
+  std::optional<runtime::page_pool> pool_;
+  std::vector<member> members_;              ///< by slot
+  std::vector<std::uint64_t> logits_of_;     ///< by slot: whose logits the executor has
+  std::deque<std::uint32_t> waiting_;        ///< slots whose prompts are not fed yet, the first one's partly
+  std::vector<batch_token> drawn_;
+  std::uint64_t last_number_ = 0;
+  bool same_bits_ = true;                    ///< prefill leaves decode's bits, so that pages may be shared whoever wrote them
+};
+
+}  // namespace intaglio

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// Runs the sequences of a plan with a batch: prefill of one slot's prompt in the caches of a session alone, moved to the slot's pages, and passes that
+// take a token of every slot. All is recorded once; the host writes slots into a mailbox, which is copied where they changed. Each call waits.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/queue.hpp"
+#include "intaglio/runtime/compile_ahead.hpp"
+#include "intaglio/runtime/kernel_proof.hpp"
+#include "intaglio/runtime/recorded_sequence.hpp"
+#include "intaglio/runtime/sampling.hpp"
+#include "intaglio/runtime/weight_memory.hpp"
+
+namespace intaglio::runtime {
+
+/// What the device is told of a slot. Nobody's where `tokens` is empty.
+struct slot_words {
+  std::span<const std::int32_t> tokens;    ///< fed or drawn so far; the last is the next pass's input
+  std::span<const std::uint32_t> pages;
+  std::uint32_t limit = 0;                 ///< positions that may be written; at most what the pages hold
+  bool running = false;                    ///< takes part in passes
+  sampling_options sampling;
+};
+
+class batch_executor {
+ public:
+  /// @param table with a batch  @param weights loaded, or still being loaded
+  /// @error device_error, out_of_memory, device_lost
+  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
+      : device_(on), table_(&table), weights_(std::move(weights)), kernels_(on, modules), queue_(on) {
+    gpu::translated([&] { create(cache); });
+  }
+  batch_executor(const batch_executor&) = delete;
+  batch_executor& operator=(const batch_executor&) = delete;
+
+  const plan::table& table() const noexcept { return *table_; }
+  const gpu::device& device() const noexcept { return device_; }
+  std::uint32_t subgroup_size() const noexcept { return kernels_.subgroup_size(); }
+  /// Gives up the weights, for another executor; this one may then only be destroyed.
+  weight_memory release_weights() { return std::move(weights_); }
+
+  /// Holds every pipeline against the CPU reference. Before the first pass. @return the first that differs, or an empty kernel
+  kernel_fault prove(compile_ahead&& = {}) {
+    return gpu::translated([&] {
+      kernel_proof proof(device_, *table_, kernels_, weights_);
+      for (const plan::sequence* each : {&table_->batch, &table_->moves, &table_->prefill})
+        if (kernel_fault fault = proof.check(*each); !fault.kernel.empty()) return fault;
+      return kernel_fault{};
+    });
+  }
+
+  /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
+  void set(std::uint32_t slot, const slot_words& to) {
+    namespace state = kernels::state;
+    const std::span<std::uint32_t> words = slot_mailbox(slot);
+    std::fill(words.begin(), words.begin() + state::page_table, 0u);
+    if (!to.tokens.empty()) {
+      words[state::position] = static_cast<std::uint32_t>(to.tokens.size()) - 1;
+      words[state::count] = to.running ? 1 : 0;
+      words[state::limit] = to.limit;
+      write_sampling(to.sampling, words);
+      words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
+      std::copy(to.pages.begin(), to.pages.end(), words.begin() + state::page_table);
+      std::uint32_t* const history = words.data() + state::page_table + table_->slot_pages();
+      for (std::size_t i = 0; i < to.tokens.size(); ++i) history[i] = static_cast<std::uint32_t>(to.tokens[i]);
+    }
+    if (std::find(changed_.begin(), changed_.end(), slot) == changed_.end()) changed_.push_back(slot);
+  }
+
+  /// Feeds tokens of a slot's prompt from `position` on, and moves them to its pages.
+  /// @param from_pages positions before, of a multiple of 8, that the slot's pages have and the caches do not: they are fetched first
+  /// @error device_lost, out_of_memory
+  void prefill(std::uint32_t slot, std::uint32_t position, std::span<const std::int32_t> tokens, std::uint32_t from_pages, double budget_ms) {
+    namespace state = kernels::state;
+    commands_.clear();
+    feed_changed();
+    const auto octets = [](std::uint32_t positions) { return (positions + kernels::cache_octet - 1) / kernels::cache_octet; };
+    if (from_pages != 0) move(0, state::move_from_pool, slot, 0, octets(from_pages));
+    const std::span<std::uint32_t> words = alone_mailbox();
+    std::fill(words.begin(), words.end(), 0u);
+    words[state::position] = position;
+    words[state::count] = static_cast<std::uint32_t>(tokens.size());
+    for (std::size_t i = 0; i < tokens.size(); ++i) words[state::tokens + i] = static_cast<std::uint32_t>(tokens[i]);
+    commands_.push_back(feed_alone_.handle());
+    run(prefill_, 1, budget_ms);
+    const std::uint32_t end = position + static_cast<std::uint32_t>(tokens.size());
+    move(1, state::move_to_pool, slot, position / kernels::cache_octet, octets(end));
+    flush("pages of " + model_name(*table_), patience(prefill_));
+  }
+
+  /// `passes` passes over the first `rows` slots. With `keep_logits` those of the last pass can be read.
+  /// @error device_lost, out_of_memory
+  void decode(std::uint32_t rows, std::uint32_t passes, bool keep_logits, double budget_ms) {
+    commands_.clear();
+    feed_changed();
+    header(2)[kernels::state::count] = rows;
+    commands_.push_back(feed_header_[2].handle());
+    run(batch_, passes, budget_ms);
+    if (keep_logits) {
+      if (!logits_) make_logits();
+      commands_.push_back(copy_logits_.handle());
+      flush("logits of " + model_name(*table_), gpu::queue::patience);
+    }
+  }
+
+  /// Token that a slot drew as its index-th since it was last set.
+  std::uint32_t drawn(std::uint32_t slot, std::uint32_t index) const {
+    std::uint32_t out = 0;
+    std::memcpy(&out, ring_.mapped().data() + 4 * (std::size_t{slot} * table_->ring_size + index % table_->ring_size), sizeof out);
+    return out;
+  }
+  /// f32 [vocab_size] of a slot, after decode() with keep_logits.
+  std::span<const float> logits(std::uint32_t slot) const {
+    const auto* const all = reinterpret_cast<const float*>(logits_.mapped().data());
+    return {all + std::size_t{slot} * table_->config->vocab_size, table_->config->vocab_size};
+  }
+
+  /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no timestamps
+  std::vector<dispatch_time> measure(std::uint32_t rows) {
+    return gpu::translated([&] {
+      if (timed_.plan == nullptr) timed_ = record_sequence(device_, *table_, table_->batch, kernels_, batch_addresses_, nullptr, true);
+      commands_.clear();
+      feed_changed();
+      header(2)[kernels::state::count] = rows;
+      commands_.push_back(feed_header_[2].handle());
+      commands_.insert(commands_.end(), timed_.handles.begin(), timed_.handles.end());
+      flush("timed pass", gpu::queue::patience * 12);
+      read_times(timed_);
+      return timed_.dispatches;
+    });
+  }
+
+ private:
+  static constexpr std::size_t headers = 3;
+  static constexpr std::uint64_t header_bytes = 4 * kernels::state::first_slot;
+
+  std::uint64_t slot_bytes() const { return std::uint64_t{4} * kernels::state::slot_words(table_->context, table_->shape.page_size); }
+  std::uint64_t alone_bytes() const { return std::uint64_t{4} * (kernels::state::tokens + table_->max_tokens); }
+  std::uint32_t* mailbox_words(std::uint64_t offset) const { return reinterpret_cast<std::uint32_t*>(mailbox_.mapped().data() + offset); }
+  std::span<std::uint32_t> header(std::size_t which) const { return {mailbox_words(which * header_bytes), kernels::state::first_slot}; }
+  std::span<std::uint32_t> slot_mailbox(std::uint32_t slot) const { return {mailbox_words(headers * header_bytes + slot * slot_bytes()), static_cast<std::size_t>(slot_bytes() / 4)}; }
+  std::uint64_t alone_at() const { return headers * header_bytes + table_->shape.slots * slot_bytes(); }
+  std::span<std::uint32_t> alone_mailbox() const { return {mailbox_words(alone_at()), static_cast<std::size_t>(alone_bytes() / 4)}; }
+
+  void create(gpu::pipeline_cache* cache) {
+    const plan::table& t = *table_;
+    const plan::sequence* const list[] = {&t.prefill, &t.batch, &t.moves};
+    kernels_.add(list, cache);
+    arena_ = gpu::buffer(device_, std::max({t.prefill.arena_bytes, t.batch.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
+    state_ = gpu::buffer(device_, t.batch_state_bytes(), gpu::placement::device_local, "the batch's state");
+    alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");
+    ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slots * t.ring_size, gpu::placement::readback, "the rings of tokens");
+    mailbox_ = gpu::buffer(device_, alone_at() + alone_bytes(), gpu::placement::shared, "the mailbox");
+    std::memset(mailbox_.mapped().data(), 0, mailbox_.mapped().size());
+    std::vector<std::uint64_t> own, pool;
+    for (std::uint32_t layer = 0; layer < t.config->num_hidden_layers; ++layer) {
+      const plan::layer_cache of_pool = t.pool(t.pattern(layer));
+      own.insert(own.end(), {t.cache_of(layer).key_bytes, t.cache_of(layer).value_bytes});
+      pool.insert(pool.end(), {of_pool.key_bytes, of_pool.value_bytes});
+    }
+    caches_ = place_items(device_, own, gpu::placement::device_local, "the KV cache of a prompt");
+    pool_ = place_items(device_, pool, gpu::placement::device_local, "the pool of KV pages");
+
+    address_table addresses;
+    addresses.arena = arena_.address();
+    addresses.arena_memory = &arena_;
+    addresses.ring = ring_.address();
+    for (std::uint32_t layer = 0; layer < t.config->num_hidden_layers; ++layer) {
+      addresses.keys.push_back(caches_.items[2 * layer].address);
+      addresses.values.push_back(caches_.items[2 * layer + 1].address);
+      addresses.pool_keys.push_back(pool_.items[2 * layer].address);
+      addresses.pool_values.push_back(pool_.items[2 * layer + 1].address);
+    }
+    addresses.first_weight = weights_.first;
+    for (const auto& item : weights_.placed.items) addresses.weights.push_back(item.address);
+    addresses.state = alone_.address();
+    prefill_ = record_sequence(device_, t, t.prefill, kernels_, addresses);
+    addresses.state = state_.address();
+    batch_addresses_ = addresses;
+    batch_ = record_sequence(device_, t, t.batch, kernels_, addresses);
+    moves_ = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
+
+    const auto feed = [&](std::uint64_t from, const gpu::buffer& to, std::uint64_t at, std::uint64_t bytes) {
+      gpu::recorder record(device_, "mailbox of " + model_name(t));
+      record.copy(mailbox_, from, to, at, bytes);
+      return record.finish();
+    };
+    feed_alone_ = feed(alone_at(), alone_, 0, alone_bytes());
+    for (std::size_t i = 0; i < headers; ++i) feed_header_.push_back(feed(i * header_bytes, state_, 0, header_bytes));
+    for (std::uint32_t slot = 0; slot < t.shape.slots; ++slot)
+      feed_slot_.push_back(feed(headers * header_bytes + slot * slot_bytes(), state_, header_bytes + slot * slot_bytes(), slot_bytes()));
+    clear();
+  }
+
+  /// Masked positions are read and multiplied by zero, so they must hold numbers.
+  void clear() {
+    gpu::recorder to(device_, "clear the memory of " + model_name(*table_));
+    to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0).fill(state_, 0, state_.size_bytes(), 0).fill(alone_, 0, alone_.size_bytes(), 0).fill(ring_, 0, ring_.size_bytes(), 0);
+    for (const placed_items* items : {&caches_, &pool_})
+      for (const auto& each : items->buffers) to.fill(each, 0, each.size_bytes(), 0);
+    const gpu::recording commands = to.finish();
+    const VkCommandBuffer handle = commands.handle();
+    queue_.wait(queue_.submit({&handle, 1}, commands.name()));
+  }
+
+  void make_logits() {
+    gpu::translated([&] {
+      const std::uint64_t bytes = std::uint64_t{4} * table_->shape.slots * table_->config->vocab_size;
+      gpu::buffer to(device_, bytes, gpu::placement::readback, "logits on their way to the host");
+      gpu::recorder record(device_, "logits of " + model_name(*table_));
+      record.copy(arena_, table_->batch.logits_offset, to, 0, bytes);
+      copy_logits_ = record.finish();
+      logits_ = std::move(to);
+    });
+  }
+
+  void feed_changed() {
+    for (const std::uint32_t slot : changed_) commands_.push_back(feed_slot_[slot].handle());
+    changed_.clear();
+  }
+  void move(std::size_t box, std::uint32_t way, std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
+    namespace state = kernels::state;
+    const std::span<std::uint32_t> words = header(box);
+    words[state::move] = way, words[state::move_slot] = slot, words[state::move_first] = first, words[state::move_end] = end;
+    commands_.push_back(feed_header_[box].handle());
+    commands_.insert(commands_.end(), moves_.handles.begin(), moves_.handles.end());
+  }
+
+  void flush(const std::string& label, std::chrono::nanoseconds patience) {
+    if (commands_.empty()) return;
+    const std::uint64_t number = queue_.submit(commands_, label);
+    commands_.clear();
+    queue_.wait(number, patience);
+  }
+  /// Submits what waits in commands_ and `passes` times the sequence, in pieces of the budget, and waits for all but what is left in commands_.
+  void run(recorded_sequence& of, std::uint32_t passes, double budget_ms) {
+    const std::uint32_t all = passes * of.size();
+    for (std::uint32_t done = 0; done < all;) {
+      const std::uint32_t count = std::min({of.speed.allowed(budget_ms), all - done, most_buffers});
+      for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handles[(done + i) % of.size()]);
+      const auto start = std::chrono::steady_clock::now();
+      flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of));
+      of.speed.observe(count, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      done += count;
+    }
+  }
+  static constexpr std::uint32_t most_buffers = 1024;
+
+  /// Some drivers compile a pipeline when it first runs, which may take long without anything being wrong.
+  static std::chrono::nanoseconds patience(const recorded_sequence& of) { return of.speed.segment_ms() > 0 ? gpu::queue::patience : gpu::queue::patience * 12; }
+
+  gpu::device device_;
+  const plan::table* table_;
+  weight_memory weights_;
+  kernel_set kernels_;
+  gpu::buffer arena_, state_, alone_, ring_, mailbox_, logits_;
+  placed_items caches_, pool_;
+  address_table batch_addresses_;
+  recorded_sequence prefill_, batch_, moves_, timed_;
+  gpu::recording feed_alone_, copy_logits_;
+  std::vector<gpu::recording> feed_header_, feed_slot_;
+  std::vector<std::uint32_t> changed_;
+  std::vector<VkCommandBuffer> commands_;
+  gpu::queue queue_;  // goes first, and waits: what is above may be in flight
+};
+
+}  // namespace intaglio::runtime

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// Which pages of the pool belong to whom, on the host. Full pages that a prompt has filled are remembered by their tokens and those before them, so that
+// prompts which begin alike share them; what nobody uses any more stays until its page is wanted, the longest unused first.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace intaglio::runtime {
+
+class page_pool {
+ public:
+  /// The pages of one sequence, by position / page_size; the first `shared` of them may be others' too, and are only read.
+  struct list {
+    std::vector<std::uint32_t> pages;
+    std::uint32_t shared = 0;
+  };
+
+  page_pool(std::uint32_t pages, std::uint32_t page_size) : page_size_(page_size), pages_(pages) {
+    for (std::uint32_t page = pages; page-- > 0;) unused_.push_back(page);
+  }
+
+  std::uint32_t page_size() const noexcept { return page_size_; }
+  /// Pages that nobody uses, remembered or not.
+  std::uint32_t free() const noexcept { return static_cast<std::uint32_t>(unused_.size() + idle_.size()); }
+  std::uint32_t pages_of(std::uint32_t positions) const noexcept { return (positions + page_size_ - 1) / page_size_; }
+  /// Whether take() would give pages for so many positions.
+  bool has_room(std::span<const std::int32_t> tokens, std::uint32_t positions) const {
+    const auto known = remembered(tokens, positions);
+    std::uint32_t idle = 0;
+    for (const std::uint32_t page : known) idle += pages_[page].users == 0 ? 1 : 0;
+    return pages_of(positions) - known.size() <= free() - idle;
+  }
+
+  /// Pages for `positions` positions of a sequence that begins with `tokens`, remembered ones first; nothing where there are too few.
+  std::optional<list> take(std::span<const std::int32_t> tokens, std::uint32_t positions) {
+    if (!has_room(tokens, positions)) return std::nullopt;
+    list out{remembered(tokens, positions), 0};
+    out.shared = static_cast<std::uint32_t>(out.pages.size());
+    for (const std::uint32_t page : out.pages) use(page);
+    while (out.pages.size() < pages_of(positions)) out.pages.push_back(fresh());
+    return out;
+  }
+
+  /// Puts what was remembered since take() in the place of pages that are not written yet.
+  void share(list& of, std::span<const std::int32_t> tokens, std::uint32_t positions) {
+    const auto known = remembered(tokens, positions);
+    for (std::uint32_t i = of.shared; i < known.size(); ++i) {
+      use(known[i]);
+      unused_.push_back(of.pages[i]);
+      pages_[of.pages[i]].users = 0;
+      of.pages[i] = known[i];
+    }
+    of.shared = std::max(of.shared, static_cast<std::uint32_t>(known.size()));
+  }
+
+  /// The first tokens.size() positions are written: their full pages may be shared from now on.
+  void remember(list& of, std::span<const std::int32_t> tokens) {
+    std::uint64_t parent = 0;
+    for (std::uint32_t i = 0; (std::size_t{i} + 1) * page_size_ <= tokens.size() && i < of.pages.size(); ++i) {
+      page& own = pages_[of.pages[i]];
+      if (own.number == 0) {
+        const auto part = tokens.subspan(std::size_t{i} * page_size_, page_size_);
+        const auto [at, added] = names_.try_emplace(name{parent, {part.begin(), part.end()}}, of.pages[i]);
+        if (!added) {  // somebody else wrote the same meanwhile; what stands behind this one is found by that
+          parent = pages_[at->second].number;
+          continue;
+        }
+        own.number = ++last_number_;
+        own.called = at;
+      }
+      parent = own.number;
+      of.shared = std::max(of.shared, i + 1);
+    }
+  }
+
+  /// The sequence is over. Its last pages are forgotten first.
+  void release(list& of) {
+    for (std::size_t i = of.pages.size(); i-- > 0;) {
+      page& own = pages_[of.pages[i]];
+      if (--own.users != 0) continue;
+      if (own.number == 0) unused_.push_back(of.pages[i]);
+      else idle_.insert({own.since = ++clock_, of.pages[i]});
+    }
+    of = {};
+  }
+
+ private:
+  using name = std::pair<std::uint64_t, std::vector<std::int32_t>>;  ///< number of the page before, 0: none; tokens
+  struct page {
+    std::uint32_t users = 0;
+    std::uint64_t number = 0;  ///< of what it holds, never used again; 0: nothing that is remembered
+    std::uint64_t since = 0;
+    std::map<name, std::uint32_t>::iterator called{};
+  };
+
+  std::vector<std::uint32_t> remembered(std::span<const std::int32_t> tokens, std::uint32_t positions) const {
+    std::vector<std::uint32_t> out;
+    std::uint64_t parent = 0;
+    // The last token goes through a pass of its own, which writes its position.
+    for (std::size_t end = page_size_; end < tokens.size() && end <= positions; end += page_size_) {
+      const auto part = tokens.subspan(end - page_size_, page_size_);
+      const auto found = names_.find(name{parent, {part.begin(), part.end()}});
+      if (found == names_.end()) break;
+      out.push_back(found->second);
+      parent = pages_[found->second].number;
+    }
+    return out;
+  }
+  void use(std::uint32_t which) {
+    page& own = pages_[which];
+    if (own.users++ == 0) idle_.erase({own.since, which});
+  }
+  std::uint32_t fresh() {
+    std::uint32_t which = 0;
+    if (!unused_.empty()) {
+      which = unused_.back();
+      unused_.pop_back();
+    } else {
+      which = idle_.begin()->second;
+      idle_.erase(idle_.begin());
+      names_.erase(pages_[which].called);
+      pages_[which].number = 0;
+    }
+    pages_[which].users = 1;
+    return which;
+  }
+
+  std::uint32_t page_size_;
+  std::vector<page> pages_;
+  std::vector<std::uint32_t> unused_;                            ///< hold nothing that is remembered
+  std::set<std::pair<std::uint64_t, std::uint32_t>> idle_;       ///< remembered and not in use, by time
+  std::map<name, std::uint32_t> names_;
+  std::uint64_t last_number_ = 0, clock_ = 0;
+};
+
+}  // namespace intaglio::runtime

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+// Sessions of a batch against sessions alone: the same tokens and the same bits of logits, whoever joins and leaves beside them. Plans are made at run time.
+#include "intaglio/runtime/basic_batch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include "conformance.hpp"
+#include "gpu/checked_device.hpp"
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/basic_session.hpp"
+#include "shared.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+constexpr decoder_config llama_tiny{
+    .model_type = architecture::llama, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 3, .num_attention_heads = 8, .num_key_value_heads = 2,
+    .head_dim = 32, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .hidden_act = activation::silu, .tie_word_embeddings = false};
+constexpr decoder_config gemma3_tiny{
+    .model_type = architecture::gemma3, .hidden_size = 256, .intermediate_size = 512, .num_hidden_layers = 7, .num_attention_heads = 4, .num_key_value_heads = 1,
+    .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 1e6f, .rope_scaling = {rope_type::linear, 8.f}, .rms_norm_eps = 1e-6f,
+    .hidden_act = activation::gelu_tanh, .sliding_window = 32, .sliding_window_pattern = 6, .rope_local_base_freq = 1e4f};
+
+/// A model's plan with a batch, a session alone and a batch of it.
+struct both {
+  checked_device on;
+  plan::planned plan;
+  std::array<const plan::table*, 1> tables;
+  io::checkpoint file;
+  basic_session alone;
+  basic_batch batch;
+
+  both(plan::planned with, io::checkpoint from)
+      : plan(std::move(with)), tables{&plan.table()}, file(std::move(from)), alone(on.device, tables, file, {.cache_folder = "", .prove_kernels = false}),
+        batch(on.device, tables, file, {.cache_folder = ""}) {}
+
+  std::vector<std::int32_t> drawn_alone(const std::vector<std::int32_t>& ids, const batch_options& options) {
+    const sampling_options& s = options.sampling;
+    alone.reset();
+    return alone.generate(ids, {.temperature = s.temperature, .top_k = s.top_k, .top_p = s.top_p, .min_p = s.min_p, .repeat_penalty = s.repeat_penalty, .repeat_last_n = s.repeat_last_n,
+                                .seed = s.seed, .max_tokens = options.max_tokens, .stop_at_end = false}).ids;
+  }
+};
+
+std::vector<std::int32_t> some_ids(std::uint32_t count, std::uint32_t seed, std::uint32_t vocabulary) {
+  std::vector<std::int32_t> out(count);
+  for (std::uint32_t i = 0; i < count; ++i) out[i] = static_cast<std::int32_t>((seed * 7919 + i * 104'729 + i * i * 31) % vocabulary);
+  return out;
+}
+
+io::checkpoint fable_file() { return io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")); }
+plan::planned fable_plan(const plan::profile& profile, const plan::batch_shape& shape) { return plan::planned::of<models::fable>(profile, 128, shape); }
+
+/// Prompts of all lengths about pages and chunks, joining at their step, some leaving early; slots are taken again.
+void check_mixed(both& b) {
+  struct visit {
+    std::uint32_t step, prompt;
+    batch_options options;
+    std::uint32_t leaves_after;  // tokens; 0: stays
+    batch_handle who{};
+    std::vector<std::int32_t> ids{}, got{};
+  };
+  std::vector<visit> visits{
+      {0, 40, {{}, 24}, 0},
+      {0, 3, {{.temperature = 0.9f, .top_k = 50, .top_p = 0.95f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 5}, 40}, 9},
+      {2, 1, {{.temperature = 1.1f, .seed = 77}, 12}, 0},
+      {14, 70, {{.temperature = 0.7f, .repeat_penalty = 1.3f, .repeat_last_n = 20, .seed = 9}, 20}, 0},
+      {16, 17, {{.temperature = 0.8f, .seed = 5}, 1}, 0},
+      {20, 33, {{}, 6}, 0}};
+  const std::uint32_t vocabulary = b.plan.table().config->vocab_size;
+  for (std::size_t i = 0; i < visits.size(); ++i) visits[i].ids = some_ids(visits[i].prompt, static_cast<std::uint32_t>(i + 1), vocabulary);
+  for (std::uint32_t step = 0; step == 0 || step <= visits.back().step || b.batch.active() != 0; ++step) {
+    REQUIRE(step < 200);
+    for (visit& each : visits)
+      if (each.step == step) each.who = b.batch.join(each.ids, each.options);
+    for (const batch_token& token : b.batch.step(step % 3 == 2 ? 3 : 1))
+      for (visit& each : visits)
+        if (each.who == token.of) {
+          each.got.push_back(token.id);
+          CHECK(token.last == (each.got.size() == each.options.max_tokens));
+        }
+    for (visit& each : visits)
+      if (each.leaves_after != 0 && each.got.size() >= each.leaves_after) b.batch.leave(each.who);
+  }
+  CHECK(b.batch.free_slots() == b.batch.slots());
+  CHECK(b.batch.free_pages() == b.plan.table().shape.pages);
+  for (const visit& each : visits) {
+    INFO("prompt of " << each.prompt << " joining at step " << each.step);
+    auto expected = b.drawn_alone(each.ids, each.options);
+    if (each.leaves_after != 0) {
+      CHECK(each.got.size() >= each.leaves_after);
+      expected.resize(each.got.size());
+    }
+    CHECK(each.got == expected);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sessions of a batch draw what they draw alone, whoever joins and leaves: BitNet, both profiles") {
+  for (const plan::profile* profile : {&plan::profiles::cpu, &plan::profiles::portable}) {
+    INFO(profile->name);
+    both b(fable_plan(*profile, {.slots = 3, .page_size = 16}), fable_file());
+    check_mixed(b);
+  }
+}
+
+TEST_CASE("sessions of a batch draw what they draw alone: Llama, and Gemma with windows past which a ring has gone") {
+  {
+    both b(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(plan::profiles::cpu, 128, {.slots = 3, .page_size = 8}), io::checkpoint::open(conformance("llama-tiny") / "hf"));
+    check_mixed(b);
+  }
+  both b(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::exact, 512, {.slots = 3, .page_size = 64}), io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
+  check_mixed(b);
+}
+
+TEST_CASE("a batch's logits have the bits of a session's, and the host may draw instead") {
+  both b(fable_plan(plan::profiles::cpu, {.slots = 3, .page_size = 32}), fable_file());
+  const auto first = some_ids(37, 1, 4096), second = some_ids(5, 2, 4096);
+  const batch_handle a = b.batch.join(first, {{}, 8, true}), c = b.batch.join(second, {{}, 8});
+  std::vector<std::int32_t> so_far = first;
+  std::vector<float> found;
+  for (int i = 0; i < 7; ++i) {
+    b.batch.step();
+    if (b.batch.history(a).size() <= so_far.size()) continue;
+    const auto logits = b.batch.logits(a);
+    found.assign(logits.begin(), logits.end());
+    so_far = b.batch.history(a);
+    if (so_far.size() == first.size() + 2) {  // the host's choice instead of the second token
+      b.batch.set_next(a, 1234);
+      so_far.back() = 1234;
+    }
+  }
+  CHECK(so_far[first.size() + 1] == 1234);
+  const auto fed = std::span(so_far).first(so_far.size() - 1);
+  const auto expected = b.alone.logits(fed).logits;
+  CHECK(std::equal(found.begin(), found.end(), expected.end() - 4096));
+  CHECK(b.batch.history(a) == so_far);
+  CHECK_THROWS_AS(b.batch.logits(c), argument_error);
+  CHECK_THROWS_AS(b.batch.set_next(a, 4096), argument_error);
+  b.batch.leave(a);
+  b.batch.leave(a);
+  CHECK_THROWS_AS(b.batch.history(a), argument_error);
+  CHECK(b.batch.active() == 1);
+}
+
+TEST_CASE("prompts that begin alike share their pages, which are fed once, and what does not fit is refused") {
+  both b(fable_plan(plan::profiles::cpu, {.slots = 3, .page_size = 16, .pages = 9}), fable_file());
+  const auto ids = some_ids(50, 3, 4096);
+  auto other = ids;
+  other[40] = 7;  // parts in the third page
+  const batch_options options{{.temperature = 0.8f, .seed = 3}, 14};
+  const auto expected = b.drawn_alone(ids, options), expected_other = b.drawn_alone(other, options);
+  const auto collect = [&](std::initializer_list<batch_handle> whose) {
+    std::map<std::uint64_t, std::vector<std::int32_t>> out;
+    for (int i = 0; b.batch.active() != 0 && i < 100; ++i)
+      for (const batch_token& token : b.batch.step()) out[token.of.number].push_back(token.id);
+    std::vector<std::vector<std::int32_t>> lists;
+    for (const batch_handle each : whose) lists.push_back(out[each.number]);
+    return lists;
+  };
+  const batch_handle first = b.batch.join(ids, options);
+  CHECK(b.batch.free_pages() == 5);  // of 9, for 63 positions
+  const batch_handle second = b.batch.join(ids, options);
+  CHECK(b.batch.free_pages() == 1);
+  CHECK_FALSE(b.batch.fits(other, 14));
+  CHECK_THROWS_AS(b.batch.join(other, options), argument_error);
+  CHECK(b.batch.fits(std::span(ids).first(3), 14));
+  for (int i = 0; i < 3; ++i) b.batch.step();  // two chunks of the first, then the second, which finds three pages
+  CHECK(b.batch.cached_tokens(first) == 0);
+  CHECK(b.batch.cached_tokens(second) == 48);
+  CHECK(b.batch.free_pages() == 4);
+  CHECK(b.batch.fits(other, 14));  // shares two of its four
+  const batch_handle third = b.batch.join(other, options);
+  CHECK(b.batch.free_pages() == 2);
+  CHECK_THROWS_AS(b.batch.join(std::span(ids).first(1), options), argument_error);  // no slot
+  // Only what came after the first steps is collected here.
+  const auto lists = collect({second, third});
+  CHECK(std::equal(lists[0].rbegin(), lists[0].rend(), expected.rbegin()));
+  CHECK(lists[1] == expected_other);
+  CHECK(b.batch.free_pages() == 9);
+
+  // What a session drew is remembered too: the next turn of its talk is fed from there.
+  auto turn = ids;
+  turn.insert(turn.end(), expected.begin(), expected.end());
+  turn.insert(turn.end(), {5, 6, 7});
+  const batch_handle again = b.batch.join(turn, options);
+  b.batch.step();
+  CHECK(b.batch.cached_tokens(again) == 48);
+  CHECK(collect({again})[0].size() + 1 >= 13);
+  CHECK_THROWS_AS(b.batch.join({}, options), argument_error);
+  CHECK_THROWS_AS(b.batch.join(some_ids(120, 1, 4096), options), argument_error);  // past the context
+  CHECK_THROWS_AS(b.batch.join(ids, {{}, 0}), argument_error);
+  CHECK_THROWS_AS(b.batch.join(std::array{4096}, options), argument_error);
+}
