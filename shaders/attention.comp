@@ -325,7 +325,7 @@ void main() {
   if (batched) {
     own_slot = slot_at(token);
     now = word_pair(state, own_slot / 2u);
-    count = min(now.x + 1u, state.at[own_slot + state_limit]);
+    count = min(now.x + 1u, limit_of(own_slot));
     if (now.y == 0u || count == 0u) return;
   }
   if (splits > 1u && (first_seen(count) / span_positions + gl_WorkGroupID.z) * span_positions >= count) return;

@@ -51,7 +51,7 @@ void main() {
   uint count = seen_before(state.at[state_position] + token + 1u);
   if (batched) {
     own_slot = slot_at(token);
-    count = min(state.at[own_slot + state_position] + 1u, state.at[own_slot + state_limit]);
+    count = min(state.at[own_slot + state_position] + 1u, limit_of(own_slot));
     if (state.at[own_slot + state_count] == 0u || count == 0u) return;
   }
   attend(token, gl_WorkGroupID.x * heads_together, count);

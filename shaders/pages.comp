@@ -16,6 +16,7 @@ layout(constant_id = 3) const uint context = 256;
 layout(constant_id = 4) const uint cache_element = 0;
 layout(constant_id = 5) const uint slot_words = 256;
 layout(constant_id = 6) const uint page_size = 256;
+layout(constant_id = 7) const uint slots = 1;
 layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push { Words keys, values, pool_keys, pool_values, state; };
@@ -28,10 +29,11 @@ const uint row_quads = head_dim / (cache_element == element_f32 ? 4u : 8u);  // 
 void copy(Words from, uint from_quad, Words to, uint to_quad) { WordQuads(to).at[to_quad] = WordQuads(from).at[from_quad]; }
 
 void main() {
-  uint head = gl_WorkGroupID.y, way = state.at[state_move], end = state.at[state_move_end], slot = slot_at(state.at[state_move_slot]), limit = state.at[slot + state_limit];
+  uint head = gl_WorkGroupID.y, way = state.at[state_move], slot = slot_at(min(state.at[state_move_slot], slots - 1u)), limit = limit_of(slot);
+  uint end = min(state.at[state_move_end], (limit + 7u) / 8u);
   uint octets = (positions + 7u) / 8u, pool_octets = context / 8u;
   for (uint octet = state.at[state_move_first] + gl_WorkGroupID.x; octet < end; octet += gl_NumWorkGroups.x) {
-    if (8u * octet >= limit || 8u * octet + positions < 8u * end) continue;  // a ring has no room for it besides those behind
+    if (8u * octet + positions < 8u * end) continue;  // a ring has no room for it besides those behind
     uint place = 8u * octet % (8u * octets), pool = pool_place(slot, 8u * octet);
     uint own_key = (head * octets + place / 8u) * 8u * row_quads, pool_key = (head * pool_octets + pool / 8u) * 8u * row_quads;
     uint own_value = (head * positions + place) * row_quads, pool_value = (head * context + pool) * row_quads;

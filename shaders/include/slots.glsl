@@ -20,16 +20,20 @@ const bool batched = slot_words != 0u;
 uint slot_at(uint row) { return state_slots + row * slot_words; }
 
 #ifdef PAGED
+const uint slot_pages = (slot_words - state_page_table) / (page_size + 1u);  // kernels::state::slot_words
+
+// Positions that a slot may write.
+uint limit_of(uint slot) { return min(state.at[slot + state_limit], slot_pages * page_size); }
 // The pool's place for a position of a slot that is below its limit.
 uint pool_place(uint slot, uint position) {
-  uint page = state.at[slot + state_page_table + position / page_size];
+  uint page = state.at[slot + state_page_table + min(position / page_size, slot_pages - 1u)];
   return min(page, context / page_size - 1u) * page_size + position % page_size;
 }
 uint row_position(uint row) { return state.at[slot_at(row) + state_position]; }
 // The place for what a row writes at its position, `context`, which is none, where nobody has the slot or its pages end.
 uint row_place(uint row, uint position) {
   uint slot = slot_at(row);
-  if (state.at[slot + state_count] == 0u || position >= state.at[slot + state_limit]) return context;
+  if (state.at[slot + state_count] == 0u || position >= limit_of(slot)) return context;
   return pool_place(slot, position);
 }
 #endif

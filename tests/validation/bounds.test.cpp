@@ -14,7 +14,7 @@
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/recorder.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
-#include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/engrave_batch.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "validation/exact_operands.hpp"
 
@@ -45,18 +45,24 @@ constexpr plan::profile quick(plan::profile of) {
   return of;
 }
 constexpr plan::profile cpu = quick(plan::profiles::cpu), portable = quick(plan::profiles::portable);
-using plan::engraved;
+using plan::engraved, plan::engraved_batch;
+/// Slots of whole quads of words, so that the last one's history ends with the state; whole pages and octets, two spans.
+constexpr plan::batch_shape two_slots{.slots = 2, .page_size = 8};
+constexpr std::uint32_t whole_pages = 280;
 
 /// Plans with the modules that run them; lavapipe runs them all.
 struct form {
   const plan::table* table;
   runtime::kernel_modules modules;
+  bool batch = false;  ///< of the table only what it has for a batch
 };
 const form forms[] = {{&engraved<small, cpu>::table, {.wide_loads = true}},           {&engraved<small_silu, cpu>::table, {.wide_loads = true}},
                       {&engraved<small, portable>::table, {.integer_dot = true}},     {&engraved<small, portable>::table, {.integer_dot = false}},
                       {&engraved<small_silu, portable>::table, {.integer_dot = false}},
+                      {&engraved_batch<small, cpu, two_slots, whole_pages>::table, {.wide_loads = true}, true},
+                      {&engraved_batch<small, portable, two_slots, whole_pages>::table, {.integer_dot = true}, true},
                       {&engraved<small, cpu, 44>::table, {.wide_loads = true, .in_one = true}}};  // for all layers in one dispatch, with many operands
-constexpr std::size_t module_count = 21;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
+constexpr std::size_t module_count = 22;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
 
 /// What a session's state may never hold, but does here.
 struct wild_state {
@@ -78,7 +84,28 @@ std::vector<wild_state> states_of(const plan::table& of, const plan::sequence& i
           {most - tokens, tokens, vocab, most, 1, 1, 0.8f, 0.9f}};
 }
 
-void write_state(const plan::table& of, const wild_state& wild, std::span<std::byte> to) {
+/// Every slot holds such a state, and pages from the last one down.
+std::vector<std::uint32_t> batch_state(const plan::table& of, std::span<const std::uint32_t> alone, const wild_state& wild) {
+  using namespace kernels::state;
+  std::vector<std::uint32_t> out(first_slot, wild.id);
+  out[count] = wild.count;
+  out[move] = wild.id % 2;
+  out[move_slot] = wild.count - 1;
+  out[move_first] = wild.position / 8 > of.slot_pages() ? wild.position : 0;
+  out[move_end] = wild.position;
+  for (std::uint32_t slot = 0; slot < of.shape.slots; ++slot) {
+    out.insert(out.end(), alone.begin(), alone.begin() + tokens);
+    out[out.size() - tokens + count] = wild.count == 0 ? 0 : 1;
+    out[out.size() - tokens + position] = wild.count == of.shape.slots ? of.context - 1 : wild.position;
+    out[out.size() - tokens + limit] = std::max(of.context, wild.position);
+    out.push_back(wild.id);
+    for (std::uint32_t page = 0; page < of.slot_pages(); ++page) out.push_back(wild.id < of.config->vocab_size ? of.shape.pages - of.slot_pages() + page : wild.id);
+    out.resize(first_slot + (slot + std::size_t{1}) * slot_words(of.context, of.shape.page_size), wild.id);
+  }
+  return out;
+}
+
+void write_state(const plan::table& of, const plan::sequence& in, const wild_state& wild, std::span<std::byte> to) {
   using namespace kernels::state;
   std::vector<std::uint32_t> words(kernels::state::words(of.max_tokens, of.context), wild.id);
   std::fill_n(words.begin(), tokens, 0U);
@@ -91,6 +118,7 @@ void write_state(const plan::table& of, const wild_state& wild, std::span<std::b
   words[top_p] = std::bit_cast<std::uint32_t>(wild.top_p);
   words[min_p] = std::bit_cast<std::uint32_t>(0.01f);
   words[repeat_penalty] = std::bit_cast<std::uint32_t>(1.2f);
+  if (in.batched) words = batch_state(of, words, wild);
   std::memcpy(to.data(), words.data(), std::min(to.size(), 4 * words.size()));
 }
 
@@ -107,7 +135,7 @@ std::size_t complaints_of(const gpu::device& on, const gpu::pipeline& kernel, co
   const std::size_t before = on.validation_message_count();
   const kernels::interface& face = kernels::interface_of(chosen.call.kernel);
   const auto contents_of = [&](std::string_view name) { return memory.contents[chosen.operands.push[face.push_index(name)]]; };
-  write_state(of, state, contents_of("state"));
+  write_state(of, *chosen.in, state, contents_of("state"));
   std::vector<std::uint64_t> push, arguments;
   for (const std::size_t each : chosen.operands.push) push.push_back(each == stated_operands::none ? 0 : memory.addresses[each]);
   for (const std::size_t each : chosen.operands.arguments) arguments.push_back(each == stated_operands::none ? 0 : memory.addresses[each]);
@@ -129,6 +157,7 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
   if (operand.where == plan::region::arguments && of.decode_in_one.arguments.back().where == plan::region::none) return 8;  // an address of nothing
   if (operand.name == "drawn" && call.kernel == kernels::kernel::accept) return operand.bytes - 4;  // what was drawn behind a wrong draft
   // Most kernels are given all parameters and read the position or the count: three bytes are too few for both.
+  if (operand.where == plan::region::state && of.batch.layers != 0 && call.kernel == kernels::kernel::sample) return operand.bytes - 4 - 3;  // its last history is not in the window
   if (operand.name == "state" && call.kernel != kernels::kernel::embed && call.kernel != kernels::kernel::sample) return operand.bytes - 4 - 3;
   return 0;
 }
@@ -150,8 +179,9 @@ TEST_CASE("no kernel leaves the bytes that the plan states, whatever the session
     const plan::table& table = *each.table;
     std::vector<chosen_call> chosen;
     std::vector<plan::dispatch> calls;
-    for (const plan::sequence* in : {&table.decode, &table.prefill, &table.logits, &table.verify, &table.decode_in_one})
-      for (const auto part : in->recorded())
+    for (const plan::sequence* in : {&table.decode, &table.prefill, &table.logits, &table.verify, &table.decode_in_one, &table.batch, &table.moves})
+      if (in->batched != each.batch) continue;
+      else for (const auto part : in->recorded())
         for (plan::dispatch call : part) {
           if (each.modules.in_one != (call.kernel == kernels::kernel::layers)) continue;
           // One workgroup, which then does every part of every step: several share them as they come, and the turns of their loops with them.

@@ -245,7 +245,7 @@ inline constexpr std::uint32_t walk_list = 2048;
 inline constexpr interface pages_interface{
     "pages",
     {{{"keys"}, {"values"}, {"pool_keys"}, {"pool_values"}, {"state"}}},
-    {{{"workgroup_size"}, {"head_dim"}, {"positions"}, {"context"}, {"cache_element"}, {"slot_words"}, {"page_size"}}}};
+    {{{"workgroup_size"}, {"head_dim"}, {"positions"}, {"context"}, {"cache_element"}, {"slot_words"}, {"page_size"}, {"slots"}}}};
 
 /// The experts_used = k largest of each token's logits [tokens, experts], of equal ones the lowest first: choice u32 [tokens, 2 k] has their numbers, then the
 /// bits of exp(logit - largest) / sum of these, in that order. One workgroup a token (y).

@@ -27,8 +27,8 @@ constexpr std::uint32_t slot_pages(std::uint32_t context, std::uint32_t page_siz
 
 constexpr std::uint32_t history(std::uint32_t max_tokens) { return tokens + max_tokens; }
 constexpr std::uint32_t words(std::uint32_t max_tokens, std::uint32_t context) { return history(max_tokens) + context; }
-/// Words of a slot: whole quads.
-constexpr std::uint32_t slot_words(std::uint32_t context, std::uint32_t page_size) { return (words(1 + slot_pages(context, page_size), context) + 3) / 4 * 4; }
+/// Words of a slot, whole quads: a word and a history of page_size for each page, so that shaders have the pages from it.
+constexpr std::uint32_t slot_words(std::uint32_t context, std::uint32_t page_size) { return (page_table + slot_pages(context, page_size) * (1 + page_size) + 3) / 4 * 4; }
 constexpr std::uint64_t batch_words(std::uint32_t slots, std::uint32_t context, std::uint32_t page_size) {
   return first_slot + std::uint64_t{slots} * slot_words(context, page_size);
 }

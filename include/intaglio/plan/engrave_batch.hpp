@@ -14,9 +14,11 @@ struct batch_draft {
 };
 
 /// The shape with its pages counted. @error in `failure`: what is out of range
-constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, std::uint32_t context, text<256>& failure) {
+constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const profile& target, std::uint32_t context, text<256>& failure) {
   const auto refuse = [&](auto... parts) { if (failure.empty()) (failure.append(parts), ...); };
-  if (shape.slots < 2 || shape.slots > 256) refuse("batch: expected 2 to 256 slots, found ", shape.slots);
+  // Rows of a tile are computed together, and none may lie past the last slot.
+  if (shape.slots < 2 || shape.slots > 256 || (shape.slots > target.tile_tokens && shape.slots % target.tile_tokens != 0))
+    refuse("batch: expected 2 to ", target.tile_tokens, " slots or a multiple of that up to 256, found ", shape.slots);
   constexpr std::uint32_t octet = kernels::cache_octet, span = kernels::attention_span;
   if (shape.page_size < octet || shape.page_size % octet != 0 || (span % shape.page_size != 0 && shape.page_size % span != 0))
     refuse("batch: expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found ", shape.page_size);
@@ -36,7 +38,7 @@ constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, std::
 constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& config, const profile& target, std::uint32_t context, batch_shape shape, const draft& alone) {
   batch_draft out;
   out.failure = alone.failure;
-  if (out.failure.empty()) out.shape = checked_shape(shape, g, context, out.failure);
+  if (out.failure.empty()) out.shape = checked_shape(shape, g, target, context, out.failure);
   if (!out.failure.empty()) return out;
   weight_list weights;
   for (std::size_t i = 0; i < alone.weights.size; ++i) weights.weights.push_back(alone.weights.items[i]);

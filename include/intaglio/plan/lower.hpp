@@ -44,6 +44,8 @@ struct lowering_context {
   batch_shape batch{};        ///< where a row is a token of a slot
 
   constexpr bool batched() const { return batch.slots != 0; }
+  /// Tokens that share one read of the weights.
+  constexpr std::uint32_t tile_tokens() const { return batched() ? std::min(target.tile_tokens, tokens) : target.tile_tokens; }
   constexpr std::uint32_t slot_words() const { return batched() ? kernels::state::slot_words(context, batch.page_size) : 0; }
   /// What stands between a state's first token and its history.
   constexpr std::uint32_t token_words() const { return batched() ? 1 + kernels::state::slot_pages(context, batch.page_size) : max_tokens; }
@@ -230,6 +232,7 @@ class lowering {
     set("cache_element", c_.target.cache_element);
     set("slot_words", c_.slot_words());
     set("page_size", c_.batch.page_size);
+    set("slots", c_.batch.slots);
     d.subgroups = c_.target.embed_subgroups;
     d.groups = {(c_.max_tokens + kernels::cache_octet - 1) / kernels::cache_octet, o.kv_heads, 1};
     return d;
@@ -414,7 +417,7 @@ class lowering {
     if (d_->kernel == kernels::kernel::ternary_few) return share_columns(w);
     set("prologue", n.prologue);
     set("eps", n.eps);
-    const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.target.tile_tokens;
+    const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.tile_tokens();
     set("tile_tokens", tile);
     d_->subgroups = c_.target.matmul_subgroups;
     const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
@@ -466,9 +469,9 @@ class lowering {
   /// A workgroup a row group, of as many subgroups (of 32) as leave none idle longer than the others.
   constexpr void share_columns(const weight& w) {
     const std::uint32_t tiles = w.columns / 16, most = 32 * c_.target.matmul_subgroups, rounds = (tiles + most - 1) / most;
-    set("tile_tokens", c_.target.tile_tokens);
+    set("tile_tokens", c_.tile_tokens());
     d_->subgroups = (tiles + 32 * rounds - 1) / (32 * rounds);
-    d_->groups = {std::min(w.rows / 4, 65535u), (c_.tokens + c_.target.tile_tokens - 1) / c_.target.tile_tokens, 1};
+    d_->groups = {std::min(w.rows / 4, 65535u), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
 
   /// Tiles of 64 tokens and as many rows as leave enough tiles, for 4 subgroups.
@@ -544,7 +547,7 @@ class lowering {
     set("eps", n.eps);
     d_->subgroups = c_.target.head_subgroups;
     std::uint32_t tile = 1;
-    if (d_->kernel == kernels::kernel::dense_few) set("tile_tokens", tile = c_.target.tile_tokens);
+    if (d_->kernel == kernels::kernel::dense_few) set("tile_tokens", tile = c_.tile_tokens());
     d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
   }
 
@@ -587,7 +590,7 @@ class lowering {
     if (chunk) return tile_halves(w);
     set("prologue", n.prologue);
     set("eps", n.eps);
-    const std::uint32_t tile = c_.tokens == 1 || n.experts != 0 ? 1 : c_.target.tile_tokens;
+    const std::uint32_t tile = c_.tokens == 1 || n.experts != 0 ? 1 : c_.tile_tokens();
     set("tile_tokens", tile);
     // What other devices have no room for is worth it where one has: a down projection of 7B takes 46 KiB.
     set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u : c_.tokens == 1 && c_.target.matmul_subgroups > 1 ? kernels::staged_where_room : 0u);

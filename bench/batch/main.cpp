@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8 and 32 rows, and the time of every
+// dispatch of a pass. usage: batch [name... [--position N] [--passes N] [--dispatches] [--prove]]; names are those that it prints, all unless said
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/batch_executor.hpp"
+#include "intaglio/runtime/executor.hpp"
+#include "intaglio/runtime/synthetic_weights.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+struct options {
+  std::uint32_t position = 128, passes = 64;
+  bool dispatches = false, prove = false;
+  std::vector<std::string> names;
+};
+
+template <class Body>
+double median_ms(Body&& body) {
+  std::vector<double> times;
+  for (int repeat = 0; repeat < 7; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  return times[3];
+}
+
+void print_dispatches(runtime::batch_executor& run, std::uint32_t rows) {
+  std::map<const plan::dispatch*, std::vector<double>> times;
+  for (int i = 0; i < 5; ++i)
+    for (const auto& time : run.measure(rows)) times[time.what].push_back(time.nanoseconds);
+  for (auto& [what, list] : times) {
+    std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2), list.end());
+    std::printf("    %-14s %-28s x %3zu %8.2f us, %.0f us a pass\n", kernels::interface_of(what->kernel).name.data(), what->label.data, list.size() / 5, list[list.size() / 2] / 1e3,
+                list[list.size() / 2] / 1e3 * static_cast<double>(list.size()) / 5);
+  }
+}
+
+/// Every slot in the middle of a story of its own.
+void fill(runtime::batch_executor& run, const options& how) {
+  const plan::table& table = run.table();
+  for (std::uint32_t slot = 0; slot < table.shape.slots; ++slot) {
+    std::vector<std::int32_t> tokens(how.position + 1, static_cast<std::int32_t>(slot + 1));
+    std::vector<std::uint32_t> pages(table.slot_pages());
+    std::iota(pages.begin(), pages.end(), slot * table.slot_pages());
+    run.set(slot, {tokens, pages, table.context, true, {}});
+  }
+}
+
+template <class Model>
+void measure(const gpu::device& device, const char* name, const options& how) {
+  if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
+  const plan::profile& target = device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable;
+  const std::uint32_t context = std::min(1024u, Model::config.max_position_embeddings);
+  const runtime::kernel_modules modules = runtime::usable_modules(device).at(0);
+  runtime::weight_memory weights;
+  double one = 0;
+  for (const std::uint32_t slots : {8u, 32u}) {
+    const plan::planned made = plan::planned::of<Model>(target, context, {.slots = slots});
+    const plan::table& table = made.table();
+    if (slots == 8) {
+      const std::uint32_t token = 11;
+      runtime::executor alone(device, table, runtime::synthetic_weights(device, table), modules, nullptr);
+      const double ms = median_ms([&] {
+        alone.begin(runtime::pass_kind::decode, how.position, std::span(&token, 1), {}, how.passes);
+        while (alone.pending() || alone.in_flight()) {
+          while (alone.may_submit()) alone.submit(100, 16);
+          alone.wait();
+        }
+      });
+      one = how.passes / ms * 1e3;
+      std::printf("%s: one session alone %.1f tok/s\n", name, one);
+      weights = alone.release_weights();
+    }
+    runtime::batch_executor run(device, table, std::move(weights), modules, nullptr);
+    if (how.prove)
+      if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
+    for (const std::uint32_t rows : {1u, 8u, 32u}) {
+      if (rows > slots) continue;
+      const double ms = median_ms([&] {
+        fill(run, how);
+        run.decode(rows, how.passes, false, 100);
+      });
+      std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone\n", slots, rows, ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one);
+      std::fflush(stdout);
+    }
+    fill(run, how);
+    if (how.dispatches) print_dispatches(run, slots);
+    weights = run.release_weights();
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  options how;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = arguments[i];
+    if (word == "--position" && i + 1 < count) how.position = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
+    else if (word == "--passes" && i + 1 < count) how.passes = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
+    else if (word == "--dispatches") how.dispatches = true;
+    else if (word == "--prove") how.prove = true;
+    else how.names.push_back(word);
+  }
+  const gpu::device device;
+  std::printf("%s, positions %u to %u\n", device.label().c_str(), how.position, how.position + how.passes);
+  measure<models::fable>(device, "fable", how);
+  if (device.description().type == gpu::device_type::cpu && how.names.empty()) return 0;
+  measure<models::bitnet_2b_4t>(device, "bitnet_2b_4t", how);
+  measure<models::mistral_7b<dtype::q4_0>>(device, "mistral_7b q4_0", how);
+  measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);
+  measure<models::gemma3_4b<dtype::q8_0>>(device, "gemma3_4b q8_0", how);
+} catch (const intaglio::error& problem) {
+  std::fprintf(stderr, "%s\n", problem.what());
+  return 3;
+}

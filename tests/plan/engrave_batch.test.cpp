@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// Plans with a batch, counted: what changes here changes the speed of every token of every session.
+#include "intaglio/plan/engrave_batch.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/plan/planned.hpp"
+
+using namespace intaglio;
+
+namespace {
+using models::bitnet_2b_4t;
+constexpr plan::batch_shape of_32{.slots = 32};
+constexpr const plan::table& alone = plan::engraved<bitnet_2b_4t, plan::profiles::portable>::table;
+constexpr const plan::table& many = plan::engraved_batch<bitnet_2b_4t, plan::profiles::portable, of_32>::table;
+
+// Pages: of 64 positions, as many as 32 full slots take unless said. A row of the state: 16 words, the token, the pages, the history.
+static_assert(many.shape == plan::batch_shape{32, 64, 32 * 4096 / 64} && many.slot_pages() == 64);
+static_assert(many.pool(0).positions == 32 * 4096 && many.pool_bytes() == 32 * alone.cache_bytes());
+static_assert(kernels::state::slot_words(4096, 64) == (17 + 64 + 4096 + 3) / 4 * 4 && many.batch_state_bytes() == 4ull * (16 + 32 * kernels::state::slot_words(4096, 64)));
+static_assert(plan::engraved_batch<bitnet_2b_4t, plan::profiles::portable, plan::batch_shape{.slots = 8, .page_size = 256, .pages = 40}, 2048>::table.shape.pages == 40);
+
+// Nine dispatches a layer as in a pass over drafts, three around them; a dispatch a layer moves pages, and nothing waits between layers.
+static_assert(many.batch.max_tokens == 32 && many.batch.batched && many.batch.has_head && many.batch.has_sampler);
+static_assert(many.batch.dispatch_count() == 30 * 9 + 3 && many.batch.barrier_count() == 30 * 9 + 2);
+static_assert(many.moves.dispatch_count() == 30 && many.moves.barrier_count() == 0);
+
+// The rest is the model's alone: weights, sequences, caches; and a program that has no batch is as before.
+static_assert(many.weights.size() == alone.weights.size() && many.weight_bytes() == alone.weight_bytes() && many.batch.weight_bytes() - 31ull * 2 * 2560 == alone.verify.weight_bytes() - 7ull * 2 * 2560);
+static_assert(many.decode.arena_bytes == alone.decode.arena_bytes && many.prefill.dispatch_count() == alone.prefill.dispatch_count() && many.state_bytes() == alone.state_bytes());
+static_assert(many.hash != alone.hash && alone.batch.layers == 0);
+static_assert((plan::kernels_used(std::array{&many}) >> static_cast<unsigned>(kernels::kernel::pages) & 1) == 1 && (plan::kernels_used(std::array{&alone}) >> static_cast<unsigned>(kernels::kernel::pages) & 1) == 0);
+
+std::string refused(const plan::batch_shape& shape) {
+  try {
+    plan::planned::of<models::fable>(plan::profiles::cpu, 512, shape);
+  } catch (const argument_error& problem) {
+    return problem.what();
+  }
+  return {};
+}
+}  // namespace
+
+TEST_CASE("a batch's shape is refused in a sentence where it does not fit") {
+  CHECK(refused({.slots = 8}).empty());
+  CHECK(refused({.slots = 1}).find("expected 2 to 8 slots or a multiple of that up to 256, found 1") != std::string::npos);
+  CHECK(refused({.slots = 12}).find("found 12") != std::string::npos);
+  CHECK(refused({.slots = 4, .page_size = 48}).find("expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found 48") != std::string::npos);
+  CHECK(refused({.slots = 4, .page_size = 64, .pages = 7}).find("expected at least the 8 pages that one slot may take, found 7") != std::string::npos);
+  CHECK(refused({.slots = 256, .page_size = 64, .pages = 1u << 25}).find("expected at most") != std::string::npos);
+}
+
+TEST_CASE("layers with windows have all their positions in the pool, and what moves them knows both caches") {
+  const plan::planned made = plan::planned::of<models::gemma3_4b<>>(plan::profiles::portable, 4096, {.slots = 8});
+  const plan::table& t = made.table();
+  CHECK(t.caches[0].positions < 4096);
+  CHECK(t.pool(0).positions == 8 * 4096);
+  CHECK(t.moves.period.size() == t.pattern.kinds());
+  CHECK(t.batch.dispatch_count() == t.verify.dispatch_count() - 1);  // no accept
+}
