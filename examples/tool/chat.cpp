@@ -1,80 +1,223 @@
 // SPDX-License-Identifier: MIT
-// chat: a conversation line by line.
+// chat: a conversation, message by message, and the commands between them.
 #include "commands.hpp"
 #include "console.hpp"
+#include "conversation.hpp"
 #include "engine.hpp"
+#include "engraved_models.hpp"
+#include "line_editor.hpp"
 #include "sampling_choice.hpp"
 
-#include <cerrno>
-
-#include <unistd.h>
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
 
 namespace intaglio::tool {
 namespace {
 
-/// A line of stdin without its end; nothing at the end of the input or after a signal.
-std::optional<std::string> read_line() {
-  std::string out;
-  for (;;) {
-    char c = 0;
-    const ssize_t count = ::read(STDIN_FILENO, &c, 1);
-    if (count < 0 && errno == EINTR && graceful_stop::received() == 0) continue;
-    if (count <= 0) return out.empty() || count < 0 ? std::nullopt : std::optional(out);
-    if (c == '\n') return out;
-    out += c;
+constexpr const char* chat_help = R"(/system [TEXT]  show or set the system message; /system - takes it away
+/reset          forget the conversation
+/retry          another reply to the last message, with the next seed
+/save FILE      keep the conversation with all that the model has computed of it
+/load FILE      go on where a kept one was
+/stats          speed, context and memory
+/model [MODEL]  show the model, or go on with another
+/help           this
+/quit           leave; Ctrl-D too
+A line that ends in \ goes on in the next one; lines between two lines of """ belong together; Alt-Enter, too, makes a new line.
+Ctrl-C stops a reply and keeps what there is.)";
+
+/// Escape sequences for people, nothing for a pipe or with NO_COLOR.
+struct colours {
+  const char *you = "", *aside = "", *plain = "";
+  static colours of(bool terminal) {
+    const char* const kind = std::getenv("TERM");
+    if (!terminal || std::getenv("NO_COLOR") != nullptr || kind == nullptr || std::string_view(kind) == "dumb") return {};
+    return {"\x1b[1;32m", "\x1b[2m", "\x1b[0m"};
   }
-}
+};
 
-}  // namespace
+class chat_loop {
+ public:
+  chat_loop(const chat_options& options, const common_options& common)
+      : common_(common), model_(options.model), wanted_(generation_of(options.sampling, 0.7f, true)), terminal_(is_terminal(STDIN_FILENO) && is_terminal(STDOUT_FILENO)),
+        colour_(colours::of(terminal_)) {
+    wanted_.max_tokens = options.tokens;
+    said_.system = options.system;
+    engine_ = std::make_unique<engine>(model_, common_);
+  }
 
-void chat(const chat_options& options, const common_options& common) {
-  generate_options wanted = generation_of(options.sampling, 0.7f, true);
-  wanted.max_tokens = options.tokens;
-  engine model(options.model, common);
-  const bool prompts = is_terminal(STDIN_FILENO) && is_terminal(STDOUT_FILENO);
-  std::vector<turn> conversation;
-  const auto reset = [&] {
-    conversation.clear();
-    if (options.system) conversation.push_back({"system", *options.system});
-  };
-  reset();
-  note("Type and press Enter. /reset forgets the conversation, /quit leaves, Ctrl-C stops a reply.");
-  for (;;) {
-    if (prompts) print("> ");
-    flush_output();
-    const std::optional<std::string> line = read_line();  // a signal here ends the tool
-    if (!line) break;
-    if (line->empty()) continue;
-    if (*line == "/quit" || *line == "/exit") break;
-    if (*line == "/reset") {
-      reset();
-      continue;
+  void run() {
+    const std::string folder = state_folder();
+    line_editor editor(folder.empty() ? std::string{} : folder + "/chat_history");
+    std::optional<graceful_stop> guard;
+    if (terminal_) guard.emplace();  // elsewhere a signal between two messages ends the tool
+    note("Type and press Enter. /help shows the commands, /quit leaves, Ctrl-C stops a reply.");
+    bool asked_to_leave = false;
+    for (;;) {
+      const std::optional<std::string> message = editor.read("> ");
+      if (const int signal = graceful_stop::received(); signal != 0) {
+        const bool nothing_typed = !message || message->empty();
+        if (signal == SIGTERM || (nothing_typed && asked_to_leave)) throw interrupted(signal);
+        graceful_stop::forget();
+        asked_to_leave = nothing_typed;
+        if (nothing_typed) note("Ctrl-C again or Ctrl-D leaves.");
+        continue;
+      }
+      asked_to_leave = false;
+      if (!message || *message == "/quit" || *message == "/exit") break;
+      if (message->find_first_not_of(" \t\n") == std::string::npos) continue;
+      if (message->front() == '/') {
+        command(*message);
+      } else {
+        said_.turns.push_back({"user", *message});
+        try {
+          reply();
+        } catch (const input_error& wrong) {
+          if (!terminal_) throw;
+          show_error(wrong.what());
+        }
+      }
     }
-    if (line->front() == '/') {
-      note("commands: /reset, /quit");
-      continue;
-    }
-    conversation.push_back({"user", *line});
-    naming_file(model.file(), [&] {
-      const auto ids = model.encode(conversation);
-      if (ids.size() >= model.context())
-        throw input_error(printable(model.file(), 240) + ": the conversation: expected at most " + std::to_string(model.context() - 1) +
-                          " tokens, found " + std::to_string(ids.size()) + "; /reset forgets it");
-      const answer got = model.generate(ids, wanted, [](std::string_view piece) {
+    if (terminal_) print("\n");
+    engine_->require_silence();
+  }
+
+ private:
+  void reply() {
+    const std::vector<turn> all = said_.all();
+    naming_file(engine_->file(), [&] {
+      const auto ids = engine_->encode(all);
+      if (ids.size() >= engine_->context()) {
+        said_.turns.pop_back();
+        throw input_error(printable(engine_->file(), 240) + ": the conversation: expected at most " + std::to_string(engine_->context() - 1) + " tokens, found " +
+                          std::to_string(ids.size()) + "; /reset forgets it");
+      }
+      last_ = engine_->generate(ids, wanted_, [](std::string_view piece) {
         print(piece);
         flush_output();
       });
-      print("\n");
-      conversation.push_back({"assistant", got.result.text});
-      if (got.signal == 15 || (got.signal != 0 && !prompts)) {
-        flush_output();
-        throw interrupted(got.signal);
-      }
-      graceful_stop::forget();
     });
+    print("\n");
+    said_.turns.push_back({"assistant", last_->result.text});
+    if (last_->signal == SIGTERM || (last_->signal != 0 && !terminal_)) {
+      flush_output();
+      throw interrupted(last_->signal);
+    }
+    graceful_stop::forget();
   }
-  if (prompts) print("\n");
-  model.require_silence();
-}
+
+  void command(const std::string& line) {
+    const std::size_t blank = line.find(' ');
+    const std::string name = line.substr(0, blank);
+    const std::size_t from = blank == std::string::npos ? blank : line.find_first_not_of(' ', blank);
+    const std::string rest = from == std::string::npos ? std::string{} : line.substr(from);
+    try {
+      if (name == "/help") tell(chat_help);
+      else if (name == "/reset") reset();
+      else if (name == "/system") set_system(rest);
+      else if (name == "/retry") retry();
+      else if (name == "/save") save(rest);
+      else if (name == "/load") load(rest);
+      else if (name == "/stats") stats();
+      else if (name == "/model") change_model(rest);
+      else tell("unknown: " + printable(name, 40) + "; /help shows the commands");
+    } catch (const device_error&) {
+      throw;
+    } catch (const error& wrong) {  // a file, an argument: the conversation goes on
+      show_error(wrong.what());
+    } catch (const input_error& wrong) {
+      show_error(wrong.what());
+    }
+  }
+
+  /// An answer to a command: never on stdout, which has replies alone.
+  void tell(const std::string& sentence) const { note(is_terminal(STDERR_FILENO) ? colour_.aside + sentence + colour_.plain : sentence); }
+
+  void reset() {
+    said_.turns.clear();
+    last_.reset();
+    engine_->reset();
+  }
+  void set_system(const std::string& text) {
+    if (text.empty()) return tell(said_.system ? "system message: " + *said_.system : "no system message");
+    if (text == "-") said_.system.reset();
+    else said_.system = text;
+  }
+  void retry() {
+    if (!said_.forget_reply()) return tell("there is no reply yet");
+    if (wanted_.temperature > 0) tell("seed " + std::to_string(++wanted_.seed));
+    else tell("at temperature 0 every reply is the same");
+    reply();
+  }
+  void save(const std::string& path) {
+    if (path.empty()) return tell("/save needs the name of a file");
+    engine_->save(path, wanted_.sampling(), said_.note());
+    tell("kept in " + printable(path, 240));
+  }
+  void load(const std::string& path) {
+    if (path.empty()) return tell("/load needs the name of a file");
+    const auto [sampling, text] = engine_->restore(path);
+    try {
+      said_ = conversation::of_note(text, path);
+    } catch (const error&) {
+      reset();
+      throw;
+    }
+    wanted_.temperature = sampling.temperature, wanted_.top_k = sampling.top_k, wanted_.top_p = sampling.top_p, wanted_.min_p = sampling.min_p;
+    wanted_.repeat_penalty = sampling.repeat_penalty, wanted_.repeat_last_n = sampling.repeat_last_n, wanted_.seed = sampling.seed;
+    last_.reset();
+    const engine_facts at = engine_->facts();
+    tell(std::to_string(said_.turns.size()) + " turns, " + std::to_string(at.position) + " of " + std::to_string(at.context) + " tokens; temperature " + fixed(wanted_.temperature, 2) +
+         ", seed " + std::to_string(wanted_.seed));
+    if (terminal_ && !said_.turns.empty()) print(said_.turns.back().text + "\n");
+  }
+  void stats() const {
+    const engine_facts at = engine_->facts();
+    std::string out;
+    if (last_) {
+      const generation_timings& t = last_->result.timings;
+      const std::uint32_t decoded = t.generated_tokens > 0 ? t.generated_tokens - 1 : 0;  // the first one comes with the prompt
+      out += "last reply: " + std::to_string(t.generated_tokens) + " tokens, " + (t.decode_ms > 0 ? fixed(decoded / t.decode_ms * 1e3, 1) : "-") + " tokens/s, first after " +
+             fixed(last_->first_token_ms, 0) + " ms; fed " + std::to_string(t.prompt_tokens) + ", cached " + std::to_string(t.cached_tokens) + " tokens\n";
+    }
+    out += "context: " + std::to_string(at.position) + " of " + std::to_string(at.context) + " tokens\n";
+    out += "memory: weights " + bytes_text(static_cast<double>(at.weight_bytes)) + ", KV cache " + bytes_text(static_cast<double>(at.cache_bytes)) + ", in all " +
+           bytes_text(static_cast<double>(at.device_bytes)) + "\n";
+    tell(out + "device: " + at.device);
+  }
+  void change_model(const std::string& path) {
+    if (!path.empty()) {
+      model_options other = model_;
+      other.path = path;
+      engraved_model_of(open_model(other));  // refused before the present one goes
+      const model_options before = std::exchange(model_, other);
+      engine_.reset();  // both may not fit
+      last_.reset();
+      try {
+        engine_ = std::make_unique<engine>(model_, common_);
+      } catch (const std::exception& wrong) {
+        show_error(wrong.what());
+        model_ = before;
+        engine_ = std::make_unique<engine>(model_, common_);
+      }
+    }
+    const engine_facts at = engine_->facts();
+    tell(at.model + " (" + at.profile + "), " + std::to_string(at.layers) + " layers, context of " + std::to_string(at.context) + ": " + printable(engine_->file(), 240));
+  }
+
+  common_options common_;
+  model_options model_;
+  generate_options wanted_;
+  bool terminal_;
+  colours colour_;
+  std::unique_ptr<engine> engine_;
+  conversation said_;
+  std::optional<answer> last_;
+};
+
+}  // namespace
+
+void chat(const chat_options& options, const common_options& common) { chat_loop(options, common).run(); }
 
 }  // namespace intaglio::tool

@@ -95,6 +95,20 @@ logits_values engine::logits(std::span<const std::int32_t> ids, std::uint32_t ch
   return {std::move(found.logits), std::move(found.hidden), config.vocab_size, config.hidden_size, config.num_hidden_layers};
 }
 
+engine_facts engine::facts() const {
+  const basic_session& of = parts_->session;
+  const plan::table& table = of.table();
+  return {runtime::model_name(table), std::string(table.profile), device(), table.config->num_hidden_layers, table.context, of.position(),
+          table.weight_bytes(), table.cache_bytes(), runtime::needed_memory(table).total()};
+}
+
+void engine::save(const std::string& path, const sampling_options& sampling, const std::string& note) { parts_->session.save(path, {sampling, note}); }
+std::pair<sampling_options, std::string> engine::restore(const std::string& path) {
+  session_note found = parts_->session.restore(path);
+  return {found.sampling, std::move(found.text)};
+}
+void engine::reset() { parts_->session.reset(); }
+
 void engine::require_silence() const { require_no_messages(parts_->device); }
 
 }  // namespace intaglio::tool

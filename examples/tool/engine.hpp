@@ -5,12 +5,14 @@
 #include "commands.hpp"
 
 #include <intaglio/runtime/generation.hpp>
+#include <intaglio/runtime/sampling.hpp>
 
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace intaglio::tool {
@@ -31,6 +33,13 @@ struct answer {
 struct logits_values {
   std::vector<float> logits, hidden;
   std::uint32_t vocab_size = 0, hidden_size = 0, layers = 0;
+};
+
+/// A model on its device, in numbers.
+struct engine_facts {
+  std::string model, profile, device;
+  std::uint32_t layers = 0, context = 0, position = 0;  ///< position: tokens of the history
+  std::uint64_t weight_bytes = 0, cache_bytes = 0, device_bytes = 0;
 };
 
 /// Opens the model, finds its plan, opens the device, loads with a progress bar.
@@ -58,6 +67,15 @@ class engine {
   answer generate(std::span<const std::int32_t> ids, const generate_options& options, const std::function<void(std::string_view)>& each);
 
   logits_values logits(std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden);
+
+  engine_facts facts() const;
+
+  /// Writes the session into a file, or goes on where such a file's session was.
+  /// @throws file_error, device errors
+  void save(const std::string& path, const sampling_options& sampling, const std::string& note);
+  std::pair<sampling_options, std::string> restore(const std::string& path);
+  /// Forgets all tokens.
+  void reset();
 
   /// To be called when the work is done.
   /// @throws device_error: the validation layer had something to say

@@ -135,8 +135,10 @@ class command_line {
     c->add_flag("--json", run_.json, "no stream, one line at the end: {\"text\", \"ids\", \"finish_reason\", \"timings\"}");
 
     c = add(
-        "chat", "Talk with the model; /reset forgets, /quit leaves, Ctrl-C stops a reply", [this] { tool::chat(chat_, common_); },
-        "  intaglio chat\n  intaglio chat -m MODEL.gguf --system \"You are a pirate.\" --temperature 0.7");
+        "chat", "Talk with the model; /help shows the commands, /quit leaves, Ctrl-C stops a reply", [this] { tool::chat(chat_, common_); },
+        "  intaglio chat\n  intaglio chat -m MODEL.gguf --system \"You are a pirate.\" --temperature 0.7\n\n"
+        "Commands: /system /reset /retry /save /load /stats /model /help /quit. On a terminal lines are edited and kept between runs, in\n"
+        "$XDG_STATE_HOME/intaglio/chat_history.");
     add_model(*c, chat_.model);
     c->add_option("--system", chat_.system, "system message")->type_name("TEXT");
     c->add_option("-n,--tokens", chat_.tokens, "at most so many tokens a reply")->type_name("N");

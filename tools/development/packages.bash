@@ -25,6 +25,7 @@ need_for_build() {
   need nlohmann-json3-dev /usr/include/nlohmann/json.hpp
   need libxxhash-dev /usr/include/xxhash.h
   need libcli11-dev /usr/include/CLI/CLI.hpp
+  need libedit-dev /usr/include/histedit.h
 }
 
 need_for_tests() {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// chat: its commands by a pipe, line editing, history and Ctrl-C on a terminal of its own.
+#include "tool/program.hpp"
+
+#include <pty.h>
+
+#include <poll.h>
+
+using namespace tool_test;
+
+namespace {
+
+/// The tool on a pseudo-terminal.
+class terminal {
+ public:
+  terminal(std::vector<std::string> arguments, const std::vector<std::pair<std::string, std::string>>& environment) {
+    arguments.insert(arguments.begin(), INTAGLIO_TOOL);
+    std::vector<char*> words;
+    for (auto& each : arguments) words.push_back(each.data());
+    words.push_back(nullptr);
+    winsize size{};
+    size.ws_row = 40, size.ws_col = 200;
+    child_ = ::forkpty(&side_, nullptr, nullptr, &size);
+    REQUIRE(child_ >= 0);
+    if (child_ == 0) {
+      for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+      ::execv(words[0], words.data());
+      ::_exit(127);
+    }
+  }
+  terminal(const terminal&) = delete;
+  terminal& operator=(const terminal&) = delete;
+  ~terminal() {
+    if (child_ > 0) {
+      ::kill(child_, SIGKILL);
+      ::waitpid(child_, nullptr, 0);
+    }
+    ::close(side_);
+  }
+
+  void type(const std::string& text) { REQUIRE(::write(side_, text.data(), text.size()) == static_cast<ssize_t>(text.size())); }
+  /// Reads until the text has come behind what was awaited before.
+  void await(const std::string& text) {
+    while (out_.find(text, seen_) == std::string::npos) {
+      INFO("awaited: " << text << "\nfound: " << out_.substr(seen_));
+      REQUIRE(read_more());
+    }
+    seen_ = out_.find(text, seen_) + text.size();
+  }
+  /// @return as outcome::code
+  int end() {
+    while (read_more()) {}
+    int status = 0;
+    REQUIRE(::waitpid(child_, &status, 0) == child_);
+    child_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  const std::string& out() const { return out_; }
+
+ private:
+  bool read_more() {
+    pollfd input{side_, POLLIN, 0};
+    if (::poll(&input, 1, 60'000) != 1) return false;
+    char piece[4096];
+    const ssize_t count = ::read(side_, piece, sizeof piece);
+    if (count > 0) out_.append(piece, static_cast<std::size_t>(count));
+    return count > 0;
+  }
+  pid_t child_ = -1;
+  int side_ = -1;
+  std::string out_;
+  std::size_t seen_ = 0;
+};
+
+outcome chat(const std::string& input, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments{"chat", "-n", "12"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return call(arguments, {.environment = {}, .input = input, .stdout_path = {}});
+}
+
+}  // namespace
+
+TEST_CASE("a saved chat goes on as if it had not been interrupted") {
+  const temporary_folder folder;
+  const std::string file = folder / "fox.session", first = "Tell me a story about a fox.\n", second = "And \\\nthen?\n";
+  const outcome whole = chat("/system Be brief.\n" + first + "/save " + file + "\n" + second + "/retry\n/stats\n", {"--temperature", "0.8", "--seed", "5"});
+  CAPTURE(whole.err);
+  REQUIRE(whole.code == 0);
+  CHECK(contains(whole.err, "kept in " + file));
+  CHECK(contains(whole.err, "seed 6"));
+  CHECK(contains(whole.err, "last reply: 12 tokens"));
+  CHECK_FALSE(contains(whole.out + whole.err, "\x1b"));  // no colours where there is no terminal
+  const std::size_t line = whole.out.find('\n') + 1;
+  const outcome rest = chat("/load " + file + "\n\"\"\"\nAnd \nthen?\n\"\"\"\n/retry\n/system\n/stats\n");
+  CAPTURE(rest.err);
+  CHECK(rest.code == 0);
+  CHECK(rest.out == whole.out.substr(line));
+  CHECK(contains(rest.err, "2 turns, "));
+  CHECK(contains(rest.err, "system message: Be brief."));
+
+  std::string bytes = content(file);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write(file, bytes);
+  const outcome bad = chat("/load " + file + "\n/load\n/save /dev/null\n/save " + folder.path().string() + "/no/s\n/model nowhere.gguf\n/model\n/nonsense\n/help\n" + first,
+                           {"--temperature", "0.8", "--seed", "5", "--system", "Be brief."});
+  CAPTURE(bad.err);
+  CHECK(bad.code == 0);
+  CHECK(bad.out == whole.out.substr(0, line));  // what was refused changed nothing
+  for (const std::string sentence : {"fox.session: offset 0x", "checksum of the file: expected", "/load needs the name of a file", "/dev/null: cannot be replaced", "/no/s", "nowhere.gguf: no such file",
+                                     "fable (", "unknown: /nonsense", "/retry          another reply"})
+    CHECK(contains(bad.err, sentence));
+}
+
+TEST_CASE("chat on a terminal: edited lines, history of earlier runs, Ctrl-C") {
+  const temporary_folder folder;
+  const std::vector<std::pair<std::string, std::string>> environment{{"XDG_STATE_HOME", folder.path().string()}, {"TERM", "xterm"}};
+  const std::string start = "\x1b[?2004h";
+  {
+    terminal to({"chat", "--temperature", "0"}, environment);
+    to.await(start);
+    to.type("Tell me a stry about a mouse.");
+    to.type(std::string(17, '\x02') + "o" "\x05\r");  // back, the letter that is missing, to the end
+    to.await("Once upon");
+    to.type("\x03");  // stops the reply
+    to.await(start);
+    to.type("/stats\r");
+    to.await("last reply: ");
+    to.await(start);
+    to.type("\x1b[200~two\nlines\x1b[201~\x15never sent\x15/model\r");  // a paste is one message; Ctrl-U takes it back
+    to.await("fable");
+    to.await(start);
+    to.type("\x03");
+    to.await("Ctrl-C again");
+    to.await(start);
+    to.type("\x1b[200~Say\nwhy.\x1b[201~ \xc3\xbc\r");
+    to.await("\n");
+    to.await(start);
+    to.type("\x04");
+    CHECK(to.end() == 0);
+    CHECK(contains(to.out(), "\x1b["));
+  }
+  CHECK(content(folder / "intaglio/chat_history") == "Tell me a story about a mouse.\n/stats\n/model\nSay\u23cewhy. \u00fc\n");
+  {
+    terminal to({"chat", "--temperature", "0", "-n", "3"}, environment);
+    to.await(start);
+    to.type(std::string("\x1b[A\x1b[A\x1b[A\x1b[A") + "\r");
+    to.await("Tell me a story about a mouse.");
+    to.await("Once upon");
+    to.await(start);
+    to.type("\x03");
+    to.await("Ctrl-C again");
+    to.type("\x03");
+    CHECK(to.end() == 130);
+  }
+}
