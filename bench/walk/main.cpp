@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Decode of a BitNet whose FFNs are walked (docs/walk.md) against the dense one: tokens a second and the time of the two kernels, with synthetic
 // weights of which a share of the features is off; and, of a model file of fable, which vectors a walk reads, by layer, told by the CPU reference.
-// usage: walk [context [passes [SHARE...]]], shares of 0 to 1; walk --vectors FABLE_GGUF [tokens]
+// Of Gemma 3 4B's shape in bf16 with made-up weights: dense, the full walk and the sparse walks of 1,024, 512 and 256 features.
+// usage: walk [context [passes [SHARE...]]], shares of 0 to 1; walk --gemma [context [passes]]; walk --vectors FABLE_GGUF [tokens]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,7 +14,9 @@
 #include "intaglio/graph/layers/walk_ffn.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gemma3.hpp"
 #include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/planned.hpp"
 #include "intaglio/reference/machine.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -56,6 +59,39 @@ void measure(const gpu::device& device, const plan::table& table, const char* na
   const double us = times[times.size() / 2];
   std::printf("  %-22s %3.0f%% off  %9.1f us  %9.1f tok/s   gate, up %8.2f us  down %8.2f us\n", name, 100 * share, us, 1e6 / us, dispatch_us(run, context, "ffn_gate"),
               dispatch_us(run, context, "ffn_down"));
+}
+
+template <template <dtype, dtype> class FFN>
+void measure_gemma(const gpu::device& device, const char* name, std::uint32_t context, std::uint32_t passes) {
+  const auto planned = plan::planned::of<models::gemma3<models::gemma3_4b_config, dtype::bf16, dtype::bf16, FFN>>(plan::profiles::portable, 1024);
+  const plan::table& table = planned.table();
+  runtime::kernel_modules chain = runtime::usable_modules(device).front();
+  chain.in_one = false;
+  runtime::executor run(device, table, runtime::synthetic_weights(device, table, {}), chain, nullptr);
+  if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
+  std::vector<double> times;
+  const std::uint32_t token = 1;
+  for (int repeat = 0; repeat < 7; ++repeat) {
+    run.begin(runtime::pass_kind::decode, context, {&token, 1}, {}, passes);
+    const auto start = std::chrono::steady_clock::now();
+    while (run.pending() || run.in_flight()) {
+      while (run.may_submit()) run.submit(100, 16);
+      run.wait();
+    }
+    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / passes);
+  }
+  std::sort(times.begin(), times.end());
+  double bytes = 0, ffn_bytes = 0;
+  for (const auto& d : table.decode.block(0))
+    if (d.label.view().find("ffn_") == 0 && d.weight_bytes != 0) ffn_bytes += static_cast<double>(d.weight_bytes);
+  bytes = static_cast<double>(table.decode.weight_bytes());
+  std::printf("  %-12s median %8.1f us  best %8.1f us  %7.1f tok/s  weights read %6.2f GB, of an FFN %6.1f MB, memory %5.2f GB |", name, times[times.size() / 2], times[0], 1e6 / times[times.size() / 2],
+              bytes / 1e9, ffn_bytes / 1e6, static_cast<double>(table.weight_bytes()) / 1e9);
+  for (const auto& d : table.decode.block(0)) {
+    const std::string label(d.label.view());
+    if (label.find("ffn_") == 0) std::printf(" %s %.1f us", label.c_str(), dispatch_us(run, context, label));
+  }
+  std::printf("\n");
 }
 
 void compare(const gpu::device& device, const plan::table& dense, const plan::table& walk, const char* name, std::uint32_t context, std::uint32_t passes, const std::vector<double>& shares) {
@@ -128,6 +164,17 @@ void print_vectors(const char* path, std::uint32_t tokens) {
 int main(int count, char** arguments) try {
   if (count > 2 && std::string_view(arguments[1]) == "--vectors") {
     print_vectors(arguments[2], static_cast<std::uint32_t>(count > 3 ? std::max(2, std::atoi(arguments[3])) : 32));
+    return 0;
+  }
+  if (count > 1 && std::string_view(arguments[1]) == "--gemma") {
+    gpu::device device;
+    std::printf("%s\ngemma3_4b, bf16, chain\n", device.label().c_str());
+    const auto context = static_cast<std::uint32_t>(count > 2 ? std::atoi(arguments[2]) : 128), passes = static_cast<std::uint32_t>(count > 3 ? std::atoi(arguments[3]) : 64);
+    measure_gemma<graph::gated_ffn>(device, "dense", context, passes);
+    measure_gemma<graph::walk_ffn>(device, "full", context, passes);
+    measure_gemma<graph::sparse_walk<1024>::ffn>(device, "sparse 1024", context, passes);
+    measure_gemma<graph::sparse_walk<512>::ffn>(device, "sparse 512", context, passes);
+    measure_gemma<graph::sparse_walk<256>::ffn>(device, "sparse 256", context, passes);
     return 0;
   }
   const auto context = static_cast<std::uint32_t>(count > 1 ? std::atoi(arguments[1]) : 128);

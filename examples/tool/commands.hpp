@@ -88,6 +88,31 @@ struct index_options {
   bool larql = false;  ///< the input is an index, the output LARQL's
   bool json = false;
 };
+/// Of all walk commands; each takes some.
+struct walk_options {
+  model_options model;
+  std::string index;
+  std::optional<std::string> prompt, ids;
+  std::uint32_t tokens = 8, top = 10;
+  std::optional<std::uint32_t> layer, count;
+  std::string html;
+  bool base = false;  ///< without the journal
+  bool json = false;
+};
+struct walk_edit_options {
+  model_options model;
+  std::string index, action;
+  std::optional<std::uint32_t> layer, feature;
+  std::string vectors;                         ///< file with gate, up and down
+  std::optional<std::string> prompt, says;     ///< or an association
+  float strength = 8;
+  bool json = false;
+};
+struct fold_options {
+  std::string model, index, out;
+  std::string i2s_layout = "block128";
+  bool json = false;
+};
 struct pack_command_options {
   std::string file, out;
   std::string i2s_layout = "block128";
@@ -115,6 +140,14 @@ void plan(const plan_options& options);
 void bench(const bench_options& options, const common_options& common);
 void convert(const convert_options& options);
 void index(const index_options& options);
+void walk_run(const walk_options& options);
+void walk_bench(const walk_options& options);
+void walk_sweep(const walk_options& options);
+void walk_memory(const walk_options& options);
+void walk_knn(const walk_options& options);
+void walk_trace(const walk_options& options);
+void walk_edit(const walk_edit_options& options);
+void fold(const fold_options& options);
 void pack(const pack_command_options& options);
 void engrave(const engrave_options& options);
 void devices(const devices_options& options);

@@ -58,6 +58,7 @@ class command_line {
     app_.get_formatter()->column_width(34);
     add_story_commands();
     add_file_commands();
+    add_walk_commands();
     add_device_commands();
   }
 
@@ -65,32 +66,40 @@ class command_line {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-      const auto chosen = app_.get_subcommands();
-      print(chosen.empty() ? app_.help() : chosen.front()->help());
+      print(chosen()->help());
       return flush_output(), exit_code::done;
     } catch (const CLI::CallForVersion&) {
       print_line(app_.version());
       return flush_output(), exit_code::done;
     } catch (const CLI::ParseError& error) {
-      const auto chosen = app_.get_subcommands();
-      const std::string command = chosen.empty() ? "intaglio" : "intaglio " + chosen.front()->get_name();
-      show_error((chosen.empty() ? "" : chosen.front()->get_name() + ": ") + printable(error.what(), 400) + "\nsee: " + command +
-                 " --help");
+      const std::string command = name_of(chosen());
+      show_error((command.empty() ? "" : command + ": ") + printable(error.what(), 400) + "\nsee: intaglio" + (command.empty() ? "" : " " + command) + " --help");
       return exit_code::usage;
     }
     if (common_.quiet) set_quiet();
-    const auto chosen = app_.get_subcommands();
-    if (chosen.empty()) {
+    if (chosen() == &app_) {
       show_error("expected a command, found none\nsee: intaglio --help");
       return exit_code::usage;
     }
     for (auto& [parser, work] : commands_)
-      if (parser == chosen.front()) work();
+      if (parser == chosen()) work();
     flush_output();
     return exit_code::done;
   }
 
  private:
+  /// The command that was named, or one of its own.
+  CLI::App* chosen() {
+    CLI::App* out = &app_;
+    while (!out->get_subcommands().empty()) out = out->get_subcommands().front();
+    return out;
+  }
+  static std::string name_of(const CLI::App* of) {
+    std::string out;
+    for (; of->get_parent() != nullptr; of = of->get_parent()) out = of->get_name() + (out.empty() ? "" : " ") + out;
+    return out;
+  }
+
   void add_common(CLI::App& to) {
     to.add_option("--device", common_.device, "which device: its number, UUID or a part of its name, as `intaglio devices` shows them")
         ->type_name("DEVICE")
@@ -99,8 +108,9 @@ class command_line {
     to.add_flag("--quiet", common_.quiet, "no notes, warnings and progress")->group("Everywhere");
   }
 
-  CLI::App* add(const char* name, const char* description, std::function<void()> work, const char* examples) {
-    CLI::App* out = app_.add_subcommand(name, description);
+  CLI::App* add(const char* name, const char* description, std::function<void()> work, const char* examples) { return add(app_, name, description, std::move(work), examples); }
+  CLI::App* add(CLI::App& under, const char* name, const char* description, std::function<void()> work, const char* examples) {
+    CLI::App* out = under.add_subcommand(name, description);
     add_common(*out);
     out->footer(std::string("Examples:\n") + examples);
     commands_.emplace_back(out, std::move(work));
@@ -284,6 +294,69 @@ class command_line {
     c->add_option("--name", engrave_.name, "name of the model in C++; default: from the file's name")->type_name("NAME");
   }
 
+  void add_walk_commands() {
+    CLI::App* walk = app_.add_subcommand("walk", "Read, trace, search and edit the features of a model's FFNs, over an index of them");
+    walk->require_subcommand(1);
+    walk->footer("INDEX is a folder of `intaglio index`, MODEL the model that it was made of. What `walk edit` changed counts unless --base is given.\nWalks run on the CPU reference: exact, not fast.");
+    const auto prompt = [this](CLI::App& to) {
+      auto* text = to.add_option("-p,--prompt", walk_.prompt, "text, behind the model's BOS token; default: Once upon a time")->type_name("TEXT");
+      to.add_option("--ids", walk_.ids, "the same as token ids: 1,2,3")->type_name("LIST")->excludes(text);
+    };
+    const auto command = [&](const char* name, const char* description, void (*work)(const walk_options&), const char* examples) {
+      CLI::App* c = add(*walk, name, description, [this, work] { work(walk_); }, examples);
+      c->add_option("INDEX", walk_.index, "folder of the index")->required();
+      add_model(*c, walk_.model);
+      prompt(*c);
+      c->add_flag("--base", walk_.base, "the index as it was made, without its journal");
+      c->add_flag("--json", walk_.json, "one JSON object or array");
+      return c;
+    };
+    const auto tokens = [this](CLI::App& to, const char* what) { to.add_option("-n,--tokens", walk_.tokens, what)->type_name("N")->capture_default_str(); };
+    const auto count = [this](CLI::App& to, const char* what) { to.add_option("-k,--count", walk_.count, what)->type_name("K"); };
+    const auto page = [this](CLI::App& to, const char* what) { to.add_option("--html", walk_.html, what)->type_name("FILE"); };
+
+    auto* c = command("run", "Continue a text by a walk, greedily", walk_run, "  intaglio index fable.gguf -o index && intaglio walk run index -m fable.gguf -p \"One day, a little cat named\"");
+    tokens(*c, "new tokens at most");
+    count(*c, "features of a layer; default: all that are not off");
+    c = command("bench", "Time dense, full, exact and sparse walks, by layer and by part", walk_bench, "  intaglio walk bench index -m MODEL.gguf -n 16 -k 256");
+    tokens(*c, "tokens behind the prompt");
+    count(*c, "features of the sparse walk; default: a quarter");
+    c = command("sweep", "Error of walks against dense: full from layer B on, and sparse for growing K", walk_sweep, "  intaglio walk sweep index -m MODEL.gguf --html curve.html");
+    tokens(*c, "tokens behind the prompt");
+    page(*c, "write the curve as a page");
+    command("memory", "Memory without the dense FFN against all of it", walk_memory, "  intaglio walk memory index -m MODEL.gguf");
+    c = command("knn", "The features nearest to the gate input behind a text", walk_knn, "  intaglio walk knn index -m MODEL.gguf -p \"the cat\" --layer 4 --top 5");
+    c->add_option("--layer", walk_.layer, "one layer alone")->type_name("N");
+    c->add_option("--top", walk_.top, "features of a layer")->type_name("N")->capture_default_str();
+    c = command("trace", "Which features fired, by token and layer, with gate score and what they add", walk_trace, "  intaglio walk trace index -m MODEL.gguf -p \"the cat\" --html trace.html");
+    tokens(*c, "tokens behind the prompt");
+    count(*c, "features of a layer that are walked; default: all that are not off");
+    c->add_option("--top", walk_.top, "features of a token and layer, those that add most")->type_name("N")->capture_default_str();
+    page(*c, "write a heat map, layers by tokens, instead of JSON");
+
+    c = add(*walk, "edit", "Insert, update, remove or restore features; the index itself stays as it is", [this] { tool::walk_edit(walk_edit_); },
+            "  intaglio walk edit index list\n  intaglio walk edit index insert -m MODEL.gguf --layer 4 --prompt \"One day, a little cat named\" --says \" Bob\"\n"
+            "  intaglio walk edit index remove -m MODEL.gguf --layer 4 --feature 17\n\n"
+            "Each change is appended to INDEX/patch.journal and on the disk before the command ends.");
+    c->add_option("INDEX", walk_edit_.index, "folder of the index")->required();
+    c->add_option("ACTION", walk_edit_.action, "list, insert, update, remove or restore")->required()->check(CLI::IsMember({"list", "insert", "update", "remove", "restore"}));
+    add_model(*c, walk_edit_.model);
+    c->add_option("--layer", walk_edit_.layer, "of the feature")->type_name("N");
+    c->add_option("--feature", walk_edit_.feature, "its number; where an inserted one goes says the index by default")->type_name("N");
+    auto* vectors = c->add_option("--vectors", walk_edit_.vectors, "JSON file with gate, up and down as arrays of hidden_size numbers")->type_name("FILE");
+    auto* text = c->add_option("-p,--prompt", walk_edit_.prompt, "a feature that fires behind this text")->type_name("TEXT")->excludes(vectors);
+    c->add_option("--says", walk_edit_.says, "and writes the first token of this one over the one that stood there")->type_name("TEXT")->needs(text);
+    c->add_option("--strength", walk_edit_.strength, "size of what it writes; ternary models have scales of their own")->type_name("X")->capture_default_str();
+    c->add_flag("--json", walk_edit_.json, "one JSON object");
+
+    c = add("fold", "Write a model with the changes of an index's journal in it", [this] { tool::fold(fold_); }, "  intaglio fold MODEL.gguf index -o CHANGED.gguf && intaglio run -m CHANGED.gguf");
+    c->add_option("MODEL", fold_.model, "GGUF file that the index was made of")->required();
+    c->add_option("INDEX", fold_.index, "folder of the index")->required();
+    c->add_option("-o,--out", fold_.out, "GGUF file; written whole or not at all")->type_name("FILE")->required();
+    c->add_flag("--json", fold_.json, "one JSON object instead of a line");
+    c->add_option("--i2s-layout", fold_.i2s_layout, "order of the codes in the model's I2_S tensors")->type_name("LAYOUT")->check(CLI::IsMember({"block128", "block64", "rows4"}))->default_str("block128");
+  }
+
   void add_device_commands() {
     auto* c = add(
         "plan", "Print an engraved command sequence", [this] { tool::plan(plan_); },
@@ -322,6 +395,9 @@ class command_line {
   bench_options bench_;
   convert_options convert_;
   index_options index_;
+  walk_options walk_;
+  walk_edit_options walk_edit_;
+  fold_options fold_;
   pack_command_options pack_;
   engrave_options engrave_;
   devices_options devices_;

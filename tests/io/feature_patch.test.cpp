@@ -200,6 +200,52 @@ TEST_CASE("feature patch: what was acknowledged outlives a kill", "[feature_inde
   }
 }
 
+TEST_CASE("feature patch: records with the right checksum that no writer writes are refused by their place", "[feature_index]") {
+  const made_index made;
+  made.open().apply(change(feature_edit::remove, 4, 1));
+  const bytes head = [&] {
+    bytes all = read_bytes(made.journal());
+    all.resize(16);
+    return all;
+  }();
+  const auto record = [](std::uint32_t edit, std::uint32_t layer, std::uint32_t feature, std::span<const float> vectors = {}) {
+    const std::uint32_t words[] = {0x54504649, edit, layer, feature};
+    const auto begin = std::as_bytes(std::span(words));
+    const auto values = std::as_bytes(vectors);
+    bytes out(begin.begin(), begin.end());
+    out.insert(out.end(), values.begin(), values.end());
+    const std::uint32_t sum = crc32(out);
+    const auto end = std::as_bytes(std::span(&sum, 1));
+    out.insert(out.end(), end.begin(), end.end());
+    return out;
+  };
+  std::vector<float> numbers(3 * width, 1.f), wrong = numbers;
+  wrong[width + 3] = std::numeric_limits<float>::quiet_NaN();
+  const std::pair<bytes, std::string> table[] = {
+      {record(0, 0, 0), "record 0 is damaged"},
+      {record(5, 0, 0), "record 0 is damaged"},
+      {record(3, 5, 0), "expected a layer of 5, found remove of feature 0 of layer 5"},
+      {record(3, 0xFFFFFFFFu, 0), "expected a layer of 5"},
+      {record(3, 0, features), "expected a feature of 172"},
+      {record(4, 0, features), "expected a feature of 172"},
+      {record(1, 0, features + 1, numbers), "expected a new feature behind the last, 172"},
+      {record(1, 0, 3, numbers), "expected a new feature behind the last, 172"},
+      {record(2, 0, features, numbers), "expected a feature of 172"},
+      {record(2, 0, 3, wrong), "expected finite numbers"},
+  };
+  for (const auto& [each, words] : table) {
+    INFO(words);
+    bytes whole = head;
+    whole.insert(whole.end(), each.begin(), each.end());
+    write_bytes(made.journal(), whole);
+    CHECK_THROWS_MATCHES(made.open(false), file_error, MessageMatches(ContainsSubstring("offset 0x10: record 0") && ContainsSubstring(words)));
+  }
+  bytes good = head;
+  for (const auto& each : {record(2, 0, 3, numbers), record(4, 0, 3)}) good.insert(good.end(), each.begin(), each.end());
+  write_bytes(made.journal(), good);
+  CHECK(made.open(false).changes() == 2);
+}
+
 TEST_CASE("feature patch: what an index cannot have is refused", "[feature_index]") {
   const made_index made;
   feature_patch patch = made.open();

@@ -72,6 +72,7 @@ class checkpoint_features : public feature_source {
   /// @param turn_bytes of memory for turning down over: where a layer takes more, its matrix is read several times
   checkpoint_features(checkpoint model, std::optional<dtype> codec, std::uint64_t turn_bytes) : model_(std::move(model)), codec_(codec), turn_bytes_(turn_bytes) {
     if (codec_ && *codec_ != dtype::f32 && *codec_ != dtype::f16 && *codec_ != dtype::bf16) throw argument_error("codec", "own, f32, f16 or bf16", std::string(name(*codec_)));
+    if (model_.packed() != nullptr) throw file_error(model_.path(), 0, "packed file", "the model that it was packed from: its tensors are not here as they were", "weights of plans");
     for (const char* tensor : {"blk.0.ffn_gate.weight", "blk.0.ffn_up.weight", "blk.0.ffn_down.weight"})
       if (model_.find(tensor) == nullptr) throw file_error(model_.path(), std::nullopt, "features of the model", "a gated FFN with the tensor " + std::string(tensor), "none");
     if (is_own_ternary() && config().hidden_size % ternary_word_columns != 0)

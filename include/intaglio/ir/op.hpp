@@ -68,6 +68,7 @@ struct op {
   std::uint32_t experts = 0, top_k = 0;  ///< a mixture of experts: how many there are, and how many a token has
   shader::activation_function act{};
   bool walk = false;         ///< gated: features whose gate is 0 may be left unread, here and in the product behind
+  std::uint32_t nearest = 0; ///< gated: so many features, those with the largest |gate|, are all that counts of one token; 0: all, by rows
   text<48> layer{};          ///< for messages: "blk.*.ffn_down.weight: linear"
 };
 

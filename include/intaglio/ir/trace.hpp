@@ -120,6 +120,15 @@ class trace {
     }
   }
 
+  /// Marks the gated op that gives h: decode takes the `count` features with the largest |gate| and reads down vectors by features.
+  constexpr void walk_nearest(value_id h, std::uint32_t count) {
+    for (op& o : graph_.ops) {
+      if (o.out != h) continue;
+      o.nearest = count;
+      if (o.kind != op_kind::gated) fail(where("walk_ffn").view(), "expected a gated unit, found another op");
+    }
+  }
+
   /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their numbers, then the bits of the softmax over them
   constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k) {
     if (top_k == 0 || top_k > width(logits)) fail(where(name).view(), "a choice of at least 1 and at most num_local_experts ", width(logits), " experts a token", top_k);

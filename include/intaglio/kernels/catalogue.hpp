@@ -11,9 +11,9 @@ namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
-  walk_gate_up, walk_down, pages
+  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum
 };
-inline constexpr std::size_t kernel_count = 26;
+inline constexpr std::size_t kernel_count = 29;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -236,6 +236,27 @@ inline constexpr interface walk_down_interface{
     {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"words"}, {"subgroup_width"}}}};
 
+/// Which features a sparse walk takes: the `count` of `columns` gate scores, f32, with the largest size, of equal ones the lowest. choice u32 [count, 2]:
+/// feature and its score's bits, features rising. A score that is NaN is largest. One workgroup, one token.
+inline constexpr interface walk_select_interface{
+    "walk_select", {{{"input"}, {"choice"}, {"state"}}}, {{{"workgroup_size"}, {"columns"}, {"count"}}}};
+
+/// output[i] = activation(score, up_f . x) of the i-th feature of walk_select's choice, x being rms_norm(input) * norm_weight: one token.
+/// input f32 [columns]; weight: up vectors [rows, columns], row-major of weight_element; output f32 [count]. columns: a multiple of 8. Grid x strides over fours.
+inline constexpr interface walk_up_interface{
+    "walk_up",
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"choice"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"count"}, {"weight_element"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+
+/// What features write, one token: y[row] = sum over i of input[i] * weight[f, row], f the i-th feature of walk_select's choice or, with listed 0, i itself.
+/// epilogue: store or add. weight: down vectors [columns, rows], row-major of weight_element; input f32 [count]; output f32 [rows]. rows: a multiple of 4.
+/// A workgroup does walk_sum_rows rows: slot s of walk_sum_slots takes i = s, s + walk_sum_slots, ..., then the slots are added by halves, lower + higher.
+inline constexpr interface walk_sum_interface{
+    "walk_sum",
+    {{{"input"}, {"choice"}, {"weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"count"}, {"weight_element"}, {"listed"}, {"epilogue"}}}};
+inline constexpr std::uint32_t walk_sum_rows = 32, walk_sum_slots = 128;
+
 /// Features of which walk_down keeps a list in shared memory.
 inline constexpr std::uint32_t walk_list = 2048;
 
@@ -336,7 +357,8 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &layers_interface,        &matmul_interface,        &head_norm_interface, &norm_add_interface,
                                                              &route_interface,         &expert_sum_interface,
                                                              &halves_interface,        &matmul_chunk_interface,  &attention_halves_interface,
-                                                             &walk_gate_up_interface,  &walk_down_interface,     &pages_interface};
+                                                             &walk_gate_up_interface,  &walk_down_interface,     &pages_interface,
+                                                             &walk_select_interface,   &walk_up_interface,       &walk_sum_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

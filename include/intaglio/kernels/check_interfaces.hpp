@@ -47,6 +47,9 @@
 #include "intaglio/kernels/spirv/walk_down.hpp"
 #include "intaglio/kernels/spirv/walk_gate_up.hpp"
 #include "intaglio/kernels/spirv/walk_gate_up_portable.hpp"
+#include "intaglio/kernels/spirv/walk_select.hpp"
+#include "intaglio/kernels/spirv/walk_sum.hpp"
+#include "intaglio/kernels/spirv/walk_up.hpp"
 
 namespace intaglio::kernels {
 
@@ -92,6 +95,9 @@ static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_down_interface, spirv::walk_down_spirv)>::agrees);
 static_assert(shader_interface<matches(pages_interface, spirv::pages_spirv)>::agrees);
+static_assert(shader_interface<matches(walk_select_interface, spirv::walk_select_spirv)>::agrees);
+static_assert(shader_interface<matches(walk_up_interface, spirv::walk_up_spirv)>::agrees);
+static_assert(shader_interface<matches(walk_sum_interface, spirv::walk_sum_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

@@ -21,8 +21,8 @@ constexpr float embedding_scale(std::uint32_t hidden_size, dtype embedding) {
   return embedding == dtype::f32 || embedding == dtype::f16 ? root : f32_from_bf16(bf16_from_f32(root));
 }
 
-/// @tparam W of the products' weights  @tparam D of the embedding and the head
-template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size)>
+/// @tparam W of the products' weights  @tparam D of the embedding and the head  @tparam FFN as of llama
+template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size), template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma3 {
   static constexpr const decoder_config& config = c;
 
@@ -33,7 +33,7 @@ struct gemma3 {
                   | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}
                   | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
          | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                  | gated_ffn<W>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                  | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
                   | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}
                   | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
   }

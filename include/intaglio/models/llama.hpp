@@ -15,7 +15,8 @@
 namespace intaglio::models {
 
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding; a tied head is held as the embedding is
-template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H>
+/// @tparam FFN gated_ffn, or walk_ffn or sparse_walk<K>::ffn (graph/layers/walk_ffn.hpp), whose features decode reads one by one
+template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H, template <dtype, dtype> class FFN = graph::gated_ffn>
 struct llama {
   static constexpr const decoder_config& config = c;
 
@@ -27,7 +28,7 @@ struct llama {
                       | self_attention<W>{c}
                       | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
              | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                      | gated_ffn<W>{c.hidden_size, c.intermediate_size, c.hidden_act}
+                      | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
                       | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
          | rms_norm{"output_norm.weight", c.rms_norm_eps}
          | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size, c.tie_word_embeddings ? D : H};

@@ -104,7 +104,7 @@ constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t 
 
 constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
                               weight_list& weights, drafted_sequence& out, text<256>& failure) {
-  fuser fusion{traced, {.norm_prologue = target.norm_prologue && kind.tokens == 1}};
+  fuser fusion{traced, {.norm_prologue = target.norm_prologue && kind.tokens == 1, .walks = kind.tokens == 1}};
   std::vector<node> nodes = fusion.run(failure);
   if (!failure.empty()) return;
   if (!kind.head)

@@ -50,6 +50,8 @@ inline constexpr std::array rules{
     rule{"expert_sum", "weigh, add", "what the experts gave is weighed on its way to the stream"},
     rule{"halves", "rms_norm, in front of products of f32 inputs", "in a chunk the product reads activations many times: once as halves, in a dispatch of their own"},
     rule{"norm_prologue", "norm_quantize, ternary_matmul", "for one token each workgroup normalises and quantises for itself: a dispatch and a barrier less"},
+    rule{"nearest_features", "2 matmuls of one input, gated", "for one token the gates alone are computed whole; up vectors are read of the nearest features only"},
+    rule{"by_features", "matmul, add", "the down vectors of the features that count, one after the other"},
 };
 constexpr std::uint8_t rule_index(std::string_view name) {
   for (std::size_t i = 1; i < rules.size(); ++i)
@@ -82,10 +84,12 @@ struct node {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   shader::activation_function act{};
   bool walk = false;                         ///< one token's features may be walked: walk_gate_up, walk_down
+  std::uint32_t nearest = 0;                 ///< features that one token takes; 0: no walk of these
 };
 
 struct fusion_options {
   bool norm_prologue = true;  ///< rule norm_prologue, for one token a pass
+  bool walks = false;         ///< rules nearest_features and by_features, for one token a pass
 };
 
 class fuser {
@@ -108,6 +112,7 @@ class fuser {
         if (failure.empty()) explain(i, failure);
         return {};
       }
+      if (options_.walks && n.kernel == kernels::kernel::matmul && n.experts == 0) walk_features(i, n);
       nodes_.push_back(n);
     }
     if (options_.norm_prologue) merge_norms();
@@ -361,8 +366,43 @@ class fuser {
     n.epilogue = kernels::epilogue::gated;
     n.act = at(a).act;
     n.walk = at(a).walk;
+    n.nearest = at(a).nearest;
     n.out = at(a).out;
     return true;
+  }
+
+  /// A gated unit of which some features count becomes three nodes: all gates, the choice of features, the up vectors of those. The choice lies where
+  /// the up product's value would. Of the product behind it the weight is read by features.
+  constexpr void walk_features(std::size_t i, node& n) {
+    if (n.epilogue == kernels::epilogue::gated && n.nearest != 0) {
+      ir::value_id choice = ir::none;
+      if (n.nearest < graph_.values[static_cast<std::size_t>(n.out)].width) {
+        for (const auto& o : graph_.ops)
+          if (o.out == n.out) choice = o.in[1];
+        node gates = n;
+        gates.epilogue = kernels::epilogue::store;
+        gates.weight_count = 1;
+        gates.out = at(i).out;
+        node select{.lowered = true, .kernel = kernels::kernel::walk_select, .where = n.where, .block = n.block, .rule = rule_index("nearest_features"), .in = at(i).out, .out_width = 2 * n.nearest,
+                    .out = choice, .nearest = n.nearest};
+        nodes_.push_back(gates);
+        nodes_.push_back(select);
+        n.kernel = kernels::kernel::walk_up;
+        n.rule = rule_index("nearest_features");
+        n.weights[0] = n.weights[1];
+        n.weight_count = 1;
+        n.choice = choice;
+        n.op_count = 0;
+      }
+      walked_.push_back({n.out, choice, n.nearest});
+    }
+    for (std::size_t k = 0; k < walked_.size(); ++k) {
+      if (n.in != walked_[k].values || n.weight_count != 1 || n.kernel != kernels::kernel::matmul) continue;
+      n.kernel = kernels::kernel::walk_sum;
+      n.rule = rule_index("by_features");
+      n.choice = walked_[k].choice;
+      n.nearest = walked_[k].count;
+    }
   }
 
   /// Whether add op `a` may overwrite its first operand with the sum of it and what op m gives.
@@ -435,6 +475,11 @@ class fuser {
   std::vector<char> taken_;  // std::vector<bool> of libstdc++ 12 cannot be evaluated by clang 16
   std::vector<node> nodes_;
   std::vector<qkv> stacked_;  ///< whose heads are normalised
+  struct walked {
+    ir::value_id values = ir::none, choice = ir::none;  ///< of the features that count, and which they are: none where all do
+    std::uint32_t count = 0;
+  };
+  std::vector<walked> walked_;
 };
 
 }  // namespace intaglio::plan

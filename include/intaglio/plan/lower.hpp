@@ -112,6 +112,9 @@ class lowering {
       case kernels::kernel::norm_add: norm_add(n); break;
       case kernels::kernel::walk_gate_up: walk_gate_up(n); break;
       case kernels::kernel::walk_down: walk_down(n); break;
+      case kernels::kernel::walk_select: walk_select(n); break;
+      case kernels::kernel::walk_up: walk_up(n); break;
+      case kernels::kernel::walk_sum: walk_sum(n); break;
       case kernels::kernel::route: route(n); break;
       case kernels::kernel::expert_sum: expert_sum(n); break;
       case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::pages: break;
@@ -464,6 +467,60 @@ class lowering {
     set("rows", down.rows);
     set("words", words);
     d_->groups = {(down.rows / 16 + words - 1) / words, 1, 1};
+  }
+
+  constexpr void walk_select(const node& n) {
+    d_->label.append("ffn_gate nearest");
+    bind_value("input", n.in, false);
+    bind_value("choice", n.out, true);
+    bind_state();
+    set("columns", width(n.in));
+    set("count", n.nearest);
+    d_->subgroups = c_.target.sample_subgroups;
+    d_->groups = {1, 1, 1};
+  }
+  constexpr void walk_up(const node& n) {
+    label(n);
+    weight up = matrix(n.weights[0]);
+    up.codec = *codec_of(tensor(n.weights[0]).type);
+    bind_value("input", n.in, false);
+    bind_norm(n.norm);
+    bind_weight("weight", up);
+    d_->weight_bytes -= up.bytes - up.bytes / up.rows * n.nearest;
+    bind_value("choice", n.choice, false);
+    bind_value("output", n.out, true);
+    bind_state();
+    set("columns", up.columns);
+    set("rows", up.rows);
+    set("count", n.nearest);
+    set("weight_element", up.codec);
+    set("eps", n.eps);
+    d_->activation = &*n.act;
+    d_->subgroups = c_.target.matmul_subgroups;
+    d_->groups = {std::min(c_.target.matmul_groups, (n.nearest + 4 * d_->subgroups - 1) / (4 * d_->subgroups)), 1, 1};
+  }
+  constexpr void walk_sum(const node& n) {
+    label(n);
+    const ir::weight& t = tensor(n.weights[0]);
+    weight down{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = weight_layout::turned, .codec = *codec_of(t.type), .rows = t.rows, .columns = t.columns};
+    down.sources[0] = t.name;
+    down.source_rows[0] = t.rows;
+    down.bytes = std::uint64_t{t.rows} * t.columns * kernels::info(down.codec).block_bytes;
+    bind_value("input", n.in, false);
+    bind_weight("weight", down);
+    d_->weight_bytes -= down.bytes - down.bytes / down.columns * n.nearest;
+    if (n.choice != ir::none) bind_value("choice", n.choice, false);
+    bind_value("output", n.out, true);
+    if (n.stream != ir::none) note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    bind_state();
+    set("columns", down.columns);
+    set("rows", down.rows);
+    set("count", n.nearest);
+    set("weight_element", down.codec);
+    set("listed", n.choice != ir::none ? 1u : 0u);
+    set("epilogue", n.epilogue);
+    d_->subgroups = c_.target.sample_subgroups;
+    d_->groups = {(down.rows + kernels::walk_sum_rows - 1) / kernels::walk_sum_rows, 1, 1};
   }
 
   /// A workgroup a row group, of as many subgroups (of 32) as leave none idle longer than the others.

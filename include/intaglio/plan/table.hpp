@@ -90,6 +90,7 @@ enum class weight_layout : std::uint8_t {
   ternary_scales, ///< f32, one per source
   feature_rows,   ///< kernels/feature_layout.hpp, of a ternary matrix [rows, columns] whose rows are features
   feature_columns,  ///< the same of one whose columns are
+  turned,         ///< row-major [columns, rows] of a codec without blocks: the columns of a matrix [rows, columns], one behind the other
   row_codes,      ///< int8 [rows, columns], made of a matrix of `codec` (kernels/row_codes.hpp)
   row_scales,     ///< f32 [rows], theirs
   rope_turns,     ///< u64 [head_dim / 2], made of `rope` alone (kernels/rope_turns.hpp); no tensor of the checkpoint

@@ -26,6 +26,7 @@ constexpr std::string_view name(weight_layout layout) {
     case weight_layout::ternary_scales: return "ternary_scales";
     case weight_layout::feature_rows: return "feature_rows";
     case weight_layout::feature_columns: return "feature_columns";
+    case weight_layout::turned: return "turned";
     case weight_layout::row_codes: return "row_codes";
     case weight_layout::row_scales: return "row_scales";
     case weight_layout::rope_turns: break;

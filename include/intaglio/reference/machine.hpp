@@ -23,6 +23,7 @@
 #include "intaglio/reference/ternary_float.hpp"
 #include "intaglio/reference/ternary_matmul.hpp"
 #include "intaglio/reference/ternary_walk.hpp"
+#include "intaglio/reference/walk_kernels.hpp"
 
 namespace intaglio::reference {
 
@@ -87,6 +88,9 @@ class machine {
       case kernels::kernel::norm_add: c.norm_add(); break;
       case kernels::kernel::walk_gate_up: c.walk_gate_up(); break;
       case kernels::kernel::walk_down: c.walk_down(); break;
+      case kernels::kernel::walk_select: c.walk_select(); break;
+      case kernels::kernel::walk_up: c.walk_up(); break;
+      case kernels::kernel::walk_sum: c.walk_sum(); break;
       case kernels::kernel::route: c.route(); break;
       case kernels::kernel::expert_sum: c.expert_sum(); break;
       case kernels::kernel::pages: break;   // moves what is there
@@ -272,6 +276,24 @@ class machine {
       std::vector<factors> factor(1);
       reference::norm_quantize(memory<float>("input").first(q.size()), weight<float>("norm_weight"), q.size(), real("eps"), q, factor);
       return factor[0];
+    }
+    void walk_select() {
+      if (tokens() == 0) return;
+      reference::walk_select(memory<float>("input").first(constant("columns")), memory<std::uint32_t>("choice").first(std::size_t{2} * constant("count")));
+    }
+    void walk_up() {
+      if (tokens() == 0) return;
+      const std::size_t columns = constant("columns"), count = constant("count");
+      std::vector<float> x(columns);
+      reference::rms_norm(memory<float>("input").first(columns), weight<float>("norm_weight"), real("eps"), x);
+      reference::walk_up(x, weight<std::byte>("weight"), element("weight_element"), d.act(), memory<std::uint32_t>("choice").first(2 * count), memory<float>("output").first(count));
+    }
+    void walk_sum() {
+      if (tokens() == 0) return;
+      const std::size_t count = constant("count"), rows = constant("rows");
+      const auto choice = constant("listed") != 0 ? memory<std::uint32_t>("choice").first(2 * count) : std::span<std::uint32_t>{};
+      reference::walk_sum(memory<float>("input").first(count), choice, weight<std::byte>("weight"), element("weight_element"), constant("epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add),
+                          memory<float>("output").first(rows));
     }
     void walk_gate_up() {
       if (tokens() == 0) return;

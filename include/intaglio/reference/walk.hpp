@@ -83,16 +83,24 @@ inline std::vector<float> walk_values(const walked_layer& layer, shader::activat
   for (std::size_t i = 0; i < chosen.size(); ++i) out[i] = evaluate(*act, scores[chosen[i]], dot(walked_layer::row(layer.up, chosen[i], layer.hidden_size), x));
   return out;
 }
-/// sum over `chosen` of their values times their down vectors: virtual lane v takes the chosen v, v + 32, ... in their order, then the butterfly.
+/// Slots that share a sum over features, as walk_sum has them.
+inline constexpr std::size_t feature_slots = kernels::walk_sum_slots;
+/// Their sum by halves, lower + higher.
+inline float halved(std::array<float, feature_slots>& slots) {
+  for (std::size_t step = feature_slots / 2; step != 0; step /= 2)
+    for (std::size_t s = 0; s < step; ++s) slots[s] += slots[s + step];
+  return slots[0];
+}
+/// sum over `chosen` of their values times their down vectors: slot s takes the chosen s, s + 128, ... in their order, then the slots by halves.
 inline std::vector<float> accumulate_features(const walked_layer& layer, std::span<const std::uint32_t> chosen, std::span<const float> values) {
   const std::size_t width = layer.hidden_size;
-  std::vector<std::array<float, virtual_lanes>> sums(width);
+  std::vector<std::array<float, feature_slots>> sums(width);
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const auto down = walked_layer::row(layer.down, chosen[i], width);
-    for (std::size_t c = 0; c < width; ++c) sums[c][i % virtual_lanes] += product(values[i], down[c]);
+    for (std::size_t c = 0; c < width; ++c) sums[c][i % feature_slots] += product(values[i], down[c]);
   }
   std::vector<float> out(width);
-  for (std::size_t c = 0; c < width; ++c) out[c] = butterfly(sums[c]);
+  for (std::size_t c = 0; c < width; ++c) out[c] = halved(sums[c]);
   return out;
 }
 /// What the chosen features add up to. All of them is the full walk, which is dense; features left out that are not active change no value.

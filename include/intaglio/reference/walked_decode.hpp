@@ -51,8 +51,10 @@ struct walked_ffn {
 /// @error argument_error: an FFN that is not a gated product and a product behind it, vectors of another shape
 class walked_decode {
  public:
-  walked_decode(machine& on, const plan::table& table, layer_vectors vectors, walk_choice choice, std::function<void(const walked_ffn&)> after = {})
-      : machine_(on), table_(table), vectors_(std::move(vectors)), choice_(std::move(choice)), after_(std::move(after)) {}
+  /// @param after is told of each walk  @param dense is told of each dense FFN below them: the layer, and its products' time in nanoseconds
+  walked_decode(machine& on, const plan::table& table, layer_vectors vectors, walk_choice choice, std::function<void(const walked_ffn&)> after = {},
+                std::function<void(std::uint32_t, double)> dense = {})
+      : machine_(on), table_(table), vectors_(std::move(vectors)), choice_(std::move(choice)), after_(std::move(after)), dense_(std::move(dense)) {}
 
   void run() {
     const plan::sequence& s = table_.decode;
@@ -62,7 +64,11 @@ class walked_decode {
       const auto block = s.block(s.pattern(layer));
       for (std::size_t i = 0; i < block.size(); ++i) {
         if (layer < choice_.first_layer || !is_gate_up(block[i])) {
+          const auto start = clock::now();
           machine_.step(block[i], layer);
+          if (!dense_ || !is_gate_up(block[i]) || i + 1 == block.size()) continue;
+          machine_.step(block[++i], layer);
+          dense_(layer, nanoseconds(start, clock::now()));
           continue;
         }
         if (i + 1 == block.size() || !is_product(block[i + 1]) || operand(block[i + 1], "input").offset != operand(block[i], "output").offset)
@@ -191,6 +197,7 @@ class walked_decode {
   layer_vectors vectors_;
   walk_choice choice_;
   std::function<void(const walked_ffn&)> after_;
+  std::function<void(std::uint32_t, double)> dense_;
 };
 
 }  // namespace intaglio::reference

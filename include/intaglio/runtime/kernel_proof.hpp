@@ -26,6 +26,7 @@
 #include "intaglio/reference/ternary_float.hpp"
 #include "intaglio/reference/ternary_matmul.hpp"
 #include "intaglio/reference/ternary_walk.hpp"
+#include "intaglio/reference/walk_kernels.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
@@ -190,6 +191,9 @@ class kernel_proof {
       case kernels::kernel::norm_add: return norm_add(call);
       case kernels::kernel::walk_gate_up: return walk_gate_up(call);
       case kernels::kernel::walk_down: return walk_down(call);
+      case kernels::kernel::walk_select: return walk_select(call);
+      case kernels::kernel::walk_up: return walk_up(call);
+      case kernels::kernel::walk_sum: return walk_sum(call);
       case kernels::kernel::sample: return sample(call);
       case kernels::kernel::accept: return accept(call);
       case kernels::kernel::pages: return pages(call);
@@ -276,6 +280,74 @@ class kernel_proof {
     run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
     reference::walk_down(q, factor[0], weight<std::uint32_t>(operand(call, "weight"), 0, std::size_t{columns} * rows / 16), weight<float>(operand(call, "scales"), 0, 1), expected);
     return apart(read<float>(out, 0, expected.size()), expected);
+  }
+
+  /// Scores of which some have equal sizes.
+  double walk_select(const plan::dispatch& call) {
+    const std::uint32_t columns = constant(call, "columns"), count = constant(call, "count");
+    auto scores = floats(columns);
+    for (std::size_t i = 0; i + 3 < scores.size(); i += 3) scores[i + 1] = -scores[i];
+    std::vector<std::uint32_t> expected(std::size_t{2} * count);
+    reference::walk_select(scores, expected);
+    const gpu::buffer in = filled(scores, columns), out = room(std::uint64_t{8} * count), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"choice", &out}, {"state", &memory}});
+    return read<std::uint32_t>(out, 0, expected.size()) == expected ? 0 : 1;
+  }
+  /// Every so manieth feature, with scores.
+  std::vector<std::uint32_t> some_features(std::uint32_t count, std::uint32_t features) {
+    std::vector<std::uint32_t> out;
+    const auto scores = floats(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      out.push_back(static_cast<std::uint32_t>(std::uint64_t{i} * features / count));
+      out.push_back(std::bit_cast<std::uint32_t>(scores[i]));
+    }
+    return out;
+  }
+  /// The first features and the last ones.
+  double walk_up(const plan::dispatch& call) {
+    const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows"), count = constant(call, "count"), some = std::min(count, 32u);
+    const auto type = static_cast<kernels::element>(constant(call, "weight_element"));
+    const auto values = floats(columns), norm = weight<float>(operand(call, "norm_weight"), 0, columns);
+    const auto choice = some_features(count, rows);
+    std::vector<float> x(columns);
+    reference::rms_norm(values, norm, real(call, "eps"), x);
+    const gpu::buffer in = filled(values, columns), list = filled(choice, choice.size()), out = room(std::uint64_t{4} * count), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"choice", &list}, {"output", &out}, {"state", &memory}});
+    double worst = 0;
+    for (const std::uint32_t first : {0u, count - some}) {
+      std::vector<float> expected(some);
+      const std::uint64_t row = columns * reference::elements::size_bytes(type);
+      for (std::uint32_t i = 0; i < some; ++i) {
+        const auto bytes = weight<std::byte>(operand(call, "weight"), choice[2 * (first + i)] * row, row);
+        const std::array<std::uint32_t, 2> one{0, choice[2 * (first + i) + 1]};
+        reference::walk_up(x, bytes, type, call.act(), one, std::span(expected).subspan(i, 1));
+      }
+      worst = std::max(worst, apart(read<float>(out, first, some), expected));
+    }
+    return worst;
+  }
+  double walk_sum(const plan::dispatch& call) {
+    const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows"), count = constant(call, "count");
+    const auto type = static_cast<kernels::element>(constant(call, "weight_element"));
+    auto values = floats(count);
+    for (std::size_t i = 64; i + 64 < values.size(); ++i) values[i] = 0;  // their vectors need not be fetched here
+    const bool listed = constant(call, "listed") != 0;
+    const auto choice = listed ? some_features(count, columns) : std::vector<std::uint32_t>{};
+    std::vector<float> expected = floats(rows);
+    const gpu::buffer in = filled(values, count), list = filled(choice, std::max<std::size_t>(choice.size(), 1)), out = filled(expected, rows), memory = filled(state(), 0);
+    run(call, {{"input", &in}, {"choice", &list}, {"output", &out}, {"state", &memory}});
+    // A feature whose value is 0 adds nothing: the others' vectors lie behind each other, as many zeros between them as keep each in its slot.
+    const std::uint64_t row = rows * reference::elements::size_bytes(type);
+    std::vector<std::byte> down;
+    std::vector<std::uint32_t> places;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      places.insert(places.end(), {static_cast<std::uint32_t>(values[i] == 0 ? 0 : down.size() / row), 0u});
+      if (values[i] == 0 && !down.empty()) continue;
+      const auto bytes = weight<std::byte>(operand(call, "weight"), (listed ? choice[2 * i] : i) * row, row);
+      down.insert(down.end(), bytes.begin(), bytes.end());
+    }
+    reference::walk_sum(values, places, down, type, constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add), expected);
+    return apart(read<float>(out, 0, rows), expected);
   }
 
   double ternary_product(const plan::dispatch& call) {

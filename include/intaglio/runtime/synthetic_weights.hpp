@@ -35,7 +35,7 @@ inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random
       const std::uint32_t threes = word & (word >> 1) & 0x55555555u;  // code 3 becomes 1
       return word & ~(threes << 1);
     }
-    case plan::weight_layout::matrix: case plan::weight_layout::row_groups: case plan::weight_layout::rope_turns: break;
+    case plan::weight_layout::matrix: case plan::weight_layout::row_groups: case plan::weight_layout::rope_turns: case plan::weight_layout::turned: break;
     case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: break;  // those two are made of a matrix
   }
   const auto small = [&] { return static_cast<float>(static_cast<std::int32_t>(next_random(random) >> 40) - (1 << 23)) * 0x1p-28f; };

@@ -29,8 +29,9 @@ namespace intaglio::runtime {
 class walked_model {
  public:
   /// @throws mismatch_error for an index of a model of another shape
-  walked_model(const plan::table& table, const io::checkpoint& file, const io::feature_index& index, const io::feature_patch* patch = nullptr)
-      : table_(&table), file_(&file), index_(&index), patch_(patch), image_(file, table), machine_(table, [this](std::uint32_t slot, std::uint32_t at) { return weight(slot, at); }) {
+  /// @param held bytes of vectors in f32 that are kept between tokens; beyond, layers are read again from the mapped files
+  walked_model(const plan::table& table, const io::checkpoint& file, const io::feature_index& index, const io::feature_patch* patch = nullptr, std::size_t held = std::size_t{2} << 30)
+      : most_held_(held), table_(&table), file_(&file), index_(&index), patch_(patch), image_(file, table), machine_(table, [this](std::uint32_t slot, std::uint32_t at) { return weight(slot, at); }) {
     if (auto differences = index.differences(file.config()); !differences.empty()) throw mismatch_error((index.path() / io::feature_index_file).string(), std::move(differences), {});
     image_.measure(1, [](std::uint64_t) {});
     machine_.state[kernels::state::repeat_penalty] = std::bit_cast<std::uint32_t>(1.f);
@@ -48,11 +49,12 @@ class walked_model {
 
   /// Logits behind one more token, [vocab_size], until the next call. @param choice nullptr: dense, as the checkpoint has it
   /// @throws argument_error where the context is full, or for an FFN that cannot be walked
-  std::span<const float> feed(std::uint32_t token, const reference::walk_choice* choice, const std::function<void(const reference::walked_ffn&)>& after = {}) {
+  std::span<const float> feed(std::uint32_t token, const reference::walk_choice* choice, const std::function<void(const reference::walked_ffn&)>& after = {},
+                              const std::function<void(std::uint32_t, double)>& dense = {}) {
     if (position_ >= table_->context) throw argument_error("tokens", "at most the context's " + std::to_string(table_->context), "more");
     machine_.feed(position_++, {&token, 1});
     if (choice == nullptr) machine_.run(table_->decode);
-    else reference::walked_decode(machine_, *table_, [this](std::uint32_t layer) { return vectors(layer); }, *choice, after).run();
+    else reference::walked_decode(machine_, *table_, [this](std::uint32_t layer) { return vectors(layer); }, *choice, after, dense).run();
     return machine_.floats(table_->decode.logits_offset, config().vocab_size);
   }
 
@@ -62,7 +64,7 @@ class walked_model {
     const std::size_t width = config().hidden_size, features = patch_ != nullptr ? patch_->features(layer) : index_->layer(layer).features;
     if (!vectors_.contains(layer)) {
       const std::size_t bytes = 3 * sizeof(float) * width * features;
-      if (held_ + bytes > most_held) vectors_.clear(), held_ = 0;
+      if (held_ + bytes > most_held_) vectors_.clear(), held_ = 0;
       held_ += bytes;
       auto& of = vectors_[layer];
       for (const io::feature_vector which : io::feature_vectors) {
@@ -113,8 +115,6 @@ class walked_model {
   }
 
  private:
-  static constexpr std::size_t most_held = std::size_t{2} << 30;  ///< bytes of vectors in f32; beyond, layers are read again
-
   const io::checkpoint_tensor& head() const {
     const auto* own = file_->find("output.weight");
     return own != nullptr ? *own : file_->at("token_embd.weight");
@@ -128,6 +128,7 @@ class walked_model {
     return found;
   }
 
+  std::size_t most_held_;
   const plan::table* table_;
   const io::checkpoint* file_;
   const io::feature_index* index_;

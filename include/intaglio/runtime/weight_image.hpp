@@ -74,6 +74,7 @@ class weight_image {
       }
       case plan::weight_layout::ternary_tiles: fill_tiles(w, layer, begin, out); break;
       case plan::weight_layout::feature_rows: case plan::weight_layout::feature_columns: fill_features(w, layer, begin, out); break;
+      case plan::weight_layout::turned: fill_turned(w, layer, begin, out); break;
       case plan::weight_layout::ternary_scales: fill_scales(w, layer, begin, out); break;
       case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: fill_row_codes(w, layer, begin, out); break;
     }
@@ -262,6 +263,22 @@ class weight_image {
       kernels::pack_feature_rows(codes, words);
       copy_overlap(f * vector, std::as_bytes(std::span(words)), begin, out);
     }
+  }
+
+  /// Columns of a matrix, one behind the other. Its rows are read once for each range.
+  void fill_turned(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
+    const io::checkpoint_tensor& tensor = *at(w, 0, layer).tensor;
+    const std::uint64_t element = kernels::info(w.codec).block_bytes, vector = w.rows * element, first = begin / vector, end = (begin + out.size() + vector - 1) / vector;
+    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / w.columns);
+    std::vector<std::byte> turned(static_cast<std::size_t>((end - first) * vector)), rows;
+    for (std::uint64_t r = 0; r < w.rows; r += step) {
+      const std::uint64_t count = std::min(step, w.rows - r);
+      rows.resize(static_cast<std::size_t>(count * w.columns * element));
+      read_coded(tensor, w, r, count, rows);
+      for (std::uint64_t c = first; c < end; ++c)
+        for (std::uint64_t i = 0; i < count; ++i) std::memcpy(turned.data() + (c - first) * vector + (r + i) * element, rows.data() + (i * w.columns + c) * element, static_cast<std::size_t>(element));
+    }
+    copy_overlap(first * vector, turned, begin, out);
   }
 
   /// Groups whose rows lie in neighbouring rows of each source: a head, or as many as there are.

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+// walk run, bench, sweep, memory and knn: a model's FFNs walked feature by feature on the CPU reference (docs/walk.md).
+#include "walk_page.hpp"
+#include "walked_files.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstring>
+#include <fstream>
+
+namespace intaglio::tool {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string dumped(const json& of) { return of.dump(-1, ' ', false, json::error_handler_t::replace); }
+const io::feature_patch* journal(const walked_files& files, const walk_options& options) { return options.base ? nullptr : &files.patch; }
+
+/// A row of right-aligned cells, 12 wide.
+std::string row(const std::vector<std::string>& cells) {
+  std::string out;
+  for (const auto& each : cells) out += std::string(each.size() < 12 ? 12 - each.size() : 1, ' ') + each;
+  return out;
+}
+std::string scientific(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2e", value);
+  return text;
+}
+
+/// Logits behind every token. @param choice nullptr: dense
+std::vector<std::vector<float>> all_logits(runtime::walked_model& model, std::span<const std::uint32_t> ids, const reference::walk_choice* choice) {
+  std::vector<std::vector<float>> out;
+  model.restart();
+  for (const std::uint32_t id : ids) {
+    const auto row = model.feed(id, choice);
+    out.emplace_back(row.begin(), row.end());
+  }
+  return out;
+}
+runtime::walk_error error_of(const std::vector<std::vector<float>>& walked, const std::vector<std::vector<float>>& dense) {
+  runtime::walk_error out;
+  for (std::size_t i = 0; i < dense.size(); ++i) out.add(walked[i], dense[i]);
+  return out;
+}
+
+/// A figure of /proc/self/status in bytes.
+double status_bytes(std::string_view name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(name)) return 1024 * std::atof(line.c_str() + name.size() + 1);
+  return 0;
+}
+
+}  // namespace
+
+void walk_run(const walk_options& options) {
+  const walked_files files(options.model, options.index, false);
+  runtime::walked_model model(files.plans.cpu, files.model(), files.index, journal(files, options));
+  const auto ids = files.ids(options.prompt, options.ids);
+  reference::walk_choice choice{.active_only = !options.count};
+  if (options.count) choice.count = *options.count;
+  const auto whole = continued(files, model, ids, options.tokens, &choice);
+  const std::vector<std::int32_t> made(whole.begin() + static_cast<std::ptrdiff_t>(ids.size()), whole.end());
+  std::string text;
+  if (files.words) io::append_replacing_invalid(text, files.words->decode(std::vector<std::int32_t>(whole.begin(), whole.end()), {.skip_control = true}));
+  if (options.json) return print_line(dumped(json{{"text", text}, {"ids", made}, {"changes", options.base ? 0 : files.patch.changes()}}));
+  print_line(text);
+}
+
+void walk_bench(const walk_options& options) {
+  const walked_files files(options.model, options.index, false);
+  runtime::walked_model model(files.plans.cpu, files.model(), files.index, journal(files, options));
+  const decoder_config& c = files.source.config();
+  auto ids = files.ids(options.prompt, options.ids);
+  ids = continued(files, model, ids, options.tokens, nullptr);
+  const std::size_t some = options.count.value_or(std::max(1u, c.intermediate_size / 4));
+  struct way {
+    std::string name;
+    reference::walk_choice choice;
+    std::vector<double> layers;           ///< ns of each layer's FFN, summed over tokens
+    reference::walk_times parts{};
+    double chosen = 0;
+  };
+  std::vector<way> ways{{"dense", {.first_layer = c.num_hidden_layers}, {}},
+                        {"full", {}, {}},
+                        {"exact", {.active_only = true}, {}},
+                        {"sparse " + std::to_string(some), {.count = some}, {}}};
+  progress_bar bar("walking");
+  for (std::size_t w = 0; w < ways.size(); ++w) {
+    way& each = ways[w];
+    each.layers.assign(c.num_hidden_layers, 0);
+    model.restart();
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      bar.show(static_cast<double>(w * ids.size() + i) / static_cast<double>(ways.size() * ids.size()), each.name);
+      if (i == 0) {  // reads weights and vectors
+        model.feed(ids[i], &each.choice);
+        continue;
+      }
+      model.feed(
+          ids[i], &each.choice,
+          [&](const reference::walked_ffn& of) {
+            each.layers[of.layer] += of.times.all();
+            each.parts.gate += of.times.gate, each.parts.select += of.times.select, each.parts.gather += of.times.gather, each.parts.accumulate += of.times.accumulate;
+            each.chosen += static_cast<double>(of.chosen.size());
+          },
+          [&](std::uint32_t layer, double ns) { each.layers[layer] += ns; });
+    }
+  }
+  bar.clear();
+  const double tokens = static_cast<double>(std::max<std::size_t>(1, ids.size() - 1));
+  const auto us = [&](double ns) { return ns / 1e3 / tokens; };
+  const auto whole = [&](const way& of) { return us(std::accumulate(of.layers.begin(), of.layers.end(), 0.)); };
+  if (options.json) {
+    json out{{"tokens", ids.size() - 1}, {"unit", "us a token, CPU reference"}};
+    for (const way& each : ways) {
+      json layers = json::array();
+      for (const double ns : each.layers) layers.push_back(us(ns));
+      out["ways"].push_back({{"name", each.name}, {"ffn", whole(each)}, {"layers", layers}, {"features", each.chosen / tokens / c.num_hidden_layers},
+                             {"profile", {{"gate", us(each.parts.gate)}, {"select", us(each.parts.select)}, {"gather", us(each.parts.gather)}, {"accumulate", us(each.parts.accumulate)}}}});
+    }
+    return print_line(dumped(out));
+  }
+  print_line("FFNs on the CPU reference, us a token over " + std::to_string(ids.size() - 1) + " tokens");
+  std::vector<std::string> head{"layer"};
+  for (const way& each : ways) head.push_back(each.name);
+  print_line(row(head));
+  for (std::uint32_t layer = 0; layer <= c.num_hidden_layers; ++layer) {
+    std::vector<std::string> cells{layer == c.num_hidden_layers ? "all" : std::to_string(layer)};
+    for (const way& each : ways) cells.push_back(fixed(layer == c.num_hidden_layers ? whole(each) : us(each.layers[layer]), 1));
+    print_line(row(cells));
+  }
+  print_line("of which");
+  print_line(row({"", "gate", "select", "gather", "accumulate", "features"}));
+  for (const way& each : ways)
+    if (each.chosen != 0)
+      print_line(row({each.name, fixed(us(each.parts.gate), 1), fixed(us(each.parts.select), 1), fixed(us(each.parts.gather), 1), fixed(us(each.parts.accumulate), 1),
+                      fixed(100 * each.chosen / tokens / c.num_hidden_layers / c.intermediate_size, 1) + " %"}));
+}
+
+void walk_sweep(const walk_options& options) {
+  const walked_files files(options.model, options.index, false);
+  runtime::walked_model model(files.plans.cpu, files.model(), files.index, journal(files, options));
+  const decoder_config& c = files.source.config();
+  const auto ids = continued(files, model, files.ids(options.prompt, options.ids), options.tokens, nullptr);
+  const auto dense = all_logits(model, ids, nullptr);
+  const std::size_t features = c.intermediate_size;
+  std::vector<std::size_t> counts;
+  for (std::size_t k = 16; k < features; k *= 2) {
+    counts.push_back(k);
+    if (k * 3 / 2 < features) counts.push_back(k * 3 / 2);
+  }
+  counts.push_back(features);
+  std::vector<boundary_point> boundaries;
+  std::vector<count_point> curve;
+  progress_bar bar("sweeping");
+  const double steps = static_cast<double>(counts.size()) + c.num_hidden_layers + 1;
+  for (std::uint32_t first = 0; first <= c.num_hidden_layers; ++first) {
+    bar.show(first / steps, "dense below layer " + std::to_string(first));
+    const reference::walk_choice choice{.first_layer = first};
+    boundaries.push_back({first, error_of(all_logits(model, ids, &choice), dense)});
+  }
+  for (const std::size_t k : counts) {
+    bar.show((c.num_hidden_layers + 1. + static_cast<double>(curve.size())) / steps, std::to_string(k) + " features");
+    const reference::walk_choice choice{.count = k};
+    curve.push_back({k, error_of(all_logits(model, ids, &choice), dense)});
+  }
+  bar.clear();
+  if (!options.html.empty()) {
+    io::atomic_file file(options.html);
+    const std::string page = sweep_page(files.plans.name, ids.size(), features, boundaries, curve);
+    file.write(std::as_bytes(std::span(page)));
+    file.commit();
+    note("wrote " + printable(options.html, 240));
+  }
+  if (options.json) {
+    const auto figures = [](const runtime::walk_error& e) {
+      return json{{"relative_error", e.relative()}, {"cosine", e.cosine}, {"top1_agreement", e.agreement()}, {"kl_nats", e.divergence}};
+    };
+    json out{{"tokens", ids.size()}, {"features", features}};
+    for (const auto& each : boundaries) out["boundary"].push_back(json{{"first_walked_layer", each.first_layer}}), out["boundary"].back().update(figures(each.error));
+    for (const auto& each : curve) out["count"].push_back(json{{"features", each.count}}), out["count"].back().update(figures(each.error));
+    return print_line(dumped(out));
+  }
+  const auto cells = [](const std::string& first, const runtime::walk_error& e) {
+    return row({first, std::to_string(e.same_top) + " of " + std::to_string(e.positions), scientific(e.relative()), fixed(e.cosine, 6), scientific(e.divergence)});
+  };
+  print_line("full walk from layer B on, dense below, " + std::to_string(ids.size()) + " tokens");
+  print_line(row({"B", "same top-1", "relative", "cosine", "KL (nats)"}));
+  for (const auto& each : boundaries) print_line(cells(std::to_string(each.first_layer), each.error));
+  print_line("sparse walk, the K features of a layer with the largest gate score");
+  print_line(row({"K", "same top-1", "relative", "cosine", "KL (nats)"}));
+  for (const auto& each : curve) print_line(cells(std::to_string(each.count), each.error));
+}
+
+void walk_memory(const walk_options& options) {
+  const walked_files files(options.model, options.index, false);
+  const plan::table& table = files.plans.cpu;
+  const auto ids = files.ids(options.prompt, options.ids);
+  const reference::walk_choice exact{.active_only = true};
+  struct figures {
+    double anonymous = 0, mapped = 0;
+  };
+  const auto now = [] { return figures{status_bytes("RssAnon:"), status_bytes("RssFile:")}; };
+  const figures before = now();
+  const auto measured = [&](const reference::walk_choice* choice) {
+    // Vectors are read from the mapped files a layer at a time and not kept.
+    runtime::walked_model model(table, files.model(), files.index, journal(files, options), 0);
+    std::vector<float> last;
+    for (const std::uint32_t id : ids) {
+      const auto logits = model.feed(id, choice);
+      last.assign(logits.begin(), logits.end());
+    }
+    const figures at = now();
+    return std::pair(figures{at.anonymous - before.anonymous, at.mapped}, last);
+  };
+  const auto [walked, walked_logits] = measured(&exact);
+  const auto [dense, dense_logits] = measured(nullptr);
+  runtime::walk_error error;
+  error.add(walked_logits, dense_logits);
+  double ffn = 0;
+  for (const plan::weight& each : table.weights) {
+    bool is_ffn = false;
+    for (std::size_t i = 0; i < each.source_count; ++i) is_ffn = is_ffn || each.sources[i].view() == "ffn_gate.weight" || each.sources[i].view() == "ffn_up.weight" || each.sources[i].view() == "ffn_down.weight";
+    const bool scales = each.layout == plan::weight_layout::ternary_scales || each.layout == plan::weight_layout::vector_f32;
+    if (is_ffn && !scales) ffn += static_cast<double>(each.bytes) * (each.per_layer ? files.source.config().num_hidden_layers : 1);
+  }
+  const double all = static_cast<double>(table.weight_bytes());
+  if (options.json)
+    return print_line(dumped(json{{"index_bytes", files.index.bytes()},
+                                  {"weights", {{"dense", all}, {"walk_only", all - ffn}}},
+                                  {"process", {{"dense", {{"anonymous", dense.anonymous}, {"mapped", dense.mapped}}}, {"walk_only", {{"anonymous", walked.anonymous}, {"mapped", walked.mapped}}}}},
+                                  {"same_top1", error.same_top == 1},
+                                  {"relative_error", error.relative()}}));
+  print_line(row({"", "dense", "walk only"}));
+  print_line(row({"weights", bytes_text(all), bytes_text(all - ffn)}) + "   of the plan, as they lie in memory");
+  print_line(row({"resident", bytes_text(dense.anonymous), bytes_text(walked.anonymous)}) + "   the process's own, beyond " + bytes_text(before.anonymous) + " before");
+  print_line(row({"mapped", bytes_text(dense.mapped), bytes_text(walked.mapped)}) + "   pages of files that were touched, which the system takes back when it needs to");
+  print_line("index " + bytes_text(static_cast<double>(files.index.bytes())) + ", mapped; last logits " + (error.relative() == 0 ? std::string("the same bits") : "apart by " + scientific(error.relative())));
+}
+
+void walk_knn(const walk_options& options) {
+  const walked_files files(options.model, options.index, false);
+  runtime::walked_model model(files.plans.cpu, files.model(), files.index, journal(files, options));
+  const auto ids = files.ids(options.prompt, options.ids);
+  if (options.layer && *options.layer >= files.index.layers()) throw argument_error("--layer", "a layer of " + std::to_string(files.index.layers()), std::to_string(*options.layer));
+  struct hit {
+    std::uint32_t layer;
+    reference::scored_feature at;
+    std::vector<std::uint32_t> tokens;
+  };
+  std::vector<hit> hits;
+  std::vector<std::vector<float>> downs;
+  const reference::walk_choice exact{.active_only = true};
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    model.feed(ids[i], &exact, [&](const reference::walked_ffn& of) {
+      if (i + 1 != ids.size() || (options.layer && of.layer != *options.layer)) return;
+      for (const auto& each : reference::nearest_features(of.scores, options.top)) {
+        hits.push_back({of.layer, each, {}});
+        const auto down = reference::walked_layer::row(of.vectors.down, each.feature, of.vectors.hidden_size);
+        downs.emplace_back(down.begin(), down.end());
+      }
+    });
+  const auto promoted = model.promoted(downs);
+  for (std::size_t i = 0; i < hits.size(); ++i) hits[i].tokens = largest(promoted[i], 5);
+  if (options.json) {
+    json out = json::array();
+    for (const hit& each : hits) {
+      json tokens = json::array();
+      for (const std::uint32_t token : each.tokens) tokens.push_back({{"id", token}, {"piece", files.piece(token)}});
+      out.push_back({{"layer", each.layer}, {"feature", each.at.feature}, {"score", each.at.score}, {"promotes", tokens}});
+    }
+    return print_line(dumped(out));
+  }
+  print_line(row({"layer", "feature", "score"}) + "  promotes");
+  for (const hit& each : hits) {
+    std::string tokens;
+    for (const std::uint32_t token : each.tokens) tokens += " '" + printable(files.piece(token), 40) + "'";
+    print_line(row({std::to_string(each.layer), std::to_string(each.at.feature), fixed(each.at.score, 3)}) + " " + tokens);
+  }
+}
+
+}  // namespace intaglio::tool

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// Kernels walk_select, walk_up and walk_sum on the CPU: which features of an FFN with weights of f32, f16 or bf16 count for one token, their values, and
+// what they write.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "intaglio/reference/walk.hpp"
+
+namespace intaglio::reference {
+
+/// @shape scores: [features]; choice: [count, 2], feature and its score's bits, features rising
+inline void walk_select(std::span<const float> scores, std::span<std::uint32_t> choice) {
+  // By the bits of the size, as the kernel has it: what is no number is larger than any.
+  std::vector<std::uint32_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto size = [&](std::uint32_t f) { return std::bit_cast<std::uint32_t>(scores[f]) & 0x7FFFFFFFu; };
+  const auto behind = order.begin() + static_cast<std::ptrdiff_t>(choice.size() / 2);
+  std::partial_sort(order.begin(), behind, order.end(), [&](std::uint32_t a, std::uint32_t b) { return size(a) != size(b) ? size(a) > size(b) : a < b; });
+  std::sort(order.begin(), behind);
+  for (std::size_t i = 0; i < choice.size() / 2; ++i) choice[2 * i] = order[i], choice[2 * i + 1] = std::bit_cast<std::uint32_t>(scores[order[i]]);
+}
+
+/// Elements [first, first + count) of dense weights.
+inline std::vector<float> weight_values(std::span<const std::byte> bytes, kernels::element type, std::size_t first, std::size_t count) {
+  const std::size_t size = elements::size_bytes(type);
+  const auto part = bytes.subspan(first * size, count * size);
+  std::vector<float> out(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (type == kernels::element::f32) {
+      std::memcpy(&out[i], part.data() + 4 * i, 4);
+      continue;
+    }
+    std::uint16_t bits;
+    std::memcpy(&bits, part.data() + 2 * i, 2);
+    out[i] = type == kernels::element::f16 ? f32_from_f16(bits) : f32_from_bf16(bits);
+  }
+  return out;
+}
+
+/// @shape x: [columns], normalised; up: [features, columns]; choice: [count, 2]; output: [count]
+inline void walk_up(std::span<const float> x, std::span<const std::byte> up, kernels::element type, shader::activation_function act, std::span<const std::uint32_t> choice, std::span<float> output) {
+  for (std::size_t i = 0; i < output.size(); ++i)
+    output[i] = evaluate(*act, std::bit_cast<float>(choice[2 * i + 1]), dot(weight_values(up, type, choice[2 * i] * x.size(), x.size()), x));
+}
+
+/// @shape values: [count]; choice: [count, 2], or none where features are 0, 1, ...; down: [features, output.size()]
+inline void walk_sum(std::span<const float> values, std::span<const std::uint32_t> choice, std::span<const std::byte> down, kernels::element type, bool adds, std::span<float> output) {
+  std::vector<std::vector<float>> slots(feature_slots, std::vector<float>(output.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto row = weight_values(down, type, (choice.empty() ? i : choice[2 * i]) * output.size(), output.size());
+    for (std::size_t c = 0; c < row.size(); ++c) slots[i % feature_slots][c] += product(values[i], row[c]);
+  }
+  for (std::size_t c = 0; c < output.size(); ++c) {
+    std::array<float, feature_slots> sums;
+    for (std::size_t s = 0; s < feature_slots; ++s) sums[s] = slots[s][c];
+    const float y = halved(sums);
+    output[c] = adds ? output[c] + y : y;
+  }
+}
+
+}  // namespace intaglio::reference

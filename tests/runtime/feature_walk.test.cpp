@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// Llama and Gemma 3 whose decode walks FFNs of f32 and f16 by features, all of them or the nearest, against the dense models and the walks of the reference.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include "conformance.hpp"
+#include "gpu/checked_device.hpp"
+#include "intaglio/graph/layers/walk_ffn.hpp"
+#include "intaglio/io/checkpoint.hpp"
+#include "intaglio/io/feature_index_build.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/executor.hpp"
+#include "intaglio/runtime/walked_model.hpp"
+#include "intaglio/runtime/weights.hpp"
+#include "shared.hpp"
+#include "temporary_folder.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+constexpr decoder_config gemma3_tiny{
+    .model_type = architecture::gemma3, .hidden_size = 256, .intermediate_size = 512, .num_hidden_layers = 7, .num_attention_heads = 4, .num_key_value_heads = 1,
+    .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 1e6f, .rope_scaling = {rope_type::linear, 8.f}, .rms_norm_eps = 1e-6f,
+    .hidden_act = activation::gelu_tanh, .sliding_window = 32, .sliding_window_pattern = 6, .rope_local_base_freq = 1e4f};
+
+template <template <dtype, dtype> class FFN>
+plan::planned stories(const plan::profile& target) {
+  return plan::planned::of<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32, FFN>>(target, 64);
+}
+template <template <dtype, dtype> class FFN>
+plan::planned gemma(const plan::profile& target) {
+  return plan::planned::of<models::gemma3<gemma3_tiny, dtype::f16, dtype::f16, FFN>>(target, 64);
+}
+
+/// The same model planned dense, for a full walk, and for one of some features.
+struct walks {
+  plan::planned dense, full, sparse;
+  std::size_t count;
+  std::filesystem::path file;
+};
+walks made(int which, const plan::profile& target) {
+  if (which == 0)
+    return {stories<graph::gated_ffn>(target), stories<graph::walk_ffn>(target), stories<graph::sparse_walk<40>::ffn>(target), 40, shared("models/stories260k/stories260K-f32.gguf")};
+  return {gemma<graph::gated_ffn>(target), gemma<graph::walk_ffn>(target), gemma<graph::sparse_walk<100>::ffn>(target), 100, conformance("gemma3-tiny") / "gguf/gemma3-tiny-f16.gguf"};
+}
+
+std::vector<std::vector<float>> logits(runtime::walked_model& model, std::span<const std::uint32_t> ids, const reference::walk_choice* choice = nullptr) {
+  std::vector<std::vector<float>> out;
+  for (const std::uint32_t id : ids) {
+    const auto row = model.feed(id, choice);
+    out.emplace_back(row.begin(), row.end());
+  }
+  return out;
+}
+runtime::walk_error error_of(const std::vector<std::vector<float>>& found, const std::vector<std::vector<float>>& expected) {
+  runtime::walk_error out;
+  for (std::size_t i = 0; i < expected.size(); ++i) out.add(found[i], expected[i]);
+  return out;
+}
+
+std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, const io::checkpoint& file, std::uint32_t count) {
+  runtime::kernel_modules modules = runtime::usable_modules(on).front();
+  modules.in_one = false;
+  runtime::executor run(on, table, runtime::load_weights(on, table, file), modules, nullptr);
+  CHECK(run.prove().kernel.empty());
+  const std::uint32_t first = 17;
+  run.begin(runtime::pass_kind::decode, 0, {&first, 1}, {.temperature = 0}, count);
+  std::vector<std::uint32_t> out;
+  while (out.size() < count) {
+    while (run.may_submit()) run.submit(1000, 16);
+    run.wait();
+    while (out.size() < run.completed()) {
+      const auto at = static_cast<std::uint32_t>(out.size());
+      out.push_back(run.drawn(at));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("feature walk: the plan of a full walk gives the dense logits, one of the nearest features those of the reference's walk", "[runtime][walk][host]") {
+  const walks of = made(GENERATE(0, 1), plan::profiles::cpu);
+  INFO(of.file);
+  const io::checkpoint file = io::checkpoint::open(of.file);
+  const temporary_folder folder;
+  io::build_feature_index(of.file, folder.path());
+  const io::feature_index index = io::feature_index::open(folder.path());
+  const std::vector<std::uint32_t> ids{1, 300, 17, 42};
+  runtime::walked_model dense(of.dense.table(), file, index), full(of.full.table(), file, index), sparse(of.sparse.table(), file, index);
+  const auto expected = logits(dense, ids);
+  const auto whole = error_of(logits(full, ids), expected);
+  CHECK(whole.same_top == ids.size());
+  CHECK(whole.relative() <= 1e-5);
+  dense.restart();
+  const reference::walk_choice nearest{.count = of.count};
+  const auto some = logits(sparse, ids);
+  CHECK(error_of(some, logits(dense, ids, &nearest)).relative() <= 1e-5);
+  CHECK(error_of(some, expected).relative() > 1e-3);
+}
+
+TEST_CASE("feature walk: a device draws the reference's tokens", "[runtime][walk][gpu]") {
+  const checked_device on;
+  const bool cpu = GENERATE(true, false);
+  const walks of = made(cpu ? 0 : 1, cpu ? plan::profiles::cpu : plan::profiles::portable);
+  const io::checkpoint file = io::checkpoint::open(of.file);
+  CHECK(drawn(on.device, of.full.table(), file, 12) == drawn(on.device, of.dense.table(), file, 12));
+  const auto found = drawn(on.device, of.sparse.table(), file, 12);
+  const temporary_folder folder;
+  io::build_feature_index(of.file, folder.path());
+  const io::feature_index index = io::feature_index::open(folder.path());
+  runtime::walked_model model(of.sparse.table(), file, index);
+  std::vector<std::uint32_t> expected;
+  std::uint32_t token = 17;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto row = model.feed(token, nullptr);
+    expected.push_back(token = static_cast<std::uint32_t>(std::ranges::max_element(row) - row.begin()));
+  }
+  CHECK(found == expected);
+}
