@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Values of the features that a sparse walk takes: their up vectors times the normalised activations, gated by their scores. A subgroup takes four at once.
+// Values of the features that a sparse walk takes: their up vectors times the normalised activations, gated by their scores. A subgroup takes
+// one, all of whose loads are on their way at once.
 // variant: walk_up -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -25,7 +26,6 @@ layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, choice, output_, state; };
 
-#define row_at(i) min(choice.at[2u * min(i, count - 1u)], rows - 1u)
 #include "dense.glsl"
 
 // The activation, which C++ writes in the place of mod() (kernels/splice.hpp).
@@ -42,10 +42,9 @@ void main() {
   }
   workgroup_barrier();
 
-  for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < (count + 3u) / 4u; group += gl_NumWorkGroups.x * subgroups) {
-    float up = four_rows(group);
-    uint at = 4u * group + (lane & 31u) / lane_quarter;
-    float value = gated(uintBitsToFloat(choice.at[2u * min(at, count - 1u) + 1u]), up);
-    if ((lane & (lane_quarter - 1u)) == 0u && lane < 32u && at < count) Floats(output_).at[at] = value;
+  for (uint at = gl_WorkGroupID.x * subgroups + subgroup_index; at < count; at += gl_NumWorkGroups.x * subgroups) {
+    uvec2 chosen = word_pair(choice, at);
+    float value = gated(uintBitsToFloat(chosen.y), one_row(min(chosen.x, rows - 1u)));
+    if (lane == 0u) Floats(output_).at[at] = value;
   }
 }

@@ -6,10 +6,6 @@
 
 #include "octets.glsl"
 
-#ifndef row_at  // the weight's row that is number i of those that are asked for
-#define row_at(i) min(i, rows - 1u)
-#endif
-
 shared vec4 shared_y[columns / 4u];
 
 // Products of rows 4 * group .. 4 * group + 3: a quarter of the lanes ends with each (virtual_sum4).
@@ -25,7 +21,7 @@ float four_rows(uint group) {
         if (octets % 32u == 0u || index < octets) {
           vec4 y_low = shared_y[2u * index], y_high = shared_y[2u * index + 1u];
           LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) {
-            octet w = load8(row_at(4u * group + k), index);
+            octet w = load8(min(4u * group + k, rows - 1u), index);
             precise vec4 product_low = w.low * y_low, product_high = w.high * y_high;
             low[k] = low[k] + product_low;
             high[k] = high[k] + product_high;

@@ -242,7 +242,7 @@ inline constexpr interface walk_select_interface{
     "walk_select", {{{"input"}, {"choice"}, {"state"}}}, {{{"workgroup_size"}, {"columns"}, {"count"}}}};
 
 /// output[i] = activation(score, up_f . x) of the i-th feature of walk_select's choice, x being rms_norm(input) * norm_weight: one token.
-/// input f32 [columns]; weight: up vectors [rows, columns], row-major of weight_element; output f32 [count]. columns: a multiple of 8. Grid x strides over fours.
+/// input f32 [columns]; weight: up vectors [rows, columns], row-major of weight_element; output f32 [count]. columns: a multiple of 8. Grid x strides over features.
 inline constexpr interface walk_up_interface{
     "walk_up",
     {{{"input"}, {"norm_weight"}, {"weight"}, {"choice"}, {"output"}, {"state"}}},

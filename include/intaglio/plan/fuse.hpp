@@ -50,7 +50,7 @@ inline constexpr std::array rules{
     rule{"expert_sum", "weigh, add", "what the experts gave is weighed on its way to the stream"},
     rule{"halves", "rms_norm, in front of products of f32 inputs", "in a chunk the product reads activations many times: once as halves, in a dispatch of their own"},
     rule{"norm_prologue", "norm_quantize, ternary_matmul", "for one token each workgroup normalises and quantises for itself: a dispatch and a barrier less"},
-    rule{"nearest_features", "2 matmuls of one input, gated", "for one token the gates alone are computed whole; up vectors are read of the nearest features only"},
+    rule{"nearest", "2 matmuls of one input, gated", "for one token the gates alone are computed whole; up vectors are read of the nearest features only"},
     rule{"by_features", "matmul, add", "the down vectors of the features that count, one after the other"},
 };
 constexpr std::uint8_t rule_index(std::string_view name) {
@@ -89,7 +89,7 @@ struct node {
 
 struct fusion_options {
   bool norm_prologue = true;  ///< rule norm_prologue, for one token a pass
-  bool walks = false;         ///< rules nearest_features and by_features, for one token a pass
+  bool walks = false;         ///< rules nearest and by_features, for one token a pass
 };
 
 class fuser {
@@ -383,12 +383,12 @@ class fuser {
         gates.epilogue = kernels::epilogue::store;
         gates.weight_count = 1;
         gates.out = at(i).out;
-        node select{.lowered = true, .kernel = kernels::kernel::walk_select, .where = n.where, .block = n.block, .rule = rule_index("nearest_features"), .in = at(i).out, .out_width = 2 * n.nearest,
+        node select{.lowered = true, .kernel = kernels::kernel::walk_select, .where = n.where, .block = n.block, .rule = rule_index("nearest"), .in = at(i).out, .out_width = 2 * n.nearest,
                     .out = choice, .nearest = n.nearest};
         nodes_.push_back(gates);
         nodes_.push_back(select);
         n.kernel = kernels::kernel::walk_up;
-        n.rule = rule_index("nearest_features");
+        n.rule = rule_index("nearest");
         n.weights[0] = n.weights[1];
         n.weight_count = 1;
         n.choice = choice;

@@ -497,7 +497,7 @@ class lowering {
     set("eps", n.eps);
     d_->activation = &*n.act;
     d_->subgroups = c_.target.matmul_subgroups;
-    d_->groups = {std::min(c_.target.matmul_groups, (n.nearest + 4 * d_->subgroups - 1) / (4 * d_->subgroups)), 1, 1};
+    d_->groups = {std::min(c_.target.matmul_groups, (n.nearest + d_->subgroups - 1) / d_->subgroups), 1, 1};
   }
   constexpr void walk_sum(const node& n) {
     label(n);

@@ -80,7 +80,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::matmul_chunk: return (constant("tile_rows") + constant("tile_tokens")) * 144;  // 64 columns as halves, and 16 bytes
     case kernels::kernel::walk_gate_up: return constant("columns") + 16 + norm(constant("columns"));
     case kernels::kernel::walk_down: return constant("columns") + 16 + norm(constant("columns")) + 4 * (kernels::walk_list + 16 * constant("words") + 1);
-    case kernels::kernel::walk_select: return 4 * (256 + 2 * 1024 + 8);
+    case kernels::kernel::walk_select: return 4 * (256 + 16) + 9 * 64 * std::uint64_t{d.subgroups};
     case kernels::kernel::walk_up: return constant("columns") * 4 + norm(constant("columns")) + combining;
     case kernels::kernel::walk_sum: return 4 * kernels::walk_sum_slots * kernels::walk_sum_rows;
     case kernels::kernel::head_norm: return constant("head_dim") * 4 + norm(constant("head_dim"));
