@@ -121,6 +121,11 @@ struct pack_command_options {
 struct engrave_options {
   std::string file, directory, name, codec;
 };
+struct cache_options {
+  std::string action;  ///< list or delete
+  std::vector<std::string> which;
+  bool all = false, json = false;
+};
 struct devices_options {
   bool json = false;
 };
@@ -150,6 +155,7 @@ void walk_edit(const walk_edit_options& options);
 void fold(const fold_options& options);
 void pack(const pack_command_options& options);
 void engrave(const engrave_options& options);
+void cache(const cache_options& options);
 void devices(const devices_options& options);
 void doctor(const doctor_options& options, const common_options& common);
 

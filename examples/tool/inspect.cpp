@@ -2,6 +2,7 @@
 // inspect, check and convert: what needs files alone.
 #include "commands.hpp"
 #include "console.hpp"
+#include "model_cache.hpp"
 
 #include <intaglio/io/check.hpp>
 #include <intaglio/io/convert.hpp>
@@ -157,7 +158,7 @@ void print_conversion(const io::convert_report& of) {
 }  // namespace
 
 void inspect(const inspect_options& options) {
-  const io::inspection found = io::inspect(options.file);
+  const io::inspection found = io::inspect(local_model(options.file));
   for (const auto& line : found.warnings) warn(line);
   if (options.json) print_line(one_line(inspection_json(found)));
   else print_inspection(found, options.tensors);
@@ -166,7 +167,7 @@ void inspect(const inspect_options& options) {
 
 void check(const check_options& options) {
   progress_bar bar("checking");
-  const io::check_report report = io::check(options.file, {.layout = layout_of(options.i2s_layout), .progress = drawn_by(bar)});
+  const io::check_report report = io::check(local_model(options.file), {.layout = layout_of(options.i2s_layout), .progress = drawn_by(bar)});
   bar.clear();
   std::string errors;
   for (const auto& each : report.errors) errors += (errors.empty() ? "" : "\n") + each.text;

@@ -25,11 +25,12 @@ constexpr const char* footer = R"(Examples:
   intaglio plan fable --html plan.html                    the command sequence as a picture
 
 MODEL is a GGUF file or a folder: Hugging Face's (config.json with safetensors or pytorch_model.bin), or Meta's and Mistral's own
-(params.json with consolidated.*.pth), or a file of `intaglio pack`. Without --model the tool uses fable, the story teller inside it.
+(params.json with consolidated.*.pth), or a file of `intaglio pack`, or the https address of a GGUF or packed file, which is fetched once and
+kept (`intaglio cache`); #sha256=DIGITS behind it says what it must be. Without --model the tool uses fable, the story teller inside it.
 Exit codes: 0 done, 1 bad input, 2 usage, 3 device, 128 + n ended by signal n. Data goes to stdout, everything else to stderr.)";
 
 void add_model(CLI::App& to, model_options& model) {
-  to.add_option("-m,--model", model.path, "GGUF file or folder; without it: the embedded fable")->type_name("MODEL");
+  to.add_option("-m,--model", model.path, "GGUF file or folder, or a file's https address; without it: the embedded fable")->type_name("MODEL");
   to.add_option("--i2s-layout", model.i2s_layout, "order of the codes in I2_S tensors, which no file states")
       ->type_name("LAYOUT")
       ->check(CLI::IsMember({"block128", "block64", "rows4"}))
@@ -283,6 +284,15 @@ class command_line {
         ->default_str("block128");
 
     c = add(
+        "cache", "List or delete models that were fetched from the net", [this] { tool::cache(cache_); },
+        "  intaglio cache list\n  intaglio cache delete https://host/MODEL.gguf\n  intaglio cache delete --all\n\n"
+        "They stand in $XDG_CACHE_HOME/intaglio/models (else ~/.cache). A download that broke off goes on in the next run.");
+    c->add_option("ACTION", cache_.action, "list or delete")->required()->check(CLI::IsMember({"list", "delete"}));
+    c->add_option("WHICH", cache_.which, "what to delete: addresses, keys or file names of the list");
+    c->add_flag("--all", cache_.all, "delete all");
+    c->add_flag("--json", cache_.json, "list as one JSON array");
+
+    c = add(
         "engrave", "Build a tool for another model: writes its config and DIR/bin/intaglio", [this] { tool::engrave(engrave_); },
         "  intaglio engrave MODEL.gguf -o mine && mine/bin/intaglio run -m MODEL.gguf --prompt Hello\n\n"
         "Needs CMake, a C++20 compiler and the tool's sources, which stand beside an installed or built intaglio (else: environment\n"
@@ -400,6 +410,7 @@ class command_line {
   fold_options fold_;
   pack_command_options pack_;
   engrave_options engrave_;
+  cache_options cache_;
   devices_options devices_;
   doctor_options doctor_;
 };

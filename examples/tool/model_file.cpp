@@ -2,6 +2,7 @@
 #include "model_file.hpp"
 
 #include "console.hpp"
+#include "model_cache.hpp"
 
 #include <intaglio/io/checkpoint.hpp>
 
@@ -27,7 +28,7 @@ io::checkpoint_options options_of(const model_options& from) {
 
 io::checkpoint open_model(const model_options& options) {
   io::checkpoint out = options.embedded() ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
-                                          : io::checkpoint::open(options.path, options_of(options));
+                                          : io::checkpoint::open(local_model(options.path), options_of(options));
   for (const auto& line : out.warnings()) warn(options.shown() + ": " + line);
   return out;
 }

@@ -7,7 +7,7 @@ TEST_CASE("every command explains itself") {
   const outcome all = call({"--help"});
   CHECK(all.code == 0);
   CHECK(all.err.empty());
-  for (const std::string command : {"run", "chat", "bench", "inspect", "check", "tokenize", "detokenize", "logits", "convert", "index", "fold", "engrave",
+  for (const std::string command : {"run", "chat", "bench", "inspect", "check", "tokenize", "detokenize", "logits", "convert", "index", "fold", "cache", "engrave",
                                     "plan", "devices", "doctor"}) {
     CAPTURE(command);
     CHECK(contains(all.out, command));

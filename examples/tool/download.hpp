@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// A file from the net, by libcurl, which is opened at run time: streamed to disk, taken up again where it broke off, size and SHA-256 held against
+// what was promised.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace intaglio::tool {
+
+/// An address of a model file. Only https, or http to this machine.
+struct model_url {
+  std::string address;                ///< without its fragment
+  std::optional<std::string> sha256;  ///< of `#sha256=`, lower case
+  std::string file_name;              ///< the path's last part, safe to use as a name
+};
+
+/// True for http:// and https://.
+bool is_url(const std::string& model);
+/// @throws argument_error naming what is wrong with it; input_error: there is no libcurl
+model_url parse_url(const std::string& text);
+
+/// What the server said of a file, and what is known of it; kept between runs, so that a broken download can go on.
+struct download_state {
+  std::string validator;             ///< a strong ETag or a date of Last-Modified, for If-Range; empty: none
+  std::optional<std::uint64_t> size;
+  std::optional<std::string> sha256;  ///< as the server tells it
+};
+
+/// Appends to `path` until the whole file is there.
+/// @param state where a former run stood, the present one's afterwards; `keep` is called whenever it has changed
+/// @return the file's SHA-256, which is that of the address and the server's where these tell one
+/// @throws file_error: the disk, a wrong length or checksum; input_error: the net; interrupted: a signal. What is there stays for the next run, but not after a wrong
+///         checksum
+std::string download(const model_url& from, const std::string& path, download_state& state, const std::function<void()>& keep);
+
+}  // namespace intaglio::tool

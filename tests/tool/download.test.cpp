@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+// Models from the net, by a server on this machine that breaks off, lies about lengths and stalls (model_server.py).
+#include "tool/program.hpp"
+
+#include <sys/resource.h>
+
+using namespace tool_test;
+
+namespace {
+
+const std::string fable_path = INTAGLIO_SOURCE "/examples/tool/fable.gguf";
+constexpr const char* fable_sha256 = "30982fc59f6b4159596546262f8baa2458d629dcc00ae0eb0cd49606f6641617";
+
+class model_server {
+ public:
+  model_server() {
+    child_ = ::fork();
+    REQUIRE(child_ >= 0);
+    if (child_ == 0) {
+      ::execlp("python3", "python3", INTAGLIO_SOURCE "/tests/tool/model_server.py", fable_path.c_str(), (folder_ / "port").c_str(), (folder_ / "log").c_str(), nullptr);
+      ::_exit(127);
+    }
+    for (int i = 0; i < 3000 && !fs::exists(folder_ / "port"); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    port_ = content(folder_ / "port");
+    REQUIRE_FALSE(port_.empty());
+  }
+  model_server(const model_server&) = delete;
+  model_server& operator=(const model_server&) = delete;
+  ~model_server() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  std::string address(const std::string& kind) const { return "http://127.0.0.1:" + port_ + "/" + kind + ".gguf"; }
+  /// Requests since the last call: "PATH RANGE IF_RANGE" a line.
+  std::string log() {
+    const std::string all = content(folder_ / "log");
+    std::string out = all.substr(read_);
+    read_ = all.size();
+    return out;
+  }
+  outcome with(std::vector<std::string> arguments, std::vector<std::pair<std::string, std::string>> more = {}) const {
+    more.insert(more.end(), {{"XDG_CACHE_HOME", cache().string()}, {"INTAGLIO_STALL_SECONDS", "1"}});
+    return call(std::move(arguments), {.environment = more, .input = {}, .stdout_path = {}});
+  }
+  outcome fetch(const std::string& address) const { return with({"inspect", address, "--json"}); }
+  fs::path cache() const { return folder_ / "cache"; }
+
+ private:
+  temporary_folder folder_;
+  std::string port_;
+  std::size_t read_ = 0;
+  pid_t child_ = -1;
+};
+
+}  // namespace
+
+TEST_CASE("a model by its address: fetched once, whatever the server does on the way") {
+  model_server server;
+  const std::string expected = call({"inspect", fable_path, "--json"}).json()["tensors"].dump();
+  for (const std::string kind : {"good", "breaks", "stalls", "busy", "changes", "plain", "linked"}) {
+    CAPTURE(kind);
+    server.log();
+    const outcome got = server.fetch(server.address(kind) + (kind == "good" ? "#sha256=" + std::string(fable_sha256) : ""));
+    CAPTURE(got.err);
+    REQUIRE(got.code == 0);
+    CHECK(got.json()["tensors"].dump() == expected);
+    CHECK(contains(got.err, fable_sha256));
+    const std::string requests = server.log();
+    if (kind == "breaks")
+      CHECK(requests == "/breaks.gguf None None\n/breaks.gguf bytes=1000000- \"first\"\n/breaks.gguf bytes=2000000- \"first\"\n/breaks.gguf bytes=3000000- \"first\"\n");
+    if (kind == "stalls") CHECK(contains(got.err, "no data came for a while at 500.0 kB"));
+    CHECK(server.fetch(server.address(kind)).json()["tensors"].dump() == expected);
+    CHECK(server.log().empty());  // the second time from the cache
+  }
+  const outcome story = server.with({"run", "-m", server.address("good"), "--prompt", "Once", "-n", "2"});
+  CHECK(story.code == 0);
+
+  const auto list = server.with({"cache", "list", "--json"}).json();
+  REQUIRE(list.size() == 7);
+  CHECK(list[0]["address"] == server.address("breaks"));
+  CHECK(list[0]["whole"] == true);
+  CHECK(list[0]["sha256"] == fable_sha256);
+  CHECK(contains(server.with({"cache", "list"}).out, server.address("stalls")));
+  CHECK(server.with({"cache", "delete", server.address("good")}).code == 0);
+  CHECK(server.with({"cache", "delete", server.address("good")}).code == 2);
+  CHECK(server.with({"cache", "delete"}).code == 2);
+  CHECK(server.with({"cache", "list", "--json"}).json().size() == 6);
+  CHECK(server.with({"cache", "delete", "--all"}).code == 0);
+  CHECK(server.with({"cache", "list", "--json"}).json().empty());
+  CHECK(fs::is_empty(server.cache() / "intaglio/models"));
+}
+
+TEST_CASE("a download that cannot be right is refused, and says why") {
+  model_server server;
+  const std::string other(64, '0');
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {server.address("missing"), "the server answered 404"},
+      {server.address("circle"), "expected at most 5 redirects, found more"},
+      {server.address("away"), "redirects to 'http://192.0.2.1/model.gguf': expected an https address"},
+      {server.address("short"), "length of the file"},
+      {server.address("lies"), "length of the file: expected 4"},
+      {server.address("grows"), "as the server said before, found 4"},
+      {server.address("deaf"), "the connection broke off"},
+      {server.address("digest"), std::string("SHA-256 of the file: expected ")},
+      {server.address("good") + "#sha256=" + other, "SHA-256 of the file: expected " + other + ", found " + fable_sha256},
+      {server.address("good") + "#sha256=12", "expected behind # of an address sha256= and 64 digits"},
+      {"http://192.0.2.1/model.gguf", "expected an https address, or http to this machine"},
+      {"http://localhost@192.0.2.1/model.gguf", "expected an https address, or http to this machine"},
+      {"http://127.0.0.1.example.org/model.gguf", "expected an https address, or http to this machine"},
+      {"http://me@127.0.0.1/model.gguf", "expected an address without a user"},
+      {"https://", "expected an address https://HOST/PATH"}};
+  for (const auto& [address, sentence] : wrong) {
+    CAPTURE(address);
+    const outcome got = server.fetch(address);
+    CAPTURE(got.err);
+    CHECK((got.code == 1 || got.code == 2));
+    CHECK(got.out.empty());
+    CHECK(contains(got.err, sentence));
+  }
+  // What was refused for its checksum does not stay.
+  for (const auto& each : server.with({"cache", "list", "--json"}).json())
+    if (each["address"] == server.address("good") || each["address"] == server.address("digest")) CHECK(each["bytes"] == 0);
+}
+
+TEST_CASE("a download that was stopped, or had no room, goes on in the next run") {
+  model_server server;
+  const temporary_folder folder;
+  // A limit of the process stands in for the disk: both refuse the write with a code.
+  ::rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ::rlimit small = before;
+  small.rlim_cur = 1'500'000;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const outcome full = server.fetch(server.address("good"));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(full.code == 1);
+  CHECK(contains(full.err, "good.gguf.part: offset 0x16e360: cannot write: File too large"));
+  server.log();
+  const outcome rest = server.fetch(server.address("good"));
+  CAPTURE(rest.err);
+  CHECK(rest.code == 0);
+  CHECK(server.log() == "/good.gguf bytes=1500000- \"first\"\n");
+
+  for (const int signal : {SIGINT, SIGKILL}) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      ::setenv("XDG_CACHE_HOME", server.cache().c_str(), 1);
+      const int none = ::open("/dev/null", O_RDWR);
+      ::dup2(none, 1);
+      ::dup2(none, 2);
+      ::execl(INTAGLIO_TOOL, INTAGLIO_TOOL, "inspect", server.address("crawls").c_str(), nullptr);
+      ::_exit(127);
+    }
+    for (int i = 0; i < 3000 && !contains(server.with({"cache", "list"}).out, "1.0 MB"); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ::kill(child, signal);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    if (signal == SIGINT) CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 130));
+    const auto list = server.with({"cache", "list", "--json"}).json();
+    REQUIRE(list.size() == 2);
+    CHECK(list[0]["whole"] == false);
+    CHECK(list[0]["bytes"] >= 1'000'000);
+  }
+}
