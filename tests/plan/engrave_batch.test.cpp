@@ -59,4 +59,6 @@ TEST_CASE("layers with windows have all their positions in the pool, and what mo
   CHECK(t.pool(0).positions == 8 * 4096);
   CHECK(t.moves.period.size() == t.pattern.kinds());
   CHECK(t.batch.dispatch_count() == t.verify.dispatch_count() - 1);  // no accept
+  const plan::planned coded = plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 4096, {.slots = 8});
+  CHECK(coded.table().batch.dispatch_count() == t.batch.dispatch_count() + 34 * 4 + 1);  // in front of each product what prepares x
 }

@@ -11,9 +11,9 @@ namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
-  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum
+  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few
 };
-inline constexpr std::size_t kernel_count = 29;
+inline constexpr std::size_t kernel_count = 31;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -175,6 +175,23 @@ inline constexpr interface matmul_interface{
     {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"choice"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"staged"}, {"head_dim"},
       {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}, {"experts_used"}, {"own_input"}, {"slot_words"}, {"page_size"}}}};
+
+/// What matmul_few multiplies: x as for matmul with a codec of blocks, u32 [tokens, 7, width / 32, 4]: of each block bits 16 .. 23 of its 32 columns, four a word,
+/// then bits 8 .. 15, then 0 .. 7, two quads each, then the block's scale, f32, the sum of the upper bits, that of the 16 below, and a word of nothing.
+/// width: a multiple of 32. One workgroup a token (y).
+inline constexpr interface fixed_interface{
+    "fixed",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+/// Words of `fixed` for a token.
+constexpr std::uint32_t fixed_words(std::uint32_t width) { return width / 32 * 28; }
+
+/// matmul, with its bits, of what `fixed` left, for codecs of blocks and tiles of up to 8 tokens (y). rows: a multiple of 4; grid x strides over groups of 4.
+inline constexpr interface matmul_few_interface{
+    "matmul_few",
+    {{{"input"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"}, {"cache_element"},
+      {"subgroup_width"}, {"slot_words"}, {"page_size"}}}};
 
 inline constexpr std::uint32_t staged_where_room = 2;
 
@@ -358,7 +375,8 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &route_interface,         &expert_sum_interface,
                                                              &halves_interface,        &matmul_chunk_interface,  &attention_halves_interface,
                                                              &walk_gate_up_interface,  &walk_down_interface,     &pages_interface,
-                                                             &walk_select_interface,   &walk_up_interface,       &walk_sum_interface};
+                                                             &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
+                                                             &fixed_interface,         &matmul_few_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -15,6 +15,7 @@
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
 #include "intaglio/kernels/spirv/expert_sum.hpp"
+#include "intaglio/kernels/spirv/fixed.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
 #include "intaglio/kernels/spirv/head_norm.hpp"
 #include "intaglio/kernels/spirv/head_rescore.hpp"
@@ -26,6 +27,8 @@
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
+#include "intaglio/kernels/spirv/matmul_few.hpp"
+#include "intaglio/kernels/spirv/matmul_few_portable.hpp"
 #include "intaglio/kernels/spirv/matmul_portable.hpp"
 #include "intaglio/kernels/spirv/norm_add.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
@@ -98,6 +101,9 @@ static_assert(shader_interface<matches(pages_interface, spirv::pages_spirv)>::ag
 static_assert(shader_interface<matches(walk_select_interface, spirv::walk_select_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_up_interface, spirv::walk_up_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_sum_interface, spirv::walk_sum_spirv)>::agrees);
+static_assert(shader_interface<matches(fixed_interface, spirv::fixed_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

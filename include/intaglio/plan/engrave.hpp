@@ -102,6 +102,29 @@ constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t 
   nodes = std::move(out);
 }
 
+/// In a batch each product of weights of blocks reads what a node of its own made of the input: workgroups that prepared eight tokens for themselves would
+/// take longer for that than for the product.
+constexpr void insert_fixed(ir::graph& g, const profile& target, std::vector<node>& nodes) {
+  if (!target.chunk_tiles) return;
+  std::vector<node> out;
+  for (node& n : nodes) {
+    std::uint32_t rows = 0;
+    for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
+    const bool has_blocks = n.kernel == kernels::kernel::matmul && !kernels::is_dense(*codec_of(g.weights[static_cast<std::size_t>(n.weights[0])].type));
+    if (has_blocks && n.experts == 0 && rows % 4 == 0) {
+      node made{.lowered = true, .kernel = kernels::kernel::fixed, .where = n.where, .block = n.block, .in = n.in,
+                .out = static_cast<ir::value_id>(g.values.size()), .norm = n.norm, .prologue = n.prologue, .eps = n.eps};
+      g.values.push_back({dtype::u32, kernels::fixed_words(g.values[static_cast<std::size_t>(n.in)].width), n.where, text<32>{"fixed"}});
+      n.kernel = kernels::kernel::matmul_few;
+      n.in = made.out;
+      n.norm = ir::none;
+      out.push_back(made);
+    }
+    out.push_back(n);
+  }
+  nodes = std::move(out);
+}
+
 constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
                               weight_list& weights, drafted_sequence& out, text<256>& failure) {
   fuser fusion{traced, {.norm_prologue = target.norm_prologue && kind.tokens == 1, .walks = kind.tokens == 1}};
@@ -111,6 +134,7 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
     while (!nodes.empty() && nodes.back().where == ir::section::epilogue) nodes.pop_back();
   ir::graph g = traced;
   if (kind.batch.slots == 0) insert_halves(g, target, kind.tokens, nodes);
+  else insert_fixed(g, target, nodes);
   placement p = place(g, nodes, kind.tokens, failure);
   if (!failure.empty()) return;
 

@@ -106,7 +106,8 @@ class lowering {
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: dense_matmul(n); break;
-      case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: matmul(n); break;
+      case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: case kernels::kernel::matmul_few: matmul(n); break;
+      case kernels::kernel::fixed: fixed(n); break;
       case kernels::kernel::halves: halves(n); break;
       case kernels::kernel::head_norm: head_norm(n); break;
       case kernels::kernel::norm_add: norm_add(n); break;
@@ -645,6 +646,7 @@ class lowering {
     set("epilogue", n.epilogue);
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
     if (chunk) return tile_halves(w);
+    if (d_->kernel == kernels::kernel::matmul_few) return share_tokens(rows);
     set("prologue", n.prologue);
     set("eps", n.eps);
     const std::uint32_t tile = c_.tokens == 1 || n.experts != 0 ? 1 : c_.tile_tokens();
@@ -660,6 +662,26 @@ class lowering {
     }
     const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
     d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile * outputs, 1};
+  }
+  /// A subgroup a group of rows, which it has for a tile of tokens: fewer of them where there would not be enough subgroups to keep the device busy.
+  constexpr void share_tokens(std::uint32_t rows) {
+    std::uint32_t tile = c_.tile_tokens();
+    while (tile % 4 == 0 && rows / 4 * (c_.tokens / tile) < busy_subgroups) tile /= 2;
+    set("tile_tokens", tile);
+    d_->subgroups = 4;
+    d_->groups = {std::min((rows / 4 + d_->subgroups - 1) / d_->subgroups, 65535u), (c_.tokens + tile - 1) / tile, 1};
+  }
+  constexpr void fixed(const node& n) {
+    d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view() : graph_.values[static_cast<std::size_t>(n.in)].name.view());
+    bind_value("input", n.in, false);
+    if (n.norm != ir::none) bind_norm(n.norm);
+    bind_value("output", n.out, true);
+    bind_state();
+    set("width", width(n.in));
+    set("prologue", n.prologue);
+    set("eps", n.eps);
+    d_->subgroups = c_.target.norm_subgroups;
+    d_->groups = {1, c_.tokens, 1};
   }
   /// Halves of a value and, behind them, their factors.
   constexpr void bind_halves(std::string_view name, ir::value_id id, std::uint32_t columns, bool write) {
@@ -679,6 +701,9 @@ class lowering {
     d_->subgroups = c_.target.norm_subgroups;
     d_->groups = {1, c_.tokens, 1};
   }
+
+  /// Subgroups of matmul_few that an H200 runs at once.
+  static constexpr std::uint32_t busy_subgroups = 2112;
 
   /// Of 32 KiB of shared memory, what a norm in front leaves of it.
   static constexpr std::uint64_t most_staged_bytes = 24576;

@@ -93,7 +93,7 @@ class machine {
       case kernels::kernel::walk_sum: c.walk_sum(); break;
       case kernels::kernel::route: c.route(); break;
       case kernels::kernel::expert_sum: c.expert_sum(); break;
-      case kernels::kernel::pages: break;   // moves what is there
+      case kernels::kernel::fixed: case kernels::kernel::matmul_few: case kernels::kernel::pages: break;  // of a batch, whose reference is each session alone
       case kernels::kernel::layers: break;  // the steps of the chain are its reference
     }
   }

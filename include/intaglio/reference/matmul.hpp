@@ -121,6 +121,37 @@ inline fixed_block fix(std::span<const float> x) {
   return out;
 }
 
+/// A token as kernel `fixed` leaves it, [7, blocks, 4] words (kernels/catalogue.hpp), and the numbers that such words stand for.
+inline std::vector<std::uint32_t> fixed_words(std::span<const float> x) {
+  const std::size_t blocks = x.size() / 32;
+  std::vector<std::uint32_t> out(28 * blocks);
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const fixed_block block = fix(x.subspan(32 * b, 32));
+    const auto word = [&](std::size_t part, std::size_t i) -> std::uint32_t& { return out[(part * blocks + b) * 4 + i]; };
+    std::int32_t upper = 0, lower = 0;
+    for (std::size_t i = 0; i < 32; ++i) {
+      const auto code = static_cast<std::uint32_t>(block.codes[i]);
+      for (std::size_t byte = 0; byte < 3; ++byte) word(2 * byte + i / 16, i % 16 / 4) |= (code >> (16 - 8 * byte) & 255u) << (i % 4 * 8);
+      upper += block.codes[i] >> 16;
+      lower += block.codes[i] & 0xffff;
+    }
+    word(6, 0) = std::bit_cast<std::uint32_t>(block.scale);
+    word(6, 1) = static_cast<std::uint32_t>(upper);
+    word(6, 2) = static_cast<std::uint32_t>(lower);
+  }
+  return out;
+}
+inline std::vector<float> fixed_values(std::span<const std::uint32_t> words) {
+  const std::size_t blocks = words.size() / 28;
+  std::vector<float> out(32 * blocks);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto byte = [&](std::size_t part) { return words[((part + i % 32 / 16) * blocks + i / 32) * 4 + i % 16 / 4] >> (i % 4 * 8) & 255u; };
+    const auto code = static_cast<std::int32_t>(byte(0) << 24 | byte(2) << 16 | byte(4) << 8) >> 8;
+    out[i] = product(static_cast<float>(code), std::bit_cast<float>(words[(6 * blocks + i / 32) * 4]));
+  }
+  return out;
+}
+
 /// Sums of products with the upper 8 bits of activations and with the 16 below.
 struct fixed_sums {
   std::int32_t upper = 0, lower = 0;

@@ -131,7 +131,7 @@ class basic_batch {
     });
   }
 
-  /// Ends a session; one that has left already stays so.
+  /// Ends a session; one that has left already stays so. @error device_lost, out_of_memory
   void leave(batch_handle whose) {
     if (member* const of = find(whose)) remove(whose.slot, *of);
   }
@@ -153,6 +153,7 @@ class basic_batch {
     member& of = const_cast<member&>(present(whose));
     if (of.history.size() == of.prompt) throw argument_error("token to put in another's place", "a session that drew one", "one that drew none");
     body_->check_ids(std::span(&id, 1));
+    gpu::translated([&] { settle(); });
     of.history.back() = id;
     tell(whose.slot, of);
   }
@@ -180,6 +181,7 @@ class basic_batch {
     if (t.batch.layers == 0) throw argument_error("plan", "one with a batch", "one without");
     members_.resize(t.shape.slots);
     logits_of_.resize(t.shape.slots);
+    alone_ = t.shape.slots;
     pool_.emplace(t.shape.pages, t.shape.page_size);
     drawn_.reserve(std::size_t{t.shape.slots} * 8);
     for (const plan::dispatch& each : t.prefill.period) same_bits_ = same_bits_ && each.kernel != kernels::kernel::matmul_chunk && each.kernel != kernels::kernel::attention_halves;
@@ -197,10 +199,25 @@ class basic_batch {
 
   void tell(std::uint32_t slot, member& of) {
     of.told = 0;
-    run_->set(slot, {of.history, of.pages.pages, positions(of.prompt, of.options.max_tokens), of.ready, of.options.sampling});
+    run_->set(slot, words_of(of));
+  }
+  static runtime::slot_words words_of(const member& of) {
+    return {of.history, of.pages.pages, positions(of.prompt, of.options.max_tokens), of.ready, of.options.sampling};
+  }
+
+  /// What a session that decoded alone has in the caches goes to its pages.
+  void settle() {
+    if (alone_ == slots()) return;
+    const std::uint32_t slot = std::exchange(alone_, slots());
+    member& of = members_[slot];
+    const auto end = static_cast<std::uint32_t>(of.history.size()) - 1;
+    if (end > alone_from_) guarded([&] { run_->leave_alone(slot, alone_from_, end); });
+    tell(slot, of);
   }
 
   void remove(std::uint32_t slot, member& of) {
+    if (alone_ == slot && of.ready && same_bits_) settle();
+    if (alone_ == slot) alone_ = slots();
     std::erase(waiting_, slot);
     run_->set(slot, {});
     if (of.ready && same_bits_) pool_->remember(of.pages, std::span(of.history).first(of.history.size() - 1));
@@ -215,6 +232,7 @@ class basic_batch {
       body();
     } catch (...) {
       waiting_.clear();
+      alone_ = slots();
       for (member& each : members_) each = {};
       pool_.emplace(table().shape.pages, table().shape.page_size);
       for (std::uint32_t slot = 0; slot < slots(); ++slot) run_->set(slot, {});
@@ -224,6 +242,7 @@ class basic_batch {
 
   void feed_waiting() {
     if (waiting_.empty()) return;
+    settle();  // the prompt takes the caches
     const std::uint32_t slot = waiting_.front();
     member& of = members_[slot];
     const std::uint32_t all = of.prompt - 1;  // the last token goes in with the first pass
@@ -248,19 +267,35 @@ class basic_batch {
   }
 
   void decode(std::uint32_t tokens) {
-    std::uint32_t rows = 0;
+    std::uint32_t rows = 0, ready = 0;
     bool keeps = false;
     for (std::uint32_t slot = 0; slot < slots(); ++slot)
-      if (members_[slot].ready) rows = slot + 1, keeps = keeps || members_[slot].options.keep_logits;
+      if (members_[slot].ready) rows = slot + 1, ++ready, keeps = keeps || members_[slot].options.keep_logits;
     if (rows == 0) return;
-    guarded([&] { run_->decode(rows, tokens, keeps, body_->submit_budget_ms); });
+    const bool alone = ready == 1 && waiting_.empty() && !keeps && run_->has_alone();
+    if (alone) {
+      member& of = members_[rows - 1];
+      if (alone_ != rows - 1) {
+        settle();
+        alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
+        guarded([&] { run_->enter_alone(rows - 1, words_of(of)); });
+        alone_ = rows - 1;
+        of.told = 0;
+      }
+      tokens = std::min(tokens, of.prompt + of.options.max_tokens - static_cast<std::uint32_t>(of.history.size()));
+      guarded([&] { run_->decode_alone(tokens, body_->submit_budget_ms); });
+    } else {
+      settle();
+      guarded([&] { run_->decode(rows, tokens, keeps, body_->submit_budget_ms); });
+    }
     std::uint32_t spoiled = slots();
     for (std::uint32_t slot = 0; slot < rows; ++slot) {
       member& of = members_[slot];
       if (!of.ready) continue;
       logits_of_[slot] = of.options.keep_logits ? of.number : 0;
       for (std::uint32_t i = 0; i < tokens; ++i) {
-        const std::uint32_t drawn = run_->drawn(slot, of.told++);
+        const std::uint32_t drawn = alone ? run_->drawn_alone(of.told) : run_->drawn(slot, of.told);
+        ++of.told;
         if (drawn >= table().config->vocab_size) {
           spoiled = slot;
           break;
@@ -287,6 +322,7 @@ class basic_batch {
   std::deque<std::uint32_t> waiting_;        ///< slots whose prompts are not fed yet, the first one's partly
   std::vector<batch_token> drawn_;
   std::uint64_t last_number_ = 0;
+  std::uint32_t alone_ = 0, alone_from_ = 0; ///< slot that decodes in the caches of a session alone, slots(): none; positions of its pages before it did
   bool same_bits_ = true;                    ///< prefill leaves decode's bits, so that pages may be shared whoever wrote them
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs the sequences of a plan with a batch: prefill of one slot's prompt in the caches of a session alone, moved to the slot's pages, and passes that
-// take a token of every slot. All is recorded once; the host writes slots into a mailbox, which is copied where they changed. Each call waits.
+// take a token of every slot; one slot may also decode as a session alone does, in those caches. All is recorded once; the host writes slots into a mailbox, which is copied where they changed. Each call waits.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,9 @@ class batch_executor {
   kernel_fault prove(compile_ahead&& = {}) {
     return gpu::translated([&] {
       kernel_proof proof(device_, *table_, kernels_, weights_);
-      for (const plan::sequence* each : {&table_->batch, &table_->moves, &table_->prefill})
+      std::vector<const plan::sequence*> list{&table_->batch, &table_->moves, &table_->prefill};
+      if (has_alone()) list.push_back(&table_->decode);
+      for (const plan::sequence* each : list)
         if (kernel_fault fault = proof.check(*each); !fault.kernel.empty()) return fault;
       return kernel_fault{};
     });
@@ -82,7 +84,6 @@ class batch_executor {
     namespace state = kernels::state;
     commands_.clear();
     feed_changed();
-    const auto octets = [](std::uint32_t positions) { return (positions + kernels::cache_octet - 1) / kernels::cache_octet; };
     if (from_pages != 0) move(0, state::move_from_pool, slot, 0, octets(from_pages));
     const std::span<std::uint32_t> words = alone_mailbox();
     std::fill(words.begin(), words.end(), 0u);
@@ -103,12 +104,49 @@ class batch_executor {
     feed_changed();
     header(2)[kernels::state::count] = rows;
     commands_.push_back(feed_header_[2].handle());
-    run(batch_, passes, budget_ms);
+    run(of_rows(rows), passes, budget_ms);
     if (keep_logits) {
       if (!logits_) make_logits();
       commands_.push_back(copy_logits_.handle());
       flush("logits of " + model_name(*table_), gpu::queue::patience);
     }
+  }
+
+  /// Whether a slot that is the only one may decode in the caches of a session alone, which is sooner on GPUs.
+  bool has_alone() const noexcept { return alone_decode_.plan != nullptr; }
+  /// Fetches what a slot's pages hold of its tokens but the last; decode_alone() then goes on with that, until prefill() or another slot takes the caches.
+  void enter_alone(std::uint32_t slot, const slot_words& to) {
+    namespace state = kernels::state;
+    commands_.clear();
+    feed_changed();
+    const auto position = static_cast<std::uint32_t>(to.tokens.size()) - 1;
+    if (position != 0) move(0, state::move_from_pool, slot, 0, octets(position));
+    const std::span<std::uint32_t> words = alone_mailbox();
+    std::fill(words.begin(), words.end(), 0u);
+    words[state::position] = position;
+    words[state::count] = 1;
+    write_sampling(to.sampling, words);
+    words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
+    for (std::size_t i = 0; i < to.tokens.size(); ++i) words[state::history(table_->max_tokens) + i] = static_cast<std::uint32_t>(to.tokens[i]);
+    commands_.push_back(feed_alone_.handle());
+    flush("pages of " + model_name(*table_), patience(alone_decode_));
+  }
+  /// Tokens of the slot that entered: drawn_alone(0) and on, counted from there. @error device_lost, out_of_memory
+  void decode_alone(std::uint32_t passes, double budget_ms) {
+    commands_.clear();
+    run(alone_decode_, passes, budget_ms);
+  }
+  std::uint32_t drawn_alone(std::uint32_t index) const {
+    std::uint32_t out = 0;
+    std::memcpy(&out, alone_ring_.mapped().data() + std::size_t{4} * (index % table_->ring_size), sizeof out);
+    return out;
+  }
+  /// Moves positions from `first` to before `end`, which were written since, to the pages of the slot that entered.
+  void leave_alone(std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
+    commands_.clear();
+    feed_changed();
+    move(0, kernels::state::move_to_pool, slot, first / kernels::cache_octet, octets(end));
+    flush("pages of " + model_name(*table_), gpu::queue::patience);
   }
 
   /// Token that a slot drew as its index-th since it was last set.
@@ -126,7 +164,7 @@ class batch_executor {
   /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no timestamps
   std::vector<dispatch_time> measure(std::uint32_t rows) {
     return gpu::translated([&] {
-      if (timed_.plan == nullptr) timed_ = record_sequence(device_, *table_, table_->batch, kernels_, batch_addresses_, nullptr, true);
+      timed_ = record_sequence(device_, *table_, table_->batch, kernels_, addresses_, nullptr, true, 0, recorded_rows(rows));
       commands_.clear();
       feed_changed();
       header(2)[kernels::state::count] = rows;
@@ -140,10 +178,12 @@ class batch_executor {
 
  private:
   static constexpr std::size_t headers = 3;
+  static constexpr std::uint32_t tile = 8;  ///< rows that share one read of the weights, or a multiple of that
   static constexpr std::uint64_t header_bytes = 4 * kernels::state::first_slot;
+  static constexpr std::uint32_t octets(std::uint32_t positions) { return (positions + kernels::cache_octet - 1) / kernels::cache_octet; }
 
   std::uint64_t slot_bytes() const { return std::uint64_t{4} * kernels::state::slot_words(table_->context, table_->shape.page_size); }
-  std::uint64_t alone_bytes() const { return std::uint64_t{4} * (kernels::state::tokens + table_->max_tokens); }
+  std::uint64_t alone_bytes() const { return std::uint64_t{4} * kernels::state::words(table_->max_tokens, table_->context); }
   std::uint32_t* mailbox_words(std::uint64_t offset) const { return reinterpret_cast<std::uint32_t*>(mailbox_.mapped().data() + offset); }
   std::span<std::uint32_t> header(std::size_t which) const { return {mailbox_words(which * header_bytes), kernels::state::first_slot}; }
   std::span<std::uint32_t> slot_mailbox(std::uint32_t slot) const { return {mailbox_words(headers * header_bytes + slot * slot_bytes()), static_cast<std::size_t>(slot_bytes() / 4)}; }
@@ -152,9 +192,11 @@ class batch_executor {
 
   void create(gpu::pipeline_cache* cache) {
     const plan::table& t = *table_;
-    const plan::sequence* const list[] = {&t.prefill, &t.batch, &t.moves};
+    const bool alone = t.profile != "cpu";  // there it would cost a kernel's compiling and gain little
+    std::vector<const plan::sequence*> list{&t.prefill, &t.batch, &t.moves};
+    if (alone) list.push_back(&t.decode);
     kernels_.add(list, cache);
-    arena_ = gpu::buffer(device_, std::max({t.prefill.arena_bytes, t.batch.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
+    arena_ = gpu::buffer(device_, std::max({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, t.batch_state_bytes(), gpu::placement::device_local, "the batch's state");
     alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");
     ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slots * t.ring_size, gpu::placement::readback, "the rings of tokens");
@@ -183,9 +225,18 @@ class batch_executor {
     for (const auto& item : weights_.placed.items) addresses.weights.push_back(item.address);
     addresses.state = alone_.address();
     prefill_ = record_sequence(device_, t, t.prefill, kernels_, addresses);
+    if (alone) {
+      alone_ring_ = gpu::buffer(device_, kernels::ring_bytes(t.ring_size), gpu::placement::readback, "the ring of tokens");
+      addresses.ring = alone_ring_.address();
+      alone_decode_ = record_sequence(device_, t, t.decode, kernels_, addresses);
+    }
+    addresses.ring = ring_.address();
     addresses.state = state_.address();
-    batch_addresses_ = addresses;
-    batch_ = record_sequence(device_, t, t.batch, kernels_, addresses);
+    addresses_ = addresses;
+    for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
+      batch_.push_back(record_sequence(device_, t, t.batch, kernels_, addresses, nullptr, false, 0, rows));
+      if (rows == t.shape.slots) break;
+    }
     moves_ = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
 
     const auto feed = [&](std::uint64_t from, const gpu::buffer& to, std::uint64_t at, std::uint64_t bytes) {
@@ -209,6 +260,18 @@ class batch_executor {
     const gpu::recording commands = to.finish();
     const VkCommandBuffer handle = commands.handle();
     queue_.wait(queue_.submit({&handle, 1}, commands.name()));
+  }
+
+  /// Rows of the recording that a pass over so many takes: as many as a tile has, or twice that, and so on; all of them.
+  std::uint32_t recorded_rows(std::uint32_t rows) const {
+    std::uint32_t out = std::min(table_->shape.slots, tile);
+    while (out < rows) out *= 2;
+    return out < table_->shape.slots && table_->shape.slots % out == 0 ? out : table_->shape.slots;
+  }
+  recorded_sequence& of_rows(std::uint32_t rows) {
+    std::size_t which = 0;
+    for (std::uint32_t up_to = recorded_rows(1); up_to < rows; up_to = recorded_rows(up_to + 1)) ++which;
+    return batch_[which];
   }
 
   void make_logits() {
@@ -261,10 +324,11 @@ class batch_executor {
   const plan::table* table_;
   weight_memory weights_;
   kernel_set kernels_;
-  gpu::buffer arena_, state_, alone_, ring_, mailbox_, logits_;
+  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, mailbox_, logits_;
   placed_items caches_, pool_;
-  address_table batch_addresses_;
-  recorded_sequence prefill_, batch_, moves_, timed_;
+  address_table addresses_;  ///< of passes
+  std::vector<recorded_sequence> batch_;  ///< by rows
+  recorded_sequence prefill_, moves_, alone_decode_, timed_;
   gpu::recording feed_alone_, copy_logits_;
   std::vector<gpu::recording> feed_header_, feed_slot_;
   std::vector<std::uint32_t> changed_;

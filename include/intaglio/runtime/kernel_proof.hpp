@@ -66,7 +66,7 @@ class kernel_proof {
                             (call.kernel == kernels::kernel::ternary_matmul && constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
         // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or in a cache may round the other way.
         const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves || call.kernel == kernels::kernel::attention_halves;
-        const bool fills_cache = call.kernel == kernels::kernel::head_norm || (call.kernel == kernels::kernel::matmul && constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
+        const bool fills_cache = call.kernel == kernels::kernel::head_norm || ((call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::matmul_few) && constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
         const bool rounds_cache = fills_cache && table_->cache_element == kernels::element::f16;
         if (!(apart <= (rounds ? 3e-2 : halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4))) return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
       }
@@ -183,7 +183,8 @@ class kernel_proof {
       case kernels::kernel::head_screen: return head_screen(call);
       case kernels::kernel::head_rescore: return head_rescore(call);
       case kernels::kernel::matmul: return constant(call, "experts_used") == 0 ? matmul(call) : expert_matmul(call);
-      case kernels::kernel::matmul_chunk: return matmul(call);
+      case kernels::kernel::matmul_chunk: case kernels::kernel::matmul_few: return matmul(call);
+      case kernels::kernel::fixed: return fixed(call);
       case kernels::kernel::halves: return halves(call);
       case kernels::kernel::route: return route(call);
       case kernels::kernel::expert_sum: return expert_sum(call);
@@ -441,6 +442,24 @@ class kernel_proof {
     return worst;
   }
 
+  /// As numbers: the device's own root may be a little off.
+  double fixed(const plan::dispatch& call) {
+    const std::uint32_t width = constant(call, "width");
+    const auto values = floats(std::size_t{tokens_} * width);
+    const gpu::buffer in = filled(values, std::size_t{width_} * width), out = room(std::uint64_t{4} * width_ * kernels::fixed_words(width)), memory = memory_of(state());
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    double worst = 0;
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      std::vector<float> y(values.begin() + static_cast<std::ptrdiff_t>(t * width), values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
+      if (static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
+        reference::rms_norm(std::span(values).subspan(t * width, width), weight<float>(operand(call, "norm_weight"), 0, width), real(call, "eps"), y);
+      const auto found = read<std::uint32_t>(out, t * kernels::fixed_words(width), kernels::fixed_words(width));
+      const auto numbers = reference::fixed_values(found);
+      worst = std::max({worst, apart(numbers, y), reference::fixed_words(numbers) == found ? 0.0 : 1.0});
+    }
+    return worst;
+  }
+
   double halves(const plan::dispatch& call) {
     const std::uint32_t width = constant(call, "width");
     const auto values = floats(std::size_t{tokens_} * width);
@@ -537,7 +556,8 @@ class kernel_proof {
     shape.epilogue = static_cast<epilogue>(constant(call, "epilogue"));
     shape.gate = call.act();
     shape.context = constant(call, "context");
-    shape.ring = constant(call, "ring") != 0;
+    const bool few = call.kernel == kernels::kernel::matmul_few;
+    shape.ring = !few && constant(call, "ring") != 0;
     shape.cache_element = static_cast<kernels::element>(constant(call, "cache_element"));
     const std::uint32_t columns = shape.columns, rows = constant(call, "rows"), q_size = constant(call, "q_size"), kv_size = constant(call, "kv_size"), head = constant(call, "head_dim");
     const bool turns = shape.epilogue == epilogue::rope_cache;
@@ -545,7 +565,7 @@ class kernel_proof {
     const auto values = floats(std::size_t{tokens_} * columns), start = floats(std::size_t{tokens_} * out_width);
     std::vector<float> input = values;
     const bool chunk = call.kernel == kernels::kernel::matmul_chunk;
-    if (!chunk && static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
+    if (!chunk && !few && static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
       for (std::size_t at = 0; at < values.size(); at += columns)
         reference::rms_norm(std::span(values).subspan(at, columns), weight<float>(operand(call, "norm_weight"), 0, columns), real(call, "eps"), std::span(input).subspan(at, columns));
     std::vector<reference::halves_of_token> halved;
@@ -556,7 +576,12 @@ class kernel_proof {
       bits.insert(bits.end(), halved.back().bits.begin(), halved.back().bits.end());
       factor.push_back(halved.back().factor);
     }
-    const gpu::buffer in = chunk ? filled(bits, std::size_t{width_} * columns) : filled(values, std::size_t{width_} * columns), factors = filled(factor, width_),
+    std::vector<std::uint32_t> prepared;
+    for (std::size_t at = 0; few && at < values.size(); at += columns) {
+      const auto words = reference::fixed_words(std::span(values).subspan(at, columns));
+      prepared.insert(prepared.end(), words.begin(), words.end());
+    }
+    const gpu::buffer in = chunk ? filled(bits, std::size_t{width_} * columns) : few ? filled(prepared, std::size_t{width_} * kernels::fixed_words(columns)) : filled(values, std::size_t{width_} * columns), factors = filled(factor, width_),
                       out = filled(start, std::size_t{width_} * out_width), keys = room(cache_of(call).key_bytes), cached = room(cache_of(call).value_bytes),
                       memory = memory_of(state());
     named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}};

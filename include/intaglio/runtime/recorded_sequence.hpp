@@ -3,6 +3,7 @@
 // Every segment starts with a barrier of its own, which stands for the plan's where its first dispatch has one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -79,9 +80,10 @@ inline std::uint32_t layers_per_segment(const plan::sequence& of) { return of.ma
 /// @param copy null, or where a probing sequence leaves its states and logits; a chain of dispatches
 /// @param measure takes the time of every dispatch
 /// @param layers of one segment, 0: layers_per_segment()
+/// @param rows of a batch: for passes over the first so many slots, a share of which whole tiles of rows are made; 0: all
 /// @error out_of_memory, device_lost; device_error: no timestamps on this device
 inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of, const kernel_set& kernels,
-                                         const address_table& addresses, const probe* copy = nullptr, bool measure = false, std::uint32_t layers = 0) {
+                                         const address_table& addresses, const probe* copy = nullptr, bool measure = false, std::uint32_t layers = 0, std::uint32_t rows = 0) {
   return gpu::translated([&] {
     recorded_sequence out;
     out.plan = &of;
@@ -107,7 +109,9 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
             const std::uint64_t address = addresses.resolve(call.push[i], table, layer);
             std::memcpy(push.data() + face.push_offset(i), &address, sizeof address);
           }
-          to.dispatch(kernels.of(call), std::span(push).first(face.push_bytes()), call.groups);
+          std::array<std::uint32_t, 3> groups = call.groups;
+          if (rows != 0) groups[1] = std::max(1u, groups[1] * rows / of.max_tokens);
+          to.dispatch(kernels.of(call), std::span(push).first(face.push_bytes()), groups);
           if (measure) out.dispatches.push_back({&call, layer, 0});
         }
       };

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// Tokens' activations as matmul_few multiplies them, with or without a norm in front: blocks of 32 columns in 24 bits of a common scale
+// (docs/kernels.md, "Product of coded weights"). One workgroup a token (y), an invocation a block.
+// variant: fixed -DWIDE_LOADS=0
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "memory.glsl"
+#include "state.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 32;
+layout(constant_id = 1) const uint width = 256;
+layout(constant_id = 2) const uint prologue = 0;
+layout(constant_id = 3) const float eps = 1e-5;
+layout(constant_id = 4) const uint subgroup_width = 0;
+layout(local_size_x_id = 0) in;
+#include "subgroup.glsl"
+const bool normalises = prologue == 3u;
+const uint norm_width = normalises ? width : 0u;
+#include "norm.glsl"
+
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state; };
+
+const uint blocks = width / 32u;
+
+void main() {
+  find_place();
+  uint token = gl_WorkGroupID.y, first = token * (width / 4u);
+  if (token >= state.at[state_count]) return;
+  float largest, r = 1.0;
+  if (normalises) r = inverse_rms(input_, first, norm_weight, eps, largest);
+  for (uint block = gl_LocalInvocationIndex; block < blocks; block += workgroup_size) {
+    precise vec4 y[8];
+    uint greatest_bits = 0u;
+    LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) {
+      y[e] = float_quad(input_, first + 8u * block + e);
+      if (normalises) y[e] = (y[e] * float_quad(norm_weight, 8u * block + e)) * r;
+      uvec4 bits = floatBitsToUint(y[e]) & 0x7fffffffu;
+      greatest_bits = max(greatest_bits, max(max(bits.x, bits.y), max(bits.z, bits.w)));
+    }
+    uint exponent = clamp(greatest_bits >> 23, 23u, 254u);
+    float factor = uintBitsToFloat((276u - exponent) << 23);
+    ivec2 sums = ivec2(0);
+    uvec4 words[6];
+    LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) {
+      precise vec4 scaled = y[e] * factor;
+      ivec4 q = clamp(ivec4(roundEven(scaled)), -8388608, 8388607), upper = q >> 16, lower = q & 0xffff;
+      sums += ivec2(sum_of(upper), sum_of(lower));
+      words[e >> 2][e & 3u] = packed(upper);
+      words[2u + (e >> 2)][e & 3u] = packed(lower >> 8);
+      words[4u + (e >> 2)][e & 3u] = packed(lower);
+    }
+    uint at = token * 7u * blocks + block;  // a part of all blocks behind the other: neighbours read neighbours
+    LATER_UNROLLED for (uint p = 0u; p < 6u; ++p) WordQuads(output_).at[at + p * blocks] = words[p];
+    uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 23 : floatBitsToUint(not_a_number);
+    WordQuads(output_).at[at + 6u * blocks] = uvec4(scale_, uint(sums.x), uint(sums.y), 0u);
+  }
+}
