@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The kernels of a batch, with made-up weights of blocks, against the CPU reference: by packed dot products and without, slots that fill tiles and that do not.
+#include "intaglio/runtime/batch_executor.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "gpu/checked_device.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/synthetic_weights.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+constexpr decoder_config one_layer{
+    .model_type = architecture::llama, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 1, .num_attention_heads = 8, .num_key_value_heads = 2,
+    .head_dim = 32, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .hidden_act = activation::silu, .tie_word_embeddings = false};
+
+template <dtype W>
+void check_codec(const gpu::device& on, bool dot, const plan::batch_shape& shape) {
+  const plan::planned made = plan::planned::of<models::llama<one_layer, W, W, dtype::f32>>(plan::profiles::portable, 128, shape);
+  runtime::batch_executor run(on, made.table(), runtime::synthetic_weights(on, made.table()), {.integer_dot = dot}, nullptr);
+  const runtime::kernel_fault fault = run.prove();
+  INFO(name(W) << (dot ? ", dot products" : "") << ": " << fault.label << " off by " << fault.apart);
+  CHECK(fault.kernel == "");
+}
+
+}  // namespace
+
+TEST_CASE("products of a batch agree with the reference: offsets, halves of blocks and neither", "[once]") {
+  checked_device on;
+  const bool dot = on.device.has(gpu::feature::shader_integer_dot_product);
+  check_codec<dtype::q4_0>(on.device, dot, {.slots = 16, .page_size = 64});
+  check_codec<dtype::q4_k>(on.device, dot, {.slots = 3, .page_size = 8});
+  check_codec<dtype::q6_k>(on.device, false, {.slots = 3, .page_size = 8});
+}
