@@ -25,14 +25,10 @@
 
 #include "intaglio/core/number_text.hpp"
 #include "intaglio/io/crc32.hpp"
+#include "intaglio/io/feature_changes.hpp"
 #include "intaglio/io/feature_index.hpp"
 
 namespace intaglio::io {
-
-enum class feature_edit : std::uint32_t { insert = 1, update = 2, remove = 3, restore = 4 };
-constexpr std::string_view name(feature_edit edit) {
-  return edit == feature_edit::insert ? "insert" : edit == feature_edit::update ? "update" : edit == feature_edit::remove ? "remove" : "restore";
-}
 
 /// One change. A new feature comes behind the layer's last or in the place of a removed one; a removed one stays as a feature of zeros, so that no other
 /// changes its number. A restored one has the index's own vectors again.
@@ -42,15 +38,8 @@ struct feature_change {
   std::array<std::vector<float>, 3> vectors{};  ///< by feature_vector, hidden_size each; none for remove and restore
 };
 
-/// A feature that is not as the index has it: insert for one that the index does not have at all.
-struct changed_feature {
-  std::uint32_t layer = 0, feature = 0;
-  feature_edit edit = feature_edit::update;
-  friend bool operator==(const changed_feature&, const changed_feature&) = default;
-};
-
 /// An index and its journal. Movable; readers may be several, a writer is one.
-class feature_patch {
+class feature_patch final : public feature_changes {
  public:
   static constexpr std::string_view default_file = "patch.journal";
 
@@ -76,9 +65,12 @@ class feature_patch {
     feature_patch(std::move(other)).swap(*this);
     return *this;
   }
-  ~feature_patch() { close(); }
+  ~feature_patch() override { close(); }
 
   const feature_index& index() const { return *index_; }
+  void expect_model(const decoder_config& config) const override {
+    if (auto lines = index_->differences(config); !lines.empty()) throw mismatch_error((index_->path() / feature_index_file).string(), std::move(lines), {});
+  }
   /// Changes in the journal.
   std::size_t changes() const { return changes_; }
   /// Features of a layer, those inserted among them.
@@ -95,7 +87,7 @@ class feature_patch {
     return features(layer);
   }
   /// What differs from the index, by layer and feature.
-  std::vector<changed_feature> changed() const {
+  std::vector<changed_feature> changed() const override {
     std::vector<changed_feature> out;
     for (const auto& [at, vectors] : overlay_)
       out.push_back({at.first, at.second, vectors[0].empty() ? feature_edit::remove : at.second >= index_->layer(at.first).features ? feature_edit::insert : feature_edit::update});
@@ -132,7 +124,7 @@ class feature_patch {
   }
 
   /// Values of vectors [first, first + count) of a layer as changed. @shape out: [count, hidden_size]
-  void read_f32(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+  void read_f32(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count, std::span<float> out) const override {
     const std::size_t width = index_->config().hidden_size;
     const std::uint64_t base = index_->layer(layer).features;
     if (!range_inside(first, count, features(layer)) || out.size() != count * width)

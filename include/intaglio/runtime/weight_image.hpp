@@ -18,6 +18,7 @@
 
 #include "intaglio/core/float16.hpp"
 #include "intaglio/io/checkpoint_data.hpp"
+#include "intaglio/io/feature_changes.hpp"
 #include "intaglio/kernels/row_codes.hpp"
 #include "intaglio/io/codec_encode.hpp"
 #include "intaglio/kernels/feature_layout.hpp"
@@ -32,8 +33,10 @@ namespace intaglio::runtime {
 /// Reads a checkpoint as a plan wants its weights. The checkpoint must outlive it. Its const functions may be called from several threads.
 class weight_image {
  public:
-  /// @error file_error: the checkpoint lacks a tensor of the plan, or has it in another shape
-  weight_image(const io::checkpoint& from, const plan::table& of) : from_(&from), table_(&of) {
+  /// @param patch changes to the features of the FFNs (docs/walk.md), which must outlive it too; fill() gives the weights as changed when it is called
+  /// @error file_error: the checkpoint lacks a tensor of the plan, or has it in another shape; mismatch_error: a patch of another model
+  weight_image(const io::checkpoint& from, const plan::table& of, const io::feature_changes* patch = nullptr) : from_(&from), table_(&of), patch_(patch) {
+    if (patch != nullptr) patch->expect_model(from.config());
     for (const plan::weight& each : of.weights)
       for (std::uint32_t layer = 0; layer < (each.per_layer ? of.config->num_hidden_layers : 1); ++layer)
         for (std::uint8_t s = 0; s < each.source_count; ++s) find(each, s, layer);
@@ -78,6 +81,14 @@ class weight_image {
       case plan::weight_layout::ternary_scales: fill_scales(w, layer, begin, out); break;
       case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: fill_row_codes(w, layer, begin, out); break;
     }
+    if (patch_ != nullptr && w.per_layer) change_features(w, layer, begin, out);
+  }
+
+  /// Whether a weight has vectors of features, which a patch may change.
+  static bool has_features(const plan::weight& w) {
+    for (std::uint8_t s = 0; s < w.source_count; ++s)
+      if (kind_of(w.sources[s].view()) && w.layout != plan::weight_layout::ternary_scales) return true;
+    return false;
   }
 
   /// A step at which ranges of a weight are cheap to begin: whole rows, whole groups of rows.
@@ -281,6 +292,64 @@ class weight_image {
     copy_overlap(first * vector, turned, begin, out);
   }
 
+  static std::optional<io::feature_vector> kind_of(std::string_view source) {
+    for (const io::feature_vector which : io::feature_vectors)
+      if (source.starts_with("ffn_") && source.substr(4) == std::string(io::name(which)) + ".weight") return which;
+    return std::nullopt;
+  }
+
+  /// The patch's vectors over what the checkpoint gave. @error argument_error: a feature more than the plan has; blocks, which several features share
+  void change_features(const plan::weight& w, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
+    if (!has_features(w)) return;
+    const std::uint32_t features = table_->config->intermediate_size;
+    std::vector<float> vector(table_->config->hidden_size);
+    for (const io::changed_feature& each : patch_->changed()) {
+      if (each.layer != layer) continue;
+      if (each.feature >= features) {
+        if (each.edit == io::feature_edit::remove) continue;  // it was inserted and is gone
+        throw argument_error("patch", "features of a plan of " + std::to_string(features) + "; intaglio fold makes a model of more", "feature " + std::to_string(each.feature) + " of layer " + std::to_string(layer));
+      }
+      for (std::uint8_t s = 0; s < w.source_count; ++s) {
+        const auto which = kind_of(w.sources[s].view());
+        if (!which) continue;
+        patch_->read_f32(layer, *which, each.feature, 1, vector);
+        if (is_ternary(w)) put_codes(w, s, *which, each.feature, vector, begin, out);
+        else put_values(w, s, *which, each.feature, vector, begin, out);
+      }
+    }
+  }
+  /// Where the row of a source lies in the merged matrix.
+  static std::uint64_t position_of(const plan::weight& w, std::uint8_t source, std::uint64_t row) { return w.order == plan::row_order::gate_up ? 2 * row + source : row; }
+
+  void put_values(const plan::weight& w, std::uint8_t source, io::feature_vector which, std::uint64_t feature, std::span<const float> vector, std::uint64_t begin, std::span<std::byte> out) const {
+    if (!kernels::is_dense(w.codec)) throw argument_error("patch", "weights of f32, f16, bf16 or ternary codes, one feature's by themselves; intaglio fold changes others", std::string(kernels::info(w.codec).name));
+    const std::uint64_t element = kernels::info(w.codec).block_bytes;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(vector.size() * element));
+    convert(*at(w, source, 0).tensor, w, feature, vector, bytes);
+    const std::uint64_t row = w.layout == plan::weight_layout::row_groups ? kernels::matmul_group_bytes(w.codec, w.columns) / 4 : w.columns * element;
+    if (w.layout == plan::weight_layout::turned) return copy_overlap(feature * bytes.size(), bytes, begin, out);
+    if (which != io::feature_vector::down) return copy_overlap(position_of(w, source, feature) * row, bytes, begin, out);
+    for (std::size_t h = 0; h < vector.size(); ++h) copy_overlap(h * row + feature * element, std::span<const std::byte>(bytes).subspan(h * element, element), begin, out);
+  }
+  void put_codes(const plan::weight& w, std::uint8_t source, io::feature_vector which, std::uint64_t feature, std::span<const float> vector, std::uint64_t begin, std::span<std::byte> out) const {
+    std::vector<std::int8_t> codes;
+    for (const float value : vector) codes.push_back(static_cast<std::int8_t>((value > 0) - (value < 0)));
+    std::vector<std::uint32_t> words(codes.size() / kernels::tile_columns);
+    kernels::pack_feature_rows(codes, words);
+    const auto bytes = std::as_bytes(std::span(words));
+    if (w.layout != plan::weight_layout::ternary_tiles) return copy_overlap(feature * bytes.size(), bytes, begin, out);
+    for (std::uint64_t i = 0; which != io::feature_vector::down && i < words.size(); ++i)
+      copy_overlap(4 * kernels::tile_word(position_of(w, source, feature), i * kernels::tile_columns, w.columns), bytes.subspan(4 * i, 4), begin, out);
+    // A column: two bits of a word in every row.
+    const std::uint32_t shift = kernels::tile_shift(static_cast<std::uint32_t>(feature % kernels::tile_columns));
+    for (std::uint64_t h = 0; which == io::feature_vector::down && h < codes.size(); ++h) {
+      const std::uint64_t at = 4 * kernels::tile_word(h, feature, w.columns), byte = at + shift / 8;
+      if (byte < begin || byte >= begin + out.size()) continue;
+      std::byte& place = out[static_cast<std::size_t>(byte - begin)];
+      place = (place & ~(std::byte{3} << (shift % 8))) | static_cast<std::byte>((codes[h] + 1) << (shift % 8));
+    }
+  }
+
   /// Groups whose rows lie in neighbouring rows of each source: a head, or as many as there are.
   static std::uint64_t window_groups(const plan::weight& w) {
     return w.order == plan::row_order::rope_pairs ? w.head_dim / 4 : std::max<std::uint64_t>(1, (std::uint64_t{1} << 16) / w.columns);
@@ -378,6 +447,7 @@ class weight_image {
 
   const io::checkpoint* from_;
   const plan::table* table_;
+  const io::feature_changes* patch_ = nullptr;
   std::map<std::string, source, std::less<>> sources_;
 };
 

@@ -31,6 +31,7 @@ struct load_options {
   unsigned threads = 0;             ///< that repack; 0: two to eight, as the machine has
   std::uint64_t largest_piece = 0;  ///< of device memory in one allocation; 0: the device's limit
   bool staged = false;              ///< copy through staging buffers also where the host sees device memory
+  const io::feature_changes* patch = nullptr;  ///< changes to the features of FFNs; of a packed file none may be
 };
 
 /// @error mismatch_error with the list of differences and the command that engraves the right program
@@ -142,7 +143,22 @@ inline weight_memory load_weights(const gpu::device& on, const plan::table& of, 
       from.expect_unchanged();
       return out;
     };
-    return from.packed() != nullptr ? load(packed_weights(*from.packed(), of)) : load(weight_image(from, of));
+    if (from.packed() != nullptr && options.patch != nullptr) throw argument_error("patch", "the model that the file was packed from", "a packed file");
+    return from.packed() != nullptr ? load(packed_weights(*from.packed(), of)) : load(weight_image(from, of, options.patch));
+  });
+}
+
+/// Writes a layer's FFN weights anew, as the image's patch has its features now: between two passes, while none runs. What is in the KV cache stays.
+/// @error argument_error: a change that the weights have no room for; file_error, device_lost
+inline void update_features(const gpu::device& on, const plan::table& of, const weight_image& image, const weight_memory& weights, std::uint32_t layer) {
+  gpu::translated([&] {
+    gpu::transfer uploads(on, std::uint64_t{1} << 20);
+    for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
+      if (!of.weights[slot].per_layer || !weight_image::has_features(of.weights[slot])) continue;
+      const auto& item = weights.placed.items[weights.first[slot] + layer];
+      uploads.upload(weights.placed.buffers[item.buffer], item.offset, item.bytes, [&](std::span<std::byte> piece, std::uint64_t at) { image.fill(slot, layer, at, piece); });
+    }
+    uploads.finish();
   });
 }
 
