@@ -1,11 +1,19 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes GGUF files of a model's true shape with random weights, for measuring programs that read GGUF. The vocabulary is empty (`no_vocab`)."""
+"""Writes GGUF files of a model's true shape with random weights, for measuring programs that read GGUF.
 
+  bench/synthetic_gguf.py bitnet_2b_4t tq2_0 f16 OUT.gguf --vocabulary VOCABULARY.gguf
+
+The vocabulary is that of another file, or empty (`no_vocab`)."""
+
+import argparse
 import os
+import pathlib
 import struct
 
 ALIGNMENT = 32
-STRING, UINT32, FLOAT32 = 8, 4, 6
+STRING, ARRAY, UINT32, FLOAT32 = 8, 9, 4, 6
+SCALAR_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 # GGUF type, weights a block, bytes a block, general.file_type (ggml.h, llama.h)
 CODECS = {"f32": (0, 1, 4, 0), "f16": (1, 1, 2, 1), "q4_0": (2, 32, 18, 2), "q4_1": (3, 32, 20, 3), "q8_0": (8, 32, 34, 7), "q4_k": (12, 256, 144, 14),
           "q6_k": (14, 256, 210, 18), "bf16": (30, 1, 2, 32), "tq2_0": (35, 256, 66, 37)}
@@ -22,6 +30,36 @@ SHAPES = {
 
 def text(value):
     return struct.pack("<Q", len(value)) + value
+
+
+def string(data, at):
+    """The string at `at` of a GGUF header, and where it ends."""
+    (length,) = struct.unpack_from("<Q", data, at)
+    return data[at + 8:at + 8 + length], at + 8 + length
+
+
+def key_values(data):
+    """The keys of a GGUF file, each with where its value's type begins and its value ends."""
+    _, count = struct.unpack_from("<QQ", data, 8)
+    at = 24
+    for _ in range(count):
+        key, at = string(data, at)
+        (kind,) = struct.unpack_from("<I", data, at)
+        end = at + 4
+        if kind == STRING:
+            _, end = string(data, end)
+        elif kind != ARRAY:
+            end += SCALAR_BYTES[kind]
+        else:
+            element, length = struct.unpack_from("<IQ", data, end)
+            end += 12
+            if element != STRING:
+                end += length * SCALAR_BYTES[element]
+            else:
+                for _ in range(length):
+                    _, end = string(data, end)
+        yield key, at, end
+        at = end
 
 
 def half(value):
@@ -75,22 +113,29 @@ def tensor_bytes(size, codec):
     return count // weights * width
 
 
-def write(shape, codec, head_codec, target):
-    """Layers' matrices in `codec`, embedding and head in `head_codec`."""
-    architecture, layers, width, ffn, heads, kv_heads, head, vocabulary, context, rope_base, epsilon, _ = SHAPES[shape]
+def write(shape, codec, head_codec, target, vocabulary=None):
+    """Layers' matrices in `codec`, embedding and head in `head_codec`. With a vocabulary, BitNet's architecture has the name of its own GGUF files; without, that
+    which llama.cpp knows."""
+    architecture, layers, width, ffn, heads, kv_heads, head, words_in_all, context, rope_base, epsilon, _ = SHAPES[shape]
+    if architecture == "bitnet" and vocabulary:
+        architecture = "bitnet-b1.58"
     a = architecture.encode() + b"."
     words = {a + b"block_count": layers, a + b"embedding_length": width, a + b"feed_forward_length": ffn, a + b"context_length": context,
              a + b"attention.head_count": heads, a + b"attention.head_count_kv": kv_heads, a + b"rope.dimension_count": head,
              a + b"attention.key_length": head, a + b"attention.value_length": head,
-             a + b"vocab_size": vocabulary, b"general.file_type": CODECS[codec][3], b"general.quantization_version": 2}
-    strings = {b"general.architecture": architecture.encode(), b"general.name": shape.encode(), b"tokenizer.ggml.model": b"no_vocab"}
+             a + b"vocab_size": words_in_all, b"general.file_type": CODECS[codec][3], b"general.quantization_version": 2}
+    strings = {b"general.architecture": architecture.encode(), b"general.name": shape.encode()}
+    if not vocabulary:
+        strings[b"tokenizer.ggml.model"] = b"no_vocab"
     floats = {a + b"attention.layer_norm_rms_epsilon": epsilon, a + b"rope.freq_base": rope_base}
     if architecture == "gemma3":
         words[a + b"attention.sliding_window"] = 1024
         strings[a + b"rope.scaling.type"] = b"linear"
         floats[a + b"rope.scaling.factor"] = 8.0
+    source = vocabulary.read_bytes() if vocabulary else b""
+    tokenizer = [text(key) + source[at:end] for key, at, end in key_values(source) if key.startswith(b"tokenizer.")] if vocabulary else []
     tensors = tensors_of(shape, codec, head_codec)
-    header = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(words) + len(strings) + len(floats))
+    header = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(words) + len(strings) + len(floats) + len(tokenizer)) + b"".join(tokenizer)
     for key, value in strings.items():
         header += text(key) + struct.pack("<I", STRING) + text(value)
     for key, value in words.items():
@@ -110,3 +155,18 @@ def write(shape, codec, head_codec, target):
             while left:
                 left -= out.write(memoryview(material[kind])[:left])
             out.write(bytes(padding))
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("shape", choices=SHAPES)
+    arguments.add_argument("codec", choices=CODECS, help="of the layers' matrices")
+    arguments.add_argument("head", choices=CODECS, help="codec of embedding and head")
+    arguments.add_argument("out", type=pathlib.Path)
+    arguments.add_argument("--vocabulary", type=pathlib.Path, metavar="GGUF", help="a file with a vocabulary of the model's size")
+    given = arguments.parse_args()
+    write(given.shape, given.codec, given.head, given.out, given.vocabulary)
+
+
+if __name__ == "__main__":
+    main()
