@@ -308,12 +308,13 @@ inline constexpr interface dense_few_interface{
 /// largest logit, unless there is a penalty.
 /// With draws above 1, workgroup x picks what follows token x of the pass, from logits row x, as if the tokens behind it were not there, and only
 /// writes it to drawn u32[draws]; rows of scratch are as far apart as sample_scratch_bytes says.
+/// Where a first cut leaves most_survivors tokens at most, only they are gone through from there on; the token is the same.
 /// In a batch workgroup x draws for slot x, whose ring is the x-th of ring_size words; where the next position reaches the slot's limit count becomes 0.
 inline constexpr interface sample_interface{
     "sample",
     {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}, {"firsts"}}},
     {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}, {"draws"}, {"first_count"},
-      {"slot_words"}}}};
+      {"slot_words"}, {"most_survivors"}}}};
 
 /// Ends a pass whose tokens but the first are drafts: takes drawn[0], then drawn[i] as long as token i of the pass is drawn[i - 1]. Those taken go
 /// where sample puts its token, one after the other; position and generated rise by as many, count becomes 1, tokens[0] the last of them.
@@ -358,8 +359,10 @@ constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64
 /// In no plan.
 inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
 
-/// Bytes that `scratch` of sample takes: a bit for each token.
-constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) { return (std::uint64_t{vocab_size} + 31) / 32 * 4; }
+/// Bytes that `scratch` of sample takes for a draw: a bit for each token, and the survivors' keys and ids.
+constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size, std::uint32_t most_survivors) {
+  return (std::uint64_t{vocab_size} + 63) / 64 * 8 + std::uint64_t{8} * most_survivors;
+}
 
 /// Subgroups that sample needs at least for a vocabulary: one goes through 8,192 logits some twenty times, and in llvmpipe up to Mesa 24 all loops end
 /// after 65,535 turns (docs/kernels.md). No more than 16, which fit into a workgroup at any width and do for 2^18 logits.

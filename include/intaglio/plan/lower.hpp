@@ -133,7 +133,7 @@ class lowering {
     d.label.append("sample");
     const bool drafts = c_.tokens > 1 && !c_.batched();
     bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size * c_.tokens, false);
-    bind("scratch", {region::arena, 0, scratch}, kernels::sample_scratch_bytes(c_.config.vocab_size) * c_.tokens, true);
+    bind("scratch", {region::arena, 0, scratch}, kernels::sample_scratch_bytes(c_.config.vocab_size, c_.target.survivors(c_.config.vocab_size)) * c_.tokens, true);
     bind("state", {region::state, 0, 0}, c_.state_bytes(), !drafts);
     if (drafts) bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, true);
     else bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size * c_.tokens, true);
@@ -143,6 +143,7 @@ class lowering {
     set("max_tokens", c_.token_words());
     set("draws", drafts ? c_.tokens : 1u);
     set("slot_words", c_.slot_words());
+    set("most_survivors", c_.target.survivors(c_.config.vocab_size));
     d.groups = {c_.tokens, 1, 1};
     const kernels::interface& of_head = kernels::interface_of(head.kernel);
     const std::size_t firsts = of_head.push_index("firsts");

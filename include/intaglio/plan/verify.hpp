@@ -69,7 +69,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       const std::uint64_t tile = kernels::attention_halves_tile(static_cast<std::uint32_t>(constant("head_dim")));
       return std::max(tile * (constant("head_dim") * 2 + 16) + 4 * 16 * (tile * 4 + 32) + 4096, attention_chunk_bytes(constant("head_dim")));
     }
-    case kernels::kernel::sample: return 2 * 256 * 4 + 2 * combining;
+    case kernels::kernel::sample: return 2 * 256 * 4 + 16 * 8 + 4 + 2 * combining;
     case kernels::kernel::norm_quantize: case kernels::kernel::norm_add: return norm(constant("width"));
     case kernels::kernel::matmul:
       return (constant("staged") == 1 ? kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), static_cast<std::uint32_t>(constant("columns")),

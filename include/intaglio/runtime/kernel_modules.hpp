@@ -46,6 +46,7 @@
 #include "intaglio/kernels/spirv/pages.hpp"
 #include "intaglio/kernels/spirv/route.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
+#include "intaglio/kernels/spirv/sample_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
@@ -176,7 +177,11 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       if constexpr (has(kernels::kernel::head_rescore)) return bytes(spirv::head_rescore_spirv);
       break;
     case kernels::kernel::sample:
-      if constexpr (has(kernels::kernel::sample)) return bytes(spirv::sample_spirv);
+      if constexpr (has(kernels::kernel::sample)) {
+        if (chosen.wide_loads) return bytes(spirv::sample_cpu_spirv);
+        static const auto listing = detail::joined({bytes(spirv::sample_spirv), bytes(spirv::sample_spirv_1)});
+        return std::as_bytes(std::span(listing));
+      }
       break;
     case kernels::kernel::accept:
       if constexpr (has(kernels::kernel::accept)) return bytes(spirv::accept_spirv);

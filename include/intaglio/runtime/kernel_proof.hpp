@@ -818,12 +818,14 @@ class kernel_proof {
     const std::uint32_t vocabulary = constant(call, "vocab_size"), draws = batched_ ? width_ : constant(call, "draws"), rows = std::min(draws, tokens_);
     const auto logits = floats(std::size_t{rows} * vocabulary);
     const gpu::buffer in = filled(logits, std::size_t{draws} * vocabulary), ring = room(draws * kernels::ring_bytes(table_->ring_size)),
-                      scratch = room(draws * kernels::sample_scratch_bytes(vocabulary)), drawn = room(std::uint64_t{4} * draws);
+                      scratch = room(draws * kernels::sample_scratch_bytes(vocabulary, constant(call, "most_survivors"))), drawn = room(std::uint64_t{4} * draws);
     std::vector<reference::ranked_token> firsts(std::max(constant(call, "first_count"), 1u));
     firsts.back() = reference::first_ranked(std::span(logits).first(vocabulary));
     const gpu::buffer first = filled(firsts, firsts.size());
     double worst = 0;
-    for (const sampling_options& options : {sampling_options{}, sampling_options{.temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 7}}) {
+    for (const sampling_options& options : {sampling_options{}, sampling_options{.temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 7},
+                                            sampling_options{.temperature = 1.1f, .seed = 8}, sampling_options{.temperature = 1, .top_p = 0.6f, .seed = 9},
+                                            sampling_options{.temperature = 2, .min_p = 0.1f, .seed = 10}}) {
       auto words = state();
       words[kernels::state::count] = rows;
       write_sampling(options, words);

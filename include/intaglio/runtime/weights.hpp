@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // From a checkpoint to device memory: repacked, or of a packed file checked and copied, on several threads while earlier pieces are being copied, in
-// bounded host memory whatever the model's size (two staging buffers of 16 MiB and a few megabytes a thread).
+// bounded host memory whatever the model's size (three buffers of 16 MiB and a few megabytes a thread).
 #pragma once
 
 #include <atomic>
@@ -80,7 +80,11 @@ weight_memory load_image(const gpu::device& on, const plan::table& of, Image& im
     progress.bytes_done = measured;
     if (measured != 0) report();
 
-    gpu::transfer uploads(on, std::uint64_t{16} << 20, !options.staged);
+    constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
+    gpu::transfer uploads(on, piece_bytes, !options.staged);
+    // What a GPU's host memory is mapped as is written fast and read slowly, and an image reads again what it wrote, to check it.
+    const bool beside = options.staged || on.description().type != gpu::device_type::cpu;
+    std::vector<std::byte> made(beside ? piece_bytes : 0);
     struct task {
       const owner* of;
       std::uint64_t begin;
@@ -119,7 +123,13 @@ weight_memory load_image(const gpu::device& on, const plan::table& of, Image& im
           }
         }
         pad(at + piece.size());
-        parallel(threads, tasks.size(), [&](std::size_t i) { image.fill(tasks[i].of->slot, tasks[i].of->layer, tasks[i].begin, tasks[i].into); });
+        parallel(threads, tasks.size(), [&](std::size_t i) {
+          const task& each = tasks[i];
+          if (!beside) return image.fill(each.of->slot, each.of->layer, each.begin, each.into);
+          const auto in_cache = std::span(made).subspan(static_cast<std::size_t>(each.into.data() - piece.data()), each.into.size());
+          image.fill(each.of->slot, each.of->layer, each.begin, in_cache);
+          std::memcpy(each.into.data(), in_cache.data(), in_cache.size());
+        });
         progress.bytes_done += bytes;
         progress.tensors_done += finished;
         report();
