@@ -3,6 +3,7 @@
 // prompts which begin alike share them; what nobody uses any more stays until its page is wanted, the longest unused first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
