@@ -56,6 +56,7 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, 
 #else
 #define EACH_UNROLLED [[unroll]]
 #endif
+#include "coded_product.glsl"
 
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
@@ -74,10 +75,6 @@ vec4 activations(uint first_token, uint t, uint quad) {
   if (normalises) y = (y * float_quad(norm_weight, quad)) * inverse[tile_tokens == 1u ? 0u : t];
   return y;
 }
-
-// 32 activations in 24 bits of a common scale: upper bytes of columns 4e .. are word e. With dot products the middle bytes are word 8 + e, the
-// lower ones word 16 + e; else the lower two bytes of columns 2i and 2i + 1 are word 8 + i. Sums of the upper bytes and of what is below them.
-struct fixed_block { uvec4 words[6]; float scale; ivec2 sums; };
 
 const uint staged_blocks = tile_tokens * (columns / 32u), staged_octets = tile_tokens * ((columns + 7u) / 8u);
 shared uvec4 shared_x[staged == 0u ? 1u : codec <= element_bf16 ? 2u * staged_octets : 6u * staged_blocks];
@@ -163,51 +160,6 @@ fixed_block block_of_x(uint first_token, uint t, uint block) {
   x.scale = uintBitsToFloat(rest.x << 22);
   x.sums = ivec2(int(rest.x) >> 16, int(rest.y));
   return x;
-}
-
-// Adds products of codes and activations of four columns, the upper bytes' and what is below them.
-void add_products(inout ivec2 sums, uint codes, fixed_block x, uint e) {
-  int c = int(codes);
-#if INTEGER_DOT
-  sums.x += dotPacked4x8EXT(c, int(x.words[e >> 2][e & 3u]));
-  sums.y += dotPacked4x8EXT(c, x.words[2u + (e >> 2)][e & 3u]) * 256 + dotPacked4x8EXT(c, x.words[4u + (e >> 2)][e & 3u]);
-#else
-  int upper = int(x.words[e >> 2][e & 3u]);
-  uint low = x.words[2u + (e >> 1)][2u * (e & 1u)], high = x.words[2u + (e >> 1)][2u * (e & 1u) + 1u];
-  ivec4 code = ivec4(bitfieldExtract(c, 0, 8), bitfieldExtract(c, 8, 8), bitfieldExtract(c, 16, 8), c >> 24);
-  sums.x += sum_of(code * ivec4(bitfieldExtract(upper, 0, 8), bitfieldExtract(upper, 8, 8), bitfieldExtract(upper, 16, 8), upper >> 24));
-  sums.y += sum_of(code * ivec4(low & 0xffffu, low >> 16, high & 0xffffu, high >> 16));
-#endif
-}
-
-// As a float: rounded below the upper bytes, then once more.
-float whole(ivec2 sums) {
-  precise float sum = float(sums.x) * 65536.0 + float(sums.y);
-  return sum;
-}
-
-// Adds a block of a row.
-float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) {
-  ivec2 low = ivec2(0), high = ivec2(0);
-  EACH_UNROLLED for (uint e = 0u; e < 4u; ++e) {
-    add_products(low, code_word(raw, e), x, e);
-    add_products(high, code_word(raw, 4u + e), x, 4u + e);
-  }
-  precise float out_ = sum;
-  if (codec == codec_q6_k) {
-    out_ = out_ + whole(low) * (factor.x * x.scale);
-    out_ = out_ + whole(high) * (factor.y * x.scale);
-    return out_;
-  }
-  out_ = out_ + whole(low + high - (codec == codec_q4_0 ? 8 * x.sums : ivec2(0))) * (factor.x * x.scale);
-  if (codec == codec_q4_1 || codec == codec_q4_k) out_ = out_ + whole(x.sums) * (factor.z * x.scale);
-  return out_;
-}
-
-// Sum of the eight accumulators: neighbours first.
-float sum8(vec4 low, vec4 high) {
-  precise float sum = ((low.x + low.y) + (low.z + low.w)) + ((high.x + high.y) + (high.z + high.w));
-  return sum;
 }
 
 #define each_row(r) LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Whole decode tokens of Mistral 7B and Gemma-3 4B with synthetic weights: tokens a second, and the time of every dispatch of one pass.
-// usage: families [name... [--context N] [--passes N] [--dispatches]]; names are those that it prints, all unless said
+// usage: families [name... [--context N] [--passes N] [--dispatches] [--chain]]; --chain: never all layers in one dispatch; names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,7 +24,7 @@ double milliseconds_since(clock_type::time_point start) { return std::chrono::du
 
 struct options {
   std::uint32_t context = 128, passes = 128;
-  bool dispatches = false;
+  bool dispatches = false, chain = false;
   std::vector<std::string> names;
 };
 
@@ -44,7 +44,9 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
   const plan::planned made = plan::planned::of<Model>(plan::profiles::portable, 4096);
   const plan::table& table = made.table();
-  runtime::executor run(device, table, runtime::synthetic_weights(device, table), runtime::usable_modules(device).at(0), nullptr);
+  runtime::kernel_modules modules = runtime::usable_modules(device).at(0);
+  if (how.chain) modules.in_one = false;
+  runtime::executor run(device, table, runtime::synthetic_weights(device, table), modules, nullptr);
   if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("%s: WRONG: %s (%s), off by %g\n", name, fault.kernel.c_str(), fault.label.c_str(), fault.apart);
   const std::uint32_t token = 11;
   std::vector<double> times;
@@ -60,7 +62,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   std::sort(times.begin(), times.end());
   const double token_ms = times[3] / how.passes;
   std::printf("%-18s %8.1f us a token, %7.1f tok/s, %5.0f GB/s of weights, %llu dispatches\n", name, 1e3 * token_ms, 1e3 / token_ms,
-              static_cast<double>(table.decode.weight_bytes()) / token_ms / 1e6, static_cast<unsigned long long>(table.decode.dispatch_count()));
+              static_cast<double>(table.decode.weight_bytes()) / token_ms / 1e6, static_cast<unsigned long long>(run.plan_of(runtime::pass_kind::decode).dispatch_count()));
   std::fflush(stdout);
   if (how.dispatches) print_dispatches(run, how.context, std::span(&token, 1));
 }
@@ -74,6 +76,7 @@ int main(int count, char** arguments) try {
     if (word == "--context") how.context = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--passes") how.passes = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--dispatches") how.dispatches = true;
+    else if (word == "--chain") how.chain = true;
     else how.names.push_back(word);
   }
   gpu::device device;

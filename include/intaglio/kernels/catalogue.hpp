@@ -11,9 +11,9 @@ namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
-  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few
+  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded
 };
-inline constexpr std::size_t kernel_count = 31;
+inline constexpr std::size_t kernel_count = 32;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -355,6 +355,23 @@ constexpr std::uint64_t progress_bytes(std::uint32_t count) { return std::uint64
 constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
 }  // namespace layers
 
+/// The same for products of coded weights behind norms (matmul, head_norm, norm_add), for GPUs on which all workgroups run at once: workgroups of
+/// layers_coded::resident_subgroups subgroups of 32, which wait as those of layers do. codec: of all four products. inner_norms 1: norms of the heads of q and
+/// k, and norms before additions to the stream. window, ring: of the layers that do not see all positions, as attention has them; full_every: of so many
+/// layers the last sees all positions, 1: each. scale: as attention's.
+inline constexpr interface layers_coded_interface{
+    "layers_coded",
+    {{{"arguments"}, {"progress"}, {"state"}}},
+    {{{"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32}, {"patience"}, {"head_dim"}, {"heads"},
+      {"kv_heads"}, {"context"}, {"codec"}, {"inner_norms"}, {"scale", field_type::f32}, {"window"}, {"ring"}, {"full_every"}, {"subgroup_width"}}}};
+
+namespace layers_coded {
+/// As layers::argument_count, with other meanings of what products have besides a weight: turns a position (q/k/v) in the place of scales; of attention's projection
+/// k's head norm and the norm behind it; of gate and up q's head norm in the place of scales; of down the address of the result, where norms stand
+/// before additions, and the norm behind it.
+inline constexpr std::uint32_t resident_subgroups = 16;
+}  // namespace layers_coded
+
 /// Reads input once, 8 x `rounds` blocks of 16 bytes for each invocation of the grid: the device's streaming rate, the yardstick of benchmarks.
 /// In no plan.
 inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
@@ -379,7 +396,7 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &halves_interface,        &matmul_chunk_interface,  &attention_halves_interface,
                                                              &walk_gate_up_interface,  &walk_down_interface,     &pages_interface,
                                                              &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
-                                                             &fixed_interface,         &matmul_few_interface};
+                                                             &fixed_interface,         &matmul_few_interface,    &layers_coded_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "intaglio/ir/trace.hpp"
-#include "intaglio/plan/in_one.hpp"
+#include "intaglio/plan/coded_in_one.hpp"
 #include "intaglio/plan/lower.hpp"
 #include "intaglio/plan/order.hpp"
 #include "intaglio/plan/verify.hpp"
@@ -41,7 +41,7 @@ struct drafted_sequence {
   bounded_list<dispatch, max_section_dispatches> period;
   bounded_list<dispatch, 8> epilogue;
   bounded_list<dispatch, 1> in_one;
-  bounded_list<operand, kernels::layers::argument_count> arguments;
+  bounded_list<operand, 2 * kernels::layers::argument_count> arguments;
   bounded_list<placed_value, max_values> values;
   std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0, blank_offset = 0, blank_bytes = 0;
   bool has_head = false, has_sampler = false;
@@ -191,25 +191,29 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
 }
 
 /// Leaves `out` empty where the model's decode pass is none that all layers in one dispatch can do.
-constexpr void draft_in_one(const decoder_config& config, const profile& target, std::uint32_t context, const drafted_sequence& chain, drafted_sequence& out,
-                            text<256>& failure) {
+constexpr void draft_in_one(const decoder_config& config, const profile& target, std::uint32_t context, const drafted_sequence& chain, const layer_pattern& pattern,
+                            drafted_sequence& out, text<256>& failure) {
   const auto list = [](const auto& part) { return std::vector<dispatch>(part.items.begin(), part.items.begin() + static_cast<std::ptrdiff_t>(part.size)); };
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.max_tokens = chunk_tokens(target, context);
-  layers_in_one made{config, target, context, sizes.progress_offset()};
-  if (!made.make(list(chain.prologue), list(chain.period), list(chain.epilogue))) return;
-  out.prologue.assign(made.prologue, "dispatches before the layers", failure);
-  out.period.assign(made.period, "dispatches in a period", failure);
-  out.epilogue.assign(made.epilogue, "dispatches after the layers", failure);
-  out.in_one.assign(made.in_one, "dispatches of all layers", failure);
-  out.arguments.assign(made.arguments, "arguments of a layer", failure);
-  out.values.assign(made.values, "values", failure);
-  out.arena_bytes = made.arena_bytes;
-  out.residual_offset = made.residual_offset;
-  out.logits_offset = made.logits_offset;
-  out.blank_offset = made.blank_offset;
-  out.blank_bytes = made.blank_bytes;
-  out.has_head = out.has_sampler = true;
+  const auto take = [&](const layers_in_one& made) {
+    out.prologue.assign(made.prologue, "dispatches before the layers", failure);
+    out.period.assign(made.period, "dispatches in a period", failure);
+    out.epilogue.assign(made.epilogue, "dispatches after the layers", failure);
+    out.in_one.assign(made.in_one, "dispatches of all layers", failure);
+    out.arguments.assign(made.arguments, "arguments of a layer", failure);
+    out.values.assign(made.values, "values", failure);
+    out.arena_bytes = made.arena_bytes;
+    out.residual_offset = made.residual_offset;
+    out.logits_offset = made.logits_offset;
+    out.blank_offset = made.blank_offset;
+    out.blank_bytes = made.blank_bytes;
+    out.has_head = out.has_sampler = true;
+  };
+  layers_in_one ternary{config, target, context, sizes.progress_offset()};
+  if (ternary.make(list(chain.prologue), list(chain.period), list(chain.epilogue))) return take(ternary);
+  coded_layers_in_one coded{config, target, context, sizes.progress_offset(), pattern};
+  if (coded.make(list(chain.prologue), list(chain.period), list(chain.epilogue))) take(coded);
 }
 
 /// The config's own sense, before any graph is made of it.
@@ -364,7 +368,7 @@ struct engraved {
   static constexpr draft in_one = [] {
     draft out;
     out.failure = drafted.failure;
-    if (out.failure.empty()) draft_in_one(Model::config, Profile, Context, decode.sequence, out.sequence, out.failure);
+    if (out.failure.empty()) draft_in_one(Model::config, Profile, Context, decode.sequence, decode.pattern, out.sequence, out.failure);
     return out;
   }();
 

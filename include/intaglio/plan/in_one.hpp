@@ -48,7 +48,7 @@ class layers_in_one {
     return true;
   }
 
- private:
+ protected:
   using kernel = kernels::kernel;
 
   static constexpr std::uint32_t constant(const dispatch& d, std::string_view name) {
@@ -127,6 +127,11 @@ class layers_in_one {
       blank_offset = stream_.offset + stream_.layer_stride;
       blank_bytes = layers_bytes_ - blank_offset;
     }
+    place_behind();
+  }
+  /// What the dispatches behind the layers have.
+  constexpr void place_behind() {
+    const std::uint32_t layers = config_.num_hidden_layers;
     logits_ = place("logits", config_.vocab_size, 1);
     scratch_ = place("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config_.vocab_size, target_.survivors(config_.vocab_size)) / 4), 1);
     if (const std::uint32_t count = constant(epilogue.back(), "first_count"); count != 0) {

@@ -36,7 +36,7 @@ class planned {
     }
     const auto& [decode, prefill, logits, verified] = parts_->drafts;
     text<256> failure;
-    draft_in_one(config, target, context, decode.sequence, parts_->in_one, failure);
+    draft_in_one(config, target, context, decode.sequence, decode.pattern, parts_->in_one, failure);
     if (!failure.empty()) throw argument_error("model " + name, "one that fits together", std::string(failure.view()));
     table_ = table_of(*before, config, model, target, context);
     table_.weights = items(before->weights);

@@ -56,4 +56,29 @@ constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_elemen
          kernels::layers::resident_shared_memory_bytes;
 }
 
+/// Shared memory of the kernel for coded weights (shaders/layers_coded.comp), in bytes, at least as much as it declares.
+constexpr std::uint64_t resident_coded_shared_memory_bytes(kernels::codec type, std::uint64_t widest, std::uint64_t hidden, std::uint64_t head_dim, std::uint64_t parts, bool windows) {
+  const bool dense = type == kernels::codec::f16 || type == kernels::codec::f32 || type == kernels::codec::bf16;
+  const std::uint64_t x = dense ? (widest + 7) / 8 * 32 : widest / 32 * 96, scales = dense ? 8 : widest / 32 * 8;
+  return std::max(x, 32 * head_dim * 4 + 208 * 16) + scales + (hidden + 127) / 128 * 8 + head_dim * (windows ? 8 : 4) + 2 * 8 * kernels::layers::argument_count + head_dim * 8 +
+         16 * (hidden / 2 / parts + 2) + 16;
+}
+
+/// @param layer_context positions of the cache of layers that see them all
+/// @param ring of those that do not; 0: there are none
+constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type, bool inner_norms, std::uint32_t workgroups, std::uint32_t context, std::uint32_t ring) {
+  constexpr std::uint32_t threads = kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
+  const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
+  if (context == 0 || ring % 256 != 0) return false;
+  if (c.head_dim == 0 || c.head_dim % (inner_norms ? 128 : 32) != 0 || c.head_dim > 256 || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  if (c.num_attention_heads > workgroups) return false;
+  // An invocation takes four quads of the stream, eight of other inputs.
+  if (c.hidden_size > 16 * threads || c.q_size() > 32 * threads || c.intermediate_size > 32 * threads) return false;
+  for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size})
+    if (columns % step != 0) return false;
+  if (c.hidden_size / 2 < workgroups || c.intermediate_size < workgroups) return false;
+  return resident_coded_shared_memory_bytes(type, std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.hidden_size, c.head_dim, workgroups, ring != 0) <=
+         kernels::layers::resident_shared_memory_bytes;
+}
+
 }  // namespace intaglio::plan

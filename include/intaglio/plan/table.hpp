@@ -132,7 +132,7 @@ struct sequence {
   layer_pattern pattern;                    ///< of which kind each layer is
   std::span<const dispatch> prologue, period, epilogue;  ///< the period holds each kind of block, one behind the other
   std::span<const dispatch> in_one;         ///< empty, or the one dispatch that does all layers; the period then says what its steps do
-  std::span<const operand> arguments;       ///< of a layer, for in_one (kernels::layers)
+  std::span<const operand> arguments;       ///< of a layer of each kind, one kind behind the other, for in_one (kernels::layers)
   std::uint64_t blank_offset = 0, blank_bytes = 0;  ///< of the arena, all ones before the pass: what is not written yet, for those who wait for it
   std::span<const placed_value> values;
   std::uint64_t arena_bytes = 0;
@@ -154,6 +154,11 @@ struct sequence {
     while (first < period.size() && period[first].block != kind) ++first;
     for (end = first; end < period.size() && period[end].block == kind;) ++end;
     return period.subspan(first, end - first);
+  }
+  /// The arguments of a layer.
+  constexpr std::span<const operand> arguments_of(std::uint32_t layer) const {
+    constexpr std::size_t count = kernels::layers::argument_count;
+    return arguments.size() <= count ? arguments : arguments.subspan(pattern(layer) * count, count);
   }
   /// How often a dispatch of the period is recorded, or what it does done.
   constexpr std::uint32_t times(const dispatch& d) const { return pattern.count(d.block, layers); }

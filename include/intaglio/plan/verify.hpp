@@ -22,7 +22,7 @@ struct limits {
 };
 
 /// All layers by workgroups that all run at once: recorded only where the device has what that takes (runtime/kernel_modules.hpp).
-constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kernel::layers && d.subgroups > 1; }
+constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kernel::layers_coded || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
 
 /// Activations of a product as CPU drivers multiply with them, where they find room (shaders/include/ternary_product.glsl).
 constexpr std::uint64_t activation_pair_bytes(std::uint64_t columns, std::uint64_t tokens) {
@@ -52,6 +52,10 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       const std::uint64_t widest = std::max({constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
       if (is_resident(d)) return resident_shared_memory_bytes(widest, constant("layers"), constant("head_dim"));
       return widest + 16 + activation_pair_bytes(widest, 1) + norm(widest) + 256 * 4 * constant("heads_together") + combining;
+    }
+    case kernels::kernel::layers_coded: {
+      const std::uint64_t widest = std::max({constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
+      return resident_coded_shared_memory_bytes(static_cast<kernels::codec>(constant("codec")), widest, constant("hidden_size"), constant("head_dim"), constant("parts"), constant("full_every") != 1);
     }
     case kernels::kernel::ternary_few: return 32 * combining;  // a vector of sums for each of eight tokens
     case kernels::kernel::ternary_chunk: return (constant("tile_rows") + constant("tile_tokens")) * ((constant("columns") % 128 == 0 ? 128 : 64) + 16);
@@ -215,13 +219,15 @@ constexpr bool hazards(const sequence& s, text<256>& out) {
 
 /// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote.
 constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
-  const auto overlap = [&](const access& a, const access& b, bool same) {
+  const auto overlap = [&](const dispatch& d, const access& a, const dispatch& other, const access& b, bool same) {
+    const auto skips = [&](const dispatch& of, std::uint64_t layer) { return &of != s.prologue.data() && s.pattern(static_cast<std::uint32_t>(layer)) != of.block; };
     const std::uint64_t stride = b.layer_stride;
     for (std::uint64_t i = 0; i < s.layers; ++i) {
+      if (skips(d, i)) continue;
       const std::uint64_t x = a.offset + i * a.layer_stride, behind = b.offset + b.bytes;
       // The first layer whose bytes of b end past x: of those before it none matters.
       for (std::uint64_t k = x < behind ? 0 : stride == 0 ? s.layers : (x - behind) / stride + 1; k < s.layers && b.offset + k * stride < x + a.bytes; ++k)
-        if (!same || i != k) return true;
+        if ((!same || i != k) && !skips(other, k)) return true;
     }
     return false;
   };
@@ -236,7 +242,7 @@ constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
     return each_write([&](const dispatch& other, const access& b) {
       const bool prologue = &d == s.prologue.data();
       if (prologue && &other == &d) return true;
-      if (!overlap(a, b, &a == &b)) return true;
+      if (!overlap(d, a, other, b, &a == &b)) return true;
       begin(out, s, d);
       out.append("expected bytes of its own for what it writes in each layer, found some that ", other.label.view(), " writes too");
       return false;
@@ -270,9 +276,10 @@ constexpr bool is_blank(const sequence& s, text<256>& out) {
 
 /// Every argument is an address whose bytes a step states.
 constexpr bool argues(const sequence& s, text<256>& out) {
-  for (const operand& o : s.arguments) {
+  for (std::size_t n = 0; n < s.arguments.size(); ++n) {
+    const operand& o = s.arguments[n];
     bool stated = o.where == region::none;
-    for (const auto& d : s.period)
+    for (const auto& d : s.arguments.size() > kernels::layers::argument_count ? s.block(static_cast<std::uint8_t>(n / kernels::layers::argument_count)) : s.period)
       for (std::size_t i = 0; i < d.access_count; ++i) {
         const access& a = d.accesses[i];
         stated = stated || (a.where == o.where && a.slot == o.slot && a.offset == o.offset && a.layer_stride == o.layer_stride);

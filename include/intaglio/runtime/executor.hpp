@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "intaglio/gpu/queue.hpp"
@@ -73,7 +74,8 @@ class executor {
     return kind == pass_kind::decode ? *decode_ : kind == pass_kind::prefill ? table_->prefill : kind == pass_kind::verify ? table_->verify : table_->logits;
   }
 
-  /// Holds every pipeline of decode and prefill against the CPU reference, and a dispatch of all layers against prefill. Before the first job.
+  /// Holds every pipeline of decode and prefill against the CPU reference, and a dispatch of all layers against prefill or, of coded weights, whose
+  /// chunks may round in another way, against the chain of decode. Before the first job.
   /// @param ahead compiles the dispatch of all layers meanwhile, or nothing
   /// @return the first that differs, or an empty kernel
   kernel_fault prove(compile_ahead&& ahead = {}) {
@@ -82,11 +84,12 @@ class executor {
       {
         kernel_proof proof(device_, *table_, kernels_, weights_);
         fault = proof.check(*decode_);
+        if (fault.kernel.empty() && held_against_chain()) fault = proof.check(table_->decode);
         if (fault.kernel.empty()) fault = proof.check(table_->prefill);
       }
       ahead.wait();
       if (fault.kernel.empty() && !decode_->in_one.empty() && !all_layers_agree())
-        fault = {std::string(kernels::layers_interface.name), std::string(decode_->in_one.front().label.view()), 1};
+        fault = {std::string(kernels::interface_of(decode_->in_one.front().kernel).name), std::string(decode_->in_one.front().label.view()), 1};
       return fault;
     });
   }
@@ -357,8 +360,8 @@ class executor {
   }
 
   void create(gpu::pipeline_cache* cache) {
-    const plan::sequence* const list[] = {decode_, &table_->prefill};
-    kernels_.add(list, cache);
+    const plan::sequence* const list[] = {decode_, &table_->prefill, &table_->decode};
+    kernels_.add(std::span(list).first(held_against_chain() ? 3 : 2), cache);
     const decoder_config& config = *table_->config;
     arena_ = gpu::buffer(device_, std::max(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");
@@ -401,14 +404,15 @@ class executor {
     addresses_.arguments = arguments_.address();
     std::byte* at = arguments_.mapped().data();
     for (std::uint32_t layer = 0; layer < decode_->layers; ++layer)
-      for (const plan::operand& each : decode_->arguments) {
+      for (const plan::operand& each : decode_->arguments_of(layer)) {
         const std::uint64_t address = addresses_.resolve(each, *table_, layer);
         std::memcpy(at, &address, sizeof address);
         at += sizeof address;
       }
   }
 
-  /// The same tokens as a prompt and one by one: the stream behind the last layer and the last layer's cache must have the same bits.
+  bool held_against_chain() const { return !decode_->in_one.empty() && decode_->in_one.front().kernel == kernels::kernel::layers_coded; }
+  /// The same tokens as a prompt or by the chain, and one by one: the stream behind the last layer and the last layer's cache must have the same bits.
   bool all_layers_agree() {
     const std::uint32_t vocabulary = table_->config->vocab_size, count = std::min({3u, table_->prefill.max_tokens, table_->context});
     const std::array<std::uint32_t, 3> ids{vocabulary - 1, vocabulary / 3, vocabulary / 2};
@@ -433,10 +437,24 @@ class executor {
       drain();
       sequence(kind).speed = {};  // a driver that compiles on first use would have made it slow
     };
-    feed(pass_kind::prefill, 0, std::span(ids).first(count));
-    const auto expected = state_of(table_->prefill.residual_offset + (count - 1) * width);
+    const auto one_by_one = [&] {
+      for (std::uint32_t i = 0; i < count; ++i) feed(pass_kind::decode, i, std::span(ids).subspan(i, 1));
+    };
+    std::vector<std::byte> expected;
+    if (held_against_chain()) {
+      recorded_sequence other = record_proven(table_->decode, false, nullptr);
+      const plan::sequence* in_one = std::exchange(decode_, &table_->decode);
+      std::swap(sequence(pass_kind::decode), other);
+      one_by_one();
+      expected = state_of(decode_->residual_offset);
+      std::swap(sequence(pass_kind::decode), other);
+      decode_ = in_one;
+    } else {
+      feed(pass_kind::prefill, 0, std::span(ids).first(count));
+      expected = state_of(table_->prefill.residual_offset + (count - 1) * width);
+    }
     clear();
-    for (std::uint32_t i = 0; i < count; ++i) feed(pass_kind::decode, i, std::span(ids).subspan(i, 1));
+    one_by_one();
     const bool same = state_of(decode_->residual_offset) == expected;
     clear();
     return same;

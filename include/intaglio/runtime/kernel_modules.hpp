@@ -32,6 +32,7 @@
 #include "intaglio/kernels/spirv/head_screen.hpp"
 #include "intaglio/kernels/spirv/head_screen_portable.hpp"
 #include "intaglio/kernels/spirv/layers.hpp"
+#include "intaglio/kernels/spirv/layers_coded.hpp"
 #include "intaglio/kernels/spirv/layers_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
@@ -101,7 +102,7 @@ struct kernel_modules {
     namespace spirv = kernels::spirv;
     std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2) + (half_matrix ? 16 : 0);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_few_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_down_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_down_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -244,6 +245,13 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
         static const auto resident = detail::joined({bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1)});
         static const auto cpu = detail::joined({bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1)});
         return std::as_bytes(std::span(chosen.wide_loads ? cpu : resident));
+      }
+      break;
+    case kernels::kernel::layers_coded:
+      if constexpr (has(kernels::kernel::layers_coded)) {
+        static const auto coded = detail::joined({bytes(spirv::layers_coded_spirv), bytes(spirv::layers_coded_spirv_1), bytes(spirv::layers_coded_spirv_2), bytes(spirv::layers_coded_spirv_3),
+                                                 bytes(spirv::layers_coded_spirv_4), bytes(spirv::layers_coded_spirv_5), bytes(spirv::layers_coded_spirv_6)});
+        return std::as_bytes(std::span(coded));
       }
       break;
   }

@@ -57,7 +57,7 @@ class kernel_proof {
     batched_ = of.batched;
     for (const auto part : of.recorded())
       for (const auto& call : part) {
-        if (call.kernel == kernels::kernel::layers) continue;
+        if (call.kernel == kernels::kernel::layers || call.kernel == kernels::kernel::layers_coded) continue;
         // Tiles show their borders only to more tokens than the first of them has.
         tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::matmul_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : call.kernel == kernels::kernel::attention_halves ? 70u : 2u, of.max_tokens);
         const double apart = difference(call);
@@ -198,7 +198,7 @@ class kernel_proof {
       case kernels::kernel::sample: return sample(call);
       case kernels::kernel::accept: return accept(call);
       case kernels::kernel::pages: return pages(call);
-      case kernels::kernel::layers: break;  // executor::prove holds it against the prompt's sequence
+      case kernels::kernel::layers: case kernels::kernel::layers_coded: break;  // executor::prove holds it against the prompt's sequence
     }
     return 0;
   }

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of dispatches where each kind of block is
+// what that kernel does: five products and attention of a Llama, or with the norms that Gemma-3 has besides.
+#pragma once
+
+#include "intaglio/core/layer_pattern.hpp"
+#include "intaglio/plan/in_one.hpp"
+
+namespace intaglio::plan {
+
+class coded_layers_in_one : public layers_in_one {
+ public:
+  constexpr coded_layers_in_one(const decoder_config& config, const profile& target, std::uint32_t context, std::uint64_t counters_end, const layer_pattern& pattern)
+      : layers_in_one(config, target, context, counters_end), pattern_(pattern) {}
+
+  /// @return false where the profile wants none, a block is another one, or its shapes are none that the kernel has room for
+  constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period, const std::vector<dispatch>& chain_epilogue) {
+    prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
+    if (target_.layers_parts == 0 || !resident() || !fits()) return false;
+    parts_ = target_.layers_parts;
+    place_values();
+    for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind) bind(kind * steps_);
+    operand first = stream_;
+    first.layer_stride = 0;
+    move(prologue[0], "output", first);
+    for (dispatch& each : epilogue) move_behind(each);
+    add_dispatch();
+    return true;
+  }
+
+ private:
+  constexpr bool coded(const dispatch& d, bool normalises, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
+    return d.kernel == kernel::matmul && constant(d, "prologue") == static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
+           constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns && constant(d, "rows") == rows &&
+           constant(d, "experts_used") == 0 && constant(d, "codec") == constant(period[0], "codec") && (!normalises || constant(d, "eps") == constant(period[0], "eps"));
+  }
+  constexpr bool adds_normalised(const dispatch& d) const { return d.kernel == kernel::norm_add && constant(d, "width") == config_.hidden_size && constant(d, "eps") == constant(period[0], "eps"); }
+
+  /// Indices within a block.
+  constexpr std::size_t attention_step() const { return inner_norms_ ? 2 : 1; }
+  constexpr std::size_t projection_step() const { return attention_step() + 1; }
+  constexpr std::size_t gated_step() const { return projection_step() + (inner_norms_ ? 2 : 1); }
+  constexpr std::size_t down_step() const { return gated_step() + 1; }
+
+  constexpr bool fits() {
+    using kernels::epilogue;
+    const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, kinds = pattern_.kinds();
+    if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || this->epilogue.size() != 2 || this->epilogue.back().kernel != kernel::sample || kinds > 2) return false;
+    if (this->epilogue[0].kernel != kernel::matmul && this->epilogue[0].kernel != kernel::dense_matmul) return false;
+    if (period.empty() || period.size() % kinds != 0) return false;
+    steps_ = period.size() / kinds;
+    inner_norms_ = steps_ == 8;
+    if (steps_ != 5 && steps_ != 8) return false;
+    // The last layer of a pattern sees all positions, the others a window of them.
+    std::uint32_t ring = 0;
+    if (kinds == 2) {
+      for (std::uint32_t i = 0; i < pattern_.period; ++i)
+        if (pattern_(i) != (i + 1 == pattern_.period ? 1 : 0)) return false;
+      const dispatch& of_window = period[attention_step()];
+      if (of_window.kernel != kernel::attention || constant(of_window, "window") == 0 || constant(of_window, "ring") == 0) return false;
+      ring = constant(of_window, "context");
+    } else if (pattern_.period != 1) {
+      return false;
+    }
+    for (std::uint32_t kind = 0; kind < kinds; ++kind) {
+      const auto at = [&](std::size_t step) -> const dispatch& { return period[kind * steps_ + step]; };
+      const std::uint32_t qkv = config_.q_size() + 2 * config_.kv_size();
+      if (!coded(at(0), true, inner_norms_ ? epilogue::store : epilogue::rope_cache, hidden, qkv)) return false;
+      const dispatch& attends = at(attention_step());
+      if (attends.kernel != kernel::attention || constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
+          constant(attends, "scale") != constant(period[attention_step()], "scale"))
+        return false;
+      const bool sees_all = kind + 1 == kinds;
+      if (sees_all && (constant(attends, "window") != 0 || constant(attends, "ring") != 0 || constant(attends, "context") != context_)) return false;
+      if (inner_norms_ && (at(1).kernel != kernel::head_norm || constant(at(1), "eps") != constant(at(0), "eps") || !adds_normalised(at(4)) || !adds_normalised(at(7)))) return false;
+      const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
+      if (!coded(at(projection_step()), false, adds, config_.q_size(), hidden) || !coded(at(gated_step()), true, epilogue::gated, hidden, 2 * ffn) ||
+          !coded(at(down_step()), false, adds, ffn, hidden) || at(gated_step()).activation != period[gated_step()].activation)
+        return false;
+    }
+    const auto type = static_cast<kernels::codec>(constant(period[0], "codec"));
+    return resident_coded_fits(config_, type, inner_norms_, target_.layers_parts, context_, ring);
+  }
+
+  constexpr void place_values() {
+    const std::uint32_t layers = config_.num_hidden_layers;
+    stream_ = place("stream", config_.hidden_size, layers + 1);
+    middle_ = place("behind attention", config_.hidden_size, layers);
+    query_ = place("query", config_.q_size() + 2 * config_.kv_size(), layers);
+    attended_ = place("attention", config_.q_size(), layers);
+    gated_ = place("gated", config_.intermediate_size, layers);
+    if (inner_norms_) {
+      turned_ = place("query, normalised", config_.q_size(), layers);
+      projected_ = place("projection", config_.hidden_size, layers);
+      lowered_ = place("down", config_.hidden_size, layers);
+    }
+    std::uint32_t splits = 1;
+    for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind) splits = std::max(splits, constant(period[kind * steps_ + attention_step()], "splits"));
+    if (splits > 1) partials_ = place("partials", config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4), layers);
+    layers_bytes_ = arena_bytes;
+    blank_offset = stream_.offset + stream_.layer_stride;
+    blank_bytes = layers_bytes_ - blank_offset;
+    place_behind();
+  }
+
+  /// Addresses of a dispatch's accesses to the arena, by what they were.
+  static constexpr void between(dispatch& d, operand in, operand out, const operand* added) {
+    const std::uint64_t old_out = push(d, "output").offset, old_in = push(d, "input").offset;
+    for (std::size_t i = 0; i < d.access_count; ++i) {
+      access& a = d.accesses[i];
+      if (a.where != region::arena) continue;
+      const operand& to = a.write ? out : added != nullptr && a.offset == old_out && old_out != old_in ? *added : in;
+      a.offset = to.offset, a.layer_stride = to.layer_stride;
+    }
+    push(d, "input") = in, push(d, "output") = out;
+  }
+
+  constexpr void bind(std::size_t first) {
+    const auto at = [&](std::size_t step) -> dispatch& { return period[first + step]; };
+    dispatch& qkv = at(0);
+    between(qkv, stream_, query_, nullptr);
+    for (std::size_t i = 0; i < qkv.access_count; ++i)
+      if (access& a = qkv.accesses[i]; a.where == region::arena && a.write) a.bytes = std::uint64_t{4} * (config_.q_size() + 2 * config_.kv_size());
+    if (inner_norms_) between(at(1), query_, turned_, nullptr);
+    dispatch& attends = at(attention_step());
+    const bool splits = constant(attends, "splits") > 1;
+    const std::uint64_t told = push(attends, "partials").offset;
+    for (std::size_t i = 0; i < attends.access_count; ++i) {
+      access& a = attends.accesses[i];
+      if (a.where != region::arena) continue;
+      const operand& to = splits && a.offset == told ? partials_ : a.write ? attended_ : inner_norms_ ? turned_ : query_;
+      if (splits && a.offset == told) a.bytes = std::uint64_t{4} * config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4);
+      a.offset = to.offset, a.layer_stride = to.layer_stride;
+    }
+    push(attends, "query") = inner_norms_ ? turned_ : query_, push(attends, "output") = attended_;
+    if (splits) push(attends, "partials") = partials_;
+    if (inner_norms_) {
+      between(at(projection_step()), attended_, projected_, nullptr);
+      between(at(projection_step() + 1), projected_, middle_, &stream_);
+      between(at(gated_step()), middle_, gated_, nullptr);
+      between(at(down_step()), gated_, lowered_, nullptr);
+      between(at(down_step() + 1), lowered_, next_, &middle_);
+    } else {
+      between(at(projection_step()), attended_, middle_, &stream_);
+      between(at(gated_step()), middle_, gated_, nullptr);
+      between(at(down_step()), gated_, next_, &middle_);
+    }
+
+    // kernels::layers, and kernels::layers_coded where it differs. With inner norms what crosses workgroups has not been normalised.
+    const operand none{};
+    const auto list = {stream_, push(first_with_cache(first), "keys"), push(first_with_cache(first), "values"), query_, attended_,
+                       inner_norms_ ? projected_ : middle_, gated_, inner_norms_ ? lowered_ : next_,
+                       push(qkv, "norm_weight"), push(qkv, "weight"), push(first_with_cache(first), "rope"),
+                       inner_norms_ ? push(at(1), "k_norm") : none, push(at(projection_step()), "weight"), inner_norms_ ? push(at(projection_step() + 1), "norm_weight") : none,
+                       push(at(gated_step()), "norm_weight"), push(at(gated_step()), "weight"), inner_norms_ ? push(at(1), "q_norm") : none,
+                       inner_norms_ ? next_ : none, push(at(down_step()), "weight"), inner_norms_ ? push(at(down_step() + 1), "norm_weight") : none, partials_};
+    arguments.insert(arguments.end(), list.begin(), list.end());
+  }
+  /// The dispatch that writes the caches.
+  constexpr dispatch& first_with_cache(std::size_t first) { return period[first + (inner_norms_ ? 1 : 0)]; }
+
+  constexpr void add_dispatch() {
+    dispatch d{.kernel = kernel::layers_coded, .barrier = true, .subgroups = kernels::layers_coded::resident_subgroups};
+    d.label.append("all layers");
+    const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) { d.accesses[d.access_count++] = {where, write, 0, offset, bytes}; };
+    push(d, "arguments") = {region::arguments};
+    push(d, "progress") = {region::state, 0, counters_end_};
+    push(d, "state") = {region::state};
+    note(region::arguments, false, 0, kernels::layers::argument_bytes(config_.num_hidden_layers));
+    note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
+    note(region::state, false, 0, 16 * 4);
+    note(region::arena, true, 0, layers_bytes_);
+    const dispatch& caches = first_with_cache(0);
+    for (std::size_t i = 0; i < caches.access_count; ++i)
+      if (const access& a = caches.accesses[i]; a.where == region::keys || a.where == region::values) note(a.where, true, 0, a.bytes);
+    const auto set = [&](std::string_view name, std::uint32_t value) { d.specialization[kernels::layers_coded_interface.specialization_index(name)] = value; };
+    const bool windows = pattern_.kinds() == 2;
+    set("hidden_size", config_.hidden_size);
+    set("intermediate_size", config_.intermediate_size);
+    set("layers", config_.num_hidden_layers);
+    set("parts", parts_);
+    set("eps", constant(period[0], "eps"));
+    set("patience", resident_patience);
+    set("head_dim", config_.head_dim);
+    set("heads", config_.num_attention_heads);
+    set("kv_heads", config_.num_key_value_heads);
+    set("context", context_);
+    set("codec", constant(period[0], "codec"));
+    set("inner_norms", inner_norms_ ? 1 : 0);
+    set("scale", constant(period[attention_step()], "scale"));
+    set("window", windows ? constant(period[attention_step()], "window") : 0);
+    set("ring", windows ? constant(period[attention_step()], "context") : 256);
+    set("full_every", windows ? pattern_.period : 1);
+    d.activation = period[gated_step()].activation;
+    d.groups = {parts_, 1, 1};
+    for (std::uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer)
+      for (std::size_t i = 0; i < steps_; ++i) d.weight_bytes += period[pattern_(layer) * steps_ + i].weight_bytes;
+    in_one.push_back(d);
+  }
+
+  layer_pattern pattern_;
+  std::size_t steps_ = 0;
+  bool inner_norms_ = false;
+  operand turned_, projected_, lowered_;
+};
+
+}  // namespace intaglio::plan

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+// Attention of one token in shaders/layers_coded.comp: a workgroup of 512 takes a span of a head at a time. Which spans there are hangs on the position,
+// which is loaded, so that subgroup operations would be dear here: sums and maxima go through shared memory, in the order of docs/kernels.md.
+#ifndef INTAGLIO_LAYERS_ATTENTION
+#define INTAGLIO_LAYERS_ATTENTION
+
+// Keys: an invocation has a position and two quarters of its chunks. Values: a quad of channels and every `octets_at_once`-th octet.
+const uint quarter_chunks = chunks / 4u;
+const bool keys_at_once = quarter_chunks <= 4u;  // both quarters, and the values beside them
+const uint octets_at_once = threads / quads, own_octets = (32u + octets_at_once - 1u) / octets_at_once;
+// In pool behind the sums of values by octet: halves of scores, probabilities.
+const uint parts_at = 32u * quads, chances_at = parts_at + 128u, maxima_at = parts_at + 192u, totals_at = parts_at + 200u;
+uvec4 key_words[8];
+uvec2 value_words[16];
+
+vec4 pooled(uint at) { return uintBitsToFloat(pool[at]); }
+
+// The layer's cache: positions, the first that the token sees, and the octet of the cache where a span's first octet lies.
+uint positions_of(uint layer) { return full(layer) ? context : ring; }
+uint count_of(uint layer) { return full(layer) ? min(position + 1u, context) : position + 1u; }
+uint seen_from(uint layer, uint count) { return full(layer) || count <= window ? 0u : count - window; }
+uint slot_octet(uint layer, uint octet) { return full(layer) ? octet : octet % (ring / 8u); }
+
+struct span_place { uint64_t keys, values; uint kv_head, positions, first, count, seen; };
+
+// Octets past the last are that one, so that loads need no condition.
+uint64_t key_place(uint layer, span_place at) {
+  uint octet = slot_octet(layer, min(at.first + (gl_LocalInvocationIndex & 255u) / 8u, (at.count - 1u) / 8u));
+  return at.keys + uint64_t((at.kv_head * ((at.positions + 7u) / 8u) + octet) * chunks * 8u + (gl_LocalInvocationIndex & 7u)) * 16u;
+}
+void fetch_quarter(uint64_t from, uint quarter, uint to) {
+  [[unroll]] for (uint i = 0u; i < 8u; ++i)
+    if (i < quarter_chunks) key_words[(to + i) & 7u] = WordQuads(from + uint64_t(quarter) * 128u).at[i * 32u];
+}
+void fetch_values(uint layer, span_place at, uint n, uint to) {
+  uint octet = slot_octet(layer, min(at.first + gl_LocalInvocationIndex / quads + n * octets_at_once, (at.count - 1u) / 8u));
+  WordPairs values = WordPairs(at.values + uint64_t((at.kv_head * at.positions + octet * 8u) * quads + gl_LocalInvocationIndex % quads) * 8u);
+  [[unroll]] for (uint j = 0u; j < 8u; ++j) {
+    value_words[to + j] = uvec2(0u);
+    if (context % 8u == 0u || octet * 8u + j < at.positions) value_words[to + j] = values.at[j * quads];
+  }
+}
+
+// half_from_float of what is normal as a half.
+uint half_of_normal(float value) {
+  uint bits = floatBitsToUint(value), magnitude = bits & 0x7fffffffu;
+  uint rounded = magnitude + 0x0fffu + ((magnitude >> 13) & 1u);
+  return (bits >> 16 & 0x8000u) | ((rounded - 0x38000000u) >> 13);
+}
+bool normal_half(float value) {
+  uint magnitude = floatBitsToUint(value) & 0x7fffffffu;
+  return magnitude >= 0x38800000u && magnitude < 0x477ff000u;
+}
+// pack_halves of both pairs, without its branches where it goes without, as it nearly always does.
+uvec2 halves_of(vec4 x) {
+  if (normal_half(x.x) && normal_half(x.y) && normal_half(x.z) && normal_half(x.w))
+    return uvec2(half_of_normal(x.x) | half_of_normal(x.y) << 16, half_of_normal(x.z) | half_of_normal(x.w) << 16);
+  return uvec2(pack_halves(x.x, x.y), pack_halves(x.z, x.w));
+}
+
+// The butterfly over 32 sums, in pool.
+float block_sum(uint at) {
+  precise vec4 q[4];
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) q[i] = pooled(at + i) + pooled(at + 4u + i);
+  precise vec4 two[2];
+  [[unroll]] for (uint i = 0u; i < 2u; ++i) two[i] = q[i] + q[i + 2u];
+  precise vec4 one = two[0] + two[1];
+  precise float sum = (one.x + one.z) + (one.y + one.w);
+  return sum;
+}
+
+// Query, key and value of this position: q and k normalised where there are norms, and turned, k and v as halves; the first of the heads that share
+// them puts those into the caches.
+void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool stores) {
+  const uint pair_quads = head_dim / 4u;  // pairs (p, p + head_dim / 2), two a quad
+  uint t = gl_LocalInvocationIndex, which = t / pair_quads, j = t % pair_quads;
+  uint from = which == 0u ? head : which == 1u ? heads + at.kv_head : heads + kv_heads + at.kv_head;
+  bool mine = t < 3u * pair_quads;
+  vec4 y = await_quad(SharedQuads(from_qkv), from * pair_quads + j, mine);
+  vec2 low = y.xz, high = y.yw;
+  if (inner_norms != 0u) {  // quads of channels as they come
+    precise vec4 square = y * y;
+    precise float sum = (square.x + square.y) + (square.z + square.w);
+    if (mine) {
+      pool[t] = floatBitsToUint(y);
+      pool[3u * quads + t / 4u][t & 3u] = floatBitsToUint(sum);
+    }
+    barrier();
+    uint from_quad = min(which, 2u) * quads + (j >> 1);
+    vec4 near = pooled(from_quad), far = pooled(from_quad + quads / 2u);
+    low = (j & 1u) != 0u ? near.zw : near.xy;
+    high = (j & 1u) != 0u ? far.zw : far.xy;
+    if (which < 2u) {
+      precise float both = block_sum(3u * quads + which * quads / 4u);
+      if (quads == 64u) both = both + block_sum(3u * quads + which * quads / 4u + 8u);
+      precise float mean = both / float(head_dim) + eps;
+      precise float root = 1.0 / sqrt(mean);
+      float r = finite(mean) ? root : not_a_number;
+      FloatPairs weight = FloatPairs(place(layer, which == 0u ? argument_q_norm : argument_k_norm));
+      precise vec2 low_product = low * weight.at[j], high_product = high * weight.at[j + head_dim / 4u];
+      precise vec2 low_y = low_product * r, high_y = high_product * r;
+      low = low_y;
+      high = high_y;
+    }
+  }
+  if (which < 2u) {
+    uint turn = (full(layer) ? 0u : head_dim / 2u) + 2u * j;
+    vec2 a = rotation[turn], b = rotation[turn + 1u];
+    vec2 sine = vec2(a.x, b.x), cosine = vec2(a.y, b.y);
+    precise vec2 turned_low = low * cosine - high * sine, turned_high = high * cosine + low * sine;
+    low = turned_low;
+    high = turned_high;
+  }
+  if (mine) {
+    if (which == 0u) {
+      uint part = 2u * (j & 1u);
+      fresh[j >> 1][part] = low.x;
+      fresh[j >> 1][part + 1u] = low.y;
+      fresh[(j >> 1) + head_dim / 8u][part] = high.x;
+      fresh[(j >> 1) + head_dim / 8u][part + 1u] = high.y;
+    } else {
+      uvec2 words = halves_of(vec4(low, high));
+      uint pair = (which - 1u) * head_dim / 2u + j;
+      fresh_words[pair >> 1][pair & 1u] = words.x;
+      fresh_words[(pair >> 1) + head_dim / 8u][pair & 1u] = words.y;
+    }
+  }
+  barrier();
+  uint slot = full(layer) ? position : position % ring;
+  if (stores && slot < at.positions) {
+    if (t < chunks) {
+      WordQuads(at.keys).at[((at.kv_head * ((at.positions + 7u) / 8u) + slot / 8u) * chunks + t) * 8u + (slot & 7u)] = uvec4(fresh_words[2u * t], fresh_words[2u * t + 1u]);
+    } else if (t >= 64u && t < 64u + quads) {
+      WordPairs(at.values).at[(at.kv_head * at.positions + slot) * quads + t - 64u] = fresh_words[quads + t - 64u];
+    }
+  }
+}
+
+// A quarter's share of a score.
+float quarter_score(uint quarter, uint from, bool newest) {
+  precise vec4 a = vec4(0.0);
+  [[unroll]] for (uint i = 0u; i < 8u; ++i)
+    if (i < quarter_chunks) {
+      uint chunk = quarter + 4u * i;
+      uvec4 words = key_words[(from + i) & 7u];
+      if (newest) words = uvec4(fresh_words[2u * chunk], fresh_words[2u * chunk + 1u]);
+      vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)), high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
+      precise vec4 low_products = fresh[2u * chunk] * low;
+      a = a + low_products;
+      precise vec4 high_products = fresh[2u * chunk + 1u] * high;
+      a = a + high_products;
+    }
+  precise float sum = (a.x + a.y) + (a.z + a.w);
+  return sum;
+}
+float score_of(uint own, span_place at) {
+  precise float sum = uintBitsToFloat(pool[parts_at + own / 4u][own & 3u]) + uintBitsToFloat(pool[parts_at + 64u + own / 4u][own & 3u]);
+  uint its = at.first * 8u + own;
+  return its < at.count && its >= at.seen ? scaled_score(sum) : minus_infinity;
+}
+
+// Maximum and total of a span, and in the first invocations the sums of a quad of channels each.
+vec4 compute_span(uint layer, span_place at, out vec2 weight) {
+  uint t = gl_LocalInvocationIndex, own = t & 255u, quarter = t >> 8 << 1;
+  bool newest = at.first * 8u + own == position;
+  precise float part = quarter_score(quarter, 0u, newest);
+  if (!keys_at_once) fetch_quarter(key_place(layer, at), quarter + 1u, 0u);
+  part = part + quarter_score(quarter + 1u, keys_at_once ? 4u : 0u, newest);
+  if (!keys_at_once) {
+    fetch_values(layer, at, 0u, 0u);
+    fetch_values(layer, at, 1u, 8u);
+  }
+  pool[parts_at + t / 4u][t & 3u] = floatBitsToUint(part);
+  barrier();
+  if (t < 32u) {
+    float m = minus_infinity;
+    [[unroll]] for (uint i = 0u; i < 8u; ++i) m = max(m, score_of(8u * t + i, at));
+    pool[maxima_at + t / 4u][t & 3u] = floatBitsToUint(m);
+  }
+  barrier();
+  vec4 most = pooled(maxima_at);
+  [[unroll]] for (uint i = 1u; i < 8u; ++i) most = max(most, pooled(maxima_at + i));
+  float m = max(max(most.x, most.y), max(most.z, most.w));
+  if (t < 256u) {
+    float score = score_of(t, at);
+    precise float below = score - m;
+    bool sees = at.first * 8u + t < at.count && at.first * 8u + t >= at.seen;
+    pool[chances_at + t / 4u][t & 3u] = floatBitsToUint(sees ? canonical_exp(sees ? below : 0.0) : 0.0);
+  }
+  barrier();
+  [[dont_unroll]] for (uint n = 0u; n < own_octets; n += 2u) {
+    if (n != 0u) {
+      fetch_values(layer, at, n, 0u);
+      fetch_values(layer, at, n + 1u, 8u);
+    }
+    [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+      uint octet = t / quads + (n + i) * octets_at_once;
+      if (octet < 32u && t < octets_at_once * quads) {
+        vec4 p_low = pooled(chances_at + 2u * octet), p_high = pooled(chances_at + 2u * octet + 1u);
+        uint first = (at.first + octet) * 8u;
+        precise vec4 acc = vec4(0.0);
+        if (first < at.count) {
+          [[unroll]] for (uint j = 0u; j < 8u; ++j) {
+            uvec2 words = value_words[8u * i + j];
+            if (first + j >= position) words = first + j == position ? fresh_words[quads + t % quads] : uvec2(0u);
+            vec4 x = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
+            precise vec4 products = (j < 4u ? p_low[j & 3u] : p_high[j & 3u]) * x;
+            acc = acc + products;
+          }
+        }
+        pool[octet * quads + t % quads] = floatBitsToUint(acc);
+      }
+    }
+  }
+  if (t < 32u) pool[totals_at + t / 4u][t & 3u] = floatBitsToUint(octet_total(pooled(chances_at + 2u * t), pooled(chances_at + 2u * t + 1u)));
+  barrier();
+  precise vec4 s[4];
+  precise float l[4];
+  if (t < quads)
+    [[unroll]] for (uint g = 0u; g < 4u; ++g) {
+      s[g] = vec4(0.0);
+      l[g] = 0.0;
+      [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+        s[g] = s[g] + pooled((8u * g + i) * quads + t);
+        l[g] = l[g] + pooled(totals_at + 2u * g + i / 4u)[i & 3u];
+      }
+    }
+  precise float total = (l[0] + l[1]) + (l[2] + l[3]);
+  precise vec4 sums = (s[0] + s[1]) + (s[2] + s[3]);
+  weight = vec2(m, total);
+  return sums;
+}
+
+// Task i is the span i / heads of those that are seen, of head i % heads; the workgroup of a head's first one merges them.
+void attention(uint layer, uint64_t from, uint64_t to) {
+  uint count = count_of(layer), seen = seen_from(layer, count), first_span = seen / span_positions;
+  uint t = gl_LocalInvocationIndex, spans = (count + span_positions - 1u) / span_positions - first_span;
+  SharedQuads partials = SharedQuads(place(layer, argument_partials));
+  vec4 merged = vec4(0.0);
+  vec2 totals = vec2(0.0);
+  uint tasks_of_all = heads * spans, whole_rounds = tasks_of_all / parts * parts;
+  for (uint turn = gl_WorkGroupID.x; turn < whole_rounds + parts; turn += parts) {
+    // The tasks of the last round that not all have go to the last workgroups; the first ones merge.
+    uint task = turn;
+    if (whole_rounds != 0u && turn >= whole_rounds) task = whole_rounds + parts - 1u - gl_WorkGroupID.x;
+    if (task >= tasks_of_all) break;
+    uint head = task % heads, span = task / heads;
+    span_place at = span_place(place(layer, argument_keys), place(layer, argument_values), head / (heads / kv_heads), positions_of(layer), (first_span + span) * 32u, count, seen);
+    uint quarter = t >> 8 << 1;
+    fetch_quarter(key_place(layer, at), quarter, 0u);
+    if (keys_at_once) {
+      fetch_quarter(key_place(layer, at), quarter + 1u, 4u);
+      fetch_values(layer, at, 0u, 0u);
+      fetch_values(layer, at, 1u, 8u);
+    }
+    barrier();  // the product's x, or the sums before, have been read
+    await_fresh(layer, head, at, from, span == 0u && head % (heads / kv_heads) == 0u);
+    vec2 weight;
+    vec4 s = compute_span(layer, at, weight);
+    if (spans == 1u) {
+      precise vec4 result = s / weight.y;
+      if (t < quads) SharedQuads(to).at[head * quads + t] = something(result);
+    } else if (span != 0u) {
+      uint place_ = (head * most_spans + span) * partial_quads;
+      if (t < quads) partials.at[place_ + t] = something(s);
+      if (t == 0u) partials.at[place_ + quads] = something(vec4(weight, 0.0, 0.0));
+    } else {
+      merged = s;
+      totals = weight;
+    }
+  }
+  if (spans > 1u && gl_WorkGroupID.x < heads) {
+    uint head = gl_WorkGroupID.x;
+    barrier();
+    [[dont_unroll]] for (uint round = 1u; round < spans; round += merged_together) {
+      uint there = min(merged_together, spans - round), own = t / quads, first = (head * most_spans + round) * partial_quads;
+      vec4 s = await_quad(partials, first + own * partial_quads + t % quads, own < there);
+      if (own < there) pool[own * quads + t % quads] = floatBitsToUint(s);
+      vec4 its = await_quad(partials, first + t * partial_quads + quads, t < there);
+      if (t < there) pool[maxima_at + t] = floatBitsToUint(its);
+      barrier();
+      if (t < quads) {
+        [[dont_unroll]] for (uint b = 0u; b < there; ++b) {
+          vec2 f = merge_factors(totals, pooled(maxima_at + b).xy);
+          merged = merged_sums(merged, pooled(b * quads + t), f);
+        }
+      }
+      barrier();
+    }
+    precise vec4 result = merged / totals.y;
+    if (t < quads) SharedQuads(to).at[head * quads + t] = something(result);
+  }
+}
+
+#endif

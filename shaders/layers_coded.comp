@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: MIT
+// All layers of a decode pass of coded weights as one dispatch, for GPUs on which all its workgroups run at once: each stays on its multiprocessor
+// and walks the layers' steps as shaders/layers.comp does, without a barrier between them. A vector that crosses workgroups is full of a pattern that no
+// number has when the pass begins (plan::sequence::blank_bytes), and its readers wait until each element is something else. A subgroup multiplies
+// two neighbouring rows at a time; the first weights of the next step are on their way to its registers while it waits.
+// No wait is for good: who has waited in vain says so in `progress`, all others leave as well, and the last to leave makes the pass's result NaN.
+// Conditions around subgroup operations hang on constants, the workgroup's and the subgroup's number alone (docs/performance.md).
+// variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_EXT_integer_dot_product : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#pragma use_vulkan_memory_model
+#include "memory.glsl"
+#include "state.glsl"
+#include "arithmetic.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 512;
+layout(constant_id = 1) const uint hidden_size = 256;
+layout(constant_id = 2) const uint intermediate_size = 1024;
+layout(constant_id = 3) const uint layers = 8;
+layout(constant_id = 4) const uint parts = 132;
+layout(constant_id = 5) const float eps = 1e-5;
+layout(constant_id = 6) const uint patience = 1024;
+layout(constant_id = 7) const uint head_dim = 64;
+layout(constant_id = 8) const uint heads = 4;
+layout(constant_id = 9) const uint kv_heads = 2;
+layout(constant_id = 10) const uint context = 256;
+layout(constant_id = 11) const uint codec = 0;
+layout(constant_id = 12) const uint inner_norms = 0;  // norms of q's and k's heads, and of what attention and the feed-forward part add to the stream
+layout(constant_id = 13) const float scale = 0.0;
+layout(constant_id = 14) const uint window = 0;       // of layers that do not see all positions
+layout(constant_id = 15) const uint ring = 256;       // positions of their caches
+layout(constant_id = 16) const uint full_every = 1;   // the last of so many layers sees all positions
+layout(constant_id = 17) const uint subgroup_width = 0;
+layout(local_size_x_id = 0) in;
+
+const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
+const uint narrow = hidden_size > q_size ? hidden_size : q_size, columns_max = intermediate_size > narrow ? intermediate_size : narrow;
+const uint columns = hidden_size;
+const uint cache_element = element_f16;
+uint lane;
+#define not_a_number uintBitsToFloat(0x7fc00000u)
+bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
+uint packed(ivec4 q) { return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24; }
+int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
+#include "codec.glsl"
+#define EACH_UNROLLED [[unroll]]
+#include "coded_product.glsl"
+#define attention_window window
+#define attention_ring 0u
+#define attention_scale scale
+#include "attention.glsl"
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer SharedPairs { volatile devicecoherent vec2 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer SharedQuads { volatile devicecoherent vec4 at[]; };
+layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
+
+// kernels::layers: the words of `progress` in use, and places of a layer's arguments.
+const uint progress_left = 1u, progress_gave_up = 3u;
+const uint argument_count = 21u, argument_keys = 1u, argument_values = 2u, argument_partials = 20u;
+const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention = 13u, argument_q_norm = 16u, argument_result = 17u, argument_after_down = 19u;
+
+const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products of a layer; attention stands behind the first
+// plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
+const uint threads = 512u, members = threads / 32u;  // of a workgroup: invocations, subgroups
+const uint most_spans = (context + span_positions - 1u) / span_positions, partial_quads = quads + 1u;
+const uint merged_together = 6u;
+const uint nothing = 0xffffffffu;  // no number that arithmetic gives
+
+// x of a product, or what attention has of a span: sums of values by octet.
+const uint x_units = dense ? (columns_max + 7u) / 8u : columns_max / 32u;  // octets, blocks
+const uint x_quads = x_units * (dense ? 2u : 6u), pool_quads = x_quads > 32u * quads + 208u ? x_quads : 32u * quads + 208u;
+shared uvec4 pool[pool_quads];
+shared uvec2 x_scales[dense ? 1u : columns_max / 32u];
+shared float block_sums[2u * ((hidden_size + 127u) / 128u)];
+shared vec2 rotation[full_every == 1u ? head_dim / 2u : head_dim];  // sine, cosine of pairs of channels, in layers that see all positions and in others
+shared uint64_t places[2u * argument_count];
+shared vec4 fresh[quads];               // query of this position
+shared uvec2 fresh_words[2u * quads];   // key and value as the caches have them
+shared vec2 kept[2u * (hidden_size / 2u / parts + 2u)];  // the residual of this workgroup's rows
+shared bool leaves_last;
+
+uint sub, position;
+bool gave_up;
+vec4 v[8];         // of the step's input: quads of the invocation
+vec4 stream[4];    // the residual, where norms stand before additions to it
+struct pair_unit { raw_codes row[2]; raw_factors factors; };
+const uint slots = 2u;  // rounds whose weights are on their way
+pair_unit next_units[slots];
+
+// Addresses of this layer and the next.
+uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
+void read_places(uint layer) {
+  if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = arguments.at[min(layer, layers - 1u) * argument_count + gl_LocalInvocationIndex];
+}
+uint64_t weight_of(uint layer, uint product, uint which) { return place(layer, 8u + 3u * product + which); }
+// What a product reads and writes.
+uint64_t input_of(uint layer, uint product) { return place(layer, product == 0u ? 0u : product + 3u); }
+uint64_t output_of(uint layer, uint product) { return place(layer, product == 0u ? 3u : product + 4u); }
+
+// Of a product.
+uint columns_of(uint product) { return product == projection ? q_size : product == down ? intermediate_size : hidden_size; }
+uint pairs_of(uint product) { return (product == qkv ? q_size + 2u * kv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 2u; }
+uint units_of(uint product) { return dense ? (columns_of(product) + 7u) / 8u : columns_of(product) / 32u; }
+uint rounds_of(uint product) { return (units_of(product) + 31u) / 32u; }
+const uint columns_together = hidden_size | q_size | intermediate_size;
+const bool ragged = columns_together % (dense ? 256u : 1024u) != 0u;  // a product's last round is not full
+
+bool full(uint layer) { return full_every == 1u || layer % full_every == full_every - 1u; }
+
+bool absent(vec4 x) { return any(equal(floatBitsToUint(x), uvec4(nothing))); }
+void give_up() {
+  gave_up = true;
+  SharedWords(progress).at[progress_gave_up] = 1u;
+}
+// After `patience` turns, or when another one has given up.
+bool waits_in_vain(uint tries) {
+  return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
+}
+vec4 awaited(SharedQuads x, uint quad, vec4 a) {
+  uint tries = 0u;
+  while (absent(a)) {
+    a = x.at[quad];
+    if (waits_in_vain(++tries)) break;
+  }
+  if (absent(a) && !gave_up) give_up();
+  return a;
+}
+vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
+  vec4 a = vec4(0.0);
+  if (wanted) a = awaited(x, quad, x.at[quad]);
+  return a;
+}
+// A number may not look like nothing.
+vec4 something(vec4 x) { return mix(x, vec4(not_a_number), isnan(x)); }
+vec2 something(vec2 x) { return mix(x, vec2(not_a_number), isnan(x)); }
+
+// Pairs of quads of the invocation into v, those of the subgroup neighbours.
+#define pair_of(a) (gl_LocalInvocationIndex + (a) * threads)
+void take_in(uint64_t from, uint count) {  // quads
+  SharedQuads x = SharedQuads(from);
+  [[unroll]] for (uint i = 0u; i < 8u; ++i)
+    if ((i >> 1) * 2u * threads < count) v[i] = x.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
+  // Asked for again one after the other: all that are absent together came later.
+  [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+    if ((i >> 1) * 2u * threads < count) v[i] = awaited(x, 2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u), v[i]);
+  }
+}
+
+float butterfly(float sum) {
+  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) { precise float both = sum + subgroupShuffleXor(sum, d); sum = both; }
+  return sum;
+}
+
+// 1 / root mean square of `hidden_size` elements in v. One barrier. which: of two in a row.
+float inverse_rms(uint which) {
+  const uint count = hidden_size / 4u, norm_blocks = (hidden_size + 127u) / 128u;
+  [[unroll]] for (uint a = 0u; a < 2u; ++a)
+    if (a * 2u * threads < count) {
+      float both[2];
+      [[unroll]] for (uint b = 0u; b < 2u; ++b) {
+        precise vec4 square = v[2u * a + b] * v[2u * a + b];
+        precise float sum = (square.x + square.y) + (square.z + square.w);
+        both[b] = 2u * pair_of(a) < count ? sum : 0.0;
+      }
+      // Sixteen lanes have a block; half of them goes on with each of its quads.
+      bool upper = (lane & 8u) != 0u;
+      precise float sum = (upper ? both[1] : both[0]) + subgroupShuffleXor(upper ? both[0] : both[1], 8u);
+      [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1) sum = sum + subgroupShuffleXor(sum, d);
+      sum = sum + subgroupShuffleXor(sum, 8u);
+      uint block = pair_of(a) >> 4;
+      if ((lane & 15u) == 0u && block < norm_blocks) block_sums[which * norm_blocks + block] = sum;
+    }
+  barrier();
+  precise float sum = 0.0;
+  [[unroll]] for (uint first = 0u; first < 64u; first += 32u)
+    if (first < norm_blocks) {
+      uint block = first + lane;
+      sum = sum + (block < norm_blocks ? block_sums[which * norm_blocks + min(block, norm_blocks - 1u)] : 0.0);
+    }
+  precise float mean = butterfly(sum) / float(hidden_size) + eps;
+  precise float root = 1.0 / sqrt(mean);
+  return finite(mean) ? root : not_a_number;
+}
+
+// v into shared memory as a product takes it.
+void stage(uint count) {
+  const uint units = x_units;
+  [[unroll]] for (uint a = 0u; a < 4u; ++a)
+    if (a * 2u * threads < count) {
+      uint pair = pair_of(a), e = lane & 3u;
+      vec4 near = v[2u * a], far = v[2u * a + 1u];
+      if (dense) {
+        if (2u * pair < count) {
+          pool[pair] = floatBitsToUint(near);
+          pool[units + pair] = floatBitsToUint(far);
+        }
+      } else {
+        uvec4 bits = max(floatBitsToUint(near) & 0x7fffffffu, floatBitsToUint(far) & 0x7fffffffu);
+        uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
+        greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 1u));
+        greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 2u));
+        uint exponent = clamp(greatest_bits >> 23, 23u, 254u);
+        float factor = uintBitsToFloat((276u - exponent) << 23);
+        uvec3 words[2];  // upper, middle, lower bytes
+        ivec2 sums_ = ivec2(0);
+        [[unroll]] for (uint b = 0u; b < 2u; ++b) {
+          precise vec4 scaled = (b == 0u ? near : far) * factor;
+          // Nearest integers, half to even, as 256 * m + n: additions of 1.5 * 2^31 and 1.5 * 2^23 leave these in the lowest bits. What is always 0 keeps the
+          // optimizer from taking the first one back together with its subtraction.
+          precise vec4 m = scaled + 3221225472.0;
+          precise vec4 upper = uintBitsToFloat(floatBitsToUint(m) ^ uvec4(lane >> 5)) - 3221225472.0;
+          precise vec4 rest = scaled - upper;
+          precise vec4 n = rest + 12582912.0;
+          ivec4 q = min(floatBitsToInt(m) * 256 + floatBitsToInt(n) - ivec4(0x8B400000), ivec4(8388607));
+          uvec4 w = uvec4(q);
+          uint xy = (w.x & 0x00ff00ffu) | (w.y & 0x00ff00ffu) << 8, zw = (w.z & 0x00ff00ffu) | (w.w & 0x00ff00ffu) << 8;
+          uint middle = ((w.x >> 8) & 0xffu) | (w.y & 0xff00u) | ((w.z & 0xff00u) << 8) | ((w.w & 0xff00u) << 16);
+          words[b] = uvec3((xy >> 16) | (zw & 0xffff0000u), middle, (xy & 0xffffu) | zw << 16);
+          sums_.x += dotPacked4x8EXT(int(words[b].x), 0x01010101);
+          sums_.y += int(dotPacked4x8EXT(words[b].y, 0x01010101u) * 256u + dotPacked4x8EXT(words[b].z, 0x01010101u));
+        }
+        if (codec == codec_q4_0 || codec == codec_q4_1 || codec == codec_q4_k) {
+          sums_ += ivec2(subgroupShuffleXor(sums_.x, 1u), subgroupShuffleXor(sums_.y, 1u));
+          sums_ += ivec2(subgroupShuffleXor(sums_.x, 2u), subgroupShuffleXor(sums_.y, 2u));
+        }
+        uint at = pair >> 2, half_ = e >> 1, part = 2u * (e & 1u);
+        if (2u * pair < count) {
+          [[unroll]] for (uint k = 0u; k < 3u; ++k) {
+            pool[(2u * k + half_) * units + at][part] = words[0][k];
+            pool[(2u * k + half_) * units + at][part + 1u] = words[1][k];
+          }
+          uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
+          if (e == 0u) x_scales[at] = uvec2(scale_ | uint(sums_.x) << 16, uint(sums_.y));
+        }
+      }
+    }
+  barrier();
+}
+
+// The residual of this workgroup's rows, of which v has some.
+void keep(uint which) {
+  const uint pairs = hidden_size / 2u, most = pairs / parts + 2u, count = hidden_size / 4u;
+  uint first = gl_WorkGroupID.x * pairs / parts, end = (gl_WorkGroupID.x + 1u) * pairs / parts;
+  [[unroll]] for (uint i = 0u; i < 4u; ++i)
+    if ((i >> 1) * 2u * threads < count) {
+      uint quad = 2u * pair_of(i >> 1) + (i & 1u);
+      if (quad < count && 2u * quad >= first && 2u * quad < end) kept[which * most + 2u * quad - first] = v[i].xy;
+      if (quad < count && 2u * quad + 1u >= first && 2u * quad + 1u < end) kept[which * most + 2u * quad + 1u - first] = v[i].zw;
+    }
+}
+
+// Weights of a norm, loaded before v is waited for.
+vec4 norm_of[4];
+void load_norm(uint64_t weight) {
+  const uint count = hidden_size / 4u;
+  FloatQuads norm = FloatQuads(weight);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i)
+    if ((i >> 1) * 2u * threads < count) norm_of[i] = norm.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
+}
+// v times a norm's weight and 1 / root mean square.
+void normalise(uint which) {
+  float r = inverse_rms(which);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i)
+    if ((i >> 1) * 2u * threads < hidden_size / 4u) {
+      precise vec4 product = v[i] * norm_of[i], y = product * r;
+      v[i] = y;
+    }
+}
+// Adds what a step gave, behind its norm, to the residual; the next norm is `weight`.
+void add_normalised(uint64_t weight) {
+  normalise(0u);
+  load_norm(weight);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i)
+    if ((i >> 1) * 2u * threads < hidden_size / 4u) {
+      precise vec4 sum = stream[i] + v[i];
+      stream[i] = v[i] = sum;
+    }
+}
+
+// Where a lane's first unit of a pair of rows lies, and the distance of the second row, of upper bits (q6_k), of factors.
+struct pair_place { uint64_t codes, upper, factors, more; uint row, units; };
+pair_place place_of(uint64_t weight, uint product, uint pair) {
+  uint n = units_of(product), s = n / 8u, h = pair & 1u;
+  uint bytes = 16u * (dense ? 4u * n * octet_quads : codec == codec_q8_0 ? (17u * n + 1u) / 2u : codec == codec_q4_0 ? (9u * n + 1u) / 2u : codec == codec_q4_1 ? 5u * n : codec == codec_q4_k ? 4u * n + 4u * s : (13u * n + s + 1u) / 2u);
+  uint64_t group = weight + uint64_t(pair >> 1) * bytes;
+  pair_place out_;
+  out_.units = n;
+  out_.row = 16u * n * (codec == codec_q8_0 ? 2u : dense ? octet_quads : 1u);
+  out_.codes = group + uint64_t(2u * h * out_.row + lane * 16u * (dense ? octet_quads : 1u));
+  out_.upper = group + uint64_t(64u * n + (2u * h * n + lane) * 8u);
+  out_.factors = group + uint64_t(codec == codec_q8_0 ? 128u * n + lane * 8u + 4u * h : codec == codec_q4_0 ? 64u * n + lane * 8u + 4u * h : codec == codec_q4_1 ? 64u * n + lane * 16u + 8u * h : codec == codec_q4_k ? 64u * n + 2u * h * s * 16u + lane / 8u * 16u : 96u * n + lane * 8u + 4u * h);
+  out_.more = group + uint64_t(104u * n + lane / 8u * 8u + 4u * h);
+  return out_;
+}
+const uint round_bytes = 512u * (dense ? octet_quads : 1u);                                                 // of codes
+const uint round_factors = codec == codec_q4_1 ? 512u : codec == codec_q4_k ? 64u : 256u;  // bytes of factors
+// Some rounds on.
+pair_place behind(pair_place from, uint rounds) {
+  from.codes += uint64_t(rounds * round_bytes);
+  from.upper += uint64_t(rounds * 256u);
+  from.factors += uint64_t(rounds * round_factors);
+  from.more += uint64_t(rounds * 32u);
+  return from;
+}
+
+// Round k from there on, which is the product's round `round`. Distances that are constants go into the loads.
+pair_unit load_pair(pair_place from, uint k, uint round) {
+  uint n = from.units;
+  if (ragged && 32u * round + 31u >= n) {  // the last unit again where there are no more
+    uint rest = n - 1u - 32u * round, back = lane - min(lane, rest), supers_back = lane / 8u - min(lane, rest) / 8u;
+    from.codes -= uint64_t(back * 16u * (dense ? octet_quads : 1u));
+    from.upper -= uint64_t(back * 8u);
+    from.factors -= uint64_t(codec == codec_q4_k ? supers_back * 16u : back * (codec == codec_q4_1 ? 16u : 8u));
+    from.more -= uint64_t(supers_back * 8u);
+  }
+  pair_unit unit;
+  [[unroll]] for (uint r = 0u; r < 4u; ++r) unit.factors.row[r] = uvec4(0u);
+  [[unroll]] for (uint r = 0u; r < 2u; ++r) {
+    uint64_t codes = from.codes;
+    if (r == 1u) codes += uint64_t(from.row);
+    WordQuads its = WordQuads(codes);
+    unit.row[r] = raw_codes(uvec4(0u), uvec4(0u));
+    unit.row[r].a = its.at[k * (round_bytes / 16u)];
+    if (dense && codec == element_f32) unit.row[r].b = its.at[k * (round_bytes / 16u) + 1u];
+    if (codec == codec_q8_0) unit.row[r].b = WordQuads(codes + uint64_t(16u * n)).at[k * (round_bytes / 16u)];
+    if (codec == codec_q6_k) unit.row[r].b.xy = WordPairs(from.upper + uint64_t(8u * r * n)).at[k * 32u];
+  }
+  if (codec == codec_q4_k) {
+    unit.factors.row[0] = WordQuads(from.factors).at[k * 4u];
+    unit.factors.row[1] = WordQuads(from.factors + uint64_t(2u * n)).at[k * 4u];
+  } else if (codec == codec_q4_1) {
+    unit.factors.row[0].xy = WordPairs(from.factors).at[k * 64u];
+  } else if (!dense) {
+    unit.factors.row[0].x = Words(from.factors).at[k * 64u];
+    if (codec == codec_q6_k) unit.factors.row[0].z = Words(from.more).at[k * 8u];
+  }
+  return unit;
+}
+
+uint first_pair(uint product) { return gl_WorkGroupID.x * pairs_of(product) / parts; }
+uint own_pairs(uint product) { return (gl_WorkGroupID.x + 1u) * pairs_of(product) / parts - first_pair(product); }
+
+// The subgroup's first pair of rows of a product.
+pair_place first_place(uint64_t weight, uint product) { return place_of(weight, product, first_pair(product) + min(sub, own_pairs(product) - 1u)); }
+// All slots are set: what may keep its content through attention would be spilled.
+void fetch(uint64_t weight, uint product) {
+  pair_place from = first_place(weight, product);
+  [[unroll]] for (uint k = 0u; k < slots; ++k)
+    next_units[k] = load_pair(from, k < rounds_of(product) ? k : 0u, k < rounds_of(product) ? k : 0u);
+}
+
+// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
+float gated(float g, float up) { return mod(g, up); }
+
+void finish_pair(uint64_t to, uint product, uint pair, vec2 y) {
+  if (lane != 0u) return;
+  if (product == gate_up) {
+    SharedWords(to).at[pair] = floatBitsToUint(something(vec2(gated(y.x, y.y), 0.0)).x);
+    return;
+  }
+  if (product != qkv && inner_norms == 0u) {
+    const uint most = hidden_size / 2u / parts + 2u;
+    precise vec2 sum = kept[(product == down ? most : 0u) + pair - first_pair(product)] + y;
+    y = sum;
+  }
+  SharedPairs(to).at[pair] = something(y);
+}
+
+void multiply(uint product, uint64_t weight, uint64_t to) {
+  uint n = units_of(product), rounds = rounds_of(product), first = first_pair(product), count = own_pairs(product);
+  pair_place here = first_place(weight, product);
+  for (uint p = sub; p < count; p += members) {
+    bool last = p + members >= count;
+    pair_place there = place_of(weight, product, first + min(p + members, count - 1u));
+    float y[2];
+    precise vec4 low[2], high[2];
+    [[unroll]] for (uint r = 0u; r < 2u; ++r) { y[r] = 0.0; low[r] = high[r] = vec4(0.0); }
+    [[dont_unroll]] for (uint base = 0u; base < rounds; base += slots) {
+      // What the slots hold next: the rounds behind these, or the first ones of the next pair.
+      pair_place from = there;
+      uint from_round = 0u, left = last ? 0u : rounds;
+      if (base + slots < rounds) {
+        from = behind(here, base + slots);
+        from_round = base + slots;
+        left = rounds - from_round;
+      }
+      [[unroll]] for (uint k = 0u; k < slots; ++k) {
+        uint round = base + k, index = 32u * round + lane;
+        if (round < rounds) {
+          pair_unit now = next_units[k];
+          bool inside = !ragged || index < n;
+          if (ragged) index = min(index, n - 1u);
+          if (dense) {
+            octet x = octet(uintBitsToFloat(pool[index]), uintBitsToFloat(pool[x_units + index]));
+            [[unroll]] for (uint r = 0u; r < 2u; ++r) {
+              octet w = octet_of(now.row[r]);
+              precise vec4 product_low = w.low * x.low, product_high = w.high * x.high;
+              precise vec4 low_sum = low[r] + product_low, high_sum = high[r] + product_high;
+              low[r] = inside ? low_sum : low[r];
+              high[r] = inside ? high_sum : high[r];
+            }
+          } else {
+            fixed_block x;
+            [[unroll]] for (uint i = 0u; i < 6u; ++i) x.words[i] = pool[i * x_units + index];
+            uvec2 rest = x_scales[index];
+            x.scale = uintBitsToFloat(rest.x << 22);
+            x.sums = ivec2(int(rest.x) >> 16, int(rest.y));
+            [[unroll]] for (uint r = 0u; r < 2u; ++r) {
+              float sum = add_block(y[r], now.row[r], row_factors(now.factors, r, index), x);
+              y[r] = inside ? sum : y[r];
+            }
+          }
+        }
+        if (k < left) next_units[k] = load_pair(from, k, from_round + k);
+      }
+    }
+    if (dense) [[unroll]] for (uint r = 0u; r < 2u; ++r) y[r] = sum8(low[r], high[r]);
+    bool upper = (lane & 16u) != 0u;
+    precise float sum = (upper ? y[1] : y[0]) + subgroupShuffleXor(upper ? y[0] : y[1], 16u);
+    [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1) sum = sum + subgroupShuffleXor(sum, d);
+    float other = subgroupShuffleXor(sum, 16u);
+    finish_pair(to, product, first + p, vec2(sum, other));
+    here = there;
+  }
+}
+
+#include "layers_attention.glsl"
+
+// A product with what stands before it, and attention behind the first.
+uint64_t weight, x;  // of the product that comes: weights and input
+void step(uint layer, uint product) {
+  bool normalises = product == qkv || product == gate_up;
+  uint next_product = (product + 1u) & 3u;
+  // Addresses are read before the wait.
+  uint64_t to = output_of(layer, product), next_weight = weight_of(layer + (product == down ? 1u : 0u), next_product, 1u), norm = 0ul;
+  if (normalises) {
+    norm = weight_of(layer, product, 0u);
+    load_norm(inner_norms == 0u || (product == qkv && layer == 0u) ? norm : product == qkv ? place(layer - 1u, argument_after_down) : place(layer, argument_after_attention));
+  }
+  uint quads_ = columns_of(product) / 4u;
+  take_in(x, quads_);
+  if (normalises) {
+    if (inner_norms == 0u) {
+      keep(product == qkv ? 0u : 1u);
+    } else if (product == qkv && layer == 0u) {
+      [[unroll]] for (uint i = 0u; i < 4u; ++i) stream[i] = v[i];
+    } else {
+      add_normalised(norm);
+    }
+    normalise(1u);
+  } else {
+    barrier();  // the x before has been read
+  }
+  if (product == gate_up) read_places(layer + 1u);
+  stage(quads_);
+  multiply(product, weight, to);
+  weight = next_weight;
+  x = to;
+  if (product == qkv) {
+    x = input_of(layer, projection);
+    attention(layer, to, x);
+  }
+  fetch(weight, next_product);
+}
+
+void main() {
+  lane = gl_SubgroupInvocationID;
+  sub = gl_SubgroupID;
+  gave_up = false;
+  uint t = gl_LocalInvocationIndex;
+  read_places(0u);
+  barrier();
+  position = state.at[state_position];
+  if (t < head_dim / 2u) {
+    rotation[t] = rope_from_turns(position, WordPairs(arguments.at[(full_every - 1u) * argument_count + argument_rope]).at[t]);
+    if (full_every != 1u) rotation[head_dim / 2u + t] = rope_from_turns(position, WordPairs(arguments.at[argument_rope]).at[t]);
+  }
+  // What the rest is written for; the plan asks for nothing else.
+  uint end = layers;
+  if (workgroup_size != threads || subgroup_width != 32u) {
+    end = 0u;
+    give_up();
+  }
+  weight = weight_of(0u, qkv, 1u), x = input_of(0u, qkv);
+  fetch(weight, qkv);
+  [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
+    step(layer, qkv);
+    step(layer, projection);
+    step(layer, gate_up);
+    step(layer, down);
+  }
+  uint64_t result = inner_norms != 0u ? place(layers - 1u, argument_result) : x;
+  if (inner_norms != 0u && gl_WorkGroupID.x == 0u) {
+    load_norm(place(layers - 1u, argument_after_down));
+    take_in(x, hidden_size / 4u);
+    add_normalised(place(layers - 1u, argument_after_down));
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+      uint quad = 2u * pair_of(i >> 1) + (i & 1u);
+      if ((i >> 1) * 2u * threads < hidden_size / 4u && quad < hidden_size / 4u) FloatQuads(result).at[quad] = v[i];
+    }
+    memoryBarrierBuffer();
+  }
+  barrier();
+  if (t == 0u) {
+    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
+    bool last = left == gl_NumWorkGroups.x;
+    if (last) progress.at[progress_left] = 0u;
+    leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
+  }
+  barrier();
+  if (leaves_last)
+    for (uint i = t; i < hidden_size / 4u; i += workgroup_size) FloatQuads(result).at[i] = vec4(not_a_number);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include "intaglio/plan/coded_in_one.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <string>
+#include <vector>
+
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/bytes_moved.hpp"
+#include "intaglio/plan/planned.hpp"
+
+using namespace intaglio;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+plan::profile with(auto change) {
+  plan::profile out = plan::profiles::portable;
+  change(out);
+  return out;
+}
+template <class Model>
+plan::planned made(const plan::profile& target = plan::profiles::portable, std::uint32_t context = 4096) { return plan::planned::of<Model>(target, context); }
+std::uint32_t constant(const plan::sequence& of, std::string_view name) {
+  return of.in_one[0].specialization[kernels::layers_coded_interface.specialization_index(name)];
+}
+}  // namespace
+
+TEST_CASE("a Llama's layers in one dispatch", "[plan][in_one]") {
+  const auto mistral = made<models::mistral_7b<dtype::q4_0>>();
+  const plan::table& t = mistral.table();
+  const plan::sequence& one = t.decode_in_one;
+  // A rise of these is a slower token.
+  CHECK(one.dispatch_count() == 4);
+  CHECK(one.barrier_count() == 3);
+  CHECK(t.decode.dispatch_count() == 163);
+  CHECK(one.weight_bytes() == t.decode.weight_bytes());
+  CHECK(one.in_one[0].groups[0] == 132);
+  CHECK(one.arguments.size() == kernels::layers::argument_count);
+  CHECK(constant(one, "codec") == static_cast<std::uint32_t>(kernels::codec::q4_0));
+  CHECK(constant(one, "inner_norms") == 0);
+  CHECK(constant(one, "full_every") == 1);
+  std::uint64_t behind = 0;
+  for (const auto& d : one.epilogue) behind += plan::bytes_moved(t, one, d, 100, 1);
+  CHECK(plan::bytes_moved(t, one, one.in_one[0], 100, 1) + plan::bytes_moved(t, one, one.prologue[0], 100, 1) + behind == plan::bytes_moved(t, one, 100, 1));
+}
+
+TEST_CASE("Gemma-3's layers of two kinds in one dispatch", "[plan][in_one]") {
+  const auto gemma = made<models::gemma3_4b<dtype::q8_0>>();
+  const plan::table& t = gemma.table();
+  const plan::sequence& one = t.decode_in_one;
+  CHECK(one.dispatch_count() == 4);
+  CHECK(t.decode.dispatch_count() == 275);
+  CHECK(one.weight_bytes() == t.decode.weight_bytes());
+  CHECK(one.arguments.size() == 2 * kernels::layers::argument_count);
+  CHECK(constant(one, "inner_norms") == 1);
+  CHECK(constant(one, "full_every") == 6);
+  CHECK(constant(one, "window") == 1024);
+  CHECK(constant(one, "ring") == t.caches[0].positions);
+  // Tables of turns differ by the kind of layer, weights do not.
+  CHECK(one.arguments_of(4)[10].slot != one.arguments_of(5)[10].slot);
+  CHECK(one.arguments_of(4)[9].slot == one.arguments_of(5)[9].slot);
+
+  // Writes of two layers on the same bytes are seen, of one kind or of two.
+  for (const std::uint8_t kind : {std::uint8_t{0}, std::uint8_t{1}}) {
+    std::vector<plan::dispatch> period(one.period.begin(), one.period.end());
+    for (auto& d : period)
+      if (d.block == kind && d.kernel == kernels::kernel::norm_add)
+        for (std::size_t i = 0; i < d.access_count; ++i)
+          if (d.accesses[i].write) d.accesses[i].layer_stride = d.push[kernels::norm_add_interface.push_index("output")].layer_stride = 0;
+    plan::table broken = t;
+    broken.decode_in_one.period = period;
+    CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("expected bytes of its own"));
+  }
+}
+
+TEST_CASE("models and profiles that keep the chain", "[plan][in_one]") {
+  const auto has = [](const plan::planned& of) { return !of.table().decode_in_one.in_one.empty(); };
+  CHECK(has(made<models::gemma3_4b<dtype::bf16>>()));
+  CHECK(has(made<models::mistral_7b<dtype::q8_0>>()));
+  CHECK_FALSE(has(made<models::mistral_7b<dtype::bf16>>()));  // 14,336 floats leave the shared memory
+  CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.layers_parts = 0; }))));
+  CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.layers_subgroups = 1; }))));
+  CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.cache_element = kernels::element::f32; }))));
+  CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(plan::profiles::cpu)));
+}
+
+TEST_CASE("the room in shared memory holds what the shader declares for Mistral 7B and Gemma-3 4B", "[plan][resident]") {
+  // x, its scales, a norm's blocks twice, rotations, addresses of two layers, the fresh query, key and value, the residual, a flag.
+  const std::uint64_t mistral = 448 * 6 * 16 + 448 * 8 + 2 * 32 * 4 + 64 * 8 + 2 * 21 * 8 + 32 * 16 + 64 * 8 + 2 * (2048 / 132 + 2) * 8 + 4;
+  const std::uint64_t gemma = (32 * 64 + 208) * 16 + 320 * 8 + 2 * 20 * 4 + 256 * 8 + 2 * 21 * 8 + 64 * 16 + 128 * 8 + 2 * (1280 / 132 + 2) * 8 + 4;
+  const std::uint64_t stated_mistral = plan::resident_coded_shared_memory_bytes(kernels::codec::q4_0, 14336, 4096, 128, 132, false);
+  const std::uint64_t stated_gemma = plan::resident_coded_shared_memory_bytes(kernels::codec::q8_0, 10240, 2560, 256, 132, true);
+  CHECK(stated_mistral >= mistral);
+  CHECK(stated_mistral <= mistral + 128);
+  CHECK(stated_gemma >= gemma);
+  CHECK(stated_gemma <= gemma + 128);
+}

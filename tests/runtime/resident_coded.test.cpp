@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// All layers of a token of coded weights by workgroups that wait for each other (shaders/layers_coded.comp), held against the chain of dispatches: the same
+// tokens bit for bit; and on a device for which the kernel is not made no token at all, and the chain from then on.
+#include <catch2/catch_test_macros.hpp>
+#include <vector>
+
+#include "gpu/checked_device.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/executor.hpp"
+#include "intaglio/runtime/synthetic_weights.hpp"
+
+using namespace intaglio;
+
+namespace {
+constexpr decoder_config small_config{
+    .model_type = architecture::llama, .hidden_size = 320, .intermediate_size = 640, .num_hidden_layers = 3, .num_attention_heads = 5, .num_key_value_heads = 1, .head_dim = 64,
+    .vocab_size = 512, .max_position_embeddings = 64, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f};
+using small = models::llama<small_config, dtype::q8_0>;
+
+/// Tokens from an empty cache on, at a high temperature, where nearly every bit of the logits counts. Ends before the first that is no token.
+std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
+  std::vector<std::uint32_t> out;
+  const std::uint32_t first = 17;
+  run.begin(runtime::pass_kind::decode, 0, {&first, 1}, {.temperature = 4.f, .seed = 5}, count);
+  while (out.size() < count) {
+    while (run.may_submit()) run.submit(1000, 16);
+    run.wait();
+    while (out.size() < run.completed()) {
+      const std::uint32_t token = run.drawn(static_cast<std::uint32_t>(out.size()));
+      if (token >= run.table().config->vocab_size) {
+        run.drain();
+        return out;
+      }
+      out.push_back(token);
+    }
+  }
+  return out;
+}
+std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& table, runtime::kernel_modules modules, std::uint32_t count) {
+  modules.in_one = false;
+  runtime::executor chain(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
+  return drawn(chain, count);
+}
+}  // namespace
+
+TEST_CASE("workgroups that wait for each other draw the tokens of the chain of coded weights", "[runtime][in_one][resident][gpu]") {
+  const checked_device on;
+  const auto agrees = [&](const plan::planned& made, std::uint32_t count) {
+    const plan::table& table = made.table();
+    const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
+    if (!runtime::runs_in_one(modules, table)) SKIP("NOT RUN: needs an NVIDIA GPU with 132 multiprocessors or more, found " << on.device.label());
+    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
+    CHECK(run.prove().kernel.empty());
+    CHECK(drawn(run, count) == of_chain(on.device, table, modules, count));
+  };
+  agrees(plan::planned::of<small>(plan::profiles::portable, 64), 60);
+  // Over the end of attention's first span; over Gemma's window and the end of its rings.
+  agrees(plan::planned::of<models::mistral_7b<dtype::q4_1>>(plan::profiles::portable, 1024), 300);
+  agrees(plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 4096), 1700);
+}
+
+TEST_CASE("a device for which the kernel of coded weights is not made gets no token of it", "[runtime][in_one][resident][gpu]") {
+  const checked_device on;
+  if (!on.device.has(gpu::feature::shader_int64) || !on.device.has(gpu::feature::memory_model_device_scope))
+    SKIP("NOT RUN: needs shaderInt64 and vulkanMemoryModelDeviceScope, found " << on.device.label());
+  const plan::planned made = plan::planned::of<small>(plan::profiles::portable, 64);
+  // No turn of waiting, so that where it would compute it gives up as well.
+  std::vector<plan::dispatch> in_one(made.table().decode_in_one.in_one.begin(), made.table().decode_in_one.in_one.end());
+  in_one[0].specialization[kernels::layers_coded_interface.specialization_index("patience")] = 0;
+  plan::table table = made.table();
+  table.decode_in_one.in_one = in_one;
+  const runtime::kernel_modules modules{.in_one = true, .resident_workgroups = 132};
+  runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
+  CHECK(run.prove().kernel == "layers_coded");
+  CHECK(drawn(run, 4).empty());
+  REQUIRE(run.leave_in_one());
+  CHECK(drawn(run, 4) == of_chain(on.device, table, modules, 4));
+}
