@@ -41,6 +41,9 @@ need_for_tests() {
   need python3-numpy '/usr/lib/python3/dist-packages/numpy/__init__.py'
   need python3-venv '/usr/lib/python3.*/ensurepip/__init__.py'
   need xz-utils xz
+  need libssl-dev /usr/include/openssl/ssl.h
+  need openssl openssl
+  need curl curl
   [[ $distribution == debian-12 ]] || need catch2 /usr/include/catch2/catch_all.hpp
 }
 

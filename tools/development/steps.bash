@@ -3,7 +3,7 @@
 # and adds what it counted by `count PASSED FAILED [SKIPPED]`. New steps: write the function, add its name to all_steps.
 
 all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang sanitize fuzz size
-  compile_fail examples consume_subdirectory consume_installed consume_conan)
+  compile_fail examples serve consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
 fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-20}  # each target's; longer by hand
 jobs=${INTAGLIO_JOBS:-$(nproc)}
@@ -218,6 +218,19 @@ step_examples() {
   return $status
 }
 
+# The server against clients that are not ours (tests/serve).
+step_serve() {
+  local log=build/test/serve.log status=0 counts
+  build_release
+  [[ -x build/bin/intaglio-serve ]] || { echo "serve: expected build/bin/intaglio-serve, found none" >&2; return 1; }
+  on_lavapipe "$(lavapipe_22)" tests/serve/run "$PWD/build/bin/intaglio-serve" build/serve >"$log" || status=$?
+  counts=$(tail -n 1 "$log")
+  # shellcheck disable=SC2086
+  count $counts
+  result=$(head -n -1 "$log" | paste -s -d ';')
+  return $status
+}
+
 step_consume_subdirectory() { tests/consumers/run subdirectory fetch_content && count 2 0; }
 step_consume_installed() { tests/consumers/run installed pkg_config engrave && count 3 0; }
 step_consume_conan() { tests/consumers/run conan && count 1 0; }
@@ -233,7 +246,7 @@ step_size() {
 }
 
 # These leave cores idle, so they run side by side, behind all others.
-side_by_side=(compile_fail examples consume_subdirectory consume_installed consume_conan)
+side_by_side=(compile_fail examples serve consume_subdirectory consume_installed consume_conan)
 
 run_step() {
   local step=$1 status=0 wall user system told

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// The paths of the server: OpenAI's, and some of its own.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "access.hpp"
+#include "http.hpp"
+#include "limits.hpp"
+#include "metrics.hpp"
+#include "token_engine.hpp"
+
+namespace intaglio::serve {
+
+/// A file of the web page.
+struct page_file {
+  std::string_view path, content_type, content;
+};
+
+struct api_options {
+  access_rules access;
+  limits limit;
+  std::vector<page_file> pages;
+  std::function<void(const http_request& request, int status, double seconds)> log;
+};
+
+class api : public http_application {
+ public:
+  api(token_engine& engine, metrics& counts, api_options options) : engine_(engine), counts_(counts), options_(std::move(options)) {}
+
+  void admit(const http_request& head) override;
+  http_reply answer(const http_request& request, std::function<void()> wake) override;
+  http_reply error_reply(const api_error& error) override;
+  std::vector<std::pair<std::string, std::string>> common_fields(const http_request& head) override;
+  void answered(const http_request& request, int status, double seconds) override;
+
+ private:
+  struct route;
+  static const std::vector<route>& routes();
+  const route& route_of(const http_request& head) const;
+
+  http_reply models(const http_request& request, std::function<void()>);
+  http_reply model(const http_request& request, std::function<void()>);
+  http_reply completions(const http_request& request, std::function<void()> wake);
+  http_reply tokenize(const http_request& request, std::function<void()>);
+  http_reply detokenize(const http_request& request, std::function<void()>);
+  http_reply health(const http_request& request, std::function<void()>);
+  http_reply exposition(const http_request& request, std::function<void()>);
+  http_reply plan(const http_request& request, std::function<void()>);
+  http_reply infer(const http_request& request, std::function<void()>);
+  http_reply page(const http_request& request, std::function<void()>);
+
+  const model_facts& facts() const;
+  const language& words() const;
+  std::vector<std::int32_t> checked_prompt(std::vector<std::int32_t> ids, const std::string& field) const;
+
+  token_engine& engine_;
+  metrics& counts_;
+  api_options options_;
+};
+
+}  // namespace intaglio::serve

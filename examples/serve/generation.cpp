@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#include "generation.hpp"
+
+#include <intaglio/core/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace intaglio::serve {
+namespace {
+
+std::vector<std::string_view> texts_of(const io::tokenizer& tokens, std::uint32_t vocab_size) {
+  std::vector<std::string_view> out(vocab_size);
+  for (std::size_t i = 0; i < std::min<std::size_t>(vocab_size, tokens.size()); ++i)
+    if (const auto id = static_cast<std::int32_t>(i); !tokens.is_end_of_generation(id)) out[i] = tokens.printed_piece(id, true, false);
+  return out;
+}
+
+}  // namespace
+
+vocabulary_view::vocabulary_view(const io::tokenizer& of, std::uint32_t vocab_size) : tokens(of), texts(texts_of(of, vocab_size)), bytes(texts) {}
+
+generation::generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from, std::uint64_t seed, std::uint32_t max_tokens,
+                       std::function<void()> wake)
+    : words_(words), prompt_(std::move(prompt)), sampling_(from.sampling), shape_(from.shape), max_tokens_(max_tokens), text_(words.tokens), stop_(from.stop),
+      match_(from.shape.form ? std::make_unique<text_match>(from.shape.form) : nullptr), wake_(std::move(wake)) {
+  sampling_.seed = seed;
+}
+
+std::vector<float> generation::shaped(std::span<const float> logits) {
+  std::vector<float> out(logits.begin(), logits.end());
+  for (const auto& [id, bias] : shape_.logit_bias) out[static_cast<std::size_t>(id)] += bias;
+  if (shape_.frequency_penalty != 0 || shape_.presence_penalty != 0)
+    for (const auto& [id, count] : counts_) out[static_cast<std::size_t>(id)] -= shape_.presence_penalty + shape_.frequency_penalty * static_cast<float>(count);
+  return out;
+}
+
+std::int32_t generation::draw(std::span<const float> logits, std::span<const std::int32_t> history) {
+  const std::size_t back = std::min<std::size_t>(sampling_.repeat_last_n, history.size());
+  std::vector<std::uint32_t> recent;
+  for (const std::int32_t id : history.last(back)) recent.push_back(static_cast<std::uint32_t>(id));
+  const auto position = static_cast<std::uint32_t>(history.size() - 1);
+  std::vector<float> values = shaped(logits);
+  std::int32_t id = 0;
+  if (match_) id = draw_in_form(values, recent, position);
+  else id = static_cast<std::int32_t>(draw_token(values, recent, sampling_, position));
+  if (id < 0 || static_cast<std::size_t>(id) >= logits.size()) throw device_error({}, "draw a token", "the logits at position " + std::to_string(position) + " are no numbers");
+  if (shape_.logprobs) tell(logits, id);
+  return id;
+}
+
+/// First without the mask, since most draws fit; what does not fit is drawn again among what does. Together that is the draw under the mask.
+std::int32_t generation::draw_in_form(std::vector<float>& logits, std::span<const std::uint32_t> recent, std::uint32_t position) {
+  const std::uint32_t left = max_tokens_ - static_cast<std::uint32_t>(ids_.size()) - 1;
+  const auto fits = [&](std::uint32_t id) {
+    if (id >= words_.texts.size()) return true;  // no numbers: for the caller
+    return words_.tokens.is_end_of_generation(static_cast<std::int32_t>(id)) ? match_->complete() : match_->allows(words_.texts[id], left);
+  };
+  std::vector<float> all = logits;
+  const std::uint32_t first = draw_token(all, recent, sampling_, position);
+  if (fits(first)) return static_cast<std::int32_t>(first);
+  std::vector<bool> allowed(logits.size());
+  match_->mark_allowed(words_.bytes, left, allowed);
+  if (match_->complete())
+    for (const std::int32_t id : words_.tokens.end_of_generation_ids())
+      if (static_cast<std::size_t>(id) < allowed.size()) allowed[static_cast<std::size_t>(id)] = true;
+  for (std::size_t id = 0; id < logits.size(); ++id)
+    if (!allowed[id]) logits[id] = -HUGE_VALF;
+  constexpr std::uint32_t second_draw = 0x80000000u;  // random numbers of its own
+  return static_cast<std::int32_t>(draw_token(logits, recent, sampling_, position | second_draw));
+}
+
+void generation::tell(std::span<const float> logits, std::int32_t id) {
+  const double all = log_sum_exp(logits);
+  const auto of = [&](std::int32_t each) { return chance(each, logits[static_cast<std::size_t>(each)] - all); };
+  token_told out{of(id), {}};
+  if (out.token.bytes.empty()) out.token.bytes = words_.tokens.piece(id);
+  std::vector<std::int32_t> order(std::min(logits.size(), words_.tokens.size()));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
+  const auto count = static_cast<std::ptrdiff_t>(std::min<std::size_t>(*shape_.logprobs, order.size()));
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](std::int32_t a, std::int32_t b) {
+    const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    out.alternatives.push_back(of(order[static_cast<std::size_t>(i)]));
+    if (out.alternatives.back().bytes.empty()) out.alternatives.back().bytes = words_.tokens.piece(order[static_cast<std::size_t>(i)]);
+  }
+  told_ = std::move(out);
+}
+
+bool generation::take(std::int32_t id) {
+  last_token = steady::now();
+  if (ids_.empty()) first_token = last_token;
+  ids_.push_back(id);
+  completion_tokens_ = static_cast<std::uint32_t>(ids_.size());
+  counts_[id] += 1;
+  if (words_.tokens.is_end_of_generation(id)) {
+    told_.reset();  // it is no part of the text
+    return finish("stop", {}), false;
+  }
+  if (match_) match_->take(words_.texts[static_cast<std::size_t>(id)]);
+  std::string piece;
+  stop_.add(text_.feed(id), piece);
+  if (stop_.stopped() || (match_ && match_->finished())) return finish("stop", std::move(piece)), false;
+  if (ids_.size() == max_tokens_) return finish("length", std::move(piece)), false;
+  say(std::move(piece), {}, {});
+  return true;
+}
+
+void generation::finish(std::string_view reason, std::string piece) {
+  if (!stop_.stopped()) {
+    stop_.add(text_.flush(), piece);
+    if (stop_.stopped()) reason = "stop";
+    else stop_.finish(piece);
+  }
+  say(std::move(piece), reason, {});
+}
+
+void generation::fail(const std::string& why) {
+  if (!done_) say({}, {}, why);
+}
+
+void generation::say(std::string text, std::string_view finish, const std::string& error) {
+  done_ = done_ || !finish.empty() || !error.empty();
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.text += text;
+    if (told_) waiting_.tokens.push_back(std::move(*told_));
+    told_.reset();
+    waiting_.finish = finish;
+    waiting_.error = error;
+  }
+  wake_();
+}
+
+news generation::take_news() {
+  const std::lock_guard lock(mutex_);
+  news out = std::move(waiting_);
+  waiting_ = {};
+  return out;
+}
+
+}  // namespace intaglio::serve

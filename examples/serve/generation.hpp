@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// One text that is being generated: tokens come in from the engine's thread, pieces of text go out to the connection's.
+#pragma once
+
+#include <intaglio/io/detokenizer.hpp>
+#include <intaglio/io/tokenizer.hpp>
+#include <intaglio/runtime/stop_text.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "host_draw.hpp"
+#include "request.hpp"
+
+namespace intaglio::serve {
+
+using steady = std::chrono::steady_clock;
+
+/// A token as clients see it.
+struct token_chance {
+  std::string bytes;
+  double logprob = 0;
+};
+struct token_told {
+  token_chance token;
+  std::vector<token_chance> alternatives;
+};
+
+/// What a generation has to say since the last time it was asked.
+struct news {
+  std::string text;
+  std::vector<token_told> tokens;
+  std::string_view finish;  ///< "stop" or "length" at the end; empty: there is more to come
+  std::string error;        ///< the device failed, or the server stops: the end
+  bool done() const { return !finish.empty() || !error.empty(); }
+};
+
+/// What the vocabulary looks like to grammars and log probabilities; made once.
+struct vocabulary_view {
+  vocabulary_view(const io::tokenizer& tokens, std::uint32_t vocab_size);
+  const io::tokenizer& tokens;
+  std::vector<std::string_view> texts;  ///< by id; empty for what is not written
+  token_bytes bytes;
+};
+
+/// Engine's side: prompt, take(), draw(), fail(). Connection's side: cancel(), news(). Both may run at once.
+class generation {
+ public:
+  /// @param wake called from the engine's thread when there are news
+  generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from, std::uint64_t seed, std::uint32_t max_tokens,
+             std::function<void()> wake);
+
+  const std::vector<std::int32_t>& prompt() const { return prompt_; }
+  const sampling_options& sampling() const { return sampling_; }
+  std::uint32_t max_tokens() const { return max_tokens_; }
+  /// Tokens so far, the end token among them. Of the engine's thread.
+  const std::vector<std::int32_t>& ids() const { return ids_; }
+  bool done() const { return done_; }
+  /// Its tokens are drawn by draw(); else by the device.
+  bool drawn_by_host() const { return shape_.needed(); }
+
+  /// The next token, drawn from the device's logits as the device would, with penalties, biases and the grammar's mask in front of it.
+  /// @param logits [vocab_size] behind the last token  @param history all tokens up to that one
+  /// @throws device_error: logits that are no numbers
+  std::int32_t draw(std::span<const float> logits, std::span<const std::int32_t> history);
+  /// @return false at the end
+  bool take(std::int32_t id);
+  /// Ends it with an error.
+  void fail(const std::string& why);
+
+  void cancel() { cancelled_ = true; }
+  bool cancelled() const { return cancelled_; }
+  /// What has come since the last call.
+  news take_news();
+  std::uint32_t completion_tokens() const { return completion_tokens_; }
+
+  std::atomic<std::uint32_t> cached_tokens{0};  ///< of the prompt, already in the cache when it began
+  const steady::time_point arrived = steady::now();
+  steady::time_point first_token{}, last_token{};  ///< of the engine's thread
+
+ private:
+  std::vector<float> shaped(std::span<const float> logits);
+  std::int32_t draw_in_form(std::vector<float>& logits, std::span<const std::uint32_t> recent, std::uint32_t position);
+  void tell(std::span<const float> logits, std::int32_t id);
+  void finish(std::string_view reason, std::string text);
+  void say(std::string text, std::string_view finish, const std::string& error);
+  token_chance chance(std::int32_t id, double logprob) const { return {std::string(words_.texts[static_cast<std::size_t>(id)]), logprob}; }
+
+  const vocabulary_view& words_;
+  std::vector<std::int32_t> prompt_, ids_;
+  sampling_options sampling_;
+  shaping shape_;
+  std::uint32_t max_tokens_;
+  io::detokenizer text_;
+  runtime::stop_text stop_;
+  std::unique_ptr<text_match> match_;
+  std::unordered_map<std::int32_t, std::uint32_t> counts_;  ///< of generated tokens
+  bool done_ = false;
+  std::function<void()> wake_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<std::uint32_t> completion_tokens_{0};
+  std::mutex mutex_;
+  news waiting_;  ///< under mutex_
+  std::optional<token_told> told_;
+};
+
+}  // namespace intaglio::serve

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Every limit of the server in one place; what is an option says so. Requests beyond one are refused with its value.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace intaglio::serve {
+
+struct limits {
+  // Of HTTP.
+  std::uint32_t head_bytes = 16 * 1024, head_fields = 100, target_bytes = 8 * 1024;
+  std::size_t body_bytes = std::size_t{4} << 20;  ///< --max-body-bytes
+  std::uint32_t connections = 1200;               ///< --max-connections
+  std::chrono::seconds idle{60}, head{10}, body{30}, write{30};  ///< --idle-seconds; the others are fixed
+  // Of JSON.
+  std::size_t json_depth = 64, json_values = 400'000, json_members = 1100;
+  // Of requests.
+  std::uint32_t n = 8;                 ///< --max-n
+  std::uint32_t prompts = 64, messages = 1024, stop_strings = 16, stop_bytes = 1024, logit_bias = 1024, top_logprobs = 20;
+  std::uint32_t prompt_tokens = 0;     ///< --max-prompt-tokens; 0: the context
+  std::uint32_t completion_tokens = 0; ///< --max-completion-tokens; 0: the context
+  std::uint32_t queue = 256;           ///< --queue: choices that wait
+};
+
+}  // namespace intaglio::serve

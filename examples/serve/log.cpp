@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#include "log.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+
+#include <unistd.h>
+
+#include "json_document.hpp"
+
+namespace intaglio::serve {
+namespace {
+
+std::atomic<bool> quiet{false};
+
+std::string now() {
+  const auto time = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  std::array<char, 40> text{};
+  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  const std::string fraction = std::to_string(1000 + milliseconds).substr(1);
+  return std::string(text.data(), size) + '.' + fraction + 'Z';
+}
+
+}  // namespace
+
+void set_quiet_log() { quiet = true; }
+
+void log_line(std::string_view level, std::string_view event, std::initializer_list<std::pair<std::string_view, log_value>> fields) {
+  if (quiet && level == "info") return;
+  json line{{"time", now()}, {"level", level}, {"event", event}};
+  for (const auto& [name, value] : fields) std::visit([&](const auto& each) { line[std::string(name)] = each; }, value);
+  const std::string text = json_text(line) + '\n';
+  // One write, so that lines of several threads stay whole.
+  while (::write(STDERR_FILENO, text.data(), text.size()) < 0 && errno == EINTR) {}
+}
+
+}  // namespace intaglio::serve

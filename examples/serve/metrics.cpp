@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#include "metrics.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace intaglio::serve {
+namespace {
+
+std::string decimal(double value) {
+  std::array<char, 40> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+std::string head(const std::string& name, const std::string& help, const char* type) { return "# HELP " + name + ' ' + help + "\n# TYPE " + name + ' ' + type + '\n'; }
+std::string single(const std::string& name, const std::string& help, const char* type, std::uint64_t value) {
+  return head(name, help, type) + name + ' ' + std::to_string(value) + '\n';
+}
+
+}  // namespace
+
+void histogram::observe(double seconds) {
+  counts_[static_cast<std::size_t>(std::lower_bound(bounds.begin(), bounds.end(), seconds) - bounds.begin())] += 1;
+  count_ += 1;
+  sum_ += seconds;
+}
+
+std::string histogram::text(const std::string& name, const std::string& help) const {
+  std::string out = head(name, help, "histogram");
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    below += counts_[i];
+    out += name + "_bucket{le=\"" + decimal(bounds[i]) + "\"} " + std::to_string(below) + '\n';
+  }
+  out += name + "_bucket{le=\"+Inf\"} " + std::to_string(count_) + '\n';
+  return out + name + "_sum " + decimal(sum_) + '\n' + name + "_count " + std::to_string(count_) + '\n';
+}
+
+void metrics::request(const std::string& path, int status, double seconds) {
+  const std::lock_guard lock(mutex_);
+  requests_[{path, status}] += 1;
+  request_seconds_.observe(seconds);
+}
+
+void metrics::generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens, double first_token_seconds, double seconds_a_token) {
+  const std::lock_guard lock(mutex_);
+  prompt_tokens_ += prompt_tokens;
+  cached_tokens_ += cached_tokens;
+  completion_tokens_ += completion_tokens;
+  if (completion_tokens != 0) first_token_seconds_.observe(first_token_seconds);
+  if (completion_tokens > 1) token_seconds_.observe(seconds_a_token);
+}
+
+std::string metrics::text() const {
+  const std::lock_guard lock(mutex_);
+  std::string out = head("intaglio_requests_total", "Requests answered, by path and status.", "counter");
+  for (const auto& [key, count] : requests_)
+    out += "intaglio_requests_total{path=\"" + key.first + "\",status=\"" + std::to_string(key.second) + "\"} " + std::to_string(count) + '\n';
+  out += request_seconds_.text("intaglio_request_seconds", "Time from a request's last byte to its answer's.");
+  out += first_token_seconds_.text("intaglio_first_token_seconds", "Time from a request to its first token.");
+  out += token_seconds_.text("intaglio_token_seconds", "Time between tokens, the mean of each generation.");
+  out += single("intaglio_prompt_tokens_total", "Tokens of prompts.", "counter", prompt_tokens_);
+  out += single("intaglio_cached_tokens_total", "Tokens of prompts that were in the cache already.", "counter", cached_tokens_);
+  out += single("intaglio_completion_tokens_total", "Tokens generated.", "counter", completion_tokens_);
+  out += single("intaglio_cancelled_total", "Generations whose client went away.", "counter", cancelled_);
+  out += single("intaglio_device_restarts_total", "Times the device was opened anew after it failed.", "counter", restarts_);
+  out += single("intaglio_connections", "Connections open.", "gauge", connections);
+  out += single("intaglio_running", "Generations on the device.", "gauge", running);
+  out += single("intaglio_queue", "Generations that wait.", "gauge", waiting);
+  out += single("intaglio_ready", "1 when tokens have been generated and the device is well.", "gauge", ready ? 1 : 0);
+  out += single("intaglio_weights_bytes", "Weights in the device's memory.", "gauge", weights_bytes);
+  out += single("intaglio_kv_cache_bytes", "KV cache in the device's memory.", "gauge", cache_bytes);
+  out += single("intaglio_device_free_bytes", "Memory that the device has left, as its driver tells.", "gauge", device_free_bytes);
+  return out;
+}
+
+}  // namespace intaglio::serve

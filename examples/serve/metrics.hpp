@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// What the server has done, in Prometheus' text format.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace intaglio::serve {
+
+/// Times in seconds, counted by upper bounds.
+class histogram {
+ public:
+  void observe(double seconds);
+  std::string text(const std::string& name, const std::string& help) const;
+
+ private:
+  static constexpr std::array bounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0};
+  std::array<std::uint64_t, bounds.size() + 1> counts_{};
+  std::uint64_t count_ = 0;
+  double sum_ = 0;
+};
+
+/// Any thread may write and read.
+class metrics {
+ public:
+  void request(const std::string& path, int status, double seconds);
+  void generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens, double first_token_seconds, double seconds_a_token);
+  void cancelled() { cancelled_ += 1; }
+  void restarted() { restarts_ += 1; }
+
+  // Gauges.
+  std::atomic<std::uint64_t> connections{0}, running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0}, device_free_bytes{0};
+  std::atomic<bool> ready{false};
+
+  std::string text() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, std::uint64_t> requests_;
+  histogram request_seconds_, first_token_seconds_, token_seconds_;
+  std::uint64_t prompt_tokens_ = 0, cached_tokens_ = 0, completion_tokens_ = 0;
+  std::atomic<std::uint64_t> cancelled_{0}, restarts_{0};
+};
+
+}  // namespace intaglio::serve

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// What a client asks for, read from JSON field by field: each has a type and a range, and a refusal names both. Unknown fields are ignored.
+#pragma once
+
+#include <intaglio/runtime/sampling.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "grammar.hpp"
+#include "json_document.hpp"
+#include "limits.hpp"
+
+namespace intaglio::serve {
+
+/// What requests are held against.
+struct model_facts {
+  std::string id;                    ///< as /v1/models lists it
+  std::vector<std::string> aliases;  ///< other names that clients may ask for
+  std::uint32_t vocab_size = 0, context = 0;
+  std::int64_t created = 0;          ///< Unix time
+};
+
+/// One turn of a conversation; roles are system, user and assistant.
+struct turn {
+  std::string role, content;
+};
+
+/// A text, or token ids as they are.
+using prompt_input = std::variant<std::string, std::vector<std::int32_t>>;
+
+/// How tokens are drawn beyond what the device's sampler does; on the host, from the device's logits.
+struct shaping {
+  float frequency_penalty = 0, presence_penalty = 0;           ///< -2 .. 2, over the tokens generated so far
+  std::vector<std::pair<std::int32_t, float>> logit_bias;      ///< -100 .. 100, added to logits
+  std::optional<std::uint32_t> logprobs;                       ///< alternatives to tell beside each token
+  std::shared_ptr<const grammar> form;                         ///< what the text has to be
+  bool needed() const { return frequency_penalty != 0 || presence_penalty != 0 || !logit_bias.empty() || logprobs || form; }
+};
+
+/// A request for /v1/completions or /v1/chat/completions.
+struct completion_request {
+  bool chat = false;
+  std::vector<turn> messages;         ///< of a chat
+  std::vector<prompt_input> prompts;  ///< of a completion
+  sampling_options sampling{.temperature = 1};
+  bool seeded = false;                ///< else sampling.seed is for the server to draw
+  shaping shape;
+  std::optional<std::uint32_t> max_tokens;
+  std::uint32_t n = 1;
+  std::vector<std::string> stop;
+  bool stream = false, include_usage = false;
+  bool usage_so_far = false;  ///< beside every piece, not only at the end
+};
+
+/// @throws api_error 400 naming the field; 404: another model
+completion_request read_chat_request(const json& body, const model_facts& model, const limits& limit);
+completion_request read_completion_request(const json& body, const model_facts& model, const limits& limit);
+
+/// {"content": text, "add_special": bool, "parse_special": bool} and {"tokens": [ids]}.
+struct tokenize_request {
+  std::string content;
+  bool add_special = false, parse_special = false;
+};
+tokenize_request read_tokenize_request(const json& body);
+std::vector<std::int32_t> read_detokenize_request(const json& body, const model_facts& model, const limits& limit);
+
+/// {"prompt", "top": 5, "mode": "dense"}
+struct infer_request {
+  std::string prompt;
+  std::uint32_t top = 5;
+  std::string mode;  ///< walk, dense or compare
+};
+infer_request read_infer_request(const json& body);
+
+}  // namespace intaglio::serve

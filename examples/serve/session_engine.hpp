@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// One session that generations share in turns: each runs for a slice of time while others wait, and goes on later where it was. What a turn costs
+// is feeding its tokens anew; what it draws does not depend on the turns (docs/runtime.md, "Same bits").
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "token_engine.hpp"
+
+namespace intaglio::serve {
+
+struct engine_options {
+  std::string model;                     ///< path; empty: the embedded one
+  std::string i2s_layout = "block128";
+  std::string device;                    ///< index, UUID or part of the name; empty: by rule
+  std::string name;                      ///< that clients ask for; empty: the engraved model's
+  std::vector<std::string> aliases;
+  std::uint32_t queue = 256;
+  std::chrono::milliseconds slice{1000};
+  std::function<void(const std::string& event, const std::string& text)> log;
+  std::function<void()> load_failed;     ///< the first load; later failures are tried again
+};
+
+std::unique_ptr<token_engine> make_session_engine(const engine_options& options, metrics& counts);
+
+}  // namespace intaglio::serve

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// What gives generations their tokens: a model on a device behind a queue. Sockets and JSON know this interface alone.
+#pragma once
+
+#include <intaglio/io/chat_template.hpp>
+#include <intaglio/io/tokenizer.hpp>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "generation.hpp"
+#include "metrics.hpp"
+
+namespace intaglio::serve {
+
+/// What of a model needs no device. Immutable once it is there.
+struct language {
+  language(io::vocabulary file, std::uint32_t vocab_size, const io::template_renderer& templates);
+  /// Tokens of a plain text behind the model's BOS.
+  std::vector<std::int32_t> encode(std::string_view text) const { return tokens.encode(text, {.add_bos = tokens.adds_bos()}); }
+  /// Tokens of a conversation up to where the answer begins. @throws argument_error: an order of turns that the template refuses; api_error: no template
+  std::vector<std::int32_t> encode(std::span<const turn> conversation) const;
+
+  io::vocabulary file;
+  io::tokenizer tokens;
+  std::optional<io::chat_template> chat;
+  std::string no_chat;  ///< why there is none
+  vocabulary_view view;
+};
+
+enum class engine_state : std::uint8_t { loading, ready, recovering, failed };
+
+struct engine_status {
+  engine_state state = engine_state::loading;
+  double loaded = 0;       ///< share of the weights' bytes
+  std::string what;        ///< a sentence: what is being done, or why it failed
+};
+
+/// A token and its probability.
+struct prediction {
+  std::string token;
+  double probability = 0;
+};
+
+class token_engine {
+ public:
+  virtual ~token_engine() = default;
+  /// Begins to load, on a thread of its own. Once.
+  virtual void start() = 0;
+  virtual engine_status status() const = 0;
+  /// Known when the model's file is read; nullptr before. Both then stay.
+  virtual const language* words() const = 0;
+  virtual const model_facts* facts() const = 0;
+  /// The plan as a page, and the device's name.
+  virtual std::string plan_page() const = 0;
+  virtual std::string device() const = 0;
+  /// All of them, or none. They end by themselves, by cancel(), or by fail().
+  /// @throws api_error 503: not ready; 429: the queue is full
+  virtual void submit(std::vector<std::shared_ptr<generation>> list) = 0;
+  /// The likeliest tokens behind a prompt; waits its turn.
+  /// @throws api_error as of submit()
+  virtual std::vector<prediction> predict(std::span<const std::int32_t> prompt, std::uint32_t top) = 0;
+  /// From here on submit() refuses.
+  virtual void refuse_more() = 0;
+  /// Ends what still runs with an error.
+  virtual void end_all() = 0;
+};
+
+}  // namespace intaglio::serve

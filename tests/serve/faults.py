@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A raw client against intaglio-serve: every refusal, what slow, rude and vanishing clients get, and the way out."""
+
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from server import PROGRAM, Checks, Server, parse, read_answer
+
+begun = time.time()
+check = Checks()
+CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+MESSAGES = [{"role": "user", "content": "Tell me a story about a brave mouse."}]
+
+
+def refused(answer, status, what, param=None, has=None):
+    """An error in OpenAI's shape."""
+    found, fields, body = answer
+    check.equal(found, status, what)
+    error = body.get("error") if isinstance(body, dict) else None
+    check(isinstance(error, dict) and set(error) == {"message", "type", "param", "code"} and error["message"] and error["type"], f"{what}: expected OpenAI's shape, found {body!r}")
+    if error and param is not None:
+        check.equal(error["param"], param, what + ": param")
+    if error and has is not None:
+        check(has in error["message"], f"{what}: expected '{has}' in the message, found {error['message']!r}")
+    return fields
+
+
+# Fields of requests ------------------------------------------------------------------------------------------------------------------
+server = Server("--queue", "4", "--max-body-bytes", "200000", "--idle-seconds", "2", "--slice-ms", "100", "--drain-seconds", "5")
+ask = server.ask
+good = {"messages": MESSAGES, "max_tokens": 4, "temperature": 0}
+status, _, first = ask("POST", CHAT, good)
+check.equal(status, 200, "a request")
+
+for name, value, has in [
+    ("temperature", -0.1, "0 .. 2"), ("temperature", 3, "0 .. 2"), ("temperature", "hot", "0 .. 2"), ("top_p", 0, "over 0"), ("top_p", 1.1, "at most 1"),
+    ("top_k", -2, "-1 .. 4096"), ("top_k", 5000, "-1 .. 4096"), ("top_k", 1.5, "integer"), ("min_p", 2, "0 .. 1"), ("n", 0, "1 .. 8"), ("n", 9, "1 .. 8"), ("n", 10**30, "1 .. 8"),
+    ("frequency_penalty", 2.5, "-2 .. 2"), ("presence_penalty", -3, "-2 .. 2"), ("repetition_penalty", 0, "over 0"), ("repeat_last_n", 513, "0 .. 512"),
+    ("max_tokens", 0, "1 .."), ("max_tokens", -5, "1 .."), ("max_completion_tokens", "9", "integer"), ("seed", 1.5, "integer"), ("seed", 2**63, "integer"),
+    ("stop", ["a"] * 17, "at most 16"), ("stop", "", "1 .. 1024 bytes"), ("stop", "x" * 1025, "1025"), ("stop", 5, "a string"), ("stream", "yes", "true or false"),
+    ("stream_options", 3, "an object"), ("top_logprobs", 21, "0 .. 20"), ("top_logprobs", 2, "logprobs: true"), ("logprobs", 1, "true or false"),
+    ("logit_bias", {"4096": 1}, "0 .. 4095"), ("logit_bias", {"x": 1}, "token ids"), ("logit_bias", {str(i): 1 for i in range(1025)}, "at most 1024"),
+    ("logit_bias", [1], "an object"), ("tools", [{"type": "function"}], "no tools"), ("messages", [], "1 .. 1024"), ("messages", "hi", "1 .. 1024"), ("messages", None, "an array"),
+    ("response_format", {"type": "xml"}, "json_schema"), ("response_format", {"type": "json_schema"}, "an object"), ("model", 5, "a string"),
+]:
+    refused(ask("POST", CHAT, {**good, name: value}), 400, f"{name} = {str(value)[:40]}", None if name == "response_format" or name == "stream_options" else None, has)
+refused(ask("POST", CHAT, {**good, "logit_bias": {"5": 101}}), 400, "logit_bias", "logit_bias.5", "-100 .. 100")
+refused(ask("POST", CHAT, {**good, "messages": [{"role": "king", "content": ""}]}), 400, "role", "messages[0].role")
+refused(ask("POST", CHAT, {**good, "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]}]}), 400, "image", "messages[0].content[0].type")
+refused(ask("POST", CHAT, {**good, "messages": [{"role": "user", "content": "x " * 2000}]}), 400, "prompt too long", "messages", "at most 511 tokens")
+refused(ask("POST", CHAT, {**good, "model": "gpt-9"}), 404, "another model", "model")
+refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_object"}, "stop": "x"}), 400, "stop beside a form", "stop")
+refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_object"}, "max_tokens": 1}), 400, "no room for the form", "max_tokens", "shortest text has 2 bytes")
+for schema, has in [({"type": "string", "pattern": "a"}, "pattern"), ({"type": "string", "format": "date"}, "format"), ({"oneOf": [{}]}, "oneOf"), ({"not": {}}, "not"),
+                    ({"type": "object", "properties": {"a": {"$ref": "http://x/y"}}}, "$ref"), ({"$ref": "#"}, "no text fits"), ({"anyOf": [{"$ref": "#"}, {"type": "null"}]}, "begins with itself"), ({"enum": []}, "no value"), (False, "false"),
+                    ({"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 2}}}, "schema.properties.a")]:
+    refused(ask("POST", CHAT, {**good, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}), 400, f"schema {schema}", "response_format", has)
+for name, value, has in [("prompt", [], "token ids"), ("prompt", ["a"] * 65, "at most 64"), ("prompt", [4096], "0 .. 4095"), ("prompt", [-1], "0 .. 4095"), ("prompt", None, "a string"),
+                         ("best_of", 3, "the same as n"), ("echo", True, "not repeated"), ("suffix", "x", "at its end"), ("logprobs", 21, "0 .. 20"), ("prompt", [[1], "x", 5], "a string or token ids")]:
+    refused(ask("POST", TEXT, {"prompt": "Once", "max_tokens": 2, name: value}), 400, f"completions: {name} = {str(value)[:40]}", None, has)
+refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "walk"}), 400, "a walk without an index", "mode")
+refused(ask("POST", "/v1/infer", {"prompt": "Once", "mode": "fly"}), 400, "no such mode", "mode")
+refused(ask("POST", "/detokenize", {"tokens": [1, 99999]}), 400, "detokenize", "tokens[1]")
+
+# JSON --------------------------------------------------------------------------------------------------------------------------------
+for body, what in [(b"", "nothing"), (b"{", "cut"), (b"[]", "an array"), (b"nul", "a word"), (b'{"messages": NaN}', "NaN"), (b'{"a":1e999}', "a huge number"), (b'{"a":"\xff"}', "no UTF-8"),
+                   (b'{"a":"\\ud800"}', "half a surrogate"), (b'{"a":1,"a":2}', "a key twice"), (b"[" * 100_000, "deep"), (b'{"a":"\x00"}', "NUL"), (b'{"a":' + b"[" * 70 + b"]" * 70 + b"}", "70 deep"),
+                   (b'{"a":[' + b"0," * 99_000 + b"0]}", "many values, and no messages")]:
+    answer = ask("POST", CHAT, body)
+    refused(answer, 400, f"a body that is {what}")
+    check("\\xff" not in str(answer[2]) and len(str(answer[2])) < 400, f"{what}: the answer is short and has nothing of the input")
+
+# HTTP --------------------------------------------------------------------------------------------------------------------------------
+refused(ask("GET", "/nowhere"), 404, "no such path")
+for path in ["/../../etc/passwd", "/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd", "/chat.js/../chat.html", "//etc/passwd"]:
+    refused(ask("GET", path), 404, path)
+check.equal(refused(ask("GET", CHAT), 405, "GET of chat").get("allow"), "POST", "Allow")
+refused(ask("DELETE", "/v1/models"), 405, "DELETE of models")
+refused(ask("POST", CHAT, good, {"Content-Type": "text/plain"}), 415, "text/plain")
+refused(ask("POST", CHAT, good, {"Content-Encoding": "gzip"}), 415, "gzip")
+refused(ask("POST", CHAT, "x" * 200_001), 413, "a large body", None, "200000")
+refused(parse(server.raw(f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + b"10000\r\n" + b"x" * 65536 + b"\r\n" + b"10000\r\n" + b"x" * 65536 +
+                         b"\r\n10000\r\n" + b"x" * 65536 + b"\r\n10000\r\n" + b"x" * 65536 + b"\r\n0\r\n\r\n")), 413, "a large body in chunks")
+refused(ask("GET", "/" + "a" * 9000), 414, "a long address")
+refused(ask("GET", "/health", fields={"X-Large": "a" * 20_000}), 431, "a large field")
+refused(ask("GET", "/health", fields={f"X-{i}": "a" for i in range(120)}), 431, "many fields")
+json_type = "Content-Type: application/json\r\n"
+for head, what in [("GARBAGE\r\n\r\n", "no request"), ("GET / HTTP/9.9\r\n\r\n", "another version"), ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Content-Length: -2\r\n\r\n", "a negative length"),
+                   ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "two lengths"),
+                   ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcde", "two other lengths"),
+                   ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Transfer-Encoding: chunked\r\n\r\n-2\r\nab\r\n0\r\n\r\n", "a negative chunk"),
+                   ("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + json_type + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nab\r\n", "a chunk past 2^64"),
+                   ("GET / HTTP/1.1\r\nHost: localhost\r\nBad Field: x\r\n\r\n", "a field with a blank"), ("GET http://x/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "no path"),
+                   ("GET /health HTTP/1.1\r\n\r\n", "no Host"), ("GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n", "two Hosts")]:
+    refused(parse(server.raw(head)), 400, what)
+refused(ask("GET", "/health", fields={"Host": "evil.example"}), 403, "a foreign Host")
+refused(ask("GET", "/health", fields={"Host": "127.0.0.1.evil.example:80"}), 403, "a Host that looks like an address")
+for host in ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8080"]:
+    check.equal(ask("GET", "/health", fields={"Host": host})[0], 200, f"Host: {host}")
+refused(ask("POST", CHAT, good, {"Origin": "https://evil.example"}), 403, "a foreign Origin")
+check.equal(ask("POST", CHAT, good, {"Origin": server.url})[0], 200, "the server's own page")
+status, fields, _ = ask("OPTIONS", CHAT, fields={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"})
+check(status == 403 and not any(name.startswith("access-control") for name in fields), f"no CORS unless asked for: {status} {fields}")
+status, fields, body = ask("HEAD", "/v1/models")
+check(status == 200 and body == "" and int(fields["content-length"]) > 0, f"HEAD: {status} {fields} {body!r}")
+two = server.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+check.equal(two.count(b"HTTP/1.1 200"), 1 if b'"object":"list"' not in two else 2, "requests one behind the other")
+check.equal(parse(server.raw(b'POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{"content\r\n9\r\n":"mice"}\r\n0\r\n\r\n'))[0], 200, "a body in chunks")
+
+# Slow, rude and vanishing clients ----------------------------------------------------------------------------------------------------
+LONG = {"messages": MESSAGES, "max_tokens": 480, "temperature": 1, "seed": 5, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "string", "minLength": 450}}}}
+
+
+def gauge(name):
+    text = ask("GET", "/metrics")[2]
+    return float(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
+
+
+def start_long(stream, **more):
+    link = socket.create_connection(("127.0.0.1", server.port), 30)
+    body = json.dumps({**LONG, "stream": stream, **more}).encode()
+    link.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    return link
+
+
+def wait_until(good, seconds, what):
+    until = time.time() + seconds
+    while time.time() < until and not good():
+        time.sleep(0.01)
+    check(good(), what)
+
+
+for stream in (True, False):
+    cancelled = gauge("intaglio_cancelled_total")
+    link = start_long(stream)
+    wait_until(lambda: gauge("intaglio_running") == 1, 5, "a generation runs")
+    link.close()
+    left = time.time()
+    wait_until(lambda: gauge("intaglio_cancelled_total") == cancelled + 1 and gauge("intaglio_running") == 0, 5, f"a client that goes (stream {stream}) ends its generation")
+    check(time.time() - left < 2, f"within a submission, found {time.time() - left:.2f} s")
+link = start_long(False, max_tokens=20, response_format={"type": "text"})
+link.shutdown(socket.SHUT_WR)
+check.equal(parse(read_answer(link))[0], 200, "who only stops sending still gets the answer")
+link.close()
+
+# The queue has room for 4 besides the one that runs.
+links = [start_long(True) for _ in range(5)]
+wait_until(lambda: gauge("intaglio_queue") >= 4, 5, "five generations")
+full = ask("POST", CHAT, good)
+check(int(refused(full, 429, "a full queue").get("retry-after", 0)) >= 1, "Retry-After")
+refused(ask("POST", CHAT, {**good, "n": 8}), 429, "more choices than the queue has room for")
+check.equal(ask("GET", "/health")[0], 200, "health under load")
+for link in links:
+    link.close()
+wait_until(lambda: gauge("intaglio_queue") == 0 and gauge("intaglio_running") == 0, 10, "all are gone")
+
+# Those that run in turns give what they give alone.
+alone = [ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 150, "seed": seed})[2]["choices"][0]["message"]["content"] for seed in range(4)]
+together, threads = [None] * 4, []
+for seed in range(4):
+    def one(seed=seed):
+        together[seed] = ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 150, "seed": seed})[2]["choices"][0]["message"]["content"]
+    threads.append(threading.Thread(target=one))
+    threads[-1].start()
+for each in threads:
+    each.join()
+check.equal(together, alone, "the same texts side by side as one by one")
+
+# Idle and slow ones hold nobody up, and are dropped.
+idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(1000)]
+slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(50)]
+for link in slow:
+    link.sendall(b"POST /v1/completions HTTP/1.1\r\nHos")
+begin = time.time()
+check.equal(ask("POST", CHAT, good)[0], 200, "a request beside a thousand idle connections")
+check(time.time() - begin < 5, f"in time, found {time.time() - begin:.2f} s")
+wait_until(lambda: gauge("intaglio_connections") <= 60, 8, "idle connections are closed")
+check(all(link.recv(1) == b"" for link in idle[:50]), "closed for the client too")
+for link in idle + slow:
+    link.close()
+
+# Access, files, the way out ----------------------------------------------------------------------------------------------------------
+link = start_long(True)
+wait_until(lambda: gauge("intaglio_running") == 1, 5, "a generation runs")
+server.process.terminate()
+server.event("draining")
+answer = read_answer(link)
+check(b"data: [DONE]" in answer or b"the server is stopping" in answer, "a stream ends with a reason when the server stops")
+check.equal(server.process.wait(20), 0, "exit code after SIGTERM")
+
+with tempfile.TemporaryDirectory() as folder:
+    with open(f"{folder}/key", "w") as file:
+        file.write("secret-key\n")
+    with open(f"{folder}/config", "w") as file:
+        file.write('max-n = 3\nmodel-name = "from-file"\ncors-origin = "https://chat.example"\n')
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{folder}/tls.key", "-out", f"{folder}/tls.pem", "-days", "2", "-subj", "/CN=localhost"], check=True, capture_output=True)
+    with_key = Server("--config", f"{folder}/config", environment={"INTAGLIO_SERVE_API_KEY_FILE": f"{folder}/key", "INTAGLIO_SERVE_MAX_N": "2"}, wait=False)
+    for key in (None, "Bearer", "Bearer secret-ke", "Bearer secret-key2", "Bearer " + "x" * 9000, "Basic c2VjcmV0"):
+        refused(with_key.ask("GET", "/v1/models", fields={"Authorization": key}), 401, f"key {str(key)[:30]}")
+    check.equal(with_key.ask("GET", "/health")[0] in (200, 503), True, "health asks for no key")
+    refused(with_key.ask("POST", CHAT, b'{"x":', {"Content-Length": "100000"}), 401, "before the body is read")
+    with_key.event("ready")
+    key = {"Authorization": "Bearer secret-key"}
+    check.equal(with_key.ask("GET", "/v1/models", fields=key)[2]["data"][0]["id"], "from-file", "an option of the file")
+    check.equal(with_key.ask("GET", "/", fields={"Authorization": "Basic dXNlcjpzZWNyZXQta2V5"})[0], 200, "a browser's form of the key")
+    refused(with_key.ask("POST", CHAT, {**good, "n": 3}, key), 400, "the environment wins over the file", "n", "1 .. 2")
+    status, fields, _ = with_key.ask("OPTIONS", CHAT, fields={"Origin": "https://chat.example"})
+    check(status == 204 and fields.get("access-control-allow-origin") == "https://chat.example", f"CORS where asked for: {status} {fields}")
+    check.equal(with_key.stop(), 0, "exit code")
+    if "this build has no TLS" not in subprocess.run([PROGRAM, "--port", "0", "--tls-certificate", "x", "--tls-key", "y"], capture_output=True, text=True).stderr:
+        import ssl
+        secure = Server("--tls-certificate", f"{folder}/tls.pem", "--tls-key", f"{folder}/tls.key", wait=False)
+        with ssl.create_default_context(cafile=f"{folder}/tls.pem").wrap_socket(socket.create_connection(("127.0.0.1", secure.port)), server_hostname="localhost") as link:
+            link.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            check(read_answer(link).startswith(b"HTTP/1.1 "), "an answer over TLS")
+        check(not secure.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP"), "no answer without TLS")
+        check.equal(secure.stop(), 0, "exit code with TLS")
+    else:
+        print("WARNING: this build has no TLS (libssl-dev): not tested", flush=True)
+
+    taken = socket.create_server(("127.0.0.1", 0))
+    for flags, code, has in [(["--port", str(taken.getsockname()[1])], 1, str(taken.getsockname()[1])), (["--host", "0.0.0.0", "--port", "0"], 1, "--api-key-file"), (["--host", "here"], 1, "IP address"),
+                             (["--model", f"{folder}/none.gguf", "--port", "0"], 3, "none.gguf"), (["--unknown"], 1, "--unknown"), (["--api-key-file", f"{folder}/none"], 1, "none"), (["--queue", "0"], 1, "--queue")]:
+        run = subprocess.run([PROGRAM, *flags], capture_output=True, text=True, timeout=60)
+        check.equal(run.returncode, code, f"exit code of {flags}")
+        check(has in run.stderr + run.stdout, f"{flags}: expected '{has}', found {run.stderr!r}")
+    # A full disk takes the log, not the server.
+    with open("/dev/full", "w") as full:
+        port = socket.create_server(("127.0.0.1", 0))
+        number = port.getsockname()[1]
+        port.close()
+        process = subprocess.Popen([PROGRAM, "--port", str(number)], stderr=full)
+        status = 0
+        for _ in range(200):
+            time.sleep(0.1)
+            try:
+                status = int(subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"http://127.0.0.1:{number}/health"], capture_output=True, text=True).stdout)
+            except ValueError:
+                continue
+            if status == 200:
+                break
+        check.equal(status, 200, "a server whose log goes nowhere")
+        process.terminate()
+        check.equal(process.wait(20), 0, "its exit code")
+check.end("faults", begun)
