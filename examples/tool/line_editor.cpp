@@ -53,8 +53,10 @@ std::optional<std::string> plain_line() {
   }
 }
 
+}  // namespace
+
 #ifdef INTAGLIO_HAS_LIBEDIT
-/// libedit's functions, opened at run time, so that a program without it starts.
+/// libedit's functions, opened at run time, so that a program without it starts. Not in a namespace without a name: `parts` has one.
 struct edit_library {
   void* handle = ::dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
   decltype(&::el_init) init = nullptr;
@@ -84,6 +86,8 @@ struct edit_library {
     if (handle != nullptr) function = reinterpret_cast<F>(::dlsym(handle, name));
   }
 };
+
+namespace {
 
 std::string shown_prompt;                ///< what libedit asks for while it draws
 std::deque<unsigned char> waiting_bytes;  ///< read, not yet looked at
@@ -151,9 +155,9 @@ int read_character(EditLine*, wchar_t* out) {
     return 1;
   }
 }
-#endif
 
 }  // namespace
+#endif
 
 std::string state_folder() {
   const char* const state = std::getenv("XDG_STATE_HOME");
