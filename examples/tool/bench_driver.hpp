@@ -75,6 +75,7 @@ class bench_driver {
   /// Decodes `tokens` tokens behind `position` cached ones.
   decode_cost decode(std::uint32_t position, std::uint32_t tokens, const decode_mode& mode = {}) {
     const std::uint32_t id = 1;
+    run_->take_times(!mode.untimed);
     const std::uint32_t passes = mode.passes_per_submit != 0 ? mode.passes_per_submit : std::max(1u, run_->table().ring_size / 4);
     const reading before(run_->device());
     const auto start = std::chrono::steady_clock::now();

@@ -15,6 +15,7 @@ struct decode_mode {
   bool record_each = false;             ///< record a command buffer for every token, submit it, wait for it
   std::uint32_t passes_per_submit = 0;  ///< 0: as many as keep the device busy
   bool chain = false;                   ///< the chain of dispatches where the device has all layers in one dispatch
+  bool untimed = false;                 ///< no pass now and then with timestamps
 };
 
 struct ab_variant {
@@ -27,11 +28,12 @@ struct ab_pair {
 };
 
 inline constexpr std::array ab_pairs{
-    ab_pair{"record", "recording, submitting and awaiting every token against replay", {"record-per-token", {.record_each = true, .passes_per_submit = 0, .chain = false}},
+    ab_pair{"record", "recording, submitting and awaiting every token against replay", {"record-per-token", {.record_each = true, .passes_per_submit = 0, .chain = false, .untimed = false}},
             {"replay", {}}},
-    ab_pair{"submit", "one token a submission against many", {"submit-per-token", {.record_each = false, .passes_per_submit = 1, .chain = false}}, {"replay", {}}},
+    ab_pair{"submit", "one token a submission against many", {"submit-per-token", {.record_each = false, .passes_per_submit = 1, .chain = false, .untimed = false}}, {"replay", {}}},
     ab_pair{"layers", "all layers in one dispatch against the chain of dispatches", {"layers-in-one", {}},
-            {"chain", {.record_each = false, .passes_per_submit = 0, .chain = true}}},
+            {"chain", {.record_each = false, .passes_per_submit = 0, .chain = true, .untimed = false}}},
+    ab_pair{"times", "a pass in 128 timed kernel by kernel, as always, against none", {"timed", {}}, {"untimed", {.record_each = false, .passes_per_submit = 0, .chain = false, .untimed = true}}},
 };
 
 inline std::vector<std::string> ab_names() {

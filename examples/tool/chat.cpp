@@ -184,6 +184,16 @@ class chat_loop {
     out += "context: " + std::to_string(at.position) + " of " + std::to_string(at.context) + " tokens\n";
     out += "memory: weights " + bytes_text(static_cast<double>(at.weight_bytes)) + ", KV cache " + bytes_text(static_cast<double>(at.cache_bytes)) + ", in all " +
            bytes_text(static_cast<double>(at.device_bytes)) + "\n";
+    const auto times = [&](const char* what, const kernel_shares& of) {
+      if (of.timed == 0) return;
+      out += std::string(what) + fixed(of.pass_ms, 3) + " ms of the device, by kernel:";
+      for (const auto& each : of.kernels)
+        if (each.share >= 0.005) out += " " + each.kernel + " " + fixed(100 * each.share, 0) + " %";
+      out += " (of " + std::to_string(of.timed) + " passes)\n";
+    };
+    times("a token: ", engine_->decode_times());
+    times("a pass over the prompt: ", engine_->prompt_times());
+    if (last_ && wanted_.gpu_idle > 0) out += "device busy for " + fixed(last_->result.timings.busy_ms, 0) + " ms of the last reply\n";
     tell(out + "device: " + at.device);
   }
   void change_model(const std::string& path) {

@@ -45,6 +45,7 @@ struct logits_options {
 /// As on the command line; the library judges them.
 struct sampling_flags {
   std::optional<float> temperature, top_p, min_p, repeat_penalty;
+  float gpu_idle = 0;
   std::optional<std::uint32_t> top_k;
   std::uint32_t prompt_lookup = 0;
   std::optional<std::uint64_t> seed;

@@ -9,6 +9,7 @@
 #include <intaglio/io/chat_template.hpp>
 #include <intaglio/runtime/basic_session.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -17,6 +18,14 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 double milliseconds_since(clock::time_point start) { return std::chrono::duration<double, std::milli>(clock::now() - start).count(); }
+
+kernel_shares shares_of(const runtime::pass_times& times) {
+  kernel_shares out{times.timed, times.timed == 0 ? 0 : times.nanoseconds() / 1e6 / static_cast<double>(times.timed), {}};
+  for (std::size_t i = 0; i < times.kernels.size(); ++i)
+    if (times.kernels[i].dispatches != 0) out.kernels.push_back({std::string(kernels::interface_of(static_cast<kernels::kernel>(i)).name), times.kernels[i].nanoseconds / times.nanoseconds()});
+  std::sort(out.kernels.begin(), out.kernels.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
+  return out;
+}
 
 }  // namespace
 
@@ -101,6 +110,9 @@ engine_facts engine::facts() const {
   return {runtime::model_name(table), std::string(table.profile), device(), table.config->num_hidden_layers, table.context, of.position(),
           table.weight_bytes(), table.cache_bytes(), runtime::needed_memory(table).total()};
 }
+
+kernel_shares engine::decode_times() const { return shares_of(parts_->session.executor().times(runtime::pass_kind::decode)); }
+kernel_shares engine::prompt_times() const { return shares_of(parts_->session.executor().times(runtime::pass_kind::prefill)); }
 
 void engine::save(const std::string& path, const sampling_options& sampling, const std::string& note) { parts_->session.save(path, {sampling, note}); }
 std::pair<sampling_options, std::string> engine::restore(const std::string& path) {

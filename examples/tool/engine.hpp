@@ -42,6 +42,17 @@ struct engine_facts {
   std::uint64_t weight_bytes = 0, cache_bytes = 0, device_bytes = 0;
 };
 
+/// What the device spends on a pass, kernel by kernel, the dearest first; of the passes that were timed.
+struct kernel_shares {
+  std::uint64_t timed = 0;
+  double pass_ms = 0;
+  struct one {
+    std::string kernel;
+    double share = 0;
+  };
+  std::vector<one> kernels;
+};
+
 /// Opens the model, finds its plan, opens the device, loads with a progress bar.
 class engine {
  public:
@@ -69,6 +80,8 @@ class engine {
   logits_values logits(std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden);
 
   engine_facts facts() const;
+  kernel_shares decode_times() const;
+  kernel_shares prompt_times() const;
 
   /// Writes the session into a file, or goes on where such a file's session was.
   /// @throws file_error, device errors

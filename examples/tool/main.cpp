@@ -44,6 +44,7 @@ void add_sampling(CLI::App& to, sampling_flags& flags) {
   to.add_option("--min-p", flags.min_p, "leave out tokens under P times the most probable one's probability")->type_name("P");
   to.add_option("--repeat-penalty", flags.repeat_penalty, "make tokens of the last 64 positions less probable; 1 is off")->type_name("R");
   to.add_option("--prompt-lookup", flags.prompt_lookup, "draft N tokens at once from what the text has said before: the same text, sooner where it repeats itself; 0 is off")->type_name("N");
+  to.add_option("--gpu-idle", flags.gpu_idle, "leave the device idle for this share of the time, 0 to 0.95: slower, cooler, and others get their turn; the same text")->type_name("SHARE");
   to.add_option("--seed", flags.seed, "the same seed gives the same text; by default a random one, which is printed")->type_name("N");
 }
 

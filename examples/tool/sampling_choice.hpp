@@ -20,6 +20,7 @@ inline generate_options generation_of(const sampling_flags& flags, float tempera
   out.top_p = flags.top_p.value_or(1.0f);
   out.min_p = flags.min_p.value_or(0.0f);
   out.repeat_penalty = flags.repeat_penalty.value_or(1.0f);
+  out.gpu_idle = flags.gpu_idle;
   out.prompt_lookup_num_tokens = flags.prompt_lookup;
   if (flags.seed) {
     out.seed = *flags.seed;

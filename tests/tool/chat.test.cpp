@@ -89,6 +89,7 @@ TEST_CASE("a saved chat goes on as if it had not been interrupted") {
   CHECK(contains(whole.err, "kept in " + file));
   CHECK(contains(whole.err, "seed 6"));
   CHECK(contains(whole.err, "last reply: 12 tokens"));
+  CHECK(contains(whole.err, "by kernel: "));
   CHECK_FALSE(contains(whole.out + whole.err, "\x1b"));  // no colours where there is no terminal
   const std::size_t line = whole.out.find('\n') + 1;
   const outcome rest = chat("/load " + file + "\n\"\"\"\nAnd \nthen?\n\"\"\"\n/retry\n/system\n/stats\n");

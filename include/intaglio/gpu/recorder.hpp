@@ -33,20 +33,27 @@ class timestamps {
   /// The first `count` points of the last run, in nanoseconds since the first of them. The run must be done.
   /// @error device_error: VK_NOT_READY when it was never run
   std::vector<double> read(std::uint32_t count) const {
-    return translated([&] {
+    std::vector<std::uint64_t> ticks(count);
+    read_ticks(ticks);
+    std::vector<double> out(count);
+    for (std::uint32_t i = 0; i < count; ++i) out[i] = nanoseconds(ticks[0], ticks[i]);
+    return out;
+  }
+  /// As many points as there is room for, in the device's ticks; allocates nothing. @error as of read()
+  void read_ticks(std::span<std::uint64_t> out) const {
+    translated([&] {
+      if (out.empty()) return;
       const auto& on = pool_.on();
-      std::vector<std::uint64_t> ticks(count);
-      if (count == 0) return std::vector<double>{};
-      on->check(on->call.vkGetQueryPoolResults(on->handle, pool_.get(), 0, count, count * sizeof(std::uint64_t), ticks.data(), sizeof(std::uint64_t),
+      on->check(on->call.vkGetQueryPoolResults(on->handle, pool_.get(), 0, static_cast<std::uint32_t>(out.size()), out.size_bytes(), out.data(), sizeof(std::uint64_t),
                                                VK_QUERY_RESULT_64_BIT),
                 "read the timestamps");
-      const std::uint32_t bits = on->description.limits.timestamp_bits;
-      const std::uint64_t mask = bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
-      std::vector<double> out(count);
-      for (std::uint32_t i = 0; i < count; ++i)
-        out[i] = static_cast<double>((ticks[i] - ticks[0]) & mask) * static_cast<double>(on->description.limits.timestamp_period_ns);
-      return out;
     });
+  }
+  /// From one tick to another, which may have run over in between.
+  double nanoseconds(std::uint64_t from, std::uint64_t to) const {
+    const auto& limits = pool_.on()->description.limits;
+    const std::uint64_t mask = limits.timestamp_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << limits.timestamp_bits) - 1;
+    return static_cast<double>((to - from) & mask) * static_cast<double>(limits.timestamp_period_ns);
   }
 
  private:

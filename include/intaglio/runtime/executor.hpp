@@ -37,6 +37,22 @@ struct executor_counters {
   std::uint64_t recordings = 0;   ///< command buffers recorded
 };
 
+/// What the device spent on a kind of pass, kernel by kernel: a pass now and then is run with a timestamp behind each dispatch.
+struct pass_times {
+  struct kernel_time {
+    std::uint64_t dispatches = 0;
+    double nanoseconds = 0;
+  };
+  std::uint64_t passes = 0, timed = 0;  ///< submitted, and those of them that were timed
+  std::array<kernel_time, kernels::kernel_count> kernels{};  ///< by kernels::kernel, of the timed passes
+
+  double nanoseconds() const {
+    double out = 0;
+    for (const kernel_time& each : kernels) out += each.nanoseconds;
+    return out;
+  }
+};
+
 /// Whether decode runs with all layers in one dispatch: in the form that the modules have, and with as many workgroups as wait for each other.
 inline bool runs_in_one(const kernel_modules& modules, const plan::table& table) {
   if (!modules.in_one || table.decode_in_one.in_one.empty()) return false;
@@ -67,6 +83,10 @@ class executor {
   const executor_counters& counters() const noexcept { return counters_; }
   std::size_t pipelines() const noexcept { return kernels_.size(); }
   std::uint32_t subgroup_size() const noexcept { return kernels_.subgroup_size(); }
+  /// Of decode or prefill; nothing on a device without timestamps, or where a whole pass takes more than half the submission's budget.
+  const pass_times& times(pass_kind kind) const { return times_[static_cast<std::size_t>(kind)]; }
+  /// Takes no times from here on, or does again: the yardstick of what they cost.
+  void take_times(bool wanted) noexcept { takes_times_ = wanted; }
   const pace& speed(pass_kind kind) const { return sequence(kind).speed; }
   std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
   /// The plan of a kind of pass.
@@ -81,6 +101,7 @@ class executor {
   kernel_fault prove(compile_ahead&& ahead = {}) {
     return gpu::translated([&] {
       kernel_fault fault;
+      takes_times_ = false;  // what is proven is the recordings that run else
       {
         kernel_proof proof(device_, *table_, kernels_, weights_);
         fault = proof.check(*decode_);
@@ -90,6 +111,9 @@ class executor {
       ahead.wait();
       if (fault.kernel.empty() && !decode_->in_one.empty() && !all_layers_agree())
         fault = {std::string(kernels::interface_of(decode_->in_one.front().kernel).name), std::string(decode_->in_one.front().label.view()), 1};
+      times_ = {};
+      next_timed_ = first_timed;
+      takes_times_ = true;
       return fault;
     });
   }
@@ -107,7 +131,7 @@ class executor {
       recorded_sequence chain = record_proven(table_->decode, prove, nullptr);
       decode_ = &table_->decode;
       sequence(pass_kind::decode) = std::move(chain);
-      timed_[static_cast<std::size_t>(pass_kind::decode)] = {};
+      record_timed(pass_kind::decode);
       completed_ = 0;
       return true;
     });
@@ -205,6 +229,18 @@ class executor {
     if (job_.feed) buffers_[used++] = feeds_[job_.box].handle();
     job at = job_;
     while (left != 0 && at.pass < at.passes && passes < max_passes) {
+      if (at.segment == 0 && wants_times(job_.kind, of, left, budget_ms)) {
+        buffers_[used++] = timed_[static_cast<std::size_t>(job_.kind)].handles.front();
+        sample_ = {true, 0, job_.kind};
+        next_timed_[static_cast<std::size_t>(job_.kind)] = times_[static_cast<std::size_t>(job_.kind)].passes + timed_interval[static_cast<std::size_t>(job_.kind)];
+        count += of.size();
+        left -= of.size();
+        ++times_[static_cast<std::size_t>(job_.kind)].passes;
+        ++at.pass;
+        ++passes;
+        continue;
+      }
+      if (at.segment == 0) ++times_[static_cast<std::size_t>(job_.kind)].passes;
       buffers_[used++] = of.handles[at.segment];
       ++count;
       --left;
@@ -219,9 +255,11 @@ class executor {
     try {
       number = queue_.submit({buffers_.data(), used}, of.segments[job_.segment].name());
     } catch (...) {
+      sample_ = {};
       drop();
       throw;
     }
+    if (sample_.taken && sample_.number == 0) sample_.number = number;
     flights_[(first_ + flying_++) % max_in_flight] = {number, count, at.pass, counters_.jobs, job_.kind, clock::now()};
     box_used_[job_.box] = number;
     written_ = std::max(written_, at.end + at.pass + (at.segment != 0 ? 1 : 0) - 1);
@@ -301,10 +339,7 @@ class executor {
     return gpu::translated([&] {
       drain();
       auto& timed = timed_[static_cast<std::size_t>(kind)];
-      if (timed.plan == nullptr) {
-        timed = record_sequence(device_, *table_, *sequence(kind).plan, kernels_, addresses_, nullptr, true);
-        counters_.recordings += timed.size();
-      }
+      if (timed.plan == nullptr) timed = timed_sequence(kind);
       begin(kind, position, tokens, {}, 1);
       std::vector<VkCommandBuffer> all{feeds_[job_.box].handle()};
       all.insert(all.end(), timed.handles.begin(), timed.handles.end());
@@ -317,6 +352,42 @@ class executor {
   }
 
  private:
+  /// A sequence with a timestamp behind every dispatch, in one command buffer.
+  /// @error device_error: no timestamps on this device
+  recorded_sequence timed_sequence(pass_kind kind) {
+    const plan::sequence& plan = *sequence(kind).plan;
+    recorded_sequence out = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, true, std::max(1u, plan.repeats()));
+    counters_.recordings += out.size();
+    return out;
+  }
+  void record_timed(pass_kind kind) {
+    recorded_sequence& timed = timed_[static_cast<std::size_t>(kind)];
+    timed = {};
+    if (device_.limits().timestamp_bits == 0) return;
+    timed = timed_sequence(kind);
+    ticks_.resize(std::max<std::size_t>(ticks_.size(), timed.segments.front().points()));
+  }
+  /// One pass of decode in 128 and one of prefill in 16 is timed, an early one of each among them: timestamps cost, on some drivers as much as a
+  /// dispatch.
+  static constexpr std::array<std::uint64_t, 2> timed_interval{128, 16}, first_timed{3, 0};
+  bool wants_times(pass_kind kind, const recorded_sequence& of, std::uint32_t segments_left, double budget_ms) const {
+    if (!takes_times_ || sample_.taken || static_cast<std::size_t>(kind) >= timed_interval.size() || timed_[static_cast<std::size_t>(kind)].plan == nullptr) return false;
+    if (times_[static_cast<std::size_t>(kind)].passes < next_timed_[static_cast<std::size_t>(kind)]) return false;
+    return segments_left >= of.size() && of.speed.segment_ms() * of.size() <= budget_ms / 2;
+  }
+  void collect_times() {
+    const std::size_t kind = static_cast<std::size_t>(sample_.kind);
+    sample_ = {};
+    const recorded_sequence& of = timed_[kind];
+    const auto ticks = std::span(ticks_).first(of.segments.front().points());
+    of.clocks.front().read_ticks(ticks);
+    for (std::size_t i = 1; i < ticks.size(); ++i) {
+      auto& kernel = times_[kind].kernels[static_cast<std::size_t>(of.dispatches[i - 1].what->kernel)];
+      kernel.nanoseconds += of.clocks.front().nanoseconds(ticks[i - 1], ticks[i]);
+      kernel.dispatches += 1;
+    }
+    times_[kind].timed += 1;
+  }
   /// A sequence that was not there when the executor was made. @error device_error naming a kernel that differs from the reference
   recorded_sequence record_proven(const plan::sequence& plan, bool prove, gpu::pipeline_cache* cache) {
     const plan::sequence* const list[] = {&plan};
@@ -393,6 +464,8 @@ class executor {
     sequence(pass_kind::decode) = record_sequence(device_, *table_, *decode_, kernels_, addresses_);
     sequence(pass_kind::prefill) = record_sequence(device_, *table_, table_->prefill, kernels_, addresses_);
     counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size();
+    record_timed(pass_kind::decode);
+    record_timed(pass_kind::prefill);
     buffers_.resize(max_buffers);
     clear();
   }
@@ -484,6 +557,7 @@ class executor {
     last_end_ = now;
     end_is_sharp_ = waited;
     if (done.job == counters_.jobs) completed_ = done.passes;
+    if (sample_.taken && sample_.number == done.number) collect_times();
     first_ = (first_ + 1) % max_in_flight;
     --flying_;
   }
@@ -506,6 +580,16 @@ class executor {
   std::array<gpu::recording, mailboxes> feeds_;
   std::array<recorded_sequence, pass_kinds> sequences_;
   std::array<recorded_sequence, pass_kinds> timed_;
+  std::array<pass_times, pass_kinds> times_;
+  struct sample {
+    bool taken = false;
+    std::uint64_t number = 0;  ///< of the submission that it is in
+    pass_kind kind = pass_kind::decode;
+  };
+  sample sample_;  ///< the timed pass under way
+  std::vector<std::uint64_t> ticks_;
+  std::array<std::uint64_t, 2> next_timed_ = first_timed;  ///< by pass_kind: after so many passes
+  bool takes_times_ = true;
   std::vector<VkCommandBuffer> buffers_;
   executor_counters counters_;
   job job_;

@@ -30,6 +30,8 @@ struct generate_options {
   std::uint32_t max_matching_ngram_size = 3;   ///< tokens that have to stand earlier in the history, 2 .. so many, before what followed them is drafted
   std::uint32_t chunk = 0;               ///< tokens of the prompt fed at once, at most the plan's; 0: the plan's
 
+  float gpu_idle = 0;                    ///< share of the time that the device is left idle, 0 .. 0.95: next() rests behind each submission
+
   sampling_options sampling() const { return {temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed}; }
 };
 
@@ -46,6 +48,7 @@ constexpr std::string_view name(finish_reason reason) {
 /// Where the time of a generation went; wall clock, milliseconds.
 struct generation_timings {
   double prompt_ms = 0, decode_ms = 0;
+  double busy_ms = 0;               ///< while submissions were under way; counted where gpu_idle is over 0
   std::uint32_t prompt_tokens = 0;  ///< fed now
   std::uint32_t cached_tokens = 0;  ///< of the prompt, already in the KV cache
   std::uint32_t generated_tokens = 0;

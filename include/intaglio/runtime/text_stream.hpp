@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,8 +30,9 @@ class text_stream {
   text_stream(runtime::session_use use, const generate_options& options)
       : use_(std::move(use)), sampling_(options.sampling()), stop_(options.stop), chunk_(use_->checked_chunk(options.chunk)),
         tokens_per_submit_(options.tokens_per_submit), lookup_(options.prompt_lookup_num_tokens), longest_ngram_(options.max_matching_ngram_size),
-        stop_at_end_(options.stop_at_end), start_(clock::now()) {
+        stop_at_end_(options.stop_at_end), idle_(options.gpu_idle), start_(clock::now()) {
     runtime::session_body& body = *use_;
+    if (!(idle_ >= 0 && idle_ <= 0.95f)) throw argument_error("gpu_idle", "a share of 0 .. 0.95", number_text(idle_));
     check_lookup();
     drafts_.resize(lookup_);
     runtime::validate(sampling_, body.vocab_size(), body.table->context);
@@ -82,9 +84,12 @@ class text_stream {
     piece_.clear();
     guarded([&] {
       while (!done() && piece_.empty()) {
-        submit(use_->submit_budget_ms, runtime::executor::max_in_flight);
+        const auto from = clock::now();
+        submit(use_->submit_budget_ms, idle_ > 0 ? 1 : runtime::executor::max_in_flight);
         use_->run->wait();
+        const auto busy = clock::now() - from;
         collect();
+        if (idle_ > 0) rest(busy);
       }
     });
     return !piece_.empty();
@@ -153,6 +158,13 @@ class text_stream {
       }
       body.run->submit(budget_ms, passes_per_submit());
     }
+  }
+
+  /// Leaves the device alone for as long as the share asks for behind so much work.
+  void rest(clock::duration busy) {
+    result_.timings.busy_ms += milliseconds(busy);
+    const double share = static_cast<double>(idle_);
+    if (!done()) std::this_thread::sleep_for(busy * (share / (1 - share)));
   }
 
   /// Few enough that text flows and the ring cannot run over, many enough that the device is not kept waiting.
@@ -308,7 +320,9 @@ class text_stream {
   std::uint32_t chunk_ = 0, tokens_per_submit_ = 0;
   std::uint32_t lookup_ = 0, longest_ngram_ = 0;  ///< as generate_options has them
   std::uint32_t limit_ = 0, first_ = 0, taken_ = 0, chunk_start_ = 0;
-  bool stop_at_end_ = true, decoding_ = false, verifying_ = false;
+  bool stop_at_end_ = true;
+  float idle_ = 0;
+  bool decoding_ = false, verifying_ = false;
   clock::time_point start_, first_token_{};
   runtime::look_interval interval_;
   std::vector<std::int32_t> drafts_;
