@@ -97,7 +97,7 @@ uvec2 plus(uvec2 a, uint b) {
 }
 uvec2 minus(uvec2 a, uvec2 b) { return uvec2(a.x - b.x - uint(a.y < b.y), a.y - b.y); }
 bool reaches(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y >= b.y); }
-// Weights are added as their upper and lower 12 bits, so that 2^18 of them do not wrap.
+// Weights are added as their upper and lower 12 bits, so that 2^19 of them do not wrap, nor their sums as ints.
 uvec2 joined(uint upper, uint lower) { return plus(uvec2(upper >> 20, upper << 12), lower); }
 
 // What a selection counts: tokens, or weights at temperature 1.
@@ -334,12 +334,12 @@ void list_survivors(uint k, float top_p, out uvec2 total) {
 }
 #endif
 
-// Chances go by the id alone, the lowest first: 256 bins of 1,024 ids, 256 of 4, 4 of 1.
+// Chances go by the id alone, the lowest first: 256 bins of 4,096 ids, 256 of 16, 16 of 1.
 uint draw_by_chance(uvec2 end, uint random) {
   uint first_id = 0u, ids = vocab_size;
   uvec2 target;
   for (uint digit = 0u; digit < 3u; ++digit) {
-    uint shift = digit == 0u ? 10u : digit == 1u ? 2u : 0u;
+    uint shift = digit == 0u ? 12u : digit == 1u ? 4u : 0u;
     clear_bins();
     if (listed) {
       each_item(item) {

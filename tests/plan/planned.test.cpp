@@ -30,3 +30,15 @@ TEST_CASE("a plan outlives a move", "[plan][planned]") {
 TEST_CASE("what does not fit is refused by the same sentence", "[plan][planned]") {
   CHECK_THROWS_WITH((plan::planned::of<models::fable>(plan::profiles::cpu, 513)), ContainsSubstring("context: expected 1 to max_position_embeddings 512, found 513"));
 }
+
+namespace {
+constexpr decoder_config many_words = [] {
+  decoder_config out = models::gemma3_270m_config;
+  out.vocab_size = 600'000;
+  return out;
+}();
+}  // namespace
+
+TEST_CASE("more words than the sampler can sum up are refused", "[plan][planned]") {
+  CHECK_THROWS_WITH((plan::planned::of<models::gemma3<many_words, dtype::q8_0>>(plan::profiles::portable, 256)), ContainsSubstring("vocab_size: expected at most 524288") && ContainsSubstring("600000"));
+}

@@ -381,8 +381,11 @@ constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size, std::uint
   return (std::uint64_t{vocab_size} + 63) / 64 * 8 + std::uint64_t{8} * most_survivors;
 }
 
+/// Logits that sample goes through at most: integer weights of 24 bits are summed in halves of 12 bits, in 32.
+inline constexpr std::uint32_t largest_vocabulary = 1u << 19;
+
 /// Subgroups that sample needs at least for a vocabulary: one goes through 8,192 logits some twenty times, and in llvmpipe up to Mesa 24 all loops end
-/// after 65,535 turns (docs/kernels.md). No more than 16, which fit into a workgroup at any width and do for 2^18 logits.
+/// after 65,535 turns (docs/kernels.md). No more than 16, which fit into a workgroup at any width and do for the largest vocabularies there are.
 constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
   const std::uint32_t wanted = (vocab_size + 8191) / 8192;
   return wanted > 16 ? 16 : wanted;

@@ -221,6 +221,7 @@ constexpr void check_config(const decoder_config& c, std::uint32_t context, cons
   auto refuse = [&](auto... parts) { if (failure.empty()) (failure.append(parts), ...); };
   if (context == 0 || context > c.max_position_embeddings)
     refuse("context: expected 1 to max_position_embeddings ", c.max_position_embeddings, ", found ", context);
+  if (c.vocab_size > kernels::largest_vocabulary) refuse("vocab_size: expected at most ", kernels::largest_vocabulary, ", which the sampler can sum up, found ", c.vocab_size);
   if (target.prefill_tokens == 0 || target.logits_tokens == 0)
     refuse("profile ", target.name, ": prefill_tokens and logits_tokens: expected at least 1, found ", target.prefill_tokens, " and ", target.logits_tokens);
   if (target.tile_tokens == 0 || target.prefill_tokens % (target.tile_tokens == 0 ? 1 : target.tile_tokens) != 0)
