@@ -44,7 +44,7 @@ layout(local_size_x_id = 0) in;
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
 const uint narrow = hidden_size > q_size ? hidden_size : q_size, columns_max = intermediate_size > narrow ? intermediate_size : narrow;
-const uint columns = hidden_size;
+#define columns hidden_size
 const uint cache_element = element_f16;
 uint lane;
 #define not_a_number uintBitsToFloat(0x7fc00000u)

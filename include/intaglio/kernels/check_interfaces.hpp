@@ -37,6 +37,7 @@
 #include "intaglio/kernels/spirv/pages.hpp"
 #include "intaglio/kernels/spirv/route.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
+#include "intaglio/kernels/spirv/sample_cpu.hpp"
 #include "intaglio/kernels/spirv/stream_read.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
@@ -82,6 +83,7 @@ static_assert(shader_interface<matches(head_screen_interface, spirv::head_screen
 static_assert(shader_interface<matches(head_screen_interface, spirv::head_screen_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(head_rescore_interface, spirv::head_rescore_spirv)>::agrees);
 static_assert(shader_interface<matches(sample_interface, spirv::sample_spirv)>::agrees);
+static_assert(shader_interface<matches(sample_interface, spirv::sample_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(accept_interface, spirv::accept_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_interface, spirv::layers_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_interface, spirv::layers_cpu_spirv)>::agrees);
