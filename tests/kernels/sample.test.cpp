@@ -153,7 +153,7 @@ TEST_CASE("sample: several draws are those of the tokens one by one, and leave s
       for (std::uint32_t i = 0; i < context; ++i) state[at::history(max_tokens) + i] = random.below(vocab);
       const auto l = on.filled(logits), s = on.filled(state), r = on.filled(std::vector<std::uint32_t>(ring_size, 0xa5a5a5a5u)),
                  drawn = on.filled(std::vector<std::uint32_t>(draws, 0xa5a5a5a5u));
-      const std::uint32_t survivors = round % 2 * 64;
+      const std::uint32_t survivors = round % 2 == 0 ? 0 : 64;
       const auto scratch = on.poisoned(draws * kernels::sample_scratch_bytes(vocab, survivors));
       on.run(kernels::kernel::sample, 2,
              {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"draws", draws}, {"most_survivors", survivors}},

@@ -62,7 +62,7 @@ const form forms[] = {{&engraved<small, cpu>::table, {.wide_loads = true}},     
                       {&engraved_batch<small, cpu, two_slots, whole_pages>::table, {.wide_loads = true}, true},
                       {&engraved_batch<small, portable, two_slots, whole_pages>::table, {.integer_dot = true}, true},
                       {&engraved<small, cpu, 44>::table, {.wide_loads = true, .in_one = true}}};  // for all layers in one dispatch, with many operands
-constexpr std::size_t module_count = 22;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
+constexpr std::size_t module_count = 23;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
 
 /// What a session's state may never hold, but does here.
 struct wild_state {
@@ -156,6 +156,10 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
     return std::uint64_t{(8 - of.context % 8) % 8 * kernels::cache_octet} * element_bytes;
   if (operand.where == plan::region::arguments && of.decode_in_one.arguments.back().where == plan::region::none) return 8;  // an address of nothing
   if (operand.name == "drawn" && call.kernel == kernels::kernel::accept) return operand.bytes - 4;  // what was drawn behind a wrong draft
+  if (operand.name == "scratch") {  // what the first cut leaves of these logits is too long for the list; words of marks are rounded up to a pair
+    const std::uint32_t vocab = of.config->vocab_size, survivors = call.specialization[kernels::sample_interface.specialization_index("most_survivors")];
+    return kernels::sample_scratch_bytes(vocab, survivors) - std::uint64_t{(vocab + 31) / 32} * 4;
+  }
   // Most kernels are given all parameters and read the position or the count: three bytes are too few for both.
   if (operand.where == plan::region::state && of.batch.layers != 0 && call.kernel == kernels::kernel::sample) return operand.bytes - 4 - 3;  // its last history is not in the window
   if (operand.name == "state" && call.kernel != kernels::kernel::embed && call.kernel != kernels::kernel::sample) return operand.bytes - 4 - 3;
