@@ -215,6 +215,10 @@ http_reply api::health(const http_request&, std::function<void()>) {
     out["model"] = model->id;
     out["context"] = model->context;
     out["device"] = engine_.device();
+    out["slots"] = counts_.slots.load();
+    out["kv_page_positions"] = counts_.page_size.load();
+    out["kv_pages"] = counts_.pages.load();
+    out["kv_pages_free"] = counts_.free_pages.load();
   }
   out["queue"] = counts_.waiting.load();
   out["running"] = counts_.running.load();

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "api.hpp"
+#include "batch_engine.hpp"
 #include "http_server.hpp"
 #include "log.hpp"
 #include "pages.hpp"
-#include "session_engine.hpp"
 
 namespace serve = intaglio::serve;
 
@@ -49,7 +49,7 @@ struct settings {
   serve::listen_options listen;
   serve::api_options api;
   std::string api_key_file;
-  unsigned idle_seconds = 60, drain_seconds = 10, slice_ms = 1000;
+  unsigned idle_seconds = 60, drain_seconds = 10;
   bool allow_without_key = false, quiet = false;
 };
 
@@ -88,7 +88,6 @@ void add_options(CLI::App& app, settings& to) {
   add("--queue", limit.queue, "Generations that wait; more are answered with 429", "Limits")->check(CLI::Range(1, 100'000));
   add("--idle-seconds", to.idle_seconds, "Seconds that a connection may stay open without a request", "Limits")->check(CLI::Range(1, 86'400));
   add("--drain-seconds", to.drain_seconds, "Seconds that running requests get when the server is asked to stop", "Limits")->check(CLI::Range(0, 3600));
-  add("--slice-ms", to.slice_ms, "Milliseconds that a generation runs while others wait", "Limits")->check(CLI::Range(1, 600'000));
   app.add_flag("--quiet", to.quiet, "Log warnings and errors alone")->envname("INTAGLIO_SERVE_QUIET")->group("Other");
 }
 
@@ -110,7 +109,6 @@ void check(settings& of) {
     throw std::runtime_error("--host " + of.listen.address + ": others can reach this address: expected --api-key-file, or --allow-without-key if that is meant");
   of.api.limit.idle = std::chrono::seconds(of.idle_seconds);
   of.listen.drain = std::chrono::seconds(of.drain_seconds);
-  of.engine.slice = std::chrono::milliseconds(of.slice_ms);
   of.engine.queue = of.api.limit.queue;
   of.api.pages = serve::page_files();
 }
@@ -146,7 +144,7 @@ int main(int count, char** arguments) {
       serve::log_line("info", "request", {{"peer", request.peer}, {"method", request.method}, {"path", request.path.substr(0, 200)}, {"status", std::int64_t{status}}, {"seconds", seconds}});
     };
     serve::metrics counts;
-    const std::unique_ptr<serve::token_engine> engine = serve::make_session_engine(wanted.engine, counts);
+    const std::unique_ptr<serve::token_engine> engine = serve::make_batch_engine(wanted.engine, counts);
     serve::api application(*engine, counts, wanted.api);
     serve::http_server server(application, wanted.listen, wanted.api.limit, counts.connections);
     serve::log_line("info", "listening", {{"address", wanted.listen.address}, {"port", std::int64_t{server.port()}}, {"tls", wanted.listen.certificate.empty() ? "no" : "yes"}});

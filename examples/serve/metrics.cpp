@@ -41,13 +41,17 @@ void metrics::request(const std::string& path, int status, double seconds) {
   request_seconds_.observe(seconds);
 }
 
-void metrics::generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens, double first_token_seconds, double seconds_a_token) {
+void metrics::generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens, double first_token_seconds) {
   const std::lock_guard lock(mutex_);
   prompt_tokens_ += prompt_tokens;
   cached_tokens_ += cached_tokens;
   completion_tokens_ += completion_tokens;
   if (completion_tokens != 0) first_token_seconds_.observe(first_token_seconds);
-  if (completion_tokens > 1) token_seconds_.observe(seconds_a_token);
+}
+
+void metrics::token(double seconds) {
+  const std::lock_guard lock(mutex_);
+  token_seconds_.observe(seconds);
 }
 
 std::string metrics::text() const {
@@ -57,7 +61,7 @@ std::string metrics::text() const {
     out += "intaglio_requests_total{path=\"" + key.first + "\",status=\"" + std::to_string(key.second) + "\"} " + std::to_string(count) + '\n';
   out += request_seconds_.text("intaglio_request_seconds", "Time from a request's last byte to its answer's.");
   out += first_token_seconds_.text("intaglio_first_token_seconds", "Time from a request to its first token.");
-  out += token_seconds_.text("intaglio_token_seconds", "Time between tokens, the mean of each generation.");
+  out += token_seconds_.text("intaglio_token_seconds", "Time between two tokens of a generation.");
   out += single("intaglio_prompt_tokens_total", "Tokens of prompts.", "counter", prompt_tokens_);
   out += single("intaglio_cached_tokens_total", "Tokens of prompts that were in the cache already.", "counter", cached_tokens_);
   out += single("intaglio_completion_tokens_total", "Tokens generated.", "counter", completion_tokens_);
@@ -69,6 +73,10 @@ std::string metrics::text() const {
   out += single("intaglio_ready", "1 when tokens have been generated and the device is well.", "gauge", ready ? 1 : 0);
   out += single("intaglio_weights_bytes", "Weights in the device's memory.", "gauge", weights_bytes);
   out += single("intaglio_kv_cache_bytes", "KV cache in the device's memory.", "gauge", cache_bytes);
+  out += single("intaglio_slots", "Generations that can run at once.", "gauge", slots);
+  out += single("intaglio_kv_page_positions", "Positions of a page of the KV cache.", "gauge", page_size);
+  out += single("intaglio_kv_pages", "Pages of the KV cache.", "gauge", pages);
+  out += single("intaglio_kv_pages_free", "Pages that no generation uses; they may still hold prompts to share.", "gauge", free_pages);
   out += single("intaglio_device_free_bytes", "Memory that the device has left, as its driver tells.", "gauge", device_free_bytes);
   return out;
 }

@@ -28,12 +28,14 @@ class histogram {
 class metrics {
  public:
   void request(const std::string& path, int status, double seconds);
-  void generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens, double first_token_seconds, double seconds_a_token);
+  void generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens, double first_token_seconds);
+  /// Between two tokens of a generation.
+  void token(double seconds);
   void cancelled() { cancelled_ += 1; }
   void restarted() { restarts_ += 1; }
 
   // Gauges.
-  std::atomic<std::uint64_t> connections{0}, running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0}, device_free_bytes{0};
+  std::atomic<std::uint64_t> connections{0}, running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0}, device_free_bytes{0}, slots{0}, page_size{0}, pages{0}, free_pages{0};
   std::atomic<bool> ready{false};
 
   std::string text() const;

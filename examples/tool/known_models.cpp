@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace intaglio::tool {
@@ -23,15 +24,15 @@ constexpr std::uint32_t most_context = 16'384;
 struct known {
   std::string_view name;
   const decoder_config* config;
-  plan::planned (*plan)(dtype codec, const plan::profile& target);
+  plan::planned (*plan)(dtype codec, const plan::profile& target, shape_rule shape);
 };
 
 template <template <dtype> class Model, std::size_t... I>
-plan::planned plan_in(dtype codec, const plan::profile& target, std::index_sequence<I...>) {
+plan::planned plan_in(dtype codec, const plan::profile& target, shape_rule shape, std::index_sequence<I...>) {
   std::optional<plan::planned> out;
   const std::uint32_t context = std::min(Model<dtype::f16>::config.max_position_embeddings, most_context);
   const auto in = [&]<dtype W>() {
-    if (codec == W) out = plan::planned::of<Model<W>>(target, context);
+    if (codec == W) out = plan::planned::of<Model<W>>(target, context, shape == nullptr ? plan::batch_shape{} : shape(Model<W>::config, target, context));
   };
   (in.template operator()<codecs[I]>(), ...);
   return std::move(*out);
@@ -39,7 +40,7 @@ plan::planned plan_in(dtype codec, const plan::profile& target, std::index_seque
 template <template <dtype> class Model>
 constexpr known entry() {
   return {Model<dtype::f16>::name, &Model<dtype::f16>::config,
-          [](dtype codec, const plan::profile& target) { return plan_in<Model>(codec, target, std::make_index_sequence<codecs.size()>{}); }};
+          [](dtype codec, const plan::profile& target, shape_rule shape) { return plan_in<Model>(codec, target, shape, std::make_index_sequence<codecs.size()>{}); }};
 }
 
 constexpr std::array all{entry<models::mistral_7b>(),  entry<models::mistral_7b_v01>(), entry<models::llama_3_8b>(),
@@ -71,15 +72,15 @@ std::vector<std::string_view> known_models() {
   return out;
 }
 
-const engraved_model* known_model(std::string_view name, dtype codec) {
-  static std::map<std::pair<std::string_view, dtype>, planned_model> made;
+const engraved_model* known_model(std::string_view name, dtype codec, shape_rule shape) {
+  static std::map<std::tuple<std::string_view, dtype, bool>, planned_model> made;
   codec = computed_in(codec);
   const auto found = std::find_if(all.begin(), all.end(), [&](const known& each) { return each.name == name; });
   if (found == all.end() || !is_engravable(codec)) return nullptr;
-  if (const auto before = made.find({found->name, codec}); before != made.end()) return &before->second.tables;
-  planned_model plans{found->plan(codec, plan::profiles::cpu), found->plan(codec, plan::profiles::portable), {}};
+  if (const auto before = made.find({found->name, codec, shape != nullptr}); before != made.end()) return &before->second.tables;
+  planned_model plans{found->plan(codec, plan::profiles::cpu, shape), found->plan(codec, plan::profiles::portable, shape), {}};
   plans.tables = {found->name, plans.cpu.table(), plans.portable.table()};
-  return &made.emplace(std::pair{found->name, codec}, std::move(plans)).first->second.tables;
+  return &made.emplace(std::tuple{found->name, codec, shape != nullptr}, std::move(plans)).first->second.tables;
 }
 
 const engraved_model* known_model_of(const io::checkpoint& file) {

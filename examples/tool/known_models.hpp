@@ -5,6 +5,7 @@
 #include "engraved_models.hpp"
 
 #include <intaglio/core/dtype.hpp>
+#include <intaglio/plan/profile.hpp>
 
 #include <optional>
 #include <string>
@@ -20,9 +21,13 @@ dtype computed_in(dtype type);
 std::vector<dtype> known_codecs();
 std::vector<std::string_view> known_models();
 
+/// The batch that a model's plan gets, by config, profile and context.
+using shape_rule = plan::batch_shape (*)(const decoder_config&, const plan::profile&, std::uint32_t);
+
 /// Plans of a known model, made on the first call for it; nullptr for another name.
+/// @param shape none: a session alone
 /// @throws argument_error: a codec whose blocks do not divide the model's rows
-const engraved_model* known_model(std::string_view name, dtype codec);
+const engraved_model* known_model(std::string_view name, dtype codec, shape_rule shape = nullptr);
 
 /// The known model whose config is that of a file, in the codec that fits its matrices; nullptr where there is none.
 const engraved_model* known_model_of(const io::checkpoint& file);

@@ -6,7 +6,7 @@ import { check, end, packages, start } from './server.mjs';
 const { chromium } = packages('playwright-core');
 const axe = readFileSync(packages.resolve('axe-core/axe.min.js'), 'utf8'), pictures = process.argv[2];
 
-let server = await start('--slice-ms', '200');
+let server = await start();
 const browser = await chromium.launch({ executablePath: process.env.INTAGLIO_CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
 const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, bypassCSP: false, acceptDownloads: true });
 const page = await context.newPage(), foreign = [], problems = [];

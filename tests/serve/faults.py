@@ -32,7 +32,7 @@ def refused(answer, status, what, param=None, has=None):
 
 
 # Fields of requests ------------------------------------------------------------------------------------------------------------------
-server = Server("--queue", "4", "--max-body-bytes", "200000", "--idle-seconds", "2", "--slice-ms", "100", "--drain-seconds", "5")
+server = Server("--queue", "4", "--max-body-bytes", "200000", "--idle-seconds", "2", "--drain-seconds", "5")
 ask = server.ask
 good = {"messages": MESSAGES, "max_tokens": 4, "temperature": 0}
 status, _, first = ask("POST", CHAT, good)
@@ -149,9 +149,11 @@ link.shutdown(socket.SHUT_WR)
 check.equal(parse(read_answer(link))[0], 200, "who only stops sending still gets the answer")
 link.close()
 
-# The queue has room for 4 besides the one that runs.
-links = [start_long(True) for _ in range(5)]
-wait_until(lambda: gauge("intaglio_queue") >= 4, 5, "five generations")
+# The queue has room for 4 besides those that run.
+slots = int(gauge("intaglio_slots"))
+links = [start_long(True) for _ in range(slots + 4)]
+wait_until(lambda: gauge("intaglio_queue") >= 4, 20, "as many generations as run and wait")
+check.equal(gauge("intaglio_running"), slots, "all slots are taken")
 full = ask("POST", CHAT, good)
 check(int(refused(full, 429, "a full queue").get("retry-after", 0)) >= 1, "Retry-After")
 refused(ask("POST", CHAT, {**good, "n": 8}), 429, "more choices than the queue has room for")
@@ -160,17 +162,57 @@ for link in links:
     link.close()
 wait_until(lambda: gauge("intaglio_queue") == 0 and gauge("intaglio_running") == 0, 10, "all are gone")
 
-# Those that run in turns give what they give alone.
-alone = [ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 150, "seed": seed})[2]["choices"][0]["message"]["content"] for seed in range(4)]
-together, threads = [None] * 4, []
-for seed in range(4):
+check.equal(gauge("intaglio_kv_pages_free"), gauge("intaglio_kv_pages"), "their pages are free")
+
+# Those that decode together give what they give alone, drawn on the device or on the host.
+def told(seed):
+    more = {"logprobs": True} if seed % 3 == 2 else {}
+    return ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 40 + 15 * seed, "seed": seed, **more})[2]["choices"][0]["message"]["content"]
+
+
+alone = [told(seed) for seed in range(6)]
+together, threads = [None] * 6, []
+for seed in range(6):
     def one(seed=seed):
-        together[seed] = ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 150, "seed": seed})[2]["choices"][0]["message"]["content"]
+        time.sleep(0.1 * seed)
+        together[seed] = told(seed)
     threads.append(threading.Thread(target=one))
     threads[-1].start()
 for each in threads:
     each.join()
 check.equal(together, alone, "the same texts side by side as one by one")
+
+# A long prompt is fed chunk by chunk between the others' tokens: 32 of its tokens for each of theirs.
+link = start_long(True, response_format={"type": "text"}, max_tokens=490, logit_bias={"0": -100}, continuous_usage_stats=True)
+got = b""
+while b"content" not in got:
+    got += link.recv(65536)
+pieces, over = [], threading.Event()
+
+
+def follow():
+    while not over.is_set():
+        piece = link.recv(65536)
+        if not piece:
+            return
+        pieces.append((time.time(), piece.count(b"data: ")))
+
+
+follower = threading.Thread(target=follow)
+follower.start()
+prompt = [(37 * i * i + 11 * i) % 4000 + 50 for i in range(450)]
+sent = time.time()
+status, _, answer = ask("POST", TEXT, {"prompt": prompt, "max_tokens": 1, "temperature": 0})
+fed = time.time()
+over.set()
+beside = sum(count for at, count in pieces if sent <= at <= fed)
+check(status == 200 and beside >= 12, f"tokens beside a prompt of {len(prompt) // 32} chunks: expected at least 12, found {beside}")
+link.shutdown(socket.SHUT_RDWR)
+follower.join()
+link.close()
+status, _, again = ask("POST", TEXT, {"prompt": prompt, "max_tokens": 1, "temperature": 0})
+page = int(gauge("intaglio_kv_page_positions"))
+check.equal((again["usage"]["prompt_tokens_details"]["cached_tokens"], again["choices"][0]["text"]), ((len(prompt) - 1) // page * page, answer["choices"][0]["text"]), "pages of a prompt are shared")
 
 # Idle and slow ones hold nobody up, and are dropped.
 idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(1000)]

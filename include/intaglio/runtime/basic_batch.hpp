@@ -141,8 +141,13 @@ class basic_batch {
   bool has(batch_handle whose) const { return find(whose) != nullptr; }
   /// Its prompt and what it drew. @error argument_error: it has left
   const std::vector<std::int32_t>& history(batch_handle whose) const { return present(whose).history; }
-  /// Tokens of its prompt that it found in pages of others, once its prompt is being fed. @error argument_error: it has left
-  std::uint32_t cached_tokens(batch_handle whose) const { return present(whose).found; }
+  /// Tokens of its prompt that it found in pages of others, once its prompt is being fed; also where the session left, until somebody takes its slot.
+  /// @error argument_error: somebody did
+  std::uint32_t cached_tokens(batch_handle whose) const {
+    if (const member* const of = find(whose)) return of->found;
+    if (whose.number == 0 || whose.slot >= members_.size() || found_by_[whose.slot].number != whose.number) return present(whose).found;
+    return found_by_[whose.slot].tokens;
+  }
   /// f32 [vocab_size] from which the last token of a session with keep_logits was drawn, penalties not yet applied; of the last step's last pass, also
   /// where the session left with that token, until somebody joins. @error argument_error: it did not ask for them, or drew none yet
   std::span<const float> logits(batch_handle whose) const {
@@ -182,6 +187,7 @@ class basic_batch {
     if (t.batch.layers == 0) throw argument_error("plan", "one with a batch", "one without");
     members_.resize(t.shape.slots);
     logits_of_.resize(t.shape.slots);
+    found_by_.resize(t.shape.slots);
     alone_ = t.shape.slots;
     pool_.emplace(t.shape.pages, t.shape.page_size);
     drawn_.reserve(std::size_t{t.shape.slots} * 8);
@@ -223,6 +229,7 @@ class basic_batch {
     run_->set(slot, {});
     if (of.ready && same_bits_) pool_->remember(of.pages, std::span(of.history).first(of.history.size() - 1));
     pool_->release(of.pages);
+    found_by_[slot] = {of.number, of.found};
     of = {};
   }
 
@@ -320,6 +327,11 @@ class basic_batch {
   std::optional<runtime::page_pool> pool_;
   std::vector<member> members_;              ///< by slot
   std::vector<std::uint64_t> logits_of_;     ///< by slot: whose logits the executor has
+  struct found_tokens {
+    std::uint64_t number = 0;
+    std::uint32_t tokens = 0;
+  };
+  std::vector<found_tokens> found_by_;       ///< by slot: who had it last
   std::deque<std::uint32_t> waiting_;        ///< slots whose prompts are not fed yet, the first one's partly
   std::vector<batch_token> drawn_;
   std::uint64_t last_number_ = 0;

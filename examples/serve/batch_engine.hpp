@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One session that generations share in turns: each runs for a slice of time while others wait, and goes on later where it was. What a turn costs
-// is feeding its tokens anew; what it draws does not depend on the turns (docs/runtime.md, "Same bits").
+// Generations that decode together: each has a slot of the batch while it runs, joins and leaves between tokens, and draws what it would draw alone.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,11 +17,10 @@ struct engine_options {
   std::string name;                      ///< that clients ask for; empty: the engraved model's
   std::vector<std::string> aliases;
   std::uint32_t queue = 256;
-  std::chrono::milliseconds slice{1000};
   std::function<void(const std::string& event, const std::string& text)> log;
   std::function<void()> load_failed;     ///< the first load; later failures are tried again
 };
 
-std::unique_ptr<token_engine> make_session_engine(const engine_options& options, metrics& counts);
+std::unique_ptr<token_engine> make_batch_engine(const engine_options& options, metrics& counts);
 
 }  // namespace intaglio::serve

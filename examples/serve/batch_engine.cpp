@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT
+#include "batch_engine.hpp"
+
+#include <intaglio/runtime/basic_batch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "../tool/console.hpp"
+#include "../tool/known_models.hpp"
+#include "../tool/model_file.hpp"
+#include "../tool/plan_page.hpp"
+#include "../tool/template_engine.hpp"
+#include "api_error.hpp"
+#include "batch_shape.hpp"
+#include "engraved_batches.hpp"
+
+namespace intaglio::serve {
+namespace {
+
+/// Logits asked for by /v1/infer.
+struct question {
+  std::vector<std::int32_t> prompt;
+  std::uint32_t top;
+  std::promise<std::vector<prediction>> answer;
+};
+
+/// Who has a slot: a generation or a question.
+struct seat {
+  batch_handle handle;
+  std::shared_ptr<generation> who;
+  std::shared_ptr<question> asked;
+  std::vector<std::int32_t> history;  ///< of who draws on the host
+  bool keeps_logits() const { return asked != nullptr || who->drawn_by_host(); }
+};
+
+/// The batch's plans of the model that a file has.
+const tool::engraved_model& batch_plans_of(const io::checkpoint& file) {
+  const tool::engraved_model& alone = tool::engraved_model_of(file);
+  const auto engraved = tool::engraved_models();
+  for (std::size_t i = 0; i < engraved.size(); ++i)
+    if (&engraved[i] == &alone) return engraved_batches()[i];
+  return *tool::known_model(alone.name, tool::codecs_of_file(file).layers, batch_shape_of);
+}
+
+class batch_engine : public token_engine {
+ public:
+  batch_engine(const engine_options& options, metrics& counts) : options_(options), counts_(counts) {}
+  ~batch_engine() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    news_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void start() override {
+    thread_ = std::thread([this] { run(); });
+  }
+  engine_status status() const override {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+  const language* words() const override { return words_ready_ ? words_.get() : nullptr; }
+  const model_facts* facts() const override { return words_ready_ ? &facts_ : nullptr; }
+  std::string plan_page() const override {
+    const std::lock_guard lock(mutex_);
+    return plan_page_;
+  }
+  std::string device() const override {
+    const std::lock_guard lock(mutex_);
+    return device_name_;
+  }
+
+  void submit(std::vector<std::shared_ptr<generation>> list) override {
+    const std::lock_guard lock(mutex_);
+    require_room(list.size());
+    waiting_.insert(waiting_.end(), list.begin(), list.end());
+    counts_.waiting = waiting_.size();
+    news_.notify_all();
+  }
+
+  std::vector<prediction> predict(std::span<const std::int32_t> prompt, std::uint32_t top) override {
+    const auto asked = std::make_shared<question>(question{{prompt.begin(), prompt.end()}, top, {}});
+    std::future<std::vector<prediction>> answer = asked->answer.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      require_room(1);
+      questions_.push_back(asked);
+      news_.notify_all();
+    }
+    return answer.get();
+  }
+
+  void refuse_more() override {
+    const std::lock_guard lock(mutex_);
+    refuses_ = true;
+  }
+  void end_all() override {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    news_.notify_all();
+  }
+
+ private:
+  /// Under the mutex.
+  void require_room(std::size_t more) const {
+    if (refuses_) throw api_error(503, "the server is stopping", {}, "stopping", 5);
+    if (status_.state == engine_state::loading) throw api_error(503, "the model is being loaded", {}, "loading", 1);
+    if (status_.state == engine_state::failed) throw api_error(503, "the device or the model failed; /health says why", {}, "failed", 30);
+    const std::uint64_t running = counts_.running, free_slots = batch_slots - std::min<std::uint64_t>(running, batch_slots);  // who waits for the end of a step alone needs no room
+    if (waiting_.size() + questions_.size() + more > options_.queue + free_slots)
+      throw api_error(429, "the queue is full: expected at most " + std::to_string(options_.queue) + " generations that wait", {}, "queue_full",
+                      std::clamp(static_cast<unsigned>(static_cast<double>(waiting_.size() / batch_slots) * seconds_each_), 1u, 60u));
+  }
+  void log(const std::string& event, const std::string& text) const {
+    if (options_.log) options_.log(event, text);
+  }
+  void set_status(engine_state state, const std::string& what = {}, double loaded = 0) {
+    const std::lock_guard lock(mutex_);
+    status_ = {state, loaded, what};
+    counts_.ready = state == engine_state::ready;
+  }
+
+  void run() {
+    if (!try_to_load()) return wait_for_the_end();
+    for (;;) {
+      {
+        std::unique_lock lock(mutex_);
+        news_.wait(lock, [&] { return stopping_ || ends_ || !waiting_.empty() || !questions_.empty() || !seats_.empty(); });
+        if (stopping_ || ends_) break;
+        std::erase_if(waiting_, [](const auto& each) { return each->cancelled(); });
+      }
+      try {
+        seat_those_who_wait();
+        step();
+      } catch (const std::exception& problem) {
+        fail_all("the generation failed on the device");
+        recover(problem.what());
+      }
+      tell_counts();
+    }
+    fail_all("the server is stopping");
+    tell_counts();
+    wait_for_the_end();
+  }
+
+  void tell_counts() {
+    counts_.running = seats_.size();
+    counts_.free_pages = batch_ ? batch_->free_pages() : 0;
+    if (const auto now = steady::now(); now >= next_memory_) {  // drivers take their time to tell
+      counts_.device_free_bytes = batch_ ? runtime::available_memory(batch_->device()) : 0;
+      next_memory_ = now + std::chrono::milliseconds(500);
+    }
+  }
+
+  void fail_all(const std::string& why) {
+    for (const seat& each : seats_) {
+      if (each.who) each.who->fail(why);
+      if (each.asked) each.asked->answer.set_exception(std::make_exception_ptr(api_error(503, why, {}, "generation_failed", 1)));
+    }
+    seats_.clear();
+  }
+
+  /// In their order, as far as there are slots and pages.
+  void seat_those_who_wait() {
+    const std::lock_guard lock(mutex_);
+    for (; !questions_.empty() && batch_->fits(questions_.front()->prompt, 1); questions_.pop_front()) {
+      const auto& asked = questions_.front();
+      sit({{}, nullptr, asked, {}}, asked->prompt, {.max_tokens = 1, .keep_logits = true});
+    }
+    for (; questions_.empty() && !waiting_.empty() && batch_->fits(waiting_.front()->prompt(), waiting_.front()->max_tokens()); waiting_.pop_front()) {
+      const auto& who = waiting_.front();
+      const bool on_host = who->drawn_by_host();
+      sit({{}, who, nullptr, on_host ? who->prompt() : std::vector<std::int32_t>{}}, who->prompt(), {.sampling = who->sampling(), .max_tokens = who->max_tokens(), .keep_logits = on_host});
+    }
+    counts_.waiting = waiting_.size();
+    counts_.running = seats_.size();
+  }
+  void sit(seat next, std::span<const std::int32_t> prompt, const batch_options& options) {
+    try {
+      next.handle = batch_->join(prompt, options);
+      seats_.push_back(std::move(next));
+    } catch (const argument_error& refused) {
+      if (next.who) next.who->fail(refused.what());
+      if (next.asked) next.asked->answer.set_exception(std::make_exception_ptr(api_error(400, refused.what())));
+    } catch (...) {
+      seats_.push_back(std::move(next));  // it ends with the others
+      throw;
+    }
+  }
+
+  /// Tokens that a step takes: what is drawn on the host, or waits, is looked at after each.
+  std::uint32_t tokens_of_step() {
+    for (const seat& each : seats_)
+      if (each.keeps_logits()) return 1;
+    const std::lock_guard lock(mutex_);
+    if (!waiting_.empty() || !questions_.empty() || step_seconds_ <= 0) return 1;
+    constexpr double wanted_seconds = 0.01;
+    return static_cast<std::uint32_t>(std::clamp(wanted_seconds / step_seconds_, 1.0, 8.0));
+  }
+
+  void step() {
+    std::erase_if(seats_, [&](const seat& each) {
+      const bool gone = each.who && each.who->cancelled();
+      if (gone) batch_->leave(each.handle);
+      return gone;
+    });
+    if (seats_.empty()) return;
+    const std::uint32_t tokens = tokens_of_step();
+    const auto start = steady::now();
+    const std::span<const batch_token> drawn = batch_->step(tokens);
+    step_seconds_ = std::chrono::duration<double>(steady::now() - start).count() / tokens;
+    for (const batch_token& token : drawn) {
+      const auto of = std::find_if(seats_.begin(), seats_.end(), [&](const seat& each) { return each.handle == token.of; });
+      if (of == seats_.end()) continue;  // ended with an earlier token of this step
+      if (of->asked) {
+        of->asked->answer.set_value(likeliest(batch_->logits(token.of), of->asked->top));
+        seats_.erase(of);
+      } else if (!take(*of, token)) {
+        batch_->leave(token.of);
+        seats_.erase(of);
+      }
+    }
+  }
+
+  /// @return false: the generation has ended
+  bool take(seat& of, const batch_token& token) {
+    generation& who = *of.who;
+    if (who.ids().empty()) who.cached_tokens = batch_->cached_tokens(token.of);
+    std::int32_t id = token.id;
+    if (who.drawn_by_host()) {
+      id = who.draw(batch_->logits(token.of), of.history);
+      of.history.push_back(id);
+    }
+    const auto before = who.last_token;
+    const bool goes_on = who.take(id);
+    if (who.ids().size() > 1) counts_.token(std::chrono::duration<double>(who.last_token - before).count());
+    if (goes_on) {
+      if (id != token.id) batch_->set_next(token.of, id);
+      return true;
+    }
+    counts_.generated(static_cast<std::uint32_t>(who.prompt().size()), who.cached_tokens, static_cast<std::uint32_t>(who.ids().size()),
+                      std::chrono::duration<double>(who.first_token - who.arrived).count());
+    seconds_each_ = 0.8 * seconds_each_ + 0.2 * std::chrono::duration<double>(who.last_token - who.arrived).count();
+    return false;
+  }
+
+  /// Fails all that waits, and whatever still comes in between.
+  void wait_for_the_end() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      for (const auto& each : waiting_) each->fail("the server is stopping");
+      waiting_.clear();
+      for (const auto& each : questions_) each->answer.set_exception(std::make_exception_ptr(api_error(503, "the server is stopping", {}, "stopping", 5)));
+      questions_.clear();
+      if (stopping_) return;
+      news_.wait(lock);
+    }
+  }
+
+  bool try_to_load() {
+    try {
+      load();
+      return true;
+    } catch (const std::exception& problem) {
+      log("load_failed", problem.what());
+      set_status(engine_state::failed, problem.what());
+      if (options_.load_failed && !must_stop()) options_.load_failed();
+      return false;
+    }
+  }
+
+  void load() {
+    set_status(status().state, "opening the model");
+    tool::set_quiet();  // warnings go to the log
+    const io::checkpoint checkpoint = tool::open_model({options_.model, options_.i2s_layout});
+    plans_ = &batch_plans_of(checkpoint);
+    if (!checkpoint.vocabulary())
+      throw file_error(checkpoint.path(), std::nullopt, "the model has no tokenizer", "tokenizer.json or tokenizer.model beside the weights", "none");
+    if (!words_) {
+      words_ = std::make_unique<language>(*checkpoint.vocabulary(), plans_->config().vocab_size, tool::template_engine());
+      facts_.id = options_.name.empty() ? std::string(plans_->name) : options_.name;
+      facts_.aliases = options_.aliases;
+      facts_.vocab_size = plans_->config().vocab_size;
+      facts_.context = plans_->cpu.context;
+      facts_.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    }
+    gpu::device_options device_options;
+    device_options.selector = options_.device;
+    const gpu::device device(device_options);
+    if (const std::string note = device.note(); !note.empty()) log("device", note);
+    session_options loading;
+    loading.templates = tool::template_engine();
+    loading.progress = [&](const load_progress& at) {
+      set_status(status().state, "weights", at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total));
+      const std::lock_guard lock(mutex_);
+      if (stopping_) throw std::runtime_error("stopped while the model was loaded");
+    };
+    const std::array<const plan::table*, 2> tables{&plans_->cpu, &plans_->portable};
+    batch_.emplace(device, tables, checkpoint, loading);
+    for (const std::string& each : batch_->warnings()) log("warning", each);
+    const plan::table& table = batch_->table();
+    {
+      const std::lock_guard lock(mutex_);
+      device_name_ = device.label();
+      plan_page_ = tool::plan_page(table, facts_.id, {}).text();
+    }
+    words_ready_ = true;
+    counts_.weights_bytes = table.weight_bytes();
+    counts_.cache_bytes = table.cache_bytes() + table.pool_bytes();
+    counts_.slots = table.shape.slots;
+    counts_.page_size = table.shape.page_size;
+    counts_.pages = table.shape.pages;
+    counts_.free_pages = batch_->free_pages();
+    counts_.device_free_bytes = runtime::available_memory(device);
+    generate_some();
+    log("ready", facts_.id + " on " + device.label());
+    set_status(engine_state::ready);
+  }
+
+  /// Ready is who has generated, two together and one alone: what is compiled on first use is compiled then, and what takes memory has it.
+  void generate_some() {
+    const std::array<std::int32_t, 3> any{static_cast<std::int32_t>(facts_.vocab_size / 2), 1, 2};
+    std::uint32_t wanted = 0, drawn = 0;
+    for (const std::uint32_t tokens : {2u, 4u}) {
+      batch_->join(any, {.max_tokens = tokens, .keep_logits = tokens == 2});
+      wanted += tokens;
+    }
+    for (std::uint32_t steps = 0; batch_->active() != 0 && steps < 2 * wanted; ++steps) drawn += static_cast<std::uint32_t>(batch_->step().size());
+    if (drawn != wanted) throw device_error(batch_->device().label(), "generate", "expected " + std::to_string(wanted) + " tokens, found " + std::to_string(drawn));
+  }
+
+  /// A new device and batch, again and again until one works.
+  void recover(const std::string& why) {
+    log("device_failed", why);
+    counts_.restarted();
+    set_status(engine_state::recovering, why);
+    batch_.reset();
+    for (std::chrono::milliseconds pause{100};; pause = std::min(pause * 2, std::chrono::milliseconds(10'000))) {
+      try {
+        return load();
+      } catch (const std::exception& problem) {
+        log("recovery_failed", problem.what());
+      }
+      std::unique_lock lock(mutex_);
+      if (news_.wait_for(lock, pause, [&] { return stopping_ || ends_; })) return;
+    }
+  }
+
+  bool must_stop() const {
+    const std::lock_guard lock(mutex_);
+    return stopping_ || ends_;
+  }
+
+  std::vector<prediction> likeliest(std::span<const float> logits, std::uint32_t top) const {
+    const double all = log_sum_exp(logits);
+    std::vector<std::int32_t> order(std::min<std::size_t>(logits.size(), words_->tokens.size()));
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
+    const auto count = static_cast<std::ptrdiff_t>(std::min<std::size_t>(top, order.size()));
+    std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](std::int32_t a, std::int32_t b) {
+      const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
+      return x != y ? x > y : a < b;
+    });
+    std::vector<prediction> out;
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+      const std::int32_t id = order[static_cast<std::size_t>(i)];
+      out.push_back({std::string(words_->tokens.piece(id)), std::exp(logits[static_cast<std::size_t>(id)] - all)});
+    }
+    return out;
+  }
+
+  engine_options options_;
+  metrics& counts_;
+  const tool::engraved_model* plans_ = nullptr;
+  std::unique_ptr<language> words_;
+  model_facts facts_;
+  std::atomic<bool> words_ready_{false};
+  std::optional<basic_batch> batch_;
+  std::vector<seat> seats_;
+  double step_seconds_ = 0;                ///< of a token of the batch, lately
+  steady::time_point next_memory_{};
+  std::atomic<double> seconds_each_{0.5};  ///< of a generation, lately
+
+  mutable std::mutex mutex_;
+  std::condition_variable news_;
+  engine_status status_;
+  std::deque<std::shared_ptr<generation>> waiting_;
+  std::deque<std::shared_ptr<question>> questions_;
+  std::string plan_page_, device_name_;
+  bool stopping_ = false, refuses_ = false, ends_ = false;
+  std::thread thread_;  // the last: it uses all of the above
+};
+
+}  // namespace
+
+std::unique_ptr<token_engine> make_batch_engine(const engine_options& options, metrics& counts) { return std::make_unique<batch_engine>(options, counts); }
+
+}  // namespace intaglio::serve

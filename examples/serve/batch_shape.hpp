@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// How many sessions the server decodes together, and the pages of their KV cache: constants of each plan, known when it is engraved.
+#pragma once
+
+#include <intaglio/plan/profile.hpp>
+#include <intaglio/plan/table.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace intaglio::serve {
+
+inline constexpr std::uint32_t batch_slots = 16;
+
+/// @param context positions of one session
+/// @return pages for all slots where these take no more than 4 GiB (2 on CPU drivers, which share the machine's memory), else as many as that holds; always enough for one session
+constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const plan::profile& target, std::uint32_t context) {
+  const std::uint64_t position_bytes = std::uint64_t{2} * config.num_hidden_layers * config.kv_size() * (target.cache_element == kernels::element::f32 ? 4 : 2);
+  const std::uint64_t memory = std::uint64_t{target.cache_element == kernels::element::f32 ? 2u : 4u} << 30, counted = (std::uint64_t{1} << 31) / config.kv_size();
+  const std::uint32_t page_size = context <= 1024 ? 8 : 64, one = (context + page_size - 1) / page_size;
+  const std::uint64_t held = std::min(memory / position_bytes, counted) / page_size;
+  return {batch_slots, page_size, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(held, one, std::uint64_t{batch_slots} * one))};
+}
+
+}  // namespace intaglio::serve

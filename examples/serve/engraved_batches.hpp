@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// The tool's engraved models (examples/tool/engraved_models.hpp) with plans for sessions that decode together.
+#pragma once
+
+#include "../tool/engraved_models.hpp"
+
+namespace intaglio::serve {
+
+/// In the order of tool::engraved_models().
+std::span<const tool::engraved_model> engraved_batches();
+
+}  // namespace intaglio::serve
