@@ -12,8 +12,12 @@
 #include <intaglio/runtime/load_session.hpp>
 #include <intaglio/runtime/synthetic_weights.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
+#include <string_view>
+#include <utility>
 
 #include <unistd.h>
 
@@ -146,6 +150,8 @@ class bench_run {
                bytes_text(static_cast<double>(done.bytes_total)));
     };
     auto weights = load_weights(drawn);
+    out_.mapped_bytes = weights.mapped_bytes;
+    out_.need = runtime::needed_memory(table, table.weight_bytes() - std::min(table.weight_bytes(), weights.mapped_bytes));
     out.load_ms = lap();
     if (out_.on_cpu && table.weight_bytes() > (std::uint64_t{1} << 27)) {
       note(std::string(label) + ": compiling and proving the kernels of a large model, on a CPU driver a matter of minutes");
@@ -174,7 +180,12 @@ class bench_run {
 
   runtime::weight_memory load_weights(const runtime::load_callback& progress) const {
     const plan::table& table = *out_.table;
-    return file_ ? runtime::load_weights(*device_, table, *file_, {.progress = progress}) : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros});
+    constexpr std::array<std::pair<std::string_view, runtime::weight_place>, 4> places{{{"automatic", runtime::weight_place::automatic},
+                                                                                         {"copied", runtime::weight_place::copied},
+                                                                                         {"mapped", runtime::weight_place::mapped},
+                                                                                         {"features_mapped", runtime::weight_place::features_mapped}}};
+    const auto place = std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.first == options_.place; });
+    return file_ ? runtime::load_weights(*device_, table, *file_, {.progress = progress, .place = place->second}) : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros});
   }
 
   /// Another executor, with weights of its own, that decodes by the chain of dispatches.

@@ -35,6 +35,7 @@ struct bench_result {
   double stream = 0;  ///< bytes/s of a streaming read
   start_times cold, warm;
   runtime::memory_need need;
+  std::uint64_t mapped_bytes = 0;  ///< of weights that are read where the file is mapped
   std::uint64_t device_bytes = 0, host_peak_bytes = 0;
   std::vector<timed_sequence> timed;
   std::vector<ab_result> ab;

@@ -71,7 +71,7 @@ struct plan_options {
 };
 struct bench_options {
   model_options model;
-  std::string synthetic, codec, html;
+  std::string synthetic, codec, html, place = "automatic";
   std::optional<double> relu_zeros;
   std::vector<std::string> ab;  ///< names of ab_pairs (bench_variants.hpp)
   std::uint32_t prompt = 512, tokens = 128, context = 0, runs = 3;

@@ -171,6 +171,11 @@ class command_line {
         ->type_name("X")
         ->check(CLI::Range(0.0, 1.0))
         ->needs(synthetic);
+    c->add_option("--weights", bench_.place, "where the device reads the weights of a packed file: in its memory (copied), where the file is mapped (mapped), the FFNs' alone there\n"
+                                             "(features_mapped); by default mapped where host and device share memory")
+        ->type_name("PLACE")
+        ->check(CLI::IsMember({"automatic", "copied", "mapped", "features_mapped"}))
+        ->excludes(synthetic);
     std::string pairs = "compare two ways to decode, run in turns; may be given again:";
     for (const ab_pair& each : ab_pairs) pairs += "\n" + std::string(each.name) + ": " + std::string(each.about);
     c->add_option("--ab", bench_.ab, pairs)->type_name("VARIANT")->take_all()->allow_extra_args(false)->check(CLI::IsMember(ab_names()));
@@ -273,7 +278,7 @@ class command_line {
         ->default_str("block128");
 
     c = add(
-        "pack", "Write a model as one file that loads by copying: config, tokenizer and weights as this tool's kernels take them", [this] { tool::pack(pack_); },
+        "pack", "Write a model as one file that loads by copying, or is read in place: config, tokenizer and weights as this tool's kernels take them", [this] { tool::pack(pack_); },
         "  intaglio pack MODEL.gguf -o MODEL.packed && intaglio run -m MODEL.packed --prompt Hello\n\n"
         "The file holds checksums of all its bytes. A program whose kernels lay weights out otherwise refuses it: then pack the model again.");
     c->add_option("FILE", pack_.file, "GGUF file or folder")->required();

@@ -3,6 +3,9 @@
 #include "gpu/fault_shim.hpp"
 
 #include <intaglio/gpu/memory.hpp>
+#include <intaglio/gpu/transfer.hpp>
+
+#include <cstdlib>
 
 using namespace intaglio;
 
@@ -69,4 +72,52 @@ TEST_CASE("where a large piece is refused, smaller ones are tried") {
     }
   }
   CHECK(faults::the_shim().live().empty());
+}
+
+TEST_CASE("memory of the host is read in place, where the device takes it") {
+  const checked_device checked;
+  const gpu::device& on = checked.device;
+  if (!on.has(gpu::feature::external_memory_host)) SKIP("the device has no VK_EXT_external_memory_host");
+  const auto step = static_cast<std::size_t>(on.limits().host_pointer_alignment);
+  std::shared_ptr<std::byte> host(static_cast<std::byte*>(std::aligned_alloc(step, 4 * step)), &std::free);
+  const std::span bytes(host.get(), 4 * step);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 251);
+  {
+    gpu::buffer first = gpu::buffer::imported(on, bytes, host, "words"), moved = std::move(first);
+    CHECK(host.use_count() == 2);
+    CHECK(on.counters().allocated_bytes == 0);
+    CHECK((moved.address() != 0 && moved.size_bytes() == bytes.size() && moved.mapped().empty()));
+    std::vector<std::byte> read(2 * step);
+    gpu::transfer(on).download(moved, step, read);
+    CHECK(std::equal(read.begin(), read.end(), bytes.begin() + static_cast<std::ptrdiff_t>(step)));
+  }
+  CHECK(host.use_count() == 1);
+  CHECK_THROWS_AS(gpu::buffer::imported(on, bytes.first(0), host, "nothing"), argument_error);
+  CHECK_THROWS_AS(gpu::buffer::imported(on, bytes.first(step - 1), host, "a part of a page"), argument_error);
+  CHECK_THROWS_AS(gpu::buffer::imported(on, bytes.subspan(64, step), host, "another part"), argument_error);
+  CHECK(host.use_count() == 1);
+}
+
+TEST_CASE("without the extension, or where the driver refuses, host memory is not read in place, and the error says why") {
+  gpu::device_options options;
+  options.entry = &faults::entry;
+  options.selector = "llvmpipe";
+  faults::the_shim().reset();
+  const checked_device checked(options);
+  const gpu::device& on = checked.device;
+  if (!on.has(gpu::feature::external_memory_host)) SKIP("the device has no VK_EXT_external_memory_host");
+  const auto step = static_cast<std::size_t>(on.limits().host_pointer_alignment);
+  std::shared_ptr<std::byte> host(static_cast<std::byte*>(std::aligned_alloc(step, step)), &std::free);
+  for (const auto which : {faults::id::vkCreateBuffer, faults::id::vkAllocateMemory, faults::id::vkBindBufferMemory}) {
+    faults::the_shim().arm(which, 0, VK_ERROR_INVALID_EXTERNAL_HANDLE);
+    try {
+      gpu::buffer::imported(on, {host.get(), step}, host, "words");
+      FAIL("it was imported");
+    } catch (const device_error& caught) {
+      CHECK(std::string(caught.what()).find("VK_ERROR_INVALID_EXTERNAL_HANDLE") != std::string::npos);
+    }
+    CHECK(host.use_count() == 1);
+  }
+  const gpu::host_device lent{.entry = &faults::entry, .instance = on.on()->from->handle(), .physical = on.on()->physical, .device = on.on()->handle, .queue = on.on()->queue, .queue_family = on.on()->queue_family};
+  CHECK_THROWS_AS(gpu::buffer::imported(gpu::device(lent), {host.get(), step}, host, "words"), device_error);
 }

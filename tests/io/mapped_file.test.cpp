@@ -130,3 +130,19 @@ TEST_CASE("mapped_file: what the system refuses later is told in its words", "[m
   CHECK_THROWS_WITH(file.read(3, out), ContainsSubstring("offset 0x3: cannot read: "));
   CHECK_THROWS_WITH(file.mapping(), ContainsSubstring("cannot map: "));
 }
+
+TEST_CASE("mapped_file: opened once more it is the same file, whatever its name has come to mean", "[mapped_file]") {
+  const temporary_folder folder;
+  auto file = std::make_unique<mapped_file>(write_text(folder / "file", "0123456789"));
+  std::filesystem::remove(folder / "file");
+  write_text(folder / "file", "another!!!");
+  const mapped_file again = file->reopened();
+  CHECK(again.descriptor() != file->descriptor());
+  file.reset();
+  bytes out(4);
+  again.read(3, out);
+  CHECK(std::memcmp(out.data(), "3456", 4) == 0);
+  CHECK_NOTHROW(again.expect_unchanged());
+  CHECK_FALSE(again.in_memory());
+  CHECK(mapped_file::from_memory(out, "memory").in_memory());
+}

@@ -40,6 +40,7 @@ struct connection : std::enable_shared_from_this<connection> {
   std::atomic<bool> lost{false};       ///< set when nothing is in flight any more, or all that is in flight is kept
   std::atomic<bool> abandoned{false};  ///< work on it never ended: what is made on it is never destroyed
   std::shared_ptr<connection> kept;    ///< itself, once abandoned
+  std::vector<std::shared_ptr<const void>> kept_memory;  ///< of the host, which work that never ended may read
   ::pid_t process = ::getpid();
 
   connection() = default;
@@ -74,6 +75,15 @@ struct connection : std::enable_shared_from_this<connection> {
     if (abandoned.exchange(true)) return;
     kept = weak_from_this().lock();
     lost = true;
+  }
+
+  /// Keeps host memory that was lent to the device as long as itself. Without memory for the note it goes.
+  void keep(std::shared_ptr<const void> lent) noexcept {
+    const std::lock_guard own(queue_mutex);
+    try {
+      kept_memory.push_back(std::move(lent));
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   /// Throws where a call did not succeed; a lost device is remembered.

@@ -4,6 +4,7 @@
 
 #include <intaglio/gpu/device.hpp>
 
+#include <bit>
 #include <span>
 
 namespace intaglio::gpu {
@@ -50,12 +51,27 @@ class buffer {
     translated([&] { create(on.on(), size_bytes, where, purpose); });
   }
 
+  /// Memory of the host as a buffer that the device reads in place (VK_EXT_external_memory_host): nothing is copied. Nobody may write to the bytes
+  /// while the buffer lives.
+  /// @param host begins and ends at multiples of device_limits::host_pointer_alignment
+  /// @param keeper owns the bytes; held as long as the device may read them
+  /// @error argument_error: it does not; device_error: the device has not the extension, or refuses this memory (drivers do where it is a file's); out_of_memory
+  static buffer imported(const device& on, std::span<const std::byte> host, std::shared_ptr<const void> keeper, std::string_view purpose) {
+    return translated([&] {
+      buffer out;
+      out.import(on.on(), host, purpose);
+      out.keeper_ = std::move(keeper);
+      return out;
+    });
+  }
+
   buffer(buffer&& other) noexcept
-      : memory_(std::move(other.memory_)), buffer_(std::move(other.buffer_)), size_(std::exchange(other.size_, 0)), taken_(std::exchange(other.taken_, 0)),
+      : keeper_(std::move(other.keeper_)), memory_(std::move(other.memory_)), buffer_(std::move(other.buffer_)), size_(std::exchange(other.size_, 0)), taken_(std::exchange(other.taken_, 0)),
         address_(std::exchange(other.address_, 0)), mapped_(std::exchange(other.mapped_, nullptr)) {}
   buffer& operator=(buffer&& other) noexcept {
     if (this == &other) return *this;
     release();
+    keeper_ = std::move(other.keeper_);
     memory_ = std::move(other.memory_);
     buffer_ = std::move(other.buffer_);
     size_ = std::exchange(other.size_, 0);
@@ -77,12 +93,7 @@ class buffer {
   static constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
   void create(const std::shared_ptr<connection>& on, std::uint64_t size, placement where, std::string_view purpose) {
-    const device_limits& limits = on->description.limits;
-    if (size == 0) throw argument_error("size of the buffer for " + std::string(purpose), "at least one byte", "0");
-    on->require_alive("allocate memory");
-    if (size > limits.max_buffer_bytes || size > limits.max_allocation_bytes)
-      throw device_error(on->label, "allocate memory for " + std::string(purpose),
-                         bytes_text(size) + " in one piece, the device allows " + bytes_text(std::min(limits.max_buffer_bytes, limits.max_allocation_bytes)));
+    check_size(*on, size, purpose);
     vk::BufferCreateInfo info;
     info.size = size;
     info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eTransferSrc | vk::BufferUsageFlagBits::eTransferDst |
@@ -100,11 +111,67 @@ class buffer {
       on->check(on->call.vkMapMemory(on->handle, memory_.get(), 0, VK_WHOLE_SIZE, 0, &place), "map the memory for", purpose);
       mapped_ = static_cast<std::byte*>(place);
     }
-    vk::BufferDeviceAddressInfo which;
-    which.buffer = vk::Buffer(made);
-    address_ = on->call.vkGetBufferDeviceAddress(on->handle, native(which));
-    if (address_ == 0) throw device_error(on->label, "ask the address of " + std::string(purpose), "the driver gives none");
+    ask_address(*on, made, purpose);
     size_ = size;
+  }
+
+  static void check_size(const connection& on, std::uint64_t size, std::string_view purpose) {
+    const device_limits& limits = on.description.limits;
+    if (size == 0) throw argument_error("size of the buffer for " + std::string(purpose), "at least one byte", "0");
+    on.require_alive("allocate memory");
+    if (size > limits.max_buffer_bytes || size > limits.max_allocation_bytes)
+      throw device_error(on.label, "allocate memory for " + std::string(purpose),
+                         bytes_text(size) + " in one piece, the device allows " + bytes_text(std::min(limits.max_buffer_bytes, limits.max_allocation_bytes)));
+  }
+  void ask_address(const connection& on, VkBuffer of, std::string_view purpose) {
+    vk::BufferDeviceAddressInfo which;
+    which.buffer = vk::Buffer(of);
+    address_ = on.call.vkGetBufferDeviceAddress(on.handle, native(which));
+    if (address_ == 0) throw device_error(on.label, "ask the address of " + std::string(purpose), "the driver gives none");
+  }
+
+  void import(const std::shared_ptr<connection>& on, std::span<const std::byte> host, std::string_view purpose) {
+    check_size(*on, host.size(), purpose);
+    if (!contains(on->enabled, feature::external_memory_host))
+      throw device_error(on->label, "read " + std::string(purpose) + " in place", "VK_EXT_external_memory_host is not there or not enabled");
+    const std::uint64_t step = std::max<std::uint64_t>(on->description.limits.host_pointer_alignment, 1);
+    if (const auto place = reinterpret_cast<std::uintptr_t>(host.data()); place % step != 0 || host.size() % step != 0)
+      throw argument_error("memory for " + std::string(purpose), "multiples of " + std::to_string(step) + " bytes", hexadecimal(place) + " and " + std::to_string(host.size()) + " bytes");
+    constexpr auto kind = vk::ExternalMemoryHandleTypeFlagBits::eHostAllocationEXT;
+    vk::ExternalMemoryBufferCreateInfo outside;
+    outside.handleTypes = kind;
+    vk::BufferCreateInfo info;
+    info.pNext = &outside;
+    info.size = host.size();
+    info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eTransferSrc | vk::BufferUsageFlagBits::eShaderDeviceAddress;
+    VkBuffer made = VK_NULL_HANDLE;
+    on->check(on->call.vkCreateBuffer(on->handle, native(info), nullptr, &made), "make a buffer for", purpose);
+    buffer_ = {on, made};
+
+    VkMemoryRequirements needs{};
+    on->call.vkGetBufferMemoryRequirements(on->handle, made, &needs);
+    void* const place = const_cast<std::byte*>(host.data());  // the structs of Vulkan know no const; the buffer's usage has no writing
+    vk::MemoryHostPointerPropertiesEXT possible;
+    on->check(on->call.vkGetMemoryHostPointerPropertiesEXT(on->handle, static_cast<VkExternalMemoryHandleTypeFlagBits>(kind), place, native(possible)), "read in place", purpose);
+    const std::uint32_t types = needs.memoryTypeBits & possible.memoryTypeBits;
+    if (types == 0 || needs.size > host.size()) throw device_error(on->label, "read " + std::string(purpose) + " in place", "no type of memory fits");
+    vk::ImportMemoryHostPointerInfoEXT from;
+    from.handleType = kind;
+    from.pHostPointer = place;
+    vk::MemoryAllocateFlagsInfo flags;
+    flags.flags = vk::MemoryAllocateFlagBits::eDeviceAddress;
+    flags.pNext = &from;
+    vk::MemoryAllocateInfo allocate;
+    allocate.pNext = &flags;
+    allocate.allocationSize = host.size();
+    allocate.memoryTypeIndex = static_cast<std::uint32_t>(std::countr_zero(types));
+    VkDeviceMemory memory = VK_NULL_HANDLE;
+    on->check(on->call.vkAllocateMemory(on->handle, native(allocate), nullptr, &memory), "read in place", purpose);
+    memory_ = {on, memory};
+    on->counters.allocations += 1;
+    on->check(on->call.vkBindBufferMemory(on->handle, made, memory_.get(), 0), "bind the memory for", purpose);
+    ask_address(*on, made, purpose);
+    size_ = host.size();
   }
 
   /// Tries the memory types from the best down and returns the one that gave.
@@ -168,12 +235,15 @@ class buffer {
 
   void release() noexcept {
     if (memory_) memory_.on()->counters.allocated_bytes -= taken_;
+    if (keeper_ && memory_ && !memory_.on()->may_destroy()) memory_.on()->keep(std::move(keeper_));
     buffer_.reset();
     memory_.reset();  // unmaps
+    keeper_.reset();
     size_ = taken_ = address_ = 0;
     mapped_ = nullptr;
   }
 
+  std::shared_ptr<const void> keeper_;  ///< of host memory
   owned_handle<VkDeviceMemory, &dispatch_table::vkFreeMemory> memory_;
   owned_handle<VkBuffer, &dispatch_table::vkDestroyBuffer> buffer_;
   std::uint64_t size_ = 0;

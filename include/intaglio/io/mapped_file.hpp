@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A model file opened for reading. Readers copy with read(), which reports a file that was cut meanwhile as an error; a mapping
-// would answer that with SIGBUS, so it is made only for whoever asks for it.
+// would answer that with SIGBUS, so it is made only for whoever asks for it (leased_mapping.hpp).
 #pragma once
 
 #include <fcntl.h>
@@ -61,6 +61,23 @@ class mapped_file {
   /// Bytes in the file when it was opened.
   std::uint64_t size() const noexcept { return size_; }
 
+  /// True for bytes in memory.
+  bool in_memory() const noexcept { return memory_ != nullptr; }
+  /// Of the open file; -1 for bytes in memory.
+  int descriptor() const noexcept { return descriptor_; }
+  /// The same file opened once more, for who outlives this one or locks it. Not of bytes in memory.
+  /// @throws file_error: that fails (it needs /proc), or what is there is another file
+  mapped_file reopened() const {
+    mapped_file out;
+    out.path_ = path_;
+    out.size_ = size_;
+    out.modified_ = modified_;
+    do out.descriptor_ = ::open(("/proc/self/fd/" + std::to_string(descriptor_)).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (out.descriptor_ < 0 && errno == EINTR);
+    if (out.descriptor_ < 0) out.refuse("cannot open once more: " + system_text(errno));
+    return out;
+  }
+
   /// Copies out.size() bytes from `offset`. @throws file_error where they are not all there (any more).
   void read(std::uint64_t offset, std::span<std::byte> out) const {
     if (!range_inside(offset, out.size(), size_))
@@ -92,6 +109,13 @@ class mapped_file {
   /// @throws file_error where changed().
   void expect_unchanged() const {
     if (changed()) throw file_error(path_, std::nullopt, "the file changed while it was in use", "the bytes that were checked", "others");
+  }
+
+  /// Maps the whole file for reading in the place of what is mapped at `where`. Not of bytes in memory.
+  /// @throws file_error where that fails
+  void map_over(void* where) const {
+    if (::mmap(where, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE | MAP_FIXED, descriptor_, 0) == MAP_FAILED)
+      throw file_error(path_, std::nullopt, "cannot map: " + system_text(errno));
   }
 
   /// The whole file as memory, mapped at the first call (not by several threads at once). Touching a page behind the end of a file that

@@ -68,6 +68,17 @@ struct packed_image {
     }
   }
 
+  /// Holds the chunks of a copy that begin in [begin, end) against their checksums, in place.
+  /// @param mapped the file
+  /// @throws file_error: a checksum that differs
+  void expect(const packed_weight& of, std::uint32_t copy, std::uint64_t begin, std::uint64_t end, std::span<const std::byte> mapped) const {
+    constexpr std::uint64_t step = packed_layout::chunk_bytes;
+    const std::uint64_t place = of.offset + copy * of.step();
+    const std::size_t sum = of.first_sum + static_cast<std::size_t>(copy * packed_layout::chunks(of.bytes));
+    for (std::uint64_t at = (begin + step - 1) / step * step; at < std::min(end, of.bytes); at += step)
+      expect_sum(place + at, mapped.subspan(static_cast<std::size_t>(place + at), static_cast<std::size_t>(std::min(step, of.bytes - at))), sums[sum + static_cast<std::size_t>(at / step)], of.layout);
+  }
+
   /// @throws file_error: bytes other than 0 behind a copy, up to where the next one begins
   void expect_padding(const packed_weight& of, std::uint32_t copy) const {
     const std::uint64_t place = of.offset + copy * of.step() + of.bytes;

@@ -302,6 +302,7 @@ class batch_executor {
     const std::uint64_t number = queue_.submit(commands_, label);
     commands_.clear();
     queue_.wait(number, patience);
+    weights_.expect_unchanged();
   }
   /// Submits what waits in commands_ and `passes` times the sequence, in pieces of the budget, and waits for all but what is left in commands_.
   void run(recorded_sequence& of, std::uint32_t passes, double budget_ms) {

@@ -109,6 +109,7 @@ class executor {
         if (fault.kernel.empty()) fault = proof.check(table_->prefill);
       }
       ahead.wait();
+      weights_.expect_unchanged();  // or a file that was cut would look like a kernel that is wrong
       if (fault.kernel.empty() && !decode_->in_one.empty() && !all_layers_agree())
         fault = {std::string(kernels::interface_of(decode_->in_one.front().kernel).name), std::string(decode_->in_one.front().label.view()), 1};
       times_ = {};
@@ -284,6 +285,7 @@ class executor {
         box_used_[job_.box] = queue_.submit({buffers_.data(), used}, fresh.segments.front().name());
         counters_.submits += 1;
         queue_.wait(box_used_[job_.box], patience(job_.kind));
+        weights_.expect_unchanged();
       } catch (...) {
         drop();
         throw;
@@ -556,10 +558,13 @@ class executor {
     if (waited && (end_is_sharp_ || from == done.at)) sequence(done.kind).speed.observe(done.segments, std::chrono::duration<double, std::milli>(now - from).count());
     last_end_ = now;
     end_is_sharp_ = waited;
-    if (done.job == counters_.jobs) completed_ = done.passes;
+    const bool current = done.job == counters_.jobs;
+    const std::uint32_t passes = done.passes;
     if (sample_.taken && sample_.number == done.number) collect_times();
     first_ = (first_ + 1) % max_in_flight;
     --flying_;
+    weights_.expect_unchanged();
+    if (current) completed_ = passes;
   }
   void drain_flights() {
     while (flying_ != 0) wait();

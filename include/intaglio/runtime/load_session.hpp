@@ -25,6 +25,7 @@ struct session_options {
   bool prove_kernels = true;                  ///< hold each kernel against the reference when it first runs on this device and driver
   bool find_first_nan = false;                ///< debugging: where logits are no numbers, the error names the first state that is none; feeds all anew
   unsigned load_threads = 0;                  ///< that repack weights; 0: as the machine has
+  runtime::weight_place place = runtime::weight_place::automatic;  ///< where the device reads a packed file's weights
   const io::feature_changes* patch = nullptr;   ///< changes to the features of FFNs (docs/walk.md), read while loading
   io::template_renderer templates{};          ///< of chat templates that the library does not know: io::jinja_renderer()
   io::checkpoint_options checkpoint{};        ///< how an I2_S file is laid out
@@ -99,7 +100,7 @@ inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::sp
 template <class Executor>
 std::unique_ptr<Executor> load_executor(session_body& body, const io::checkpoint& from, const session_options& options, module_source source) {
   return gpu::translated([&] {
-    weight_memory weights = load_weights(body.device, *body.table, from, {.progress = options.progress, .threads = options.load_threads, .patch = options.patch});
+    weight_memory weights = load_weights(body.device, *body.table, from, {.progress = options.progress, .threads = options.load_threads, .patch = options.patch, .place = options.place});
     auto out = proven_executor<Executor>(body.device, *body.table, std::move(weights), *body.cache, options.prove_kernels, source);
     body.cache->store();
     if (!body.cache->warning().empty()) body.warnings.push_back(body.cache->warning());

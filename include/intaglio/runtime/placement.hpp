@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,9 +74,10 @@ struct memory_need {
   std::uint64_t total() const { return weights + caches + arena + rest; }
 };
 
-inline memory_need needed_memory(const plan::table& of) {
+/// @param weights bytes of those that are in memory of the device, where not all are: the others are read where a file is mapped
+inline memory_need needed_memory(const plan::table& of, std::optional<std::uint64_t> weights = {}) {
   memory_need out;
-  out.weights = of.weight_bytes();
+  out.weights = weights.value_or(of.weight_bytes());
   out.caches = of.cache_bytes() + (of.batch.layers != 0 ? of.pool_bytes() : 0);
   out.arena = std::max(of.arena_bytes(), of.batch.arena_bytes);
   out.rest = of.state_bytes() + kernels::ring_bytes(of.ring_size) + (1u << 20);
@@ -91,8 +93,8 @@ inline std::uint64_t available_memory(const gpu::device& on) {
 }
 
 /// @error out_of_memory naming what is needed, what there is and the largest context that fits
-inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device) {
-  const memory_need need = needed_memory(of);
+inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device, std::optional<std::uint64_t> weights = {}) {
+  const memory_need need = needed_memory(of, weights);
   if (need.total() <= available) return;
   const std::uint64_t fixed = need.total() - need.caches, position = of.context != 0 ? need.caches / of.context : 0;
   const std::uint64_t fits = available > fixed && position != 0 ? std::min<std::uint64_t>((available - fixed) / position, of.context) : 0;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 // From a checkpoint to device memory: repacked, or of a packed file checked and copied, on several threads while earlier pieces are being copied, in
-// bounded host memory whatever the model's size (three buffers of 16 MiB and a few megabytes a thread).
+// bounded host memory whatever the model's size (three buffers of 16 MiB and a few megabytes a thread). Where host and device share memory, a packed file is
+// checked and read in place.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "intaglio/gpu/transfer.hpp"
+#include "intaglio/runtime/mapped_weights.hpp"
 #include "intaglio/runtime/packed_weights.hpp"
 #include "intaglio/runtime/weight_image.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
@@ -32,6 +35,7 @@ struct load_options {
   std::uint64_t largest_piece = 0;  ///< of device memory in one allocation; 0: the device's limit
   bool staged = false;              ///< copy through staging buffers also where the host sees device memory
   const io::feature_changes* patch = nullptr;  ///< changes to the features of FFNs; of a packed file none may be
+  weight_place place = weight_place::automatic;  ///< of a packed file's
 };
 
 /// @error mismatch_error with the list of differences and the command that engraves the right program
@@ -40,12 +44,12 @@ inline void require_match(const io::checkpoint& from, const plan::table& of) {
   if (!differences.empty()) throw mismatch_error(from.path(), std::move(differences), from.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
 }
 
-/// Allocates the weights of a plan and fills them from an image of them: weight_image, packed_weights.
+/// Allocates some weights of a plan and fills them from an image of them: weight_image, packed_weights.
 /// @error as of load_weights
 template <class Image>
-weight_memory load_image(const gpu::device& on, const plan::table& of, Image& image, const load_options& options) {
+placed_items load_image(const gpu::device& on, const plan::table& of, std::span<const std::uint32_t> slots, Image& image, const load_options& options) {
   return gpu::translated([&] {
-    weight_memory out = allocate_weights(on, of, options.largest_piece);
+    placed_items out = allocate_items(on, of, slots, options.largest_piece);
     const unsigned threads = options.threads != 0 ? options.threads : std::clamp(std::thread::hardware_concurrency(), 2u, 8u);
 
     struct owner {
@@ -54,7 +58,7 @@ weight_memory load_image(const gpu::device& on, const plan::table& of, Image& im
     };
     std::vector<owner> owners;
     load_progress progress;
-    for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
+    for (const std::uint32_t slot : slots) {
       const plan::weight& w = of.weights[slot];
       const bool beside = w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::row_codes || w.layout == plan::weight_layout::row_scales;
       const std::uint32_t tensors = beside ? 0 : w.source_count;
@@ -92,11 +96,11 @@ weight_memory load_image(const gpu::device& on, const plan::table& of, Image& im
     };
     std::vector<task> tasks;
     std::size_t item = 0;
-    for (std::uint32_t b = 0; b < out.placed.buffers.size(); ++b) {
-      const gpu::buffer& buffer = out.placed.buffers[b];
+    for (std::uint32_t b = 0; b < out.buffers.size(); ++b) {
+      const gpu::buffer& buffer = out.buffers[b];
       std::size_t first = item;  // the first item of this buffer that may reach into the next piece
       std::size_t end = item;
-      while (end < out.placed.items.size() && out.placed.items[end].buffer == b) ++end;
+      while (end < out.items.size() && out.items[end].buffer == b) ++end;
       uploads.upload(buffer, 0, buffer.size_bytes(), [&](std::span<std::byte> piece, std::uint64_t at) {
         tasks.clear();
         std::uint64_t covered = at;
@@ -105,8 +109,8 @@ weight_memory load_image(const gpu::device& on, const plan::table& of, Image& im
         const auto pad = [&](std::uint64_t until) {
           if (until > covered) std::memset(piece.data() + (covered - at), 0, static_cast<std::size_t>(until - covered));
         };
-        for (std::size_t i = first; i < end && out.placed.items[i].offset < at + piece.size(); ++i) {
-          const auto& its = out.placed.items[i];
+        for (std::size_t i = first; i < end && out.items[i].offset < at + piece.size(); ++i) {
+          const auto& its = out.items[i];
           const std::uint64_t begin = std::max(its.offset, at), stop = std::min(its.offset + its.bytes, at + piece.size());
           if (its.offset + its.bytes <= at + piece.size()) first = i + 1;
           if (begin >= stop) continue;
@@ -141,19 +145,85 @@ weight_memory load_image(const gpu::device& on, const plan::table& of, Image& im
   });
 }
 
-/// Allocates and fills the weights of a plan.
-/// @error mismatch_error; file_error: a bad value, a file that was cut or changed meanwhile, a packed file of another layout; out_of_memory,
-///        device_lost; what `options.progress` throws. Nothing stays allocated then.
+/// Weights that the device reads where a packed file is mapped, checked, and the others copied; nothing where all are to be copied.
+/// @error file_error; device_error: mapped was asked for and cannot be; out_of_memory
+inline std::optional<weight_memory> map_weights(const gpu::device& on, const plan::table& of, const io::packed_image& from, const load_options& options) {
+  const bool asked = options.place != weight_place::automatic, all = options.place != weight_place::features_mapped;
+  if (options.place == weight_place::copied || (!asked && (options.staged || !shares_host_memory(on)))) return std::nullopt;
+  const auto refuse = [&](const std::string& why) -> std::optional<weight_memory> {
+    if (asked) throw device_error(on.label(), "read the weights of " + printable(from.file->path(), 240) + " where they are mapped", why);
+    return std::nullopt;
+  };
+  if (!on.has(gpu::feature::external_memory_host)) return refuse("VK_EXT_external_memory_host is not there or not enabled");
+  const auto mapped = slots_where(of, [&](const plan::weight& w) { return all || is_of_features(w); });
+  const auto copied = slots_where(of, [&](const plan::weight& w) { return !all && !is_of_features(w); });
+  const mapped_weights image(from, of, mapped);
+  std::uint64_t bytes_copied = 0;
+  for (const std::uint32_t slot : copied) bytes_copied += of.weights[slot].bytes * (of.weights[slot].per_layer ? of.config->num_hidden_layers : 1);
+  require_memory(of, available_memory(on), on.label(), bytes_copied);
+  std::string refusal;
+  const auto mapping = io::leased_mapping::of(*from.file, on.limits().host_pointer_alignment, refusal);
+  if (!mapping) return refuse(refusal);
+  weight_memory out;
+  out.mapping = mapping;
+  out.mapped_bytes = image.bytes();
+  out.first = first_items(of);
+  out.placed.items.resize(item_count(of));
+  try {
+    take_items(out, image.import(on, mapping, options.largest_piece), of, mapped);
+  } catch (const device_lost&) {
+    throw;
+  } catch (const device_error&) {
+    if (asked) throw;
+    return std::nullopt;
+  }
+  load_progress progress;
+  progress.bytes_total = image.bytes() + bytes_copied;
+  progress.tensors_total = static_cast<std::uint32_t>(image.size());
+  const auto start = std::chrono::steady_clock::now();
+  const unsigned threads = options.threads != 0 ? options.threads : std::clamp(std::thread::hardware_concurrency(), 2u, 8u);
+  if (options.progress) options.progress(progress);
+  image.check(*mapping, threads, [&](std::uint64_t bytes, std::uint32_t items) {
+    progress.bytes_done += bytes;
+    progress.tensors_done += items;
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (progress.bytes_done != 0) progress.seconds_left = seconds * static_cast<double>(progress.bytes_total - progress.bytes_done) / static_cast<double>(progress.bytes_done);
+    if (options.progress) options.progress(progress);
+  });
+  if (copied.empty()) return out;
+  load_options rest = options;
+  if (options.progress)
+    rest.progress = [&](const load_progress& at) {
+      load_progress both = at;
+      both.bytes_done += image.bytes(), both.bytes_total += image.bytes();
+      both.tensors_done += progress.tensors_total, both.tensors_total += progress.tensors_total;
+      options.progress(both);
+    };
+  packed_weights read(from, of);
+  take_items(out, load_image(on, of, copied, read, rest), of, copied);
+  return out;
+}
+
+/// Allocates and fills the weights of a plan, or has the device read them where a packed file is mapped: load_options::place.
+/// @error mismatch_error; file_error: a bad value, a file that was cut or changed meanwhile, a packed file of another layout; argument_error: to be mapped, and
+///        not packed; out_of_memory, device_lost; what `options.progress` throws. Nothing stays allocated then.
 inline weight_memory load_weights(const gpu::device& on, const plan::table& of, const io::checkpoint& from, const load_options& options = {}) {
   return gpu::translated([&] {
     require_match(from, of);
+    if (from.packed() != nullptr) {
+      if (options.patch != nullptr) throw argument_error("patch", "the model that the file was packed from", "a packed file");
+      if (auto out = map_weights(on, of, *from.packed(), options)) return std::move(*out);
+    } else if (options.place == weight_place::mapped || options.place == weight_place::features_mapped) {
+      throw argument_error("place of the weights", "a packed file, which has them as the device wants them", printable(from.path(), 240));
+    }
     require_memory(of, available_memory(on), on.label());
     const auto load = [&](auto image) {
-      weight_memory out = load_image(on, of, image, options);
+      weight_memory out;
+      out.first = first_items(of);
+      out.placed = load_image(on, of, slots_where(of, [](const plan::weight&) { return true; }), image, options);
       from.expect_unchanged();
       return out;
     };
-    if (from.packed() != nullptr && options.patch != nullptr) throw argument_error("patch", "the model that the file was packed from", "a packed file");
     return from.packed() != nullptr ? load(packed_weights(*from.packed(), of)) : load(weight_image(from, of, options.patch));
   });
 }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// The weights of a packed file read by the device where the file is mapped (VK_EXT_external_memory_host): checked by several threads, copied by none.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "intaglio/runtime/packed_weights.hpp"
+#include "intaglio/runtime/parallel.hpp"
+#include "intaglio/runtime/weight_memory.hpp"
+
+namespace intaglio::runtime {
+
+/// Where a device reads the weights of a packed file.
+enum class weight_place : std::uint8_t {
+  automatic,        ///< mapped where host and device share memory and the driver takes it, else copied
+  copied,           ///< in memory of the device
+  mapped,           ///< where the file is mapped, also across a bus
+  features_mapped,  ///< the FFNs' where the file is mapped, the others in memory of the device
+};
+
+/// Whether a weight is of vectors of an FFN's features, or of its experts'.
+constexpr bool is_of_features(const plan::weight& w) {
+  if (!w.per_layer || w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::vector_f32) return false;
+  const std::string_view name = w.sources[0].view();
+  for (const std::string_view kind : {"ffn_gate", "ffn_up", "ffn_down"})
+    for (const std::string_view rest : {".weight", "_exps.weight"})
+      if (name.starts_with(kind) && name.substr(kind.size()) == rest) return true;
+  return false;
+}
+
+/// Whether a device reads host memory as fast as its own, so that a copy there would gain nothing.
+inline bool shares_host_memory(const gpu::device& on) {
+  return on.description().type == gpu::device_type::cpu || on.description().type == gpu::device_type::integrated;
+}
+
+/// Where weights of a plan lie in a packed file: items of their slots, one behind the other.
+class mapped_weights {
+ public:
+  /// @error file_error: as of packed_weights
+  mapped_weights(const io::packed_image& from, const plan::table& of, std::span<const std::uint32_t> slots) : from_(&from) {
+    const packed_weights found(from, of);
+    for (const std::uint32_t slot : slots) {
+      const io::packed_weight& weight = found.of(slot);
+      for (std::uint32_t copy = 0; copy < weight.copies; ++copy) items_.push_back({&weight, copy, weight.offset + copy * weight.step()});
+    }
+  }
+
+  std::uint64_t bytes() const {
+    return std::accumulate(items_.begin(), items_.end(), std::uint64_t{0}, [](std::uint64_t sum, const item& each) { return sum + each.weight->bytes; });
+  }
+  std::size_t size() const { return items_.size(); }
+
+  /// Holds all that the plan wants against its checksums, a gigabyte in about a tenth of a second a thread where the system has the file in memory.
+  /// @param done told bytes and items, by this thread, every 64 MiB
+  /// @error file_error: a checksum that differs, a file that was cut or changed
+  template <class Done>
+  void check(const io::leased_mapping& mapping, unsigned threads, Done&& done) const {
+    struct task {
+      const item* of;
+      std::uint64_t begin, end;
+    };
+    std::vector<task> tasks;
+    const auto run = [&] {
+      parallel(threads, tasks.size(), [&](std::size_t i) {
+        const task& each = tasks[i];
+        mapping.populate(each.of->place + each.begin, each.end - each.begin);
+        from_->expect(*each.of->weight, each.of->copy, each.begin, each.end, mapping.bytes());
+      });
+      std::uint64_t bytes = 0;
+      std::uint32_t whole = 0;
+      for (const task& each : tasks) {
+        bytes += each.end - each.begin;
+        whole += each.end == each.of->weight->bytes;
+      }
+      tasks.clear();
+      done(bytes, whole);
+    };
+    constexpr std::uint64_t step = std::uint64_t{1} << 20;
+    for (const item& each : items_)
+      for (std::uint64_t at = 0; at < each.weight->bytes; at += step) {
+        tasks.push_back({&each, at, std::min(at + step, each.weight->bytes)});
+        if (tasks.size() == 64) run();
+      }
+    run();
+    mapping.expect_unchanged();
+  }
+
+  /// Hands the file's ranges to the device, in as few buffers as its limits allow.
+  /// @error device_error: the driver refuses such memory, a weight is larger than it allows; out_of_memory
+  placed_items import(const gpu::device& on, std::shared_ptr<const io::leased_mapping> mapping, std::uint64_t largest_piece) const {
+    placed_items out;
+    out.items.resize(items_.size());
+    std::vector<std::uint32_t> order(items_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return items_[a].place < items_[b].place; });
+    const std::uint64_t step = std::max<std::uint64_t>(on.limits().host_pointer_alignment, 1);
+    std::uint64_t limit = std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
+    if (largest_piece != 0) limit = std::min(limit, largest_piece);
+    constexpr std::uint64_t gap = std::uint64_t{1} << 20;  // of weights that only other plans want
+    const auto end_of = [&](std::uint32_t i) { return (items_[i].place + items_[i].weight->bytes + step - 1) / step * step; };
+    for (std::size_t first = 0; first < order.size();) {
+      const std::uint64_t begin = items_[order[first]].place / step * step;
+      std::uint64_t end = end_of(order[first]);
+      std::size_t behind = first + 1;
+      while (behind < order.size() && end_of(order[behind]) - begin <= limit && items_[order[behind]].place <= end + gap) end = end_of(order[behind++]);
+      const auto range = mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+      const gpu::buffer& made = out.buffers.emplace_back(gpu::buffer::imported(on, range, mapping, "the weights"));
+      for (; first < behind; ++first) {
+        const item& each = items_[order[first]];
+        out.items[order[first]] = {static_cast<std::uint32_t>(out.buffers.size() - 1), each.place - begin, each.weight->bytes, made.address() + (each.place - begin)};
+      }
+    }
+    return out;
+  }
+
+ private:
+  struct item {
+    const io::packed_weight* weight;
+    std::uint32_t copy;
+    std::uint64_t place;  ///< in the file
+  };
+  const io::packed_image* from_;
+  std::vector<item> items_;
+};
+
+}  // namespace intaglio::runtime
