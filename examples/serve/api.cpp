@@ -13,6 +13,7 @@
 
 #include "api_error.hpp"
 #include "completion_reply.hpp"
+#include "later_reply.hpp"
 #include "request.hpp"
 
 namespace intaglio::serve {
@@ -36,6 +37,12 @@ json model_entry(const model_facts& model) {
 
 std::string fingerprint() { return "intaglio-" + std::to_string(version_major) + '.' + std::to_string(version_minor) + '.' + std::to_string(version_patch); }
 
+std::string as_utf8(std::string_view bytes) {
+  std::string out;
+  io::append_replacing_invalid(out, bytes);
+  return out;
+}
+
 double milliseconds_since(steady::time_point start) { return std::chrono::duration<double, std::milli>(steady::now() - start).count(); }
 
 }  // namespace
@@ -53,6 +60,7 @@ const std::vector<api::route>& api::routes() {
       {"POST", "/v1/chat/completions", &api::completions},
       {"POST", "/v1/completions", &api::completions},
       {"POST", "/v1/infer", &api::infer},
+      {"POST", "/v1/trace", &api::trace},
       {"POST", "/tokenize", &api::tokenize},
       {"POST", "/detokenize", &api::detokenize},
       {"GET", "/health", &api::health},
@@ -218,6 +226,7 @@ http_reply api::health(const http_request&, std::function<void()>) {
     out["slots"] = counts_.slots.load();
     out["kv_page_positions"] = counts_.page_size.load();
     out["kv_pages"] = counts_.pages.load();
+    out["walk"] = options_.walks != nullptr && options_.walks->ready();
     out["kv_pages_free"] = counts_.free_pages.load();
   }
   out["queue"] = counts_.waiting.load();
@@ -240,20 +249,129 @@ http_reply api::plan(const http_request&, std::function<void()>) {
   return {.content_type = "text/html; charset=utf-8", .body = engine_.plan_page(), .fields = {}, .pending = nullptr};
 }
 
-http_reply api::infer(const http_request& request, std::function<void()>) {
-  const infer_request wanted = read_infer_request(parse_json(request.body, options_.limit));
-  if (wanted.mode != "dense") throw api_error(400, "mode: expected 'dense': the model was not loaded with an index of features to walk, found '" + wanted.mode + "'", "mode", "no_walk");
-  const auto ids = checked_prompt(words().encode(wanted.prompt), "prompt");
-  const auto start = steady::now();
-  const auto found = engine_.predict(ids, wanted.top);
-  const double took = milliseconds_since(start);
-  json list = json::array();
-  for (const auto& each : found) {
-    std::string token;
-    io::append_replacing_invalid(token, each.token);
-    list.push_back({{"token", token}, {"probability", std::round(each.probability * 1e4) / 1e4}});
+walk_service& api::walks() const {
+  if (options_.walks == nullptr) throw api_error(400, "the server was started without an index of features to walk (--index)", {}, "no_walk");
+  return *options_.walks;
+}
+
+namespace {
+
+json predictions_of(const std::vector<prediction>& list) {
+  json out = json::array();
+  for (const auto& each : list) out.push_back({{"token", as_utf8(each.token)}, {"probability", std::round(each.probability * 1e4) / 1e4}});
+  return out;
+}
+double one_place(double milliseconds) { return std::round(milliseconds * 10) / 10; }
+
+/// The answer of /v1/infer while its parts come in.
+struct inference {
+  std::string prompt, mode;
+  steady::time_point start = steady::now();
+  std::shared_ptr<later_reply> reply;
+  std::mutex mutex;
+  std::optional<std::vector<prediction>> walked, dense;
+  double walk_ms = 0, dense_ms = 0;
+
+  /// Under the mutex.
+  void tell() {
+    if ((mode != "dense" && !walked) || (mode != "walk" && !dense)) return;
+    json out{{"prompt", prompt}};
+    if (mode == "compare") {
+      const auto shared = std::count_if(walked->begin(), walked->end(), [&](const prediction& a) { return std::any_of(dense->begin(), dense->end(), [&](const prediction& b) { return a.token == b.token; }); });
+      out["walk"] = predictions_of(*walked);
+      out["walk_ms"] = one_place(walk_ms);
+      out["dense"] = predictions_of(*dense);
+      out["dense_ms"] = one_place(dense_ms);
+      out["agreement"] = {{"same_first", walked->front().token == dense->front().token}, {"shared", shared}, {"of", dense->size()}};
+    } else {
+      out["predictions"] = predictions_of(mode == "walk" ? *walked : *dense);
+    }
+    out["mode"] = mode;
+    out["latency_ms"] = one_place(milliseconds_since(start));
+    reply->give(json_reply(out));
   }
-  return json_reply({{"prompt", wanted.prompt}, {"predictions", std::move(list)}, {"mode", wanted.mode}, {"latency_ms", std::round(took * 10) / 10}});
+};
+
+/// What a walk throws, as an answer.
+template <class Work>
+void refusing(later_reply& reply, Work&& work) {
+  try {
+    work();
+  } catch (const argument_error& error) {
+    reply.refuse(api_error(400, error.what(), error.argument()));
+  } catch (const std::exception& error) {
+    reply.refuse(api_error(503, std::string("the walk failed: ") + error.what(), {}, "walk_failed", 5));
+  }
+}
+
+}  // namespace
+
+http_reply api::infer(const http_request& request, std::function<void()> wake) {
+  const infer_request wanted = read_infer_request(parse_json(request.body, options_.limit));
+  const auto ids = checked_prompt(words().encode(wanted.prompt), "prompt");
+  const auto reply = std::make_shared<later_reply>(std::move(wake));
+  const auto whole = std::make_shared<inference>();
+  whole->prompt = wanted.prompt, whole->mode = wanted.mode, whole->reply = reply;
+  if (wanted.mode != "dense") {
+    walks().submit([whole, ids, wanted, &language = words(), &service = walks()](tool::walker& walker) {
+      const auto start = steady::now();
+      refusing(*whole->reply, [&] {
+        const auto logits = walker.logits(ids, wanted.features, [&] { return whole->reply->cancelled() || service.stops(); });
+        if (logits.empty()) return whole->reply->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
+        const std::lock_guard lock(whole->mutex);
+        whole->walked = likeliest(language, logits, wanted.top);
+        whole->walk_ms = milliseconds_since(start);
+        whole->tell();
+      });
+    });
+  }
+  if (wanted.mode != "walk") {
+    engine_.predict({ids, wanted.top,
+                     [whole](std::vector<prediction> found) {
+                       const std::lock_guard lock(whole->mutex);
+                       whole->dense = std::move(found);
+                       whole->dense_ms = milliseconds_since(whole->start);
+                       whole->tell();
+                     },
+                     [reply](const api_error& error) { reply->refuse(error); }});
+  }
+  http_reply out;
+  out.pending = reply;
+  return out;
+}
+
+http_reply api::trace(const http_request& request, std::function<void()> wake) {
+  const trace_request wanted = read_trace_request(parse_json(request.body, options_.limit), options_.limit);
+  std::vector<std::int32_t> ids = wanted.messages.empty() ? words().encode(wanted.text) : words().encode(wanted.messages);
+  const std::size_t before = wanted.messages.empty() ? 0 : ids.size();
+  if (!wanted.messages.empty()) {
+    const auto more = words().tokens.encode(wanted.text, {});
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
+  ids = checked_prompt(std::move(ids), wanted.messages.empty() ? "prompt" : "messages");
+  const auto reply = std::make_shared<later_reply>(std::move(wake));
+  walks().submit([reply, ids, wanted, before, id = facts().id, &language = words(), &service = walks()](tool::walker& walker) {
+    const auto start = steady::now();
+    refusing(*reply, [&] {
+      const auto found = walker.trace(ids, wanted.top, [&] { return reply->cancelled() || service.stops(); });
+      if (!found) return reply->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
+      const auto piece = [&](std::int32_t token) { return as_utf8(language.tokens.piece(token)); };
+      json out{{"model", id}, {"reply_from", before}, {"tokens", json::array()}, {"fired", json::array()}, {"promotes", json::array()}};
+      for (std::size_t i = 0; i < ids.size(); ++i) out["tokens"].push_back({{"id", ids[i]}, {"piece", piece(ids[i])}, {"added_by_layer", found->added[i]}});
+      for (const auto& each : found->list)
+        out["fired"].push_back({{"token", each.position}, {"layer", each.layer}, {"feature", each.feature}, {"score", each.score}, {"contribution", each.contribution}});
+      for (const auto& [at, tokens] : found->promoted) {
+        json pieces = json::array();
+        for (const std::uint32_t token : tokens) pieces.push_back(piece(static_cast<std::int32_t>(token)));
+        out["promotes"].push_back({{"layer", at.first}, {"feature", at.second}, {"tokens", std::move(pieces)}});
+      }
+      out["latency_ms"] = one_place(milliseconds_since(start));
+      reply->give(json_reply(out));
+    });
+  });
+  http_reply out;
+  out.pending = reply;
+  return out;
 }
 
 http_reply api::page(const http_request& request, std::function<void()>) {

@@ -11,6 +11,7 @@
 #include "limits.hpp"
 #include "metrics.hpp"
 #include "token_engine.hpp"
+#include "walk_service.hpp"
 
 namespace intaglio::serve {
 
@@ -23,6 +24,7 @@ struct api_options {
   access_rules access;
   limits limit;
   std::vector<page_file> pages;
+  walk_service* walks = nullptr;  ///< nullptr: the model is not walked
   std::function<void(const http_request& request, int status, double seconds)> log;
 };
 
@@ -49,9 +51,11 @@ class api : public http_application {
   http_reply health(const http_request& request, std::function<void()>);
   http_reply exposition(const http_request& request, std::function<void()>);
   http_reply plan(const http_request& request, std::function<void()>);
-  http_reply infer(const http_request& request, std::function<void()>);
+  http_reply infer(const http_request& request, std::function<void()> wake);
+  http_reply trace(const http_request& request, std::function<void()> wake);
   http_reply page(const http_request& request, std::function<void()>);
 
+  walk_service& walks() const;
   const model_facts& facts() const;
   const language& words() const;
   std::vector<std::int32_t> checked_prompt(std::vector<std::int32_t> ids, const std::string& field) const;

@@ -9,7 +9,6 @@
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
-#include <future>
 #include <mutex>
 #include <thread>
 
@@ -18,19 +17,11 @@
 #include "../tool/model_file.hpp"
 #include "../tool/plan_page.hpp"
 #include "../tool/template_engine.hpp"
-#include "api_error.hpp"
 #include "batch_shape.hpp"
 #include "engraved_batches.hpp"
 
 namespace intaglio::serve {
 namespace {
-
-/// Logits asked for by /v1/infer.
-struct question {
-  std::vector<std::int32_t> prompt;
-  std::uint32_t top;
-  std::promise<std::vector<prediction>> answer;
-};
 
 /// Who has a slot: a generation or a question.
 struct seat {
@@ -88,16 +79,11 @@ class batch_engine : public token_engine {
     news_.notify_all();
   }
 
-  std::vector<prediction> predict(std::span<const std::int32_t> prompt, std::uint32_t top) override {
-    const auto asked = std::make_shared<question>(question{{prompt.begin(), prompt.end()}, top, {}});
-    std::future<std::vector<prediction>> answer = asked->answer.get_future();
-    {
-      const std::lock_guard lock(mutex_);
-      require_room(1);
-      questions_.push_back(asked);
-      news_.notify_all();
-    }
-    return answer.get();
+  void predict(question asked) override {
+    const std::lock_guard lock(mutex_);
+    require_room(1);
+    questions_.push_back(std::make_shared<question>(std::move(asked)));
+    news_.notify_all();
   }
 
   void refuse_more() override {
@@ -165,7 +151,7 @@ class batch_engine : public token_engine {
   void fail_all(const std::string& why) {
     for (const seat& each : seats_) {
       if (each.who) each.who->fail(why);
-      if (each.asked) each.asked->answer.set_exception(std::make_exception_ptr(api_error(503, why, {}, "generation_failed", 1)));
+      if (each.asked) each.asked->refuse(api_error(503, why, {}, "generation_failed", 1));
     }
     seats_.clear();
   }
@@ -191,7 +177,7 @@ class batch_engine : public token_engine {
       seats_.push_back(std::move(next));
     } catch (const argument_error& refused) {
       if (next.who) next.who->fail(refused.what());
-      if (next.asked) next.asked->answer.set_exception(std::make_exception_ptr(api_error(400, refused.what())));
+      if (next.asked) next.asked->refuse(api_error(400, refused.what()));
     } catch (...) {
       seats_.push_back(std::move(next));  // it ends with the others
       throw;
@@ -223,7 +209,7 @@ class batch_engine : public token_engine {
       const auto of = std::find_if(seats_.begin(), seats_.end(), [&](const seat& each) { return each.handle == token.of; });
       if (of == seats_.end()) continue;  // ended with an earlier token of this step
       if (of->asked) {
-        of->asked->answer.set_value(likeliest(batch_->logits(token.of), of->asked->top));
+        of->asked->answer(likeliest(*words_, batch_->logits(token.of), of->asked->top));
         seats_.erase(of);
       } else if (!take(*of, token)) {
         batch_->leave(token.of);
@@ -260,7 +246,7 @@ class batch_engine : public token_engine {
     for (;;) {
       for (const auto& each : waiting_) each->fail("the server is stopping");
       waiting_.clear();
-      for (const auto& each : questions_) each->answer.set_exception(std::make_exception_ptr(api_error(503, "the server is stopping", {}, "stopping", 5)));
+      for (const auto& each : questions_) each->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
       questions_.clear();
       if (stopping_) return;
       news_.wait(lock);
@@ -359,23 +345,6 @@ class batch_engine : public token_engine {
   bool must_stop() const {
     const std::lock_guard lock(mutex_);
     return stopping_ || ends_;
-  }
-
-  std::vector<prediction> likeliest(std::span<const float> logits, std::uint32_t top) const {
-    const double all = log_sum_exp(logits);
-    std::vector<std::int32_t> order(std::min<std::size_t>(logits.size(), words_->tokens.size()));
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
-    const auto count = static_cast<std::ptrdiff_t>(std::min<std::size_t>(top, order.size()));
-    std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](std::int32_t a, std::int32_t b) {
-      const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
-      return x != y ? x > y : a < b;
-    });
-    std::vector<prediction> out;
-    for (std::ptrdiff_t i = 0; i < count; ++i) {
-      const std::int32_t id = order[static_cast<std::size_t>(i)];
-      out.push_back({std::string(words_->tokens.piece(id)), std::exp(logits[static_cast<std::size_t>(id)] - all)});
-    }
-    return out;
   }
 
   engine_options options_;

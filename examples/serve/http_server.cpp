@@ -25,6 +25,7 @@
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -182,7 +183,7 @@ class connection : public std::enable_shared_from_this<connection> {
   clock::time_point due_;
   std::string in_;  ///< read and not yet parsed
   std::string peer_;
-  bool idle_ = true, over_ = false, probed_ = false, answering_ = false, http_10_ = false;
+  bool idle_ = true, news_came_ = false, over_ = false, probed_ = false, answering_ = false, http_10_ = false;
 };
 
 connection::connection(server_core& of, tcp::socket socket, std::string peer)
@@ -343,7 +344,7 @@ task<bool> connection::one_request() {
     const auto self = shared_from_this();
     const std::function<void()> wake = [weak = weak_from_this(), &sockets = server_.sockets] {
       net::post(sockets, [weak] {
-        if (const auto alive = weak.lock()) alive->news_.cancel();
+        if (const auto alive = weak.lock()) alive->news_came_ = true, alive->news_.cancel();
       });
     };
     // Reading JSON and finding tokens may take a while.
@@ -456,9 +457,12 @@ task<bool> connection::send_events(const http_request& request, pending_reply& p
 /// Until there may be news, 50 ms at most. Who has closed its side may still listen: a probe that nobody takes tells.
 /// @return false: the client is gone
 task<bool> connection::wait_for_news(std::string_view probe) {
-  error_code woken;
-  news_.expires_after(std::chrono::milliseconds(50));
-  co_await news_.async_wait(net::redirect_error(net::use_awaitable, woken));
+  if (!std::exchange(news_came_, false)) {  // else it came while the last piece was on its way
+    error_code woken;
+    news_.expires_after(std::chrono::milliseconds(50));
+    co_await news_.async_wait(net::redirect_error(net::use_awaitable, woken));
+    news_came_ = false;
+  }
   const auto now = stream_.look();
   if (now == socket_stream::peer::gone) co_return false;
   if (now == socket_stream::peer::half_closed && stream_.is_secure()) co_return false;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 
 #include <arpa/inet.h>
@@ -48,7 +49,7 @@ struct settings {
   serve::engine_options engine;
   serve::listen_options listen;
   serve::api_options api;
-  std::string api_key_file;
+  std::string api_key_file, index;
   unsigned idle_seconds = 60, drain_seconds = 10;
   bool allow_without_key = false, quiet = false;
 };
@@ -65,6 +66,7 @@ void add_options(CLI::App& app, settings& to) {
 
   add("--model", to.engine.model, "GGUF file, Hugging Face folder, .pth folder or packed file; none: the story teller inside", "Model");
   add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out", "Model")->check(CLI::IsMember({"block128", "block64", "rows4"}));
+  add("--index", to.index, "Folder with the index of the model's features, for /v1/infer and /v1/trace; made there where there is none", "Model");
   add("--device", to.engine.device, "Index, UUID or part of the name of the device", "Model");
   add("--model-name", to.engine.name, "Name that /v1/models gives; none: the engraved model's", "Model");
   add("--model-alias", to.engine.aliases, "Other names that requests may ask for", "Model");
@@ -116,7 +118,7 @@ void check(settings& of) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  CLI::App app("A language model behind OpenAI's API and a web page, engraved for Vulkan.\nPaths: / (chat) /v1/chat/completions /v1/completions /v1/models /v1/infer /tokenize /detokenize "
+  CLI::App app("A language model behind OpenAI's API and a web page, engraved for Vulkan.\nPaths: / (chat) /v1/chat/completions /v1/completions /v1/models /v1/infer /v1/trace /tokenize /detokenize "
                "/health /metrics /plan",
                "intaglio-serve");
   settings wanted;
@@ -134,7 +136,7 @@ int main(int count, char** arguments) {
     if (wanted.quiet) serve::set_quiet_log();
     std::atomic<bool> failed{false};
     wanted.engine.log = [](const std::string& event, const std::string& text) {
-      serve::log_line(event == "ready" ? "info" : event.ends_with("failed") ? "error" : "warning", event, {{"detail", text}});
+      serve::log_line(event.ends_with("ready") ? "info" : event.ends_with("failed") ? "error" : "warning", event, {{"detail", text}});
     };
     wanted.engine.load_failed = [&] {
       failed = true;
@@ -145,6 +147,8 @@ int main(int count, char** arguments) {
     };
     serve::metrics counts;
     const std::unique_ptr<serve::token_engine> engine = serve::make_batch_engine(wanted.engine, counts);
+    std::optional<serve::walk_service> walks;
+    if (!wanted.index.empty()) wanted.api.walks = &walks.emplace(intaglio::tool::model_options{wanted.engine.model, wanted.engine.i2s_layout}, wanted.index, wanted.engine.log);
     serve::api application(*engine, counts, wanted.api);
     serve::http_server server(application, wanted.listen, wanted.api.limit, counts.connections);
     serve::log_line("info", "listening", {{"address", wanted.listen.address}, {"port", std::int64_t{server.port()}}, {"tls", wanted.listen.certificate.empty() ? "no" : "yes"}});

@@ -269,9 +269,19 @@ std::vector<std::int32_t> read_detokenize_request(const json& body, const model_
 
 infer_request read_infer_request(const json& body) {
   const fields from(body, {});
-  infer_request out{from.text("prompt"), from.natural("top", 1, 100).value_or(5), from.find("mode") ? from.text("mode") : "dense"};
+  infer_request out{from.text("prompt"), from.natural("top", 1, 100).value_or(5), from.find("mode") ? from.text("mode") : "dense", from.natural("features", 1, 1u << 24)};
   if (out.mode != "walk" && out.mode != "dense" && out.mode != "compare") refuse_field("mode", "'walk', 'dense' or 'compare'", "'" + printable(out.mode, 40) + "'");
   if (out.prompt.empty()) refuse_field("prompt", "a text", "an empty one");
+  return out;
+}
+
+trace_request read_trace_request(const json& body, const limits& limit) {
+  const fields from(body, {});
+  trace_request out;
+  out.top = from.natural("top", 1, 32).value_or(5);
+  const bool chat = from.find("messages") != nullptr;
+  if (chat) out.messages = read_messages(from.need("messages", "an array"), limit);
+  out.text = from.text(chat ? "reply" : "prompt");
   return out;
 }
 

@@ -71,12 +71,21 @@ struct tokenize_request {
 tokenize_request read_tokenize_request(const json& body);
 std::vector<std::int32_t> read_detokenize_request(const json& body, const model_facts& model, const limits& limit);
 
-/// {"prompt", "top": 5, "mode": "dense"}
+/// {"prompt", "top": 5, "mode": "dense", "features": K}
 struct infer_request {
   std::string prompt;
   std::uint32_t top = 5;
   std::string mode;  ///< walk, dense or compare
+  std::optional<std::uint32_t> features;  ///< of a layer, that a walk takes; absent: all that the gate lets through
 };
 infer_request read_infer_request(const json& body);
+
+/// {"prompt"} or {"messages", "reply"}, {"top": 5}
+struct trace_request {
+  std::vector<turn> messages;
+  std::string text;  ///< the prompt, or the reply to the messages
+  std::uint32_t top = 5;
+};
+trace_request read_trace_request(const json& body, const limits& limit);
 
 }  // namespace intaglio::serve

@@ -5,6 +5,7 @@
 #include <intaglio/io/chat_template.hpp>
 #include <intaglio/io/tokenizer.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "api_error.hpp"
 #include "generation.hpp"
 #include "metrics.hpp"
 
@@ -45,6 +47,16 @@ struct prediction {
   std::string token;
   double probability = 0;
 };
+/// The likeliest tokens, likeliest first.
+std::vector<prediction> likeliest(const language& words, std::span<const float> logits, std::uint32_t top);
+
+/// What comes behind a prompt. One of the two is called, on any thread.
+struct question {
+  std::vector<std::int32_t> prompt;
+  std::uint32_t top = 5;
+  std::function<void(std::vector<prediction>)> answer;
+  std::function<void(const api_error&)> refuse;
+};
 
 class token_engine {
  public:
@@ -61,9 +73,8 @@ class token_engine {
   /// All of them, or none. They end by themselves, by cancel(), or by fail().
   /// @throws api_error 503: not ready; 429: the queue is full
   virtual void submit(std::vector<std::shared_ptr<generation>> list) = 0;
-  /// The likeliest tokens behind a prompt; waits its turn.
   /// @throws api_error as of submit()
-  virtual std::vector<prediction> predict(std::span<const std::int32_t> prompt, std::uint32_t top) = 0;
+  virtual void predict(question asked) = 0;
   /// From here on submit() refuses.
   virtual void refuse_more() = 0;
   /// Ends what still runs with an error.

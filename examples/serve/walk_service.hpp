@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Walks of the model over its index of features, on the CPU (docs/walk.md): one after the other, on a thread of their own.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "../tool/walker.hpp"
+
+namespace intaglio::serve {
+
+class walk_service {
+ public:
+  /// @param log told when the walks are ready, or why there are none
+  walk_service(tool::model_options model, std::string index, std::function<void(const std::string& event, const std::string& text)> log);
+  ~walk_service();
+
+  bool ready() const { return ready_; }
+  /// Has a job done when its turn comes; what it throws it has to catch. @throws api_error 503: not ready; 429: too many wait
+  void submit(std::function<void(tool::walker&)> job);
+  /// What running jobs look at between tokens.
+  bool stops() const { return stops_; }
+
+ private:
+  void run();
+
+  static constexpr std::size_t most_waiting = 16;
+  tool::model_options model_;
+  std::string index_, failure_;  ///< failure_ under mutex_
+  std::function<void(const std::string&, const std::string&)> log_;
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::deque<std::function<void(tool::walker&)>> waiting_;
+  std::atomic<bool> ready_{false}, stops_{false};
+  std::thread thread_;
+};
+
+}  // namespace intaglio::serve
