@@ -145,7 +145,17 @@ class batch_engine : public token_engine {
     if (const auto now = steady::now(); now >= next_memory_) {  // drivers take their time to tell
       counts_.device_free_bytes = batch_ ? runtime::available_memory(batch_->device()) : 0;
       next_memory_ = now + std::chrono::milliseconds(500);
+      if (batch_) tell_times();
     }
+  }
+  void tell_times() {
+    std::vector<metrics::kernel_seconds> list;
+    for (const auto& [kind, name] : {std::pair{runtime::pass_kind::decode, "decode"}, std::pair{runtime::pass_kind::prefill, "prefill"}}) {
+      const runtime::pass_times& times = batch_->executor().times(kind);
+      for (std::size_t i = 0; i < times.kernels.size(); ++i)
+        if (times.kernels[i].dispatches != 0) list.push_back({name, std::string(kernels::interface_of(static_cast<kernels::kernel>(i)).name), times.kernels[i].nanoseconds * 1e-9});
+    }
+    counts_.device_times(std::move(list));
   }
 
   void fail_all(const std::string& why) {
@@ -309,6 +319,7 @@ class batch_engine : public token_engine {
     counts_.free_pages = batch_->free_pages();
     counts_.device_free_bytes = runtime::available_memory(device);
     generate_some();
+    tell_times();
     log("ready", facts_.id + " on " + device.label());
     set_status(engine_state::ready);
   }

@@ -54,6 +54,11 @@ void metrics::token(double seconds) {
   token_seconds_.observe(seconds);
 }
 
+void metrics::device_times(std::vector<kernel_seconds> list) {
+  const std::lock_guard lock(mutex_);
+  kernels_ = std::move(list);
+}
+
 std::string metrics::text() const {
   const std::lock_guard lock(mutex_);
   std::string out = head("intaglio_requests_total", "Requests answered, by path and status.", "counter");
@@ -65,6 +70,8 @@ std::string metrics::text() const {
   out += single("intaglio_prompt_tokens_total", "Tokens of prompts.", "counter", prompt_tokens_);
   out += single("intaglio_cached_tokens_total", "Tokens of prompts that were in the cache already.", "counter", cached_tokens_);
   out += single("intaglio_completion_tokens_total", "Tokens generated.", "counter", completion_tokens_);
+  out += head("intaglio_kernel_seconds_total", "Time on the device by kernel, of the passes that were timed: one in 128 that draw tokens, one in 16 of prompts.", "counter");
+  for (const kernel_seconds& each : kernels_) out += "intaglio_kernel_seconds_total{pass=\"" + each.pass + "\",kernel=\"" + each.kernel + "\"} " + decimal(each.seconds) + '\n';
   out += single("intaglio_cancelled_total", "Generations whose client went away.", "counter", cancelled_);
   out += single("intaglio_device_restarts_total", "Times the device was opened anew after it failed.", "counter", restarts_);
   out += single("intaglio_connections", "Connections open.", "gauge", connections);

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace intaglio::serve {
 
@@ -31,6 +32,12 @@ class metrics {
   void generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens, double first_token_seconds);
   /// Between two tokens of a generation.
   void token(double seconds);
+  /// What the device spent on passes of a kind, kernel by kernel; of those that were timed since it was opened.
+  struct kernel_seconds {
+    std::string pass, kernel;
+    double seconds = 0;
+  };
+  void device_times(std::vector<kernel_seconds> list);
   void cancelled() { cancelled_ += 1; }
   void restarted() { restarts_ += 1; }
 
@@ -44,6 +51,7 @@ class metrics {
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, std::uint64_t> requests_;
   histogram request_seconds_, first_token_seconds_, token_seconds_;
+  std::vector<kernel_seconds> kernels_;
   std::uint64_t prompt_tokens_ = 0, cached_tokens_ = 0, completion_tokens_ = 0;
   std::atomic<std::uint64_t> cancelled_{0}, restarts_{0};
 };

@@ -5,6 +5,9 @@
 #include <chrono>
 
 #include "gpu/checked_device.hpp"
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "intaglio/runtime/basic_batch.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
@@ -55,4 +58,26 @@ TEST_CASE("time by kernel is taken all along, and rests between submissions are 
   CHECK(slow.timings.busy_ms > 0);
   CHECK(slow.timings.busy_ms <= 0.28 * took);  // the last submission has no rest behind it
   for (const float wrong : {-0.1f, 1.0f}) CHECK_THROWS_AS(session.begin({.gpu_idle = wrong}), argument_error);
+}
+
+TEST_CASE("time by kernel is taken of a batch too", "[host]") {
+  checked_device on;
+  const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
+  const plan::planned made = plan::planned::of<models::fable>(plan::profiles::cpu, 128, {.slots = 2, .page_size = 8});
+  const std::array<const plan::table*, 1> tables{&made.table()};
+  basic_batch batch(on.device, tables, file, {.cache_folder = ""});
+  const auto ids = batch.encode("Once upon a time, there was a little fox");
+  batch.join(ids, {.max_tokens = 20});
+  batch.join(ids, {.max_tokens = 20});
+  while (batch.active() != 0) batch.step(4);
+  for (const auto& [kind, plan] : {std::pair{runtime::pass_kind::decode, &made.table().batch}, std::pair{runtime::pass_kind::prefill, &made.table().prefill}}) {
+    const runtime::pass_times& times = batch.executor().times(kind);
+    CAPTURE(static_cast<int>(kind), times.passes);
+    CHECK(times.passes >= 1);
+    CHECK(times.timed == (on.device.limits().timestamp_bits == 0 ? 0 : 1));
+    std::uint64_t expected = plan->prologue.size() + plan->epilogue.size(), found = 0;
+    for (std::uint32_t layer = 0; layer < plan->repeats(); ++layer) expected += plan->stretch(layer).size();
+    for (const auto& each : times.kernels) found += each.dispatches;
+    CHECK(found == expected * times.timed);
+  }
 }

@@ -14,6 +14,7 @@
 
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/runtime/compile_ahead.hpp"
+#include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/runtime/recorded_sequence.hpp"
 #include "intaglio/runtime/sampling.hpp"
@@ -91,7 +92,7 @@ class batch_executor {
     words[state::count] = static_cast<std::uint32_t>(tokens.size());
     for (std::size_t i = 0; i < tokens.size(); ++i) words[state::tokens + i] = static_cast<std::uint32_t>(tokens[i]);
     commands_.push_back(feed_alone_.handle());
-    run(prefill_, 1, budget_ms);
+    run(prefill_, timed_prefill_, prefill_times_, 1, budget_ms);
     const std::uint32_t end = position + static_cast<std::uint32_t>(tokens.size());
     move(1, state::move_to_pool, slot, position / kernels::cache_octet, octets(end));
     flush("pages of " + model_name(*table_), patience(prefill_));
@@ -104,7 +105,8 @@ class batch_executor {
     feed_changed();
     header(2)[kernels::state::count] = rows;
     commands_.push_back(feed_header_[2].handle());
-    run(of_rows(rows), passes, budget_ms);
+    const std::size_t which = of_rows(rows);
+    run(batch_[which], timed_batch_[which], decode_times_, passes, budget_ms);
     if (keep_logits) {
       if (!logits_) make_logits();
       commands_.push_back(copy_logits_.handle());
@@ -134,7 +136,7 @@ class batch_executor {
   /// Tokens of the slot that entered: drawn_alone(0) and on, counted from there. @error device_lost, out_of_memory
   void decode_alone(std::uint32_t passes, double budget_ms) {
     commands_.clear();
-    run(alone_decode_, passes, budget_ms);
+    run(alone_decode_, timed_alone_, decode_times_, passes, budget_ms);
   }
   std::uint32_t drawn_alone(std::uint32_t index) const {
     std::uint32_t out = 0;
@@ -160,6 +162,10 @@ class batch_executor {
     const auto* const all = reinterpret_cast<const float*>(logits_.mapped().data());
     return {all + std::size_t{slot} * table_->config->vocab_size, table_->config->vocab_size};
   }
+
+  /// Of passes that draw tokens (decode), of all slots or of one alone, or of prompts (prefill); nothing on a device without timestamps, or where a whole pass
+  /// takes more than half the submission's budget.
+  const pass_times& times(pass_kind kind) const { return kind == pass_kind::prefill ? prefill_times_.times : decode_times_.times; }
 
   /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no timestamps
   std::vector<dispatch_time> measure(std::uint32_t rows) {
@@ -225,16 +231,19 @@ class batch_executor {
     for (const auto& item : weights_.placed.items) addresses.weights.push_back(item.address);
     addresses.state = alone_.address();
     prefill_ = record_sequence(device_, t, t.prefill, kernels_, addresses);
+    timed_prefill_ = timed_sequence(t.prefill, addresses);
     if (alone) {
       alone_ring_ = gpu::buffer(device_, kernels::ring_bytes(t.ring_size), gpu::placement::readback, "the ring of tokens");
       addresses.ring = alone_ring_.address();
       alone_decode_ = record_sequence(device_, t, t.decode, kernels_, addresses);
+      timed_alone_ = timed_sequence(t.decode, addresses);
     }
     addresses.ring = ring_.address();
     addresses.state = state_.address();
     addresses_ = addresses;
     for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
       batch_.push_back(record_sequence(device_, t, t.batch, kernels_, addresses, nullptr, false, 0, rows));
+      timed_batch_.push_back(timed_sequence(t.batch, addresses, rows));
       if (rows == t.shape.slots) break;
     }
     moves_ = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
@@ -268,10 +277,10 @@ class batch_executor {
     while (out < rows) out *= 2;
     return out < table_->shape.slots && table_->shape.slots % out == 0 ? out : table_->shape.slots;
   }
-  recorded_sequence& of_rows(std::uint32_t rows) {
+  std::size_t of_rows(std::uint32_t rows) const {
     std::size_t which = 0;
     for (std::uint32_t up_to = recorded_rows(1); up_to < rows; up_to = recorded_rows(up_to + 1)) ++which;
-    return batch_[which];
+    return which;
   }
 
   void make_logits() {
@@ -304,6 +313,36 @@ class batch_executor {
     queue_.wait(number, patience);
     weights_.expect_unchanged();
   }
+  /// The times of a kind of pass: one in 128 that draw tokens and one in 16 of prompts is run with a timestamp behind each dispatch.
+  struct sampled_times {
+    std::uint64_t interval, next;
+    pass_times times{};
+  };
+  /// In one command buffer; nothing on a device without timestamps.
+  recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, std::uint32_t rows = 0) {
+    if (device_.limits().timestamp_bits == 0) return {};
+    return record_sequence(device_, *table_, of, kernels_, addresses, nullptr, true, std::max(1u, of.repeats()), rows);
+  }
+  /// Whether a pass was run for its times.
+  bool run_timed(const recorded_sequence& of, recorded_sequence& timed, sampled_times& into, double budget_ms) {
+    if (timed.plan == nullptr || into.times.passes < into.next || of.speed.segment_ms() * of.size() > budget_ms / 2) return false;
+    commands_.insert(commands_.end(), timed.handles.begin(), timed.handles.end());
+    flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of));
+    read_times(timed);
+    for (const dispatch_time& each : timed.dispatches) {
+      auto& kernel = into.times.kernels[static_cast<std::size_t>(each.what->kernel)];
+      kernel.nanoseconds += each.nanoseconds;
+      kernel.dispatches += 1;
+    }
+    into.next = into.times.passes + into.interval;
+    into.times.timed += 1;
+    return true;
+  }
+  void run(recorded_sequence& of, recorded_sequence& timed, sampled_times& times, std::uint32_t passes, double budget_ms) {
+    const bool one_is_timed = run_timed(of, timed, times, budget_ms);
+    times.times.passes += passes;
+    run(of, passes - (one_is_timed ? 1 : 0), budget_ms);
+  }
   /// Submits what waits in commands_ and `passes` times the sequence, in pieces of the budget, and waits for all but what is left in commands_.
   void run(recorded_sequence& of, std::uint32_t passes, double budget_ms) {
     const std::uint32_t all = passes * of.size();
@@ -328,8 +367,9 @@ class batch_executor {
   gpu::buffer arena_, state_, alone_, ring_, alone_ring_, mailbox_, logits_;
   placed_items caches_, pool_;
   address_table addresses_;  ///< of passes
-  std::vector<recorded_sequence> batch_;  ///< by rows
-  recorded_sequence prefill_, moves_, alone_decode_, timed_;
+  std::vector<recorded_sequence> batch_, timed_batch_;  ///< by rows
+  recorded_sequence prefill_, moves_, alone_decode_, timed_prefill_, timed_alone_, timed_;
+  sampled_times decode_times_{128, 3}, prefill_times_{16, 0};
   gpu::recording feed_alone_, copy_logits_;
   std::vector<gpu::recording> feed_header_, feed_slot_;
   std::vector<std::uint32_t> changed_;
