@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The chat page and the TL;DR widget in a real Chromium: load, chat, stream, stop, edit, regenerate, reload with history, a server that dies and comes
 // back, phone width, dark; each state held against axe-core's rules. With a folder as argument it writes the screenshots of docs/ there.
-import { readFileSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { check, end, packages, start } from './server.mjs';
 const { chromium } = packages('playwright-core');
 const axe = readFileSync(packages.resolve('axe-core/axe.min.js'), 'utf8'), pictures = process.argv[2];
 
-let server = await start();
+const index = mkdtempSync(join(tmpdir(), 'intaglio-index-'));
+let server = await start('--index', index);
 const browser = await chromium.launch({ executablePath: process.env.INTAGLIO_CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
 const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, bypassCSP: false, acceptDownloads: true });
 const page = await context.newPage(), foreign = [], problems = [];
@@ -47,6 +50,21 @@ check(/first token \d+ ms/.test(await page.textContent('#first')) && /[\d.]+ tok
 check((await page.textContent('.turn.assistant .tools')).includes('cut at the longest length'), 'its end is told');
 await audit(page, 'conversation');
 await picture('chat-desktop');
+
+// The device's time by kernel, and which features fired for the answer.
+await page.click('#times summary');
+await page.waitForFunction(() => /matmul \d+ %/.test(document.querySelector('#times ul').textContent));
+await audit(page, 'time by kernel');
+await page.click('#times summary');
+await page.click('text=Trace');
+await page.waitForFunction(() => document.querySelectorAll('#trace-map .cell').length > 0, null, { timeout: 30000 });
+const cells = await page.locator('#trace-map .cell').count(), pieces = await page.locator('#trace-map .token').allTextContents();
+check(pieces.join('') === first && cells % pieces.length === 0 && cells > pieces.length, `a row for each layer, found ${cells} cells of ${pieces.length} tokens`);
+await page.locator('#trace-map .cell').nth(3).focus();
+check(/feature \d+ .* promotes "/.test(await page.textContent('#trace-detail')), `features behind a cell: ${await page.textContent('#trace-detail')}`);
+await audit(page, 'trace');
+await picture('chat-trace');
+await page.keyboard.press('Escape');
 
 // Regenerate, edit, stop.
 await page.click('text=Regenerate');
@@ -134,5 +152,6 @@ await picture('tldr');
 check(foreign.length === 0, `no other hosts, found ${foreign}`);
 check(problems.length === 0, `no error in the page, found ${problems}`);
 await browser.close();
+rmSync(index, { recursive: true });
 check(await server.stop() === 0, 'exit code');
 end('browser');

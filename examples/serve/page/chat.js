@@ -2,7 +2,7 @@
 'use strict';
 const $ = id => document.getElementById(id);
 const store = { chats: 'intaglio.chats', settings: 'intaglio.settings', theme: 'intaglio.theme' };
-let chats = read(store.chats, []), current = null, running = null, healthy = false, model = '';
+let chats = read(store.chats, []), current = null, running = null, healthy = false, walks = false, model = '';
 
 function read(key, otherwise) {
   try { return JSON.parse(localStorage.getItem(key)) ?? otherwise; } catch { return otherwise; }
@@ -29,6 +29,7 @@ async function health() {
     if (!healthy && reply.ok) trouble('');
     healthy = reply.ok;
     model = found.model || model;
+    if (walks !== !!found.walk) { walks = !!found.walk; if (!running) show(); }
     if (model) $('model').textContent = model;
     $('state').textContent = found.status === 'ok' ? found.device : found.status + (found.detail ? ': ' + found.detail : '');
     $('loading').hidden = found.status !== 'loading';
@@ -148,6 +149,7 @@ function tools(at) {
   else {
     out.append(button('Regenerate', 'Regenerate answer ' + (at + 1), () => answer(current, at)));
     out.append(button('Copy', 'Copy answer ' + (at + 1), () => navigator.clipboard?.writeText(message.content)));
+    if (walks && message.content) out.append(button('Trace', 'Trace answer ' + (at + 1), () => trace(at)));
     const end = { length: 'cut at the longest length', stopped: 'stopped', error: 'not finished' }[message.finish];
     if (end) out.append(element('span', { textContent: end }));
   }
@@ -192,6 +194,61 @@ function show() {
   $('stop').hidden = !running;
   $('log').setAttribute('aria-busy', String(!!running));
 }
+
+// Walk trace ------------------------------------------------------------------------------------------------------------------------
+async function trace(at) {
+  const map = $('trace-map'), detail = $('trace-detail'), system = settings().system, asked = current.messages.slice(0, at).map(({ role, content }) => ({ role, content }));
+  if (system) asked.unshift({ role: 'system', content: system });
+  map.replaceChildren('The answer is walked on the CPU …');
+  detail.replaceChildren();
+  $('trace').showModal();
+  try {
+    const reply = await fetch('/v1/trace', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ messages: asked, reply: current.messages[at].content }) });
+    const found = await reply.json();
+    if (!reply.ok) throw new Error(found.error.message);
+    const tokens = found.tokens.slice(found.reply_from), layers = tokens[0].added_by_layer.length, most = Math.max(1e-9, ...tokens.flatMap(each => each.added_by_layer));
+    const promoted = new Map(found.promotes.map(each => [each.layer + ' ' + each.feature, each.tokens]));
+    const rows = [];
+    for (let layer = layers - 1; layer >= 0; --layer) {
+      rows.push(element('span', { className: 'layer', textContent: 'layer ' + layer }));
+      tokens.forEach((token, i) => {
+        const tell = () => detail.replaceChildren(element('b', { textContent: 'layer ' + layer + ', token ' + JSON.stringify(token.piece) }), element('ul', {}, ...found.fired
+          .filter(each => each.token === i + found.reply_from && each.layer === layer)
+          .map(each => element('li', { textContent: 'feature ' + each.feature + ' (gate ' + each.score.toFixed(2) + ', adds ' + each.contribution.toFixed(2) + ') promotes ' + (promoted.get(layer + ' ' + each.feature) || []).map(piece => JSON.stringify(piece)).join(' ') }))));
+        const cell = element('button', { type: 'button', className: 'cell', ariaLabel: 'layer ' + layer + ', token ' + (i + 1) + ' ' + token.piece, onfocus: tell, onpointerenter: tell });
+        cell.style.setProperty('--v', Math.sqrt(token.added_by_layer[layer] / most).toFixed(3));
+        rows.push(cell);
+      });
+    }
+    rows.push(element('span', { className: 'layer' }), ...tokens.map(token => element('span', { className: 'token', textContent: token.piece })));
+    map.style.gridTemplateColumns = 'auto repeat(' + tokens.length + ', 24px)';
+    map.replaceChildren(...rows);
+  } catch (problem) {
+    map.replaceChildren('No trace: ' + problem.message);
+  }
+}
+
+// Time by kernel, of what has been timed since the last look --------------------------------------------------------------------------
+let seen = new Map();
+async function times() {
+  if (!$('times').open) return;
+  try {
+    const lines = (await (await fetch('/metrics', { cache: 'no-store' })).text()).matchAll(/^intaglio_kernel_seconds_total\{pass="(\w+)",kernel="(\w+)"\} (\S+)$/gm);
+    const now = new Map([...lines].map(([, pass, kernel, seconds]) => [kernel + (pass === 'prefill' ? ' (prompts)' : ''), Number(seconds)]));
+    const since = [...now].map(([name, seconds]) => [name, seconds - (seconds >= (seen.get(name) || 0) ? seen.get(name) || 0 : 0)]).filter(([, seconds]) => seconds > 0).sort((a, b) => b[1] - a[1]);
+    if (since.length) {
+      const all = since.reduce((sum, [, seconds]) => sum + seconds, 0);
+      $('times').querySelector('ul').replaceChildren(...since.slice(0, 8).map(([name, seconds]) => {
+        const item = element('li', { textContent: name + ' ' + (100 * seconds / all).toFixed(0) + ' %' });
+        item.style.setProperty('--share', (100 * seconds / all).toFixed(1) + '%');
+        return item;
+      }));
+      seen = now;
+    }
+  } catch { /* the health check tells */ }
+  setTimeout(times, 2000);
+}
+$('times').ontoggle = times;
 
 // Controls --------------------------------------------------------------------------------------------------------------------------
 function close_menu() {
