@@ -48,7 +48,7 @@ const uint norm_width = normalises ? columns : 0u;
 #include "norm.glsl"
 #include "codec.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope, choice; };
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates; };
 
 // In what GPUs run, loops of a constant's length are unrolled ahead of the driver, which puts arrays that it unrolls itself into memory.
 #if WIDE_LOADS
@@ -208,6 +208,7 @@ vec4 lane_sum(uint t) {
 void finish_rows(uint token, uint group, vec4 y) {
   if (rows % 4u == 0u) {
     finish(token, group, y);
+    if (epilogue == epilogue_gated && uvec2(gates) != uvec2(0u)) FloatPairs(gates).at[token * (rows / 4u) + group] = y.xz;
   } else {
     LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
       if (4u * group + r < rows) {

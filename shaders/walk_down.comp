@@ -5,6 +5,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -24,7 +25,7 @@ const bool quantises = true;
 #define norm_width columns
 #include "norm.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, scales, output_, state; };
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, scales, output_, state, values; };
 
 #include "quantised_input.glsl"
 
@@ -47,6 +48,12 @@ void main() {
   if (me == 0u) listed = 0u;
   workgroup_barrier();
   activation_sum = whole_sum(activation_sum);
+  if (uvec2(values) != uvec2(0u) && gl_WorkGroupID.x == 0u)
+    for (uint quad = me; quad < columns / 4u; quad += workgroup_size) {
+      uint four = shared_x[quad / 4u][quad & 3u];
+      precise vec4 kept = vec4(bitfieldExtract(ivec4(four, four >> 8, four >> 16, four >> 24), 0, 8)) * factor;
+      FloatQuads(values).at[quad] = kept;
+    }
 
   bool works = slice < slices && first_word + word < row_words;
   uint at = min(first_word + word, row_words - 1u);

@@ -6,6 +6,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -28,7 +29,7 @@ const bool quantises = true;
 #include "norm.glsl"
 #include "ternary.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, up, scales, output_, state; };
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, up, scales, output_, state, gates; };
 
 #include "quantised_input.glsl"
 
@@ -61,7 +62,7 @@ void main() {
     ivec4 sums = ivec4(0);
     for (uint tile = lane; tile < tiles; tile += subgroup_size) accumulate_one(sums, word_quad(weight, group * tiles + tile), shared_x[tile]);
     sums = subgroup_sum4(sums) - activation_sum;
-    precise vec4 gates = vec4(sums) * (factor * gate_scale);
+    precise vec4 gate = vec4(sums) * (factor * gate_scale);
     // A loop of no turns where a feature is off: code behind an `if` runs masked on CPU drivers.
     ivec4 ups = ivec4(0);
     LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
@@ -72,8 +73,9 @@ void main() {
       ups[r] = sum;
     }
     ups = subgroup_sum4(ups) - activation_sum;
-    precise vec4 h = (gates * gates) * (vec4(ups) * (factor * up_scale));
+    precise vec4 h = (gate * gate) * (vec4(ups) * (factor * up_scale));
     LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) h[r] = sums[r] > 0 || !sound ? h[r] : 0.0;
     if (lane == 0u) FloatQuads(output_).at[group] = h;
+    if (lane == 0u && uvec2(gates) != uvec2(0u)) FloatQuads(gates).at[group] = gate;
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which features a sparse walk takes: the `count` gate scores of the largest size, by counting: four passes of 8 bits find the size of the last one that is
-// taken, then every invocation lists its stretch of features. One workgroup.
+// Which features a sparse walk takes: the `count` gate scores of the largest size. One workgroup.
 // variant: walk_select -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -17,88 +16,16 @@ layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push { Words input_, choice, state; };
 
-shared uint counts[256];
-shared uint sixteens[16];
-// Of each invocation's stretch: scores above the limit, scores of its very size; and of each 32 stretches.
-shared uvec2 found[workgroup_size];
-shared uvec2 found_by_32[(workgroup_size + 31u) / 32u];
+#include "largest.glsl"
 
-// An invocation's features lie behind each other; a few of them stay in registers, and their loads are on their way at once.
-const uint stretch = (columns + workgroup_size - 1u) / workgroup_size;
-const bool keeps = stretch <= 32u;
-uint kept[keeps ? stretch : 1u];
+uint kept[keeps ? stretch : 1u];  // whose loads are on their way at once
 uint bits_of(uint j, uint feature) { return keeps ? kept[keeps ? j : 0u] : input_.at[min(feature, columns - 1u)]; }
-// Over an invocation's features: of constant length where they are in registers.
-#define each_own(j) [[dont_unroll]] for (uint j = 0u; j < (keeps ? stretch : own); ++j) if (!keeps || j < own)
-const uint without_sign = 0x7fffffffu;
+uint size_of(uint j, uint feature) { return bits_of(j, feature) & 0x7fffffffu; }
+void take(uint j, uint feature, uint place) { WordPairs(choice).at[place] = uvec2(feature, bits_of(j, feature)); }
 
 void main() {
   if (state.at[state_count] == 0u) return;
-  uint me = gl_LocalInvocationIndex, first = me * stretch, own = first < columns ? min(stretch, columns - first) : 0u;
+  uint first = gl_LocalInvocationIndex * stretch;
   if (keeps) [[dont_unroll]] for (uint j = 0u; j < stretch; ++j) kept[keeps ? j : 0u] = input_.at[min(first + j, columns - 1u)];
-  // The size of the last one that is taken, from its upper bits on; `wanted` of those with the same upper bits are still to be found.
-  uint limit = 0u, wanted = count;
-  for (uint shift = 24u; ; shift -= 8u) {
-    for (uint i = me; i < 256u; i += workgroup_size) counts[i] = 0u;
-    barrier();
-    each_own(j) {
-      uint size = bits_of(j, first + j) & without_sign;
-      if (shift == 24u || (size >> (shift + 8u)) == (limit >> (shift + 8u))) atomicAdd(counts[(size >> shift) & 255u], 1u);
-    }
-    barrier();
-    for (uint g = me; g < 16u; g += workgroup_size) {
-      uint sum = 0u;
-      [[dont_unroll]] for (uint i = 0u; i < 16u; ++i) sum += counts[16u * g + i];
-      sixteens[g] = sum;
-    }
-    barrier();
-    // All do the same: from the largest on, until `wanted` are there, which they surely are.
-    uint group = 0u, digit = 0u, before = wanted;
-    uint left = wanted;
-    [[dont_unroll]] for (uint i = 0u; i < 16u; ++i) {
-      uint at = 15u - i, many = sixteens[at];
-      bool here = left != 0u && many >= left;
-      group = here ? at : group;
-      before = here ? left : before;
-      left = here ? 0u : left - min(left, many);
-    }
-    left = before;
-    [[dont_unroll]] for (uint i = 0u; i < 16u; ++i) {
-      uint at = 16u * group + 15u - i, many = counts[at];
-      bool here = left != 0u && many >= left;
-      digit = here ? at : digit;
-      wanted = here ? left : wanted;
-      left = here ? 0u : left - min(left, many);
-    }
-    limit |= digit << shift;
-    barrier();
-    if (shift == 0u) break;
-  }
-
-  uvec2 mine = uvec2(0u);  // above, same
-  each_own(j) {
-    uint size = bits_of(j, first + j) & without_sign;
-    mine += uvec2(size > limit ? 1u : 0u, size == limit ? 1u : 0u);
-  }
-  found[me] = mine;
-  barrier();
-  for (uint g = me; g < (workgroup_size + 31u) / 32u; g += workgroup_size) {
-    uvec2 sum = uvec2(0u);
-    uint behind = min(32u * g + 32u, workgroup_size);
-    for (uint i = 32u * g; i < behind; ++i) sum += found[i];
-    found_by_32[g] = sum;
-  }
-  barrier();
-  uvec2 before = uvec2(0u);
-  for (uint g = 0u; g < me / 32u; ++g) before += found_by_32[g];
-  for (uint i = me & ~31u; i < me; ++i) before += found[i];
-  // Of those of the limit's size the first `wanted` count.
-  uint place = before.x + min(before.y, wanted);
-  each_own(j) {
-    uint bits = bits_of(j, first + j), size = bits & without_sign;
-    bool taken = size > limit || (size == limit && before.y < wanted);
-    before.y += size == limit ? 1u : 0u;
-    if (taken && place < count) WordPairs(choice).at[place] = uvec2(first + j, bits);
-    place += taken ? 1u : 0u;
-  }
+  take_largest();
 }

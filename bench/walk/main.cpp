@@ -2,7 +2,8 @@
 // Decode of a BitNet whose FFNs are walked (docs/walk.md) against the dense one: tokens a second and the time of the two kernels, with synthetic
 // weights of which a share of the features is off; and, of a model file of fable, which vectors a walk reads, by layer, told by the CPU reference.
 // Of Gemma 3 4B's shape in bf16 with made-up weights: dense, the full walk and the sparse walks of 1,024, 512 and 256 features.
-// usage: walk [context [passes [SHARE...]]], shares of 0 to 1; walk --gemma [context [passes]]; walk --vectors FABLE_GGUF [tokens]
+// With --trace: decode that tells of the 32 features of each layer that added most against the same without, in turns.
+// usage: walk [context [passes [SHARE...]]], shares of 0 to 1; walk --gemma [context [passes]]; walk --trace [context [passes]]; walk --vectors FABLE_GGUF [tokens]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -106,6 +107,70 @@ void compare(const gpu::device& device, const plan::table& dense, const plan::ta
   }
 }
 
+/// Microseconds of a pass, over `passes` of them.
+double decode_us(runtime::executor& run, std::uint32_t context, std::uint32_t passes) {
+  const std::uint32_t token = 1;
+  run.begin(runtime::pass_kind::decode, context, {&token, 1}, {}, passes);
+  const auto start = std::chrono::steady_clock::now();
+  while (run.pending() || run.in_flight()) {
+    while (run.may_submit()) run.submit(100, 16);
+    run.wait();
+  }
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / passes;
+}
+
+/// A plan with a trace against that without: rounds of both in turns, so that what the machine does besides meets both; then the host takes the trace.
+template <class Plain, class Traced>
+void compare_trace(const gpu::device& device, const plan::profile& target, const char* name, std::uint32_t context, std::uint32_t passes) {
+  const std::uint32_t room = context + passes;
+  const auto plain = plan::planned::of<Plain>(target, room), traced = plan::planned::of<Traced>(target, room);
+  runtime::kernel_modules chain = runtime::usable_modules(device).front();
+  chain.in_one = false;
+  runtime::executor without(device, plain.table(), runtime::synthetic_weights(device, plain.table()), chain, nullptr), with(device, traced.table(), runtime::synthetic_weights(device, traced.table()), chain, nullptr);
+  for (runtime::executor* each : {&without, &with})
+    if (const auto fault = each->prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
+  struct round {
+    double without, with, taken;
+  };
+  std::vector<round> rounds;
+  std::size_t tokens = 0;
+  for (int i = 0; i < 12; ++i) {
+    round now{decode_us(without, context, passes), decode_us(with, context, passes), 0};
+    const auto start = std::chrono::steady_clock::now();
+    tokens = with.take_trace(room).tokens.size();
+    now.taken = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / static_cast<double>(std::max<std::size_t>(tokens, 1));
+    if (i != 0) rounds.push_back(now);  // of the first the drivers compile
+  }
+  const auto median = [&](auto of) {
+    std::vector<double> all;
+    for (const round& each : rounds) all.push_back(of(each));
+    std::sort(all.begin(), all.end());
+    return all[all.size() / 2];
+  };
+  std::printf("  %-34s without %9.1f us  with %9.1f us  %+6.2f %% (median of %zu rounds' own)  the kernel %7.2f us  host %6.1f us a token\n", name, median([](const round& r) { return r.without; }),
+              median([](const round& r) { return r.with; }), median([](const round& r) { return 100 * (r.with / r.without - 1); }), rounds.size(), dispatch_us(with, context, "trace"),
+              median([](const round& r) { return r.taken; }));
+}
+
+template <const decoder_config& c, template <dtype, dtype> class FFN>
+using bitnet = models::bitnet_b158<c, dtype::i2_s, dtype::i8, dtype::f16, FFN>;
+template <const decoder_config& c, dtype W, template <dtype, dtype> class FFN>
+using gemma = models::gemma3<c, W, dtype::bf16, FFN>;
+
+void compare_traces(const gpu::device& device, std::uint32_t context, std::uint32_t passes) {
+  using graph::traced, graph::traced_walk;
+  if (device.description().type == gpu::device_type::cpu) {
+    compare_trace<bitnet<models::fable_config, graph::walk_ffn>, bitnet<models::fable_config, traced<32>::ffn>>(device, plan::profiles::cpu, "fable, exact walk", std::min(context, 128u), std::min(passes, 64u));
+    return;
+  }
+  const plan::profile& target = plan::profiles::portable;
+  compare_trace<bitnet<models::bitnet_2b_4t_config, graph::walk_ffn>, bitnet<models::bitnet_2b_4t_config, traced<32>::ffn>>(device, target, "bitnet_2b_4t, exact walk", context, passes);
+  compare_trace<gemma<models::gemma3_4b_config, dtype::q4_0, graph::gated_ffn>, gemma<models::gemma3_4b_config, dtype::q4_0, traced<32>::ffn>>(device, target, "gemma3_4b, q4_0, dense", context, passes);
+  compare_trace<gemma<models::gemma3_4b_config, dtype::bf16, graph::walk_ffn>, gemma<models::gemma3_4b_config, dtype::bf16, traced_walk<32>::ffn>>(device, target, "gemma3_4b, bf16, full walk", context, passes);
+  compare_trace<gemma<models::gemma3_4b_config, dtype::bf16, graph::sparse_walk<512>::ffn>, gemma<models::gemma3_4b_config, dtype::bf16, traced_walk<32, 512>::ffn>>(device, target,
+                                                                                                                                                              "gemma3_4b, bf16, sparse 512", context, passes);
+}
+
 /// Which features' up and down vectors a walk of fable reads, token by token.
 void print_vectors(const char* path, std::uint32_t tokens) {
   const plan::table& table = plan::engraved<walked<models::fable_config>, plan::profiles::cpu>::table;
@@ -175,6 +240,12 @@ int main(int count, char** arguments) try {
     measure_gemma<graph::sparse_walk<1024>::ffn>(device, "sparse 1024", context, passes);
     measure_gemma<graph::sparse_walk<512>::ffn>(device, "sparse 512", context, passes);
     measure_gemma<graph::sparse_walk<256>::ffn>(device, "sparse 256", context, passes);
+    return 0;
+  }
+  if (count > 1 && std::string_view(arguments[1]) == "--trace") {
+    gpu::device device;
+    std::printf("%s\ndecode with a trace of 32 features a layer, chain\n", device.label().c_str());
+    compare_traces(device, static_cast<std::uint32_t>(count > 2 ? std::atoi(arguments[2]) : 128), static_cast<std::uint32_t>(count > 3 ? std::atoi(arguments[3]) : 64));
     return 0;
   }
   const auto context = static_cast<std::uint32_t>(count > 1 ? std::atoi(arguments[1]) : 128);

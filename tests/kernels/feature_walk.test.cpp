@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernels walk_select, walk_up and walk_sum.
+// Kernels walk_select, walk_up, walk_sum and walk_trace; the gates that matmul leaves for it.
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/reference/matmul.hpp"
 #include "intaglio/reference/walk_kernels.hpp"
 #include "kernels/kernel_device.hpp"
 
@@ -72,4 +74,69 @@ TEST_CASE("walk_up and walk_sum: the reference's bits, listed or all") {
            {{"input", &of_all}, {"weight", &weight}, {"output", &stored}, {"state", &state}}, {(hidden + 31) / 32, 1, 1});
     CHECK_SAME(on, stored.read<float>(), all);
   }
+}
+
+TEST_CASE("walk_trace: the largest contributions of every layer, of equal ones the lowest feature, and the size of all") {
+  kernel_device on;
+  random_numbers random(33);
+  constexpr std::uint32_t layers = 3, slots = 4, position = 6;
+  for (const auto& [columns, features, count, subgroups, listed] : {std::array{172u, 172u, 16u, 1u, 0u}, {1000u, 1000u, 64u, 3u, 0u}, {40u, 300u, 40u, 2u, 1u}, {128u, 200u, 1u, 4u, 1u}}) {
+    INFO(count << " of " << columns << " of " << features << " features");
+    const std::uint32_t value_stride = columns + 5, choice_stride = 2 * columns + 8, words = kernels::trace_words(count);
+    auto values = random.floats(layers * value_stride, -2, 2);
+    for (std::size_t i = 0; i + 4 < values.size(); i += 4) values[i] = 0, values[i + 1] = -values[i + 3];
+    const auto scores = random.floats(values.size(), -3, 3);
+    auto norms = random.floats(layers * features, 0, 2);
+    for (std::size_t i = 0; i + 4 < norms.size(); i += 2) norms[i] = 0.5f;
+    std::vector<std::uint32_t> choice(std::size_t{layers} * choice_stride);
+    for (std::uint32_t layer = 0; layer < layers; ++layer)
+      for (std::uint32_t i = 0; i < columns; ++i) choice[layer * choice_stride + 2 * i] = i * features / columns, choice[layer * choice_stride + 2 * i + 1] = std::bit_cast<std::uint32_t>(random.floats(1, -1, 1)[0]);
+    auto first = fresh_state(position, 1, 1, 8);
+    first[kernels::state::tokens] = 77;
+    const auto in = on.filled(values), gates = on.filled(scores), list = on.filled(choice), norm = on.filled(norms), state = on.filled(first),
+               trace = on.filled(std::vector<std::uint32_t>(std::size_t{slots} * layers * words, 5u));
+    std::vector<std::pair<std::string_view, const guarded_buffer*>> buffers{{"values", &in}, {"norms", &norm}, {"trace", &trace}, {"state", &state}};
+    buffers.emplace_back(listed != 0 ? "choice" : "gates", listed != 0 ? &list : &gates);
+    on.run(kernels::kernel::walk_trace, subgroups,
+           {{"columns", columns}, {"features", features}, {"layers", layers}, {"count", count}, {"slots", slots}, {"value_stride", value_stride}, {"choice_stride", choice_stride}, {"listed", listed}}, buffers,
+           {layers, 1, 1});
+    const auto found = trace.read<std::uint32_t>();
+    for (std::uint32_t slot = 0; slot < slots; ++slot)
+      for (std::uint32_t layer = 0; layer < layers; ++layer) {
+        std::vector<std::uint32_t> part(found.begin() + std::ptrdiff_t{slot * layers + layer} * words, found.begin() + std::ptrdiff_t{slot * layers + layer + 1} * words), expected(words, 5u);
+        if (slot == position % slots) {
+          expected[0] = position, expected[1] = 77;
+          reference::walk_trace(std::span<const float>(values).subspan(layer * value_stride, columns), listed != 0 ? std::span<const float>{} : std::span<const float>(scores).subspan(layer * value_stride, columns),
+                                listed != 0 ? std::span<const std::uint32_t>(choice).subspan(layer * choice_stride, 2 * columns) : std::span<const std::uint32_t>{},
+                                std::span<const float>(norms).subspan(layer * features, features), count, expected);
+          const float size = std::bit_cast<float>(part[2]), wanted = std::bit_cast<float>(expected[2]);
+          CHECK(std::fabs(size - wanted) <= 1e-5f * wanted);
+          part[2] = expected[2];
+        }
+        CHECK(part == expected);
+      }
+  }
+}
+
+TEST_CASE("matmul leaves the gates of gated rows where a trace wants them") {
+  kernel_device on;
+  const int module = GENERATE(0, 1, 2);
+  on.integer_dot = module == 0;
+  on.wide_loads = module == 2;
+  random_numbers random(34);
+  reference::matmul_shape shape;
+  shape.columns = 64, shape.rows = 96, shape.codec = kernels::codec::f32, shape.epilogue = kernels::epilogue::gated, shape.gate = activation::silu;
+  const auto x = random.floats(shape.columns, -2, 2), matrix = random.floats(std::size_t{shape.columns} * shape.rows, -1, 1);
+  std::vector<std::byte> packed(kernels::matmul_weight_bytes(shape.codec, shape.rows, shape.columns));
+  const std::span<const std::byte> rows[] = {std::as_bytes(std::span(matrix))};
+  kernels::repack_matmul(shape.codec, kernels::row_order::plain(shape.rows), rows, shape.columns, 0, packed);
+  std::vector<float> expected(shape.rows / 2), gates(shape.rows / 2);
+  reference::matmul(shape, x, packed, expected, 0, {}, {}, {}, gates);
+  const auto input = on.filled(x), weight = on.filled(packed), output = on.poisoned(4 * expected.size()), kept = on.poisoned(4 * gates.size()), state = on.filled(fresh_state(3, 1, 1, 8));
+  on.run(kernels::kernel::matmul, 1,
+         {{"columns", shape.columns}, {"rows", shape.rows}, {"codec", static_cast<std::uint32_t>(shape.codec)}, {"prologue", static_cast<std::uint32_t>(kernels::prologue::plain)}, {"epilogue", static_cast<std::uint32_t>(shape.epilogue)},
+          {"tile_tokens", 1u}, {"staged", 1u}, {"activation", shader::activation_function(activation::silu)}},
+         {{"input", &input}, {"weight", &weight}, {"output", &output}, {"state", &state}, {"gates", &kept}}, {3, 1, 1});
+  CHECK_SAME(on, output.read<float>(), expected);
+  CHECK_SAME(on, kept.read<float>(), gates);
 }

@@ -98,3 +98,29 @@ TEST_CASE("walk_down: the reference's bits whatever is on, and however many do i
   bad.h[5] = std::numeric_limits<float>::infinity();
   for (const float value : down(on, bad, 1, 4)) CHECK_FALSE(std::isfinite(value));
 }
+
+TEST_CASE("walk_gate_up and walk_down leave gates and values for a trace, and the same bits otherwise") {
+  kernel_device on;
+  on.integer_dot = GENERATE(true, false);
+  random_numbers random(77);
+  const walk_problem p(random, 128, 192, 90);
+  std::vector<std::int8_t> q(p.hidden), h8(p.features);
+  std::vector<reference::factors> factor(1), h_factor(1);
+  reference::norm_quantize(p.x, p.norm, p.hidden, 1e-5f, q, factor);
+  reference::norm_quantize(p.h, p.h_norm, p.features, 1e-5f, h8, h_factor);
+  std::vector<float> gated(p.features), expected_gates(p.features), expected_values;
+  reference::walk_gate_up(q, factor[0], p.gate, p.up, p.scales, gated, expected_gates);
+  for (const std::int8_t value : h8) expected_values.push_back(kernels::arithmetic::product(static_cast<float>(value), h_factor[0].inverse_scale));
+
+  const auto input = on.filled(p.x), norm = on.filled(p.norm), gate = on.filled(p.gate), up = on.filled(p.up), scales = on.filled(p.scales), state = on.filled(fresh_state(3, 1, 1, 8));
+  const auto output = on.poisoned(std::size_t{4} * p.features), gates = on.poisoned(std::size_t{4} * p.features);
+  on.run(kernels::kernel::walk_gate_up, 2, {{"columns", p.hidden}, {"rows", p.features}, {"eps", 1e-5f}},
+         {{"input", &input}, {"norm_weight", &norm}, {"weight", &gate}, {"up", &up}, {"scales", &scales}, {"output", &output}, {"state", &state}, {"gates", &gates}}, {3, 1, 1});
+  CHECK_SAME(on, output.read<float>(), gated);
+  CHECK_SAME(on, gates.read<float>(), expected_gates);
+  const auto h = on.filled(p.h), h_norm = on.filled(p.h_norm), weight = on.filled(p.down), sums = on.filled(p.stream), values = on.poisoned(std::size_t{4} * p.features);
+  on.run(kernels::kernel::walk_down, 2, {{"columns", p.features}, {"rows", p.hidden}, {"eps", 1e-5f}, {"words", 4u}},
+         {{"input", &h}, {"norm_weight", &h_norm}, {"weight", &weight}, {"scales", &scales}, {"output", &sums}, {"state", &state}, {"values", &values}}, {2, 1, 1});
+  CHECK_SAME(on, sums.read<float>(), expected_down(p));
+  CHECK_SAME(on, values.read<float>(), expected_values);
+}

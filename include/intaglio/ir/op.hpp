@@ -45,6 +45,7 @@ struct value {
   std::uint32_t width = 0;
   section where = section::prologue;
   text<32> name{};
+  bool each_layer = false;   ///< every layer has its own, which stays until the pass ends
 };
 
 /// One tensor of the checkpoint. In the period the name has no "blk.N." prefix.
@@ -69,6 +70,7 @@ struct op {
   shader::activation_function act{};
   bool walk = false;         ///< gated: features whose gate is 0 may be left unread, here and in the product behind
   std::uint32_t nearest = 0; ///< gated: so many features, those with the largest |gate|, are all that counts of one token; 0: all, by rows
+  std::uint32_t traced = 0;  ///< gated: so many features, those that add most for one token, are told of; 0: none
   text<48> layer{};          ///< for messages: "blk.*.ffn_down.weight: linear"
 };
 

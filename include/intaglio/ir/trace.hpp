@@ -129,6 +129,16 @@ class trace {
     }
   }
 
+  /// Marks the gated op that gives h: decode keeps which `top` of its features add most to the stream (docs/walk.md).
+  constexpr void keep_trace(value_id h, std::uint32_t top) {
+    if (top == 0 || top > 64) fail(where("ffn").view(), "a trace of at least 1 and at most ", 64, " features", top);
+    for (op& o : graph_.ops) {
+      if (o.out != h) continue;
+      o.traced = top;
+      if (o.kind != op_kind::gated) fail(where("ffn").view(), "expected a gated unit to trace, found another op");
+    }
+  }
+
   /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their numbers, then the bits of the softmax over them
   constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k) {
     if (top_k == 0 || top_k > width(logits)) fail(where(name).view(), "a choice of at least 1 and at most num_local_experts ", width(logits), " experts a token", top_k);

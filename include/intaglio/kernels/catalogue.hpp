@@ -11,9 +11,9 @@ namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
-  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded
+  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace
 };
-inline constexpr std::size_t kernel_count = 32;
+inline constexpr std::size_t kernel_count = 33;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -170,9 +170,10 @@ inline constexpr interface head_rescore_interface{
 /// Experts: with experts_used k above 0, weight holds one matrix of `rows` rows (a multiple of 4) an expert, one behind the other, and row y of the grid is the
 /// product by expert y % k of token y / k, which `choice` names (route). Its output is row y; its input is row y too with own_input 1, else the token's.
 /// tile_tokens is 1, the epilogue store or gated.
+/// gates: none, or with epilogue gated where the gates themselves go, f32 [tokens, rows / 2].
 inline constexpr interface matmul_interface{
     "matmul",
-    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"choice"}}},
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"choice"}, {"gates"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"staged"}, {"head_dim"},
       {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}, {"experts_used"}, {"own_input"}, {"slot_words"}, {"page_size"}}}};
 
@@ -239,18 +240,20 @@ inline constexpr interface norm_add_interface{
 /// that is above 0, output[f] = gate^2 * (up_f . x), else 0 without a read of up_f. The bits of ternary_matmul with epilogue gated, but 0 is +0.
 /// input f32 [columns]; weight: gate's tiles in plain order, as for ternary_matmul; up: feature rows (kernels/feature_layout.hpp) [rows, columns];
 /// scales f32 of gate and up; output f32 [rows]. rows: a multiple of 4, columns of 16. Grid x strides over groups of 4 features.
+/// gates: none, or where the gates of all features go, f32 [rows].
 inline constexpr interface walk_gate_up_interface{
     "walk_gate_up",
-    {{{"input"}, {"norm_weight"}, {"weight"}, {"up"}, {"scales"}, {"output"}, {"state"}}},
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"up"}, {"scales"}, {"output"}, {"state"}, {"gates"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
 
 /// The product behind it for one token: h is quantised as by ternary_matmul's prologue norm_quantize, and output[row] += the product's row, of the
 /// features alone whose int8 value is not 0. The bits of ternary_matmul with epilogue add.
 /// input f32 [columns], a value a feature; weight: feature rows [columns, rows], what a feature adds to the rows; scales f32 [1]; output f32 [rows].
 /// columns and rows: multiples of 16. A workgroup does `words` words of every feature row, 16 rows each; at least as many invocations.
+/// values: none, or where the int8 values times their step go, f32 [columns].
 inline constexpr interface walk_down_interface{
     "walk_down",
-    {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}}},
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"words"}, {"subgroup_width"}}}};
 
 /// Which features a sparse walk takes: the `count` of `columns` gate scores, f32, with the largest size, of equal ones the lowest. choice u32 [count, 2]:
@@ -273,6 +276,21 @@ inline constexpr interface walk_sum_interface{
     {{{"input"}, {"choice"}, {"weight"}, {"output"}, {"state"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"count"}, {"weight_element"}, {"listed"}, {"epilogue"}}}};
 inline constexpr std::uint32_t walk_sum_rows = 32, walk_sum_slots = 128;
+
+/// What the FFNs' features added for one token, of all `layers` at once: the contribution of a layer's i-th value is |values[i]| * norms[feature], and its
+/// feature i or, with listed 1, that of the layer's choice (walk_select). In trace, u32 [slots, layers, trace_words(count)], slot position % slots gets the
+/// position, the token, the root of the sum of all squared contributions, then {feature, gate score's bits, contribution's bits} of the `count` largest
+/// contributions, features rising, of equal ones the lowest.
+/// values f32 [columns] and gates f32 [columns] of layer l begin at element l * value_stride, choice u32 [columns, 2] at l * choice_stride; norms f32
+/// [layers, features]: of the down vectors. count is at most columns. A workgroup has a layer (x).
+inline constexpr interface walk_trace_interface{
+    "walk_trace",
+    {{{"values"}, {"gates"}, {"choice"}, {"norms"}, {"trace"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"features"}, {"layers"}, {"count"}, {"slots"}, {"value_stride"}, {"choice_stride"}, {"listed"}}}};
+/// Words of a layer of a traced token.
+constexpr std::uint32_t trace_words(std::uint32_t count) { return 3 + 3 * count; }
+/// Features of a layer that a trace has at most.
+inline constexpr std::uint32_t most_traced = 64;
 
 /// Features of which walk_down keeps a list in shared memory.
 inline constexpr std::uint32_t walk_list = 2048;
@@ -399,7 +417,8 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &halves_interface,        &matmul_chunk_interface,  &attention_halves_interface,
                                                              &walk_gate_up_interface,  &walk_down_interface,     &pages_interface,
                                                              &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
-                                                             &fixed_interface,         &matmul_few_interface,    &layers_coded_interface};
+                                                             &fixed_interface,         &matmul_few_interface,    &layers_coded_interface,
+                                                             &walk_trace_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

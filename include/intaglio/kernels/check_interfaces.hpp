@@ -54,6 +54,7 @@
 #include "intaglio/kernels/spirv/walk_gate_up_portable.hpp"
 #include "intaglio/kernels/spirv/walk_select.hpp"
 #include "intaglio/kernels/spirv/walk_sum.hpp"
+#include "intaglio/kernels/spirv/walk_trace.hpp"
 #include "intaglio/kernels/spirv/walk_up.hpp"
 
 namespace intaglio::kernels {
@@ -105,6 +106,7 @@ static_assert(shader_interface<matches(pages_interface, spirv::pages_spirv)>::ag
 static_assert(shader_interface<matches(walk_select_interface, spirv::walk_select_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_up_interface, spirv::walk_up_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_sum_interface, spirv::walk_sum_spirv)>::agrees);
+static_assert(shader_interface<matches(walk_trace_interface, spirv::walk_trace_spirv)>::agrees);
 static_assert(shader_interface<matches(fixed_interface, spirv::fixed_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_portable_spirv)>::agrees);

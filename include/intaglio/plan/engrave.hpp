@@ -10,6 +10,7 @@
 
 #include "intaglio/ir/trace.hpp"
 #include "intaglio/plan/coded_in_one.hpp"
+#include "intaglio/plan/keep_traces.hpp"
 #include "intaglio/plan/lower.hpp"
 #include "intaglio/plan/order.hpp"
 #include "intaglio/plan/verify.hpp"
@@ -135,6 +136,8 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   ir::graph g = traced;
   if (kind.batch.slots == 0) insert_halves(g, target, kind.tokens, nodes);
   else insert_fixed(g, target, nodes);
+  if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
+  if (!failure.empty()) return;
   placement p = place(g, nodes, kind.tokens, failure);
   if (!failure.empty()) return;
 
@@ -193,6 +196,8 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
 /// Leaves `out` empty where the model's decode pass is none that all layers in one dispatch can do.
 constexpr void draft_in_one(const decoder_config& config, const profile& target, std::uint32_t context, const drafted_sequence& chain, const layer_pattern& pattern,
                             drafted_sequence& out, text<256>& failure) {
+  for (std::size_t i = 0; i < chain.epilogue.size; ++i)
+    if (chain.epilogue.items[i].kernel == kernels::kernel::walk_trace) return;  // it keeps no gates
   const auto list = [](const auto& part) { return std::vector<dispatch>(part.items.begin(), part.items.begin() + static_cast<std::ptrdiff_t>(part.size)); };
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.max_tokens = chunk_tokens(target, context);
@@ -392,6 +397,7 @@ struct engraved {
     plan::table t = table_of(drafted, Model::config, name_of<Model>(), Profile, Context);
     t.weights = weights;
     t.decode = view("decode", 1, decode.sequence, frozen<decode>);
+    t.trace = trace_of(t.decode);
     t.prefill = view("prefill", chunk_tokens(Profile, Context), prefill.sequence, frozen<prefill>);
     t.logits = view("logits", logits_tokens(Profile, Context), logits.sequence, frozen<logits>);
     if constexpr (drafted.sequence.has_head) t.verify = view("verify", verify_tokens(Profile, Context), drafted.sequence, frozen<drafted>);

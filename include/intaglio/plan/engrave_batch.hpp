@@ -39,6 +39,8 @@ constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& conf
   batch_draft out;
   out.failure = alone.failure;
   if (out.failure.empty()) out.shape = checked_shape(shape, g, target, context, out.failure);
+  for (const auto& o : g.ops)
+    if (o.traced != 0 && out.failure.empty()) out.failure.append("batch: expected a model without a trace, which passes of several tokens do not keep, found one with");
   if (!out.failure.empty()) return out;
   weight_list weights;
   for (std::size_t i = 0; i < alone.weights.size; ++i) weights.weights.push_back(alone.weights.items[i]);

@@ -85,6 +85,8 @@ struct node {
   shader::activation_function act{};
   bool walk = false;                         ///< one token's features may be walked: walk_gate_up, walk_down
   std::uint32_t nearest = 0;                 ///< features that one token takes; 0: no walk of these
+  std::uint32_t traced = 0;                  ///< features that one token tells of (plan/keep_traces.hpp)
+  ir::value_id gates = ir::none, values = ir::none;  ///< what a traced FFN's products leave besides: gate scores, and what down vectors are multiplied with
 };
 
 struct fusion_options {
@@ -367,6 +369,7 @@ class fuser {
     n.act = at(a).act;
     n.walk = at(a).walk;
     n.nearest = at(a).nearest;
+    n.traced = at(a).traced;
     n.out = at(a).out;
     return true;
   }
@@ -382,6 +385,7 @@ class fuser {
         node gates = n;
         gates.epilogue = kernels::epilogue::store;
         gates.weight_count = 1;
+        gates.traced = 0;
         gates.out = at(i).out;
         node select{.lowered = true, .kernel = kernels::kernel::walk_select, .where = n.where, .block = n.block, .rule = rule_index("nearest"), .in = at(i).out, .out_width = 2 * n.nearest,
                     .out = choice, .nearest = n.nearest};

@@ -116,6 +116,7 @@ class lowering {
       case kernels::kernel::walk_select: walk_select(n); break;
       case kernels::kernel::walk_up: walk_up(n); break;
       case kernels::kernel::walk_sum: walk_sum(n); break;
+      case kernels::kernel::walk_trace: walk_trace(n); break;
       case kernels::kernel::route: route(n); break;
       case kernels::kernel::expert_sum: expert_sum(n); break;
       case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::pages: break;
@@ -272,7 +273,7 @@ class lowering {
   constexpr void set(std::string_view name, Enum value) { set(name, static_cast<std::uint32_t>(value)); }
 
   constexpr void note(operand where, std::uint64_t bytes, bool write) {
-    d_->accesses[d_->access_count++] = {where.where, write, where.slot, where.offset, bytes};
+    d_->accesses[d_->access_count++] = {where.where, write, where.slot, where.offset, bytes, where.layer_stride};
   }
   constexpr void bind(std::string_view name, operand where, std::uint64_t bytes, bool write) {
     d_->push[face_->push_index(name)] = where;
@@ -280,7 +281,14 @@ class lowering {
   }
   constexpr void bind_value(std::string_view name, ir::value_id id, bool write) {
     const placed_value& v = placement_.values[placement_.storage[static_cast<std::size_t>(id)]];
+    if (v.layer_stride != 0) return bind(name, {region::arena, 0, v.offset, v.layer_stride}, std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, write);
     bind(name, {region::arena, 0, v.offset}, v.type == dtype::i8 ? std::uint64_t{c_.tokens} * v.width : v.bytes, write);
+  }
+  /// What all layers have of a value, read behind them; words from one to the next.
+  constexpr std::uint32_t bind_layers(std::string_view name, ir::value_id id) {
+    const placed_value& v = placement_.values[placement_.storage[static_cast<std::size_t>(id)]];
+    bind(name, {region::arena, 0, v.offset}, (graph_.layers - 1) * v.layer_stride + std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, false);
+    return static_cast<std::uint32_t>(v.layer_stride / 4);
   }
   constexpr void bind_factors(ir::value_id id, bool write) {
     bind("factors", {region::arena, 0, placement_.offset(id) + factors_offset(c_.tokens, width(id))}, std::uint64_t{8} * c_.tokens, write);
@@ -454,6 +462,7 @@ class lowering {
     bind_walk(n);
     bind_weight("weight", gate);
     bind_weight("up", one_ternary(n, 1, weight_layout::feature_rows));
+    if (n.gates != ir::none) bind_value("gates", n.gates, true);
     set("columns", gate.columns);
     set("rows", gate.rows);
     d_->groups = {std::min(enough_groups(c_.target.matmul_groups, gate), (gate.rows / 4 + d_->subgroups - 1) / d_->subgroups), 1, 1};
@@ -465,6 +474,7 @@ class lowering {
     bind_walk(n);
     note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_weight("weight", down);
+    if (n.values != ir::none) bind_value("values", n.values, true);
     set("columns", down.columns);
     set("rows", down.rows);
     set("words", words);
@@ -523,6 +533,28 @@ class lowering {
     set("epilogue", n.epilogue);
     d_->subgroups = c_.target.sample_subgroups;
     d_->groups = {(down.rows + kernels::walk_sum_rows - 1) / kernels::walk_sum_rows, 1, 1};
+  }
+
+  constexpr void walk_trace(const node& n) {
+    d_->label.append("trace");
+    const ir::weight& t = tensor(n.weights[0]);
+    weight norms{.source_count = 1, .layout = weight_layout::column_norms, .rows = graph_.layers, .columns = t.columns, .bytes = std::uint64_t{4} * graph_.layers * t.columns};
+    norms.sources[0] = t.name;
+    norms.source_rows[0] = t.rows;
+    set("value_stride", bind_layers("values", n.in));
+    if (n.choice != ir::none) set("choice_stride", bind_layers("choice", n.choice));
+    else bind_layers("gates", n.gates);
+    bind_weight("norms", norms);
+    bind("trace", {region::trace}, trace_shape{n.traced, c_.target.ring_size, graph_.layers}.bytes(), true);
+    bind("state", {region::state, 0, 0}, std::uint64_t{4} * (kernels::state::tokens + 1), false);
+    set("columns", n.nearest);
+    set("features", t.columns);
+    set("layers", graph_.layers);
+    set("count", n.traced);
+    set("slots", c_.target.ring_size);
+    set("listed", n.choice != ir::none ? 1u : 0u);
+    d_->subgroups = c_.target.sample_subgroups;
+    d_->groups = {graph_.layers, 1, 1};
   }
 
   /// A workgroup a row group, of as many subgroups (of 32) as leave none idle longer than the others.
@@ -646,6 +678,7 @@ class lowering {
     set("codec", w.codec);
     set("epilogue", n.epilogue);
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
+    if (n.gates != ir::none) bind_value("gates", n.gates, true);
     if (chunk) return tile_halves(w);
     if (d_->kernel == kernels::kernel::matmul_few) return share_tokens(rows);
     set("prologue", n.prologue);

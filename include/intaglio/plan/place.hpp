@@ -70,21 +70,32 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
     const bool from_before = v.first < period_first, in_period = at >= period_first && at <= period_last;
     v.last = std::max(v.last, from_before && in_period ? period_last : at);
   };
+  // What every layer has lives from the start of the pass on.
+  auto hold = [&](ir::value_id id, std::uint32_t width, std::uint32_t at) {
+    if (id == ir::none) return;
+    const ir::value& v = g.values[static_cast<std::size_t>(id)];
+    auto& storage = p.storage[static_cast<std::size_t>(id)];
+    if (v.each_layer && storage != placement::no_storage) return;  // another kind of layer has it in the same place
+    storage = static_cast<std::uint32_t>(p.values.size());
+    const ir::value held{v.type, width != 0 ? width : v.width, v.where, {}};
+    const std::uint64_t bytes = value_bytes(held, tokens), stride = v.each_layer ? aligned(bytes) : 0;
+    p.values.push_back({v.name, held.type, held.width, 0, v.each_layer ? g.layers * stride : bytes, v.each_layer ? 0 : at, at, stride});
+  };
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const node& n = nodes[i];
     touch(n.in, i);
     touch(n.stream, i);
     touch(n.choice, i);
+    for (const ir::value_id id : {n.gates, n.values})
+      if (n.kernel == kernels::kernel::walk_trace) touch(id, i);
+      else hold(id, 0, i);
     if (n.out == ir::none) continue;
     if (n.stream != ir::none) {
       p.storage[static_cast<std::size_t>(n.out)] = p.storage[static_cast<std::size_t>(n.stream)];
       touch(n.out, i);
       continue;
     }
-    const ir::value& v = g.values[static_cast<std::size_t>(n.out)];
-    p.storage[static_cast<std::size_t>(n.out)] = static_cast<std::uint32_t>(p.values.size());
-    const ir::value held{v.type, n.out_width != 0 ? n.out_width : v.width, v.where, {}};
-    p.values.push_back({v.name, held.type, held.width, 0, value_bytes(held, tokens), i, i});
+    hold(n.out, n.out_width, i);
   }
   if (g.output != ir::none) touch(g.output, static_cast<std::uint32_t>(nodes.size()));
   for (const ir::value_id end : g.block_ends)

@@ -41,6 +41,7 @@ class planned {
     table_ = table_of(*before, config, model, target, context);
     table_.weights = items(before->weights);
     table_.decode = view(decode.sequence, "decode", 1);
+    table_.trace = trace_of(table_.decode);
     table_.prefill = view(prefill.sequence, "prefill", chunk_tokens(target, context));
     table_.logits = view(logits.sequence, "logits", logits_tokens(target, context));
     if (verified.sequence.has_head) table_.verify = view(verified.sequence, "verify", verify_tokens(target, context));

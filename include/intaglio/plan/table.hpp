@@ -31,10 +31,11 @@ enum class region : std::uint8_t {
   pool_keys,   ///< the keys of this layer in the pool of pages (batch_shape)
   pool_values, ///< its values there
   arguments,  ///< addresses that all layers in one dispatch take from memory (kernels::layers)
+  trace,    ///< what features added, read by the host (kernels::walk_trace)
 };
 
 std::string_view constexpr name(region where) {
-  constexpr std::string_view names[] = {"none", "arena", "weight", "keys", "values", "state", "ring", "pool keys", "pool values", "arguments"};
+  constexpr std::string_view names[] = {"none", "arena", "weight", "keys", "values", "state", "ring", "pool keys", "pool values", "arguments", "trace"};
   return names[static_cast<std::size_t>(where)];
 }
 
@@ -94,6 +95,7 @@ enum class weight_layout : std::uint8_t {
   row_codes,      ///< int8 [rows, columns], made of a matrix of `codec` (kernels/row_codes.hpp)
   row_scales,     ///< f32 [rows], theirs
   rope_turns,     ///< u64 [head_dim / 2], made of `rope` alone (kernels/rope_turns.hpp); no tensor of the checkpoint
+  column_norms,   ///< f32 [layers, columns], one weight for all layers: Euclidean norms of the columns of each layer's matrix
 };
 
 /// Row order of stacked matrices (kernels/row_order.hpp).
@@ -122,6 +124,7 @@ struct placed_value {
   std::uint32_t width = 0;                  ///< elements a token
   std::uint64_t offset = 0, bytes = 0;
   std::uint32_t first = 0, last = 0;
+  std::uint64_t layer_stride = 0;           ///< where every layer has its own: what one lies behind that of the layer before; 0: one for all
 };
 
 /// One recorded command sequence: prologue once, of the period each layer's kind of block, epilogue once.
@@ -209,6 +212,23 @@ struct batch_shape {
   friend constexpr bool operator==(const batch_shape&, const batch_shape&) = default;
 };
 
+/// What decode tells of the features of its FFNs (kernels::walk_trace): a ring of tokens.
+struct trace_shape {
+  std::uint32_t top = 0;                    ///< features of a layer; 0: no trace
+  std::uint32_t slots = 0, layers = 0;      ///< tokens of the ring, layers of each
+  constexpr std::uint32_t layer_words() const { return kernels::trace_words(top); }
+  constexpr std::uint64_t bytes() const { return std::uint64_t{4} * slots * layers * layer_words(); }
+};
+
+/// Of a decode sequence.
+constexpr trace_shape trace_of(const sequence& decode) {
+  const auto& face = kernels::walk_trace_interface;
+  for (const dispatch& d : decode.epilogue)
+    if (d.kernel == kernels::kernel::walk_trace)
+      return {d.specialization[face.specialization_index("count")], d.specialization[face.specialization_index("slots")], d.specialization[face.specialization_index("layers")]};
+  return {};
+}
+
 /// Everything that one engraved model needs at run time.
 struct table {
   std::string_view model;                   ///< "bitnet_2b_4t"; empty where the model's type has no name
@@ -226,6 +246,7 @@ struct table {
   sequence decode, prefill, logits;
   sequence verify;                          ///< a token and drafts of those behind it: draws what follows each and takes what was drafted right
   sequence decode_in_one;                   ///< decode with all layers in one dispatch; without layers where there is none (plan/in_one.hpp)
+  trace_shape trace;                        ///< of decode
   batch_shape shape;                        ///< of batch
   sequence batch;                           ///< a token of each slot; without layers where the plan has no batch (plan/engrave_batch.hpp)
   sequence moves;                           ///< a slot's positions between caches and pool (kernel pages)

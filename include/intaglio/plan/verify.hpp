@@ -87,6 +87,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::walk_gate_up: return constant("columns") + 16 + norm(constant("columns"));
     case kernels::kernel::walk_down: return constant("columns") + 16 + norm(constant("columns")) + 4 * (kernels::walk_list + 16 * constant("words") + 1);
     case kernels::kernel::walk_select: return 4 * (256 + 16) + 9 * 64 * std::uint64_t{d.subgroups};
+    case kernels::kernel::walk_trace: return 4 * (256 + 16) + 13 * 64 * std::uint64_t{d.subgroups};
     case kernels::kernel::walk_up: return constant("columns") * 4 + norm(constant("columns")) + combining;
     case kernels::kernel::walk_sum: return 4 * kernels::walk_sum_slots * kernels::walk_sum_rows;
     case kernels::kernel::head_norm: return constant("head_dim") * 4 + norm(constant("head_dim"));
@@ -111,6 +112,7 @@ constexpr std::uint64_t region_bytes(const table& t, const sequence& s, const di
     case region::pool_values: return t.pool(d.block).value_bytes;
     case region::ring: return s.batched ? std::uint64_t{4} * t.shape.slots * t.ring_size : kernels::ring_bytes(t.ring_size);
     case region::arguments: return kernels::layers::argument_bytes(s.layers);
+    case region::trace: return t.trace.bytes();
     case region::none: break;
   }
   return 0;

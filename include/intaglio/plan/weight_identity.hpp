@@ -29,6 +29,7 @@ constexpr std::string_view name(weight_layout layout) {
     case weight_layout::turned: return "turned";
     case weight_layout::row_codes: return "row_codes";
     case weight_layout::row_scales: return "row_scales";
+    case weight_layout::column_norms: return "column_norms";
     case weight_layout::rope_turns: break;
   }
   return "rope_turns";
@@ -55,7 +56,7 @@ inline std::string identity(const weight& w) {
   }
   for (std::uint8_t s = 0; s < w.source_count; ++s) {
     if (s != 0) out += " + ";
-    if (w.per_layer) out += "blk.*.";
+    if (w.per_layer || w.layout == weight_layout::column_norms) out += "blk.*.";
     out += w.sources[s].view();
     number(w.source_rows[s]);
   }

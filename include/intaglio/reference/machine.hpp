@@ -43,11 +43,12 @@ class machine {
     }
     state.assign(table.state_bytes() / 4, 0);
     ring.assign(kernels::ring_bytes(table.ring_size) / 4, 0xFFFFFFFFu);
+    trace.assign(table.trace.bytes() / 4, 0xFFFFFFFFu);
   }
 
   std::vector<std::byte> arena;
   std::vector<std::vector<std::byte>> keys, values;  ///< by layer
-  std::vector<std::uint32_t> state, ring;            ///< words
+  std::vector<std::uint32_t> state, ring, trace;     ///< words
 
   /// What the host's feed does: position, the tokens of a pass, and the parameters of sampling as they are.
   void feed(std::uint32_t position, std::span<const std::uint32_t> tokens) {
@@ -91,6 +92,7 @@ class machine {
       case kernels::kernel::walk_select: c.walk_select(); break;
       case kernels::kernel::walk_up: c.walk_up(); break;
       case kernels::kernel::walk_sum: c.walk_sum(); break;
+      case kernels::kernel::walk_trace: c.walk_trace(); break;
       case kernels::kernel::route: c.route(); break;
       case kernels::kernel::expert_sum: c.expert_sum(); break;
       case kernels::kernel::fixed: case kernels::kernel::matmul_few: case kernels::kernel::pages: break;  // of a batch, whose reference is each session alone
@@ -123,7 +125,7 @@ class machine {
     std::span<T> memory(std::string_view name) const {
       const plan::operand& o = d.push[face().push_index(name)];
       switch (o.where) {
-        case plan::region::arena: return typed<T>(m.arena, o.offset);
+        case plan::region::arena: return typed<T>(m.arena, o.offset + layer * o.layer_stride);
         case plan::region::keys: return typed<T>(m.keys[layer], o.offset);
         case plan::region::values: return typed<T>(m.values[layer], o.offset);
         default: return {};
@@ -220,8 +222,10 @@ class machine {
         }
         return reference::matmul_chunk(shape, x, weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"), weight<std::uint64_t>("rope"));
       }
+      auto gates = d.kernel == kernels::kernel::matmul ? memory<float>("gates") : std::span<float>{};
+      if (!gates.empty()) gates = gates.first(output.size());
       reference::matmul(shape, input_behind_norm(n, columns), weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"),
-                        weight<std::uint64_t>("rope"));
+                        weight<std::uint64_t>("rope"), gates);
     }
 
     void expert_matmul(const matmul_shape& shape) {
@@ -295,17 +299,34 @@ class machine {
       reference::walk_sum(memory<float>("input").first(count), choice, weight<std::byte>("weight"), element("weight_element"), constant("epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add),
                           memory<float>("output").first(rows));
     }
+    void walk_trace() {
+      if (tokens() == 0) return;
+      const std::size_t columns = constant("columns"), features = constant("features"), layers = constant("layers"), words = kernels::trace_words(constant("count"));
+      const bool listed = constant("listed") != 0;
+      for (std::size_t i = 0; i < layers; ++i) {
+        const std::size_t first = i * constant("value_stride");
+        const auto part = std::span(m.trace).subspan((position() % constant("slots") * layers + i) * words, words);
+        part[0] = position(), part[1] = m.state[kernels::state::tokens];
+        reference::walk_trace(memory<float>("values").subspan(first, columns), listed ? std::span<float>{} : memory<float>("gates").subspan(first, columns),
+                              listed ? memory<std::uint32_t>("choice").subspan(i * constant("choice_stride"), 2 * columns) : std::span<std::uint32_t>{},
+                              weight<float>("norms").subspan(i * features, features), constant("count"), part);
+      }
+    }
     void walk_gate_up() {
       if (tokens() == 0) return;
       std::vector<std::int8_t> q(constant("columns"));
       const factors factor = quantised(q);
-      reference::walk_gate_up(q, factor, weight<std::uint32_t>("weight"), weight<std::uint32_t>("up"), weight<float>("scales"), memory<float>("output").first(constant("rows")));
+      const auto gates = memory<float>("gates");
+      reference::walk_gate_up(q, factor, weight<std::uint32_t>("weight"), weight<std::uint32_t>("up"), weight<float>("scales"), memory<float>("output").first(constant("rows")),
+                              gates.empty() ? gates : gates.first(constant("rows")));
     }
     void walk_down() {
       if (tokens() == 0) return;
       std::vector<std::int8_t> q(constant("columns"));
       const factors factor = quantised(q);
       reference::walk_down(q, factor, weight<std::uint32_t>("weight"), weight<float>("scales"), memory<float>("output").first(constant("rows")));
+      const auto kept = memory<float>("values");
+      for (std::size_t i = 0; !kept.empty() && i < q.size(); ++i) kept[i] = product(static_cast<float>(q[i]), factor.inverse_scale);
     }
 
     void attention() {

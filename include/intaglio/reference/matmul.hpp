@@ -230,14 +230,16 @@ inline void finish_product(const matmul_shape& shape, std::size_t token, std::sp
 /// @shape  input: [tokens, columns], normalised where the product has a norm in front; weight: kernels/matmul_layout.hpp
 /// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows / 2] for gated
 /// @shape  keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp), rope: [head_dim / 2], rope_cache only
+/// @shape  gates: none, or with gated where gates go, [tokens, rows / 2]
 inline void matmul(const matmul_shape& shape, std::span<const float> input, std::span<const std::byte> weight, std::span<float> output, std::uint32_t position = 0,
-                   std::span<std::byte> keys = {}, std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {}) {
+                   std::span<std::byte> keys = {}, std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {}, std::span<float> gates = {}) {
   std::vector<float> y(shape.rows);
   std::vector<fixed_block> fixed(kernels::is_dense(shape.codec) ? 0 : shape.columns / 32);
   for (std::size_t token = 0; token < input.size() / shape.columns; ++token) {
     const auto x = input.subspan(token * shape.columns, shape.columns);
     for (std::size_t b = 0; b < fixed.size(); ++b) fixed[b] = fix(x.subspan(32 * b, 32));
     for (std::uint32_t row = 0; row < shape.rows; ++row) y[row] = matmul_sum(shape, weight, row, x, fixed);
+    for (std::size_t i = 0; !gates.empty() && i < y.size() / 2; ++i) gates[token * (y.size() / 2) + i] = y[2 * i];
     finish_product(shape, token, y, output, position, keys, values, rope);
   }
 }

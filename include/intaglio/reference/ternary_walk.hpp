@@ -21,15 +21,16 @@ inline std::int32_t feature_dot(std::span<const std::uint32_t> words, std::size_
 }
 
 /// walk_gate_up for output.size() features, a multiple of 4.
-/// @shape q: [columns]; gate: tiles of [features, columns]; up: feature rows; scales: of gate and up
+/// @shape q: [columns]; gate: tiles of [features, columns]; up: feature rows; scales: of gate and up; gates: none, or as output
 /// @return how many up vectors were read
 inline std::size_t walk_gate_up(std::span<const std::int8_t> q, const factors& factor, std::span<const std::uint32_t> gate, std::span<const std::uint32_t> up,
-                                std::span<const float> scales, std::span<float> output) {
+                                std::span<const float> scales, std::span<float> output, std::span<float> gates = {}) {
   std::size_t read = 0;
   const auto columns = static_cast<std::uint32_t>(q.size());
   for (std::uint32_t i = 0; i < output.size(); ++i) {
     const float g = product(static_cast<float>(ternary_dot(gate, columns, i, q)), product(factor.inverse_scale, scales[0]));
     output[i] = 0;
+    if (!gates.empty()) gates[i] = g;
     if (g <= 0) continue;  // what is no number goes on
     ++read;
     const float u = product(static_cast<float>(feature_dot(up, i, q)), product(factor.inverse_scale, scales[1]));

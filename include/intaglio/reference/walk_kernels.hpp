@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernels walk_select, walk_up and walk_sum on the CPU: which features of an FFN with weights of f32, f16 or bf16 count for one token, their values, and
-// what they write.
+// Kernels walk_select, walk_up, walk_sum and walk_trace on the CPU: which features of an FFN with weights of f32, f16 or bf16 count for one token, their values, and
+// what they write; and of any FFN which features added most.
 #pragma once
 
 #include <algorithm>
@@ -50,6 +50,29 @@ inline std::vector<float> weight_values(std::span<const std::byte> bytes, kernel
 inline void walk_up(std::span<const float> x, std::span<const std::byte> up, kernels::element type, shader::activation_function act, std::span<const std::uint32_t> choice, std::span<float> output) {
   for (std::size_t i = 0; i < output.size(); ++i)
     output[i] = evaluate(*act, std::bit_cast<float>(choice[2 * i + 1]), dot(weight_values(up, type, choice[2 * i] * x.size(), x.size()), x));
+}
+
+/// A layer of one token.
+/// @shape values: [columns]; scores: [columns], by values; choice: [columns, 2], or none where features are 0, 1, ...; norms: [features];
+///        trace: trace_words(count), of which the first two words are the caller's
+inline void walk_trace(std::span<const float> values, std::span<const float> scores, std::span<const std::uint32_t> choice, std::span<const float> norms, std::uint32_t count,
+                       std::span<std::uint32_t> trace) {
+  const auto feature = [&](std::size_t i) { return choice.empty() ? static_cast<std::uint32_t>(i) : choice[2 * i]; };
+  std::vector<float> sizes(values.size());
+  double square = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sizes[i] = product(std::fabs(values[i]), norms[feature(i)]);
+    square += static_cast<double>(sizes[i]) * static_cast<double>(sizes[i]);
+  }
+  std::vector<std::uint32_t> largest(std::size_t{2} * count);
+  walk_select(sizes, largest);
+  trace[2] = std::bit_cast<std::uint32_t>(static_cast<float>(std::sqrt(square)));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t at = largest[2 * i];
+    trace[3 + 3 * i] = feature(at);
+    trace[4 + 3 * i] = choice.empty() ? std::bit_cast<std::uint32_t>(scores[at]) : choice[2 * at + 1];
+    trace[5 + 3 * i] = largest[2 * i + 1];
+  }
 }
 
 /// @shape values: [count]; choice: [count, 2], or none where features are 0, 1, ...; down: [features, output.size()]

@@ -75,6 +75,16 @@ class basic_session {
     });
   }
 
+  /// What the features of the FFNs added for the tokens fed one at a time since the last call (docs/walk.md), of a plan with graph::traced: tokens of
+  /// generations, and of prompts where they are fed by chunks of 1. Each is given once.
+  /// @error argument_error: a plan without a trace
+  trace_result take_trace() {
+    return gpu::translated([&] {
+      runtime::session_use use(body_);
+      return use->run->take_trace(use->size());
+    });
+  }
+
   /// Appends tokens and feeds them. The last one waits for the pass that draws its successor.
   /// @param chunk tokens at once, 0: the plan's; the results do not depend on it
   /// @error argument_error: no tokens, an id out of range, more tokens than the context has room for

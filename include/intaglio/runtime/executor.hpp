@@ -21,6 +21,7 @@
 #include "intaglio/runtime/kernel_proof.hpp"
 #include "intaglio/runtime/recorded_sequence.hpp"
 #include "intaglio/runtime/sampling.hpp"
+#include "intaglio/runtime/trace.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
 namespace intaglio::runtime {
@@ -261,7 +262,9 @@ class executor {
       throw;
     }
     if (sample_.taken && sample_.number == 0) sample_.number = number;
-    flights_[(first_ + flying_++) % max_in_flight] = {number, count, at.pass, counters_.jobs, job_.kind, clock::now()};
+    const std::uint32_t traced = traces_ && job_.kind == pass_kind::decode ? passes : 0;
+    for (std::uint32_t i = 0; i < traced; ++i) traces_->submitted(job_.end - 1 + job_.pass + i);
+    flights_[(first_ + flying_++) % max_in_flight] = {number, count, at.pass, counters_.jobs, job_.kind, clock::now(), traced};
     box_used_[job_.box] = number;
     written_ = std::max(written_, at.end + at.pass + (at.segment != 0 ? 1 : 0) - 1);
     job_ = at;
@@ -277,6 +280,7 @@ class executor {
       drain_flights();
       const recorded_sequence& of = sequence(job_.kind);
       const recorded_sequence fresh = record_sequence(device_, *table_, *of.plan, kernels_, addresses_, nullptr, false, of.plan->layers);
+      if (traces_ && job_.kind == pass_kind::decode) traces_->overwritten(job_.end - 1 + job_.pass);
       counters_.recordings += fresh.size();
       std::size_t used = 0;
       if (job_.feed) buffers_[used++] = feeds_[job_.box].handle();
@@ -323,6 +327,19 @@ class executor {
   }
   /// Tokens that the last verify job took, which must be done: drawn(0) and on.
   std::uint32_t accepted() const { return drawn_word(table_->ring_size); }
+  /// What decode passes that are done told of the features of their tokens, of positions below `size`, and no one took yet.
+  /// @error argument_error: a plan without a trace
+  trace_result take_trace(std::uint32_t size) {
+    if (!traces_) throw argument_error("trace", "a plan that keeps one (graph::traced)", "a plan without");
+    poll();
+    weights_.expect_unchanged();
+    return traces_->take(size, {reinterpret_cast<const std::uint32_t*>(trace_.mapped().data()), trace_.mapped().size() / 4});
+  }
+  /// Positions from `size` on were fed ahead and are no part of what is decoded: nothing is told of them.
+  void forget_traces(std::uint32_t size) noexcept {
+    if (traces_) traces_->forget(size);
+  }
+
   /// f32 [max_tokens, vocab_size] of the last logits or probe job; the job must be done.
   std::span<const float> logits(bool hidden) const {
     const auto all = floats(hidden ? probe_output_ : logits_output_);
@@ -343,6 +360,7 @@ class executor {
       auto& timed = timed_[static_cast<std::size_t>(kind)];
       if (timed.plan == nullptr) timed = timed_sequence(kind);
       begin(kind, position, tokens, {}, 1);
+      if (traces_ && kind == pass_kind::decode) traces_->overwritten(position);
       std::vector<VkCommandBuffer> all{feeds_[job_.box].handle()};
       all.insert(all.end(), timed.handles.begin(), timed.handles.end());
       box_used_[job_.box] = queue_.submit(all, "timed pass");
@@ -418,6 +436,7 @@ class executor {
     std::uint64_t job = 0;
     pass_kind kind = pass_kind::decode;
     clock::time_point at;
+    std::uint32_t traced = 0;  ///< passes that end in it and leave a trace
   };
 
   recorded_sequence& sequence(pass_kind kind) { return sequences_[static_cast<std::size_t>(kind)]; }
@@ -444,6 +463,12 @@ class executor {
     std::vector<std::uint64_t> sizes;
     for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) sizes.insert(sizes.end(), {table_->cache_of(layer).key_bytes, table_->cache_of(layer).value_bytes});
     caches_ = place_items(device_, sizes, gpu::placement::device_local, "the KV cache");
+
+    if (table_->trace.top != 0) {
+      trace_ = gpu::buffer(device_, table_->trace.bytes(), gpu::placement::readback, "the trace");
+      addresses_.trace = trace_.address();
+      traces_.emplace(table_->trace);
+    }
 
     addresses_.arena = arena_.address();
     addresses_.arena_memory = &arena_;
@@ -560,6 +585,7 @@ class executor {
     end_is_sharp_ = waited;
     const bool current = done.job == counters_.jobs;
     const std::uint32_t passes = done.passes;
+    if (traces_) traces_->completed(done.traced);
     if (sample_.taken && sample_.number == done.number) collect_times();
     first_ = (first_ + 1) % max_in_flight;
     --flying_;
@@ -578,7 +604,8 @@ class executor {
   const plan::sequence* decode_;  ///< of the table
   weight_memory weights_;
   kernel_set kernels_;
-  gpu::buffer arena_, wide_arena_, state_, ring_, mailbox_, arguments_, logits_output_, probe_output_;
+  gpu::buffer arena_, wide_arena_, state_, ring_, mailbox_, arguments_, trace_, logits_output_, probe_output_;
+  std::optional<trace_ring> traces_;
   placed_items caches_;
   address_table addresses_;
   std::uint64_t box_bytes_ = 0;

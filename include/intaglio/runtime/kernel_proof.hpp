@@ -195,6 +195,7 @@ class kernel_proof {
       case kernels::kernel::walk_select: return walk_select(call);
       case kernels::kernel::walk_up: return walk_up(call);
       case kernels::kernel::walk_sum: return walk_sum(call);
+      case kernels::kernel::walk_trace: return walk_trace(call);
       case kernels::kernel::sample: return sample(call);
       case kernels::kernel::accept: return accept(call);
       case kernels::kernel::pages: return pages(call);
@@ -255,16 +256,18 @@ class kernel_proof {
     std::vector<std::int8_t> q(columns);
     std::vector<reference::factors> factor(1);
     reference::norm_quantize(values, weight<float>(operand(call, "norm_weight"), 0, columns), columns, real(call, "eps"), q, factor);
-    const gpu::buffer in = filled(values, values.size()), out = room(std::uint64_t{4} * rows), memory = memory_of(state());
-    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    const gpu::buffer in = filled(values, values.size()), out = room(std::uint64_t{4} * rows), gates = room(std::uint64_t{4} * rows), memory = memory_of(state());
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"gates", &gates}});
+    const bool keeps_gates = operand(call, "gates").where != plan::region::none;
     const auto scales = weight<float>(operand(call, "scales"), 0, 2);
-    std::vector<float> expected(run_rows);
+    std::vector<float> expected(run_rows), kept(run_rows);
     double worst = 0;
     for (const std::uint32_t first : {0u, rows - run_rows}) {
       const std::uint64_t count = run_rows * (columns / 16), at = std::uint64_t{first} * (columns / 16);  // words
       const auto gate = weight<std::uint32_t>(operand(call, "weight"), at, count), up = weight<std::uint32_t>(operand(call, "up"), at, count);
-      reference::walk_gate_up(q, factor[0], gate, up, scales, expected);
+      reference::walk_gate_up(q, factor[0], gate, up, scales, expected, kept);
       worst = std::max(worst, apart(read<float>(out, first, run_rows), expected));
+      if (keeps_gates) worst = std::max(worst, apart(read<float>(gates, first, run_rows), kept));
     }
     return worst;
   }
@@ -277,8 +280,13 @@ class kernel_proof {
     std::vector<reference::factors> factor(1);
     reference::norm_quantize(values, weight<float>(operand(call, "norm_weight"), 0, columns), columns, real(call, "eps"), q, factor);
     std::vector<float> expected = floats(rows);
-    const gpu::buffer in = filled(values, values.size()), out = filled(expected, expected.size()), memory = memory_of(state());
-    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    const gpu::buffer in = filled(values, values.size()), out = filled(expected, expected.size()), kept = room(std::uint64_t{4} * columns), memory = memory_of(state());
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"values", &kept}});
+    if (operand(call, "values").where != plan::region::none) {
+      std::vector<float> steps(columns);
+      for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = kernels::arithmetic::product(static_cast<float>(q[i]), factor[0].inverse_scale);
+      if (const double off = apart(read<float>(kept, 0, columns), steps); !(off <= 3e-2)) return off;
+    }
     reference::walk_down(q, factor[0], weight<std::uint32_t>(operand(call, "weight"), 0, std::size_t{columns} * rows / 16), weight<float>(operand(call, "scales"), 0, 1), expected);
     return apart(read<float>(out, 0, expected.size()), expected);
   }
@@ -349,6 +357,37 @@ class kernel_proof {
     }
     reference::walk_sum(values, places, down, type, constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add), expected);
     return apart(read<float>(out, 0, rows), expected);
+  }
+
+  /// Every layer; of equal contributions there are some.
+  double walk_trace(const plan::dispatch& call) {
+    const std::uint32_t columns = constant(call, "columns"), features = constant(call, "features"), layers = constant(call, "layers"), count = constant(call, "count"), slots = constant(call, "slots");
+    const std::uint32_t value_stride = constant(call, "value_stride"), choice_stride = constant(call, "choice_stride"), words = kernels::trace_words(count);
+    const bool listed = constant(call, "listed") != 0;
+    const auto norms = weight<float>(operand(call, "norms"), 0, std::uint64_t{layers} * features);
+    auto values = floats(std::size_t{layers - 1} * value_stride + columns);
+    for (std::size_t i = 2; i < values.size(); i += 3) values[i] = 0;
+    const auto scores = floats(values.size());
+    std::vector<std::uint32_t> choice(listed ? std::size_t{layers - 1} * choice_stride + 2 * columns : 1);
+    for (std::uint32_t layer = 0; listed && layer < layers; ++layer) std::ranges::copy(some_features(columns, features), choice.begin() + std::ptrdiff_t{layer} * choice_stride);
+    auto first = state();
+    first[kernels::state::tokens] = 7;
+    const gpu::buffer in = filled(values, values.size()), gates = filled(scores, scores.size()), list = filled(choice, choice.size()), out = room(std::uint64_t{4} * slots * layers * words),
+                      memory = filled(first, 0);
+    run(call, {{"values", &in}, {"gates", &gates}, {"choice", &list}, {"trace", &out}, {"state", &memory}});
+    double worst = 0;
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      std::vector<std::uint32_t> expected{position, 7};
+      expected.resize(words);
+      reference::walk_trace(std::span(values).subspan(std::size_t{layer} * value_stride, columns), listed ? std::span<const float>{} : std::span(scores).subspan(std::size_t{layer} * value_stride, columns),
+                            listed ? std::span<const std::uint32_t>(choice).subspan(std::size_t{layer} * choice_stride, std::size_t{2} * columns) : std::span<const std::uint32_t>{},
+                            std::span(norms).subspan(std::size_t{layer} * features, features), count, expected);
+      const auto found = read<std::uint32_t>(out, (std::size_t{position % slots} * layers + layer) * words, words);
+      const auto size = [](const std::vector<std::uint32_t>& of) { return std::bit_cast<float>(of[2]); };
+      worst = std::max(worst, apart(std::array{size(found)}, std::array{size(expected)}));
+      if (found[0] != expected[0] || found[1] != expected[1] || !std::equal(found.begin() + 3, found.end(), expected.begin() + 3)) return 1;
+    }
+    return worst;
   }
 
   double ternary_product(const plan::dispatch& call) {
@@ -586,10 +625,14 @@ class kernel_proof {
                       memory = memory_of(state());
     named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}};
     if (chunk) buffers.emplace_back("factors", &factors);
+    const bool keeps_gates = call.kernel == kernels::kernel::matmul && operand(call, "gates").where != plan::region::none;
+    gpu::buffer gates;
+    if (keeps_gates) gates = room(std::uint64_t{4} * width_ * out_width), buffers.emplace_back("gates", &gates);
     run(call, buffers);
-    const auto expect = [&](std::span<const std::byte> weights, std::span<float> y, std::span<std::byte> k = {}, std::span<std::byte> v = {}, std::span<const std::uint64_t> turned = {}) {
+    const auto expect = [&](std::span<const std::byte> weights, std::span<float> y, std::span<std::byte> k = {}, std::span<std::byte> v = {}, std::span<const std::uint64_t> turned = {},
+                            std::span<float> kept = {}) {
       if (chunk) reference::matmul_chunk(shape, halved, weights, y, position, k, v, turned);
-      else reference::matmul(shape, input, weights, y, position, k, v, turned);
+      else reference::matmul(shape, input, weights, y, position, k, v, turned, kept);
     };
     const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
     const auto groups = [&](std::uint32_t first, std::uint32_t count) {
@@ -620,8 +663,10 @@ class kernel_proof {
         const auto row = read<float>(out, at, count);
         found.insert(found.end(), row.begin(), row.end());
       }
-      expect(groups(first, shape.rows), expected);
+      std::vector<float> kept(keeps_gates ? expected.size() : 0);
+      expect(groups(first, shape.rows), expected, {}, {}, {}, kept);
       worst = std::max(worst, apart(found, expected));
+      if (keeps_gates) worst = std::max(worst, apart(read<float>(gates, first / halves, kept.size()), kept));  // of one token
     }
     return worst;
   }

@@ -21,7 +21,7 @@ namespace intaglio::runtime {
 /// Device addresses of everything that a plan's operands point into.
 struct address_table {
   const gpu::buffer* arena_memory = nullptr;  ///< behind `arena`, for sequences with blank bytes
-  std::uint64_t arena = 0, state = 0, ring = 0, arguments = 0;
+  std::uint64_t arena = 0, state = 0, ring = 0, arguments = 0, trace = 0;
   std::vector<std::uint64_t> keys, values;          ///< by layer
   std::vector<std::uint64_t> pool_keys, pool_values;  ///< the same, of a batch
   std::vector<std::uint64_t> weights;               ///< by weight_index
@@ -39,6 +39,7 @@ struct address_table {
       case plan::region::state: return state + what.offset;
       case plan::region::ring: return ring + what.offset;
       case plan::region::arguments: return arguments + what.offset;
+      case plan::region::trace: return trace + what.offset;
     }
     return 0;
   }

@@ -102,6 +102,9 @@ struct session_body {
     }
   }
 
+  /// Passes that feed `chunk` tokens at a time: one by one, where decode tells of each, they are decode's.
+  pass_kind feeding(std::uint32_t chunk) const { return chunk == 1 && table->trace.top != 0 ? pass_kind::decode : pass_kind::prefill; }
+
   /// Begins a pass over history[cached, cached + count).
   void begin(pass_kind kind, std::uint32_t count, const sampling_options& sampling = {}, std::uint32_t passes = 1) {
     feed.assign(history.begin() + cached, history.begin() + cached + count);
@@ -114,7 +117,7 @@ struct session_body {
       cached = run->kept(cached);
       while (cached < until) {
         const std::uint32_t count = std::min(chunk, until - cached);
-        begin(pass_kind::prefill, count);
+        begin(feeding(chunk), count);
         submit_all();
         cached += count;
       }

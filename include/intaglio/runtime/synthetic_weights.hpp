@@ -28,7 +28,7 @@ constexpr std::uint64_t next_random(std::uint64_t& state) {
 /// One 32-bit word of a weight of the given layout.
 inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random) {
   switch (w.layout) {
-    case plan::weight_layout::vector_f32: return std::bit_cast<std::uint32_t>(1.f);
+    case plan::weight_layout::vector_f32: case plan::weight_layout::column_norms: return std::bit_cast<std::uint32_t>(1.f);
     case plan::weight_layout::ternary_scales: return std::bit_cast<std::uint32_t>(0.02f);
     case plan::weight_layout::ternary_tiles: case plan::weight_layout::feature_rows: case plan::weight_layout::feature_columns: {
       const auto word = static_cast<std::uint32_t>(next_random(random));

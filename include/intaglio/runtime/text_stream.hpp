@@ -95,6 +95,13 @@ class text_stream {
     return !piece_.empty();
   }
 
+  /// What the features of the FFNs added for the tokens fed so far (docs/walk.md), each once. Never waits.
+  /// @error argument_error: a plan without a trace; a generation that is done, whose session has it then
+  trace_result take_trace() {
+    if (!use_) throw argument_error("trace", "a generation that runs, or its session", "a generation that is done");
+    return use_->run->take_trace(use_->size());
+  }
+
   /// Ends the generation after what has come so far; piece() then has what a stop string had held back.
   void cancel() {
     piece_.clear();
@@ -150,7 +157,7 @@ class text_stream {
         if (!decoding_ && body.cached + 1 < first_) {
           const std::uint32_t count = std::min(chunk_, first_ - 1 - body.cached);
           chunk_start_ = body.cached;
-          body.begin(runtime::pass_kind::prefill, count);
+          body.begin(body.feeding(chunk_), count);
           body.cached += count;
         } else {
           begin_decode();
@@ -308,6 +315,7 @@ class text_stream {
     if (!decoding_ && body.run->pending()) body.cached = chunk_start_;
     body.run->drop();
     if (decoding_) body.cached = std::min(first_ - 1 + drawn_tokens(), body.size());
+    body.run->forget_traces(body.size());
     use_.release();
   }
 

@@ -38,7 +38,7 @@ class weight_image {
   weight_image(const io::checkpoint& from, const plan::table& of, const io::feature_changes* patch = nullptr) : from_(&from), table_(&of), patch_(patch) {
     if (patch != nullptr) patch->expect_model(from.config());
     for (const plan::weight& each : of.weights)
-      for (std::uint32_t layer = 0; layer < (each.per_layer ? of.config->num_hidden_layers : 1); ++layer)
+      for (std::uint32_t layer = 0; layer < (in_layers(each) ? of.config->num_hidden_layers : 1); ++layer)
         for (std::uint8_t s = 0; s < each.source_count; ++s) find(each, s, layer);
   }
 
@@ -80,6 +80,7 @@ class weight_image {
       case plan::weight_layout::turned: fill_turned(w, layer, begin, out); break;
       case plan::weight_layout::ternary_scales: fill_scales(w, layer, begin, out); break;
       case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: fill_row_codes(w, layer, begin, out); break;
+      case plan::weight_layout::column_norms: fill_norms(w, begin, out); break;
     }
     if (patch_ != nullptr && w.per_layer) change_features(w, layer, begin, out);
   }
@@ -98,6 +99,7 @@ class weight_image {
     if (w.layout == plan::weight_layout::row_groups) return window_groups(w) * kernels::matmul_group_bytes(w.codec, w.columns);
     if (w.layout == plan::weight_layout::row_codes) return w.columns;
     if (w.layout == plan::weight_layout::row_scales) return 4096;
+    if (w.layout == plan::weight_layout::column_norms) return std::uint64_t{4} * w.columns;
     return std::max<std::uint64_t>(w.bytes, 1);
   }
 
@@ -113,8 +115,10 @@ class weight_image {
     return w.layout == plan::weight_layout::ternary_tiles || w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::feature_rows ||
            w.layout == plan::weight_layout::feature_columns;
   }
+  /// Whether a weight is made of tensors of layers.
+  static bool in_layers(const plan::weight& w) { return w.per_layer || w.layout == plan::weight_layout::column_norms; }
   static std::string name_of(const plan::weight& w, std::uint8_t index, std::uint32_t layer) {
-    return (w.per_layer ? "blk." + std::to_string(layer) + "." : std::string{}) + std::string(w.sources[index].view());
+    return (in_layers(w) ? "blk." + std::to_string(layer) + "." : std::string{}) + std::string(w.sources[index].view());
   }
 
   void find(const plan::weight& w, std::uint8_t index, std::uint32_t layer) {
@@ -297,6 +301,45 @@ class weight_image {
         for (std::uint64_t i = 0; i < count; ++i) std::memcpy(turned.data() + (c - first) * vector + (r + i) * element, rows.data() + (i * w.columns + c) * element, static_cast<std::size_t>(element));
     }
     copy_overlap(first * vector, turned, begin, out);
+  }
+
+  /// Norms of the columns of every layer's matrix, those of a patch as changed; sums in double.
+  void fill_norms(const plan::weight& w, std::uint64_t begin, std::span<std::byte> out) const {
+    const std::uint64_t vector = std::uint64_t{4} * w.columns, first = begin / vector, end = (begin + out.size() + vector - 1) / vector;
+    const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 18) / w.columns);
+    std::vector<double> squares(w.columns);
+    std::vector<float> norms(w.columns), values;
+    std::vector<std::int8_t> codes;
+    for (std::uint64_t layer = first; layer < end; ++layer) {
+      const source& from = at(w, 0, static_cast<std::uint32_t>(layer));
+      const double scale = from.codes ? static_cast<double>(from.codes->scale()) : 1;
+      std::ranges::fill(squares, 0.);
+      for (std::uint64_t row = 0; row < w.source_rows[0]; row += step) {
+        const std::uint64_t count = std::min(step, w.source_rows[0] - row);
+        values.resize(static_cast<std::size_t>(count * w.columns));
+        if (from.codes) {
+          codes.resize(values.size());
+          from.codes->rows(row, count, codes);
+          std::ranges::copy(codes, values.begin());
+        } else {
+          from_->read_f32(*from.tensor, row, count, values);
+        }
+        for (std::size_t i = 0; i < values.size(); ++i) squares[i % w.columns] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+      }
+      for (std::size_t c = 0; c < norms.size(); ++c) norms[c] = static_cast<float>(scale * std::sqrt(squares[c]));
+      if (patch_ != nullptr && kind_of(w.sources[0].view()) == io::feature_vector::down) change_norms(static_cast<std::uint32_t>(layer), norms);
+      copy_overlap(layer * vector, std::as_bytes(std::span(norms)), begin, out);
+    }
+  }
+  void change_norms(std::uint32_t layer, std::span<float> norms) const {
+    std::vector<float> vector(table_->config->hidden_size);
+    for (const io::changed_feature& each : patch_->changed()) {
+      if (each.layer != layer || each.feature >= norms.size()) continue;  // one that is too many is refused by the other weights
+      patch_->read_f32(layer, io::feature_vector::down, each.feature, 1, vector);
+      double square = 0;
+      for (const float value : vector) square += static_cast<double>(value) * static_cast<double>(value);
+      norms[each.feature] = static_cast<float>(std::sqrt(square));
+    }
   }
 
   static std::optional<io::feature_vector> kind_of(std::string_view source) {

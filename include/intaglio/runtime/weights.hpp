@@ -60,7 +60,8 @@ placed_items load_image(const gpu::device& on, const plan::table& of, std::span<
     load_progress progress;
     for (const std::uint32_t slot : slots) {
       const plan::weight& w = of.weights[slot];
-      const bool beside = w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::row_codes || w.layout == plan::weight_layout::row_scales;
+      const bool beside = w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::row_codes || w.layout == plan::weight_layout::row_scales ||
+                          w.layout == plan::weight_layout::column_norms;
       const std::uint32_t tensors = beside ? 0 : w.source_count;
       for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
         owners.push_back({slot, layer, tensors});
@@ -234,6 +235,11 @@ inline void update_features(const gpu::device& on, const plan::table& of, const 
   gpu::translated([&] {
     gpu::transfer uploads(on, std::uint64_t{1} << 20);
     for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
+      if (of.weights[slot].layout == plan::weight_layout::column_norms) {  // the layer's part
+        const auto& all = weights.placed.items[weights.first[slot]];
+        const std::uint64_t bytes = std::uint64_t{4} * of.weights[slot].columns, first = layer * bytes;
+        uploads.upload(weights.placed.buffers[all.buffer], all.offset + first, bytes, [&](std::span<std::byte> piece, std::uint64_t at) { image.fill(slot, 0, first + at, piece); });
+      }
       if (!of.weights[slot].per_layer || !weight_image::has_features(of.weights[slot])) continue;
       const auto& item = weights.placed.items[weights.first[slot] + layer];
       uploads.upload(weights.placed.buffers[item.buffer], item.offset, item.bytes, [&](std::span<std::byte> piece, std::uint64_t at) { image.fill(slot, layer, at, piece); });

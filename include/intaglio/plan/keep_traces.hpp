@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// What a decode pass of traced FFNs keeps besides: of every layer gate scores, the features that count and what their down vectors are multiplied with, until
+// one node behind the last layer tells of them all.
+#pragma once
+
+#include <vector>
+
+#include "intaglio/plan/fuse.hpp"
+
+namespace intaglio::plan {
+
+/// Inserts the node and the values it reads. Does nothing where no FFN is traced.
+constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& failure) {
+  const auto refuse = [&](auto... parts) {
+    if (failure.empty()) (failure.append("trace: expected ").append(parts), ...);
+  };
+  const auto width = [&](ir::value_id id) { return g.values[static_cast<std::size_t>(id)].width; };
+  const auto in_each_layer = [&](ir::value_id id) { g.values[static_cast<std::size_t>(id)].each_layer = true; };
+  const auto added = [&](std::string_view name, std::uint32_t elements) {
+    g.values.push_back({dtype::f32, elements, ir::section::period, text<32>{name}, true});
+    return static_cast<ir::value_id>(g.values.size()) - 1;
+  };
+  // All kinds of layers have theirs in one place.
+  const auto replace = [&](ir::value_id from, ir::value_id to) {
+    for (node& n : nodes)
+      for (ir::value_id* const id : {&n.in, &n.out, &n.choice})
+        if (*id == from) *id = to;
+  };
+  node told{.lowered = true, .kernel = kernels::kernel::walk_trace, .where = ir::section::epilogue};
+  std::size_t kinds = 0, first = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].traced == 0 || nodes[i].where != ir::section::period) continue;
+    node& up = nodes[i];
+    std::size_t down = i + 1;
+    while (down < nodes.size() && (nodes[down].in != up.out || nodes[down].block != up.block)) ++down;
+    const bool ternary = up.kernel == kernels::kernel::ternary_matmul;
+    const bool walks = ternary && up.walk && up.prologue == kernels::prologue::norm_quantize && down < nodes.size() && nodes[down].walk && nodes[down].prologue == kernels::prologue::norm_quantize;
+    if (down == nodes.size() || nodes[down].weight_count != 1 || up.experts != 0 || (!walks && up.kernel != kernels::kernel::matmul && up.kernel != kernels::kernel::walk_up)) {
+      refuse("a gated FFN and the product of its down vectors, of ternary weights a walk, found others");
+      return;
+    }
+    const std::uint32_t features = width(up.out), counted = up.choice == ir::none ? features : up.nearest;
+    const std::uint32_t top = up.traced < counted ? up.traced : counted;
+    if (kinds == 0) {
+      first = i;
+      told.nearest = counted;
+      told.traced = top;
+      told.weights[0] = nodes[down].weights[0];
+      told.weight_count = 1;
+      if (up.choice == ir::none) told.gates = added("gates", features);
+      else in_each_layer(told.choice = up.choice);
+      if (ternary) told.in = added("values", features);
+      else in_each_layer(told.in = up.out);
+    } else if (told.nearest != counted || told.traced != top || (told.choice == ir::none) != (up.choice == ir::none) || (nodes[first].kernel == kernels::kernel::ternary_matmul) != ternary) {
+      refuse("the same trace of every kind of layer, found another");
+      return;
+    } else {
+      if (up.choice != ir::none) replace(up.choice, told.choice);
+      if (!ternary) replace(up.out, told.in);
+    }
+    if (up.choice == ir::none) up.gates = told.gates;
+    if (ternary) nodes[down].values = told.in;
+    ++kinds;
+  }
+  if (kinds == 0) return;
+  if (kinds != g.pattern.kinds()) {
+    refuse("one traced FFN in every kind of layer, of which there are ", g.pattern.kinds(), ", found ", kinds);
+    return;
+  }
+  std::size_t behind = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (nodes[i].where == ir::section::period) behind = i + 1;
+  nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(behind), told);
+}
+
+}  // namespace intaglio::plan

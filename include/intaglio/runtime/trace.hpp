@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// What the features of a model's FFNs added, token by token (docs/walk.md), and which tokens of the device's ring (kernels::walk_trace) hold it still.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio {
+
+/// A feature that added to the stream.
+struct fired_feature {
+  std::uint32_t feature = 0;
+  float score = 0;         ///< of its gate
+  float contribution = 0;  ///< |what its down vector was multiplied with| * |its down vector|
+  friend bool operator==(const fired_feature&, const fired_feature&) = default;
+};
+
+/// One token that a decode pass was fed with.
+struct traced_token {
+  std::uint32_t position = 0;
+  std::int32_t token = 0;
+  std::vector<float> sizes;                        ///< [layers]: root of the sum of the squared contributions of all features
+  std::vector<std::vector<fired_feature>> layers;  ///< [layers][<= top]: the largest contributions, largest first; none that are 0
+};
+
+struct trace_result {
+  std::vector<traced_token> tokens;  ///< in the order in which they were fed
+  std::uint64_t lost = 0;            ///< before these or between: overwritten since nobody took them
+};
+
+namespace runtime {
+
+/// The host's side of the ring: position p lies in slot p % slots, from when a pass that writes it was submitted until the next one that does.
+class trace_ring {
+ public:
+  explicit trace_ring(const plan::trace_shape& shape) : shape_(shape) {}
+
+  /// A pass over a token at `position` is under way, behind all others.
+  void submitted(std::uint32_t position) {
+    overwritten(position);
+    entries_.push_back({position, state::flying});
+  }
+  /// What the slot of a position had is gone.
+  void overwritten(std::uint32_t position) {
+    for (entry& each : entries_) {
+      if (each.position % shape_.slots != position % shape_.slots || each.is == state::gone || each.is == state::gone_flying) continue;
+      lost_ += 1;
+      each.is = each.is == state::flying ? state::gone_flying : state::gone;
+    }
+    shorten();
+  }
+  /// So many more of the submitted passes are done.
+  void completed(std::uint32_t passes) {
+    for (entry& each : entries_) {
+      if (passes == 0) break;
+      if (each.is != state::flying && each.is != state::gone_flying) continue;
+      each.is = each.is == state::flying ? state::ready : state::gone;
+      --passes;
+    }
+    shorten();
+  }
+  /// Nothing from position `size` on counts, nor is it lost.
+  void forget(std::uint32_t size) noexcept {
+    for (entry& each : entries_)
+      if (each.position >= size) each.is = each.is == state::flying || each.is == state::gone_flying ? state::gone_flying : state::gone;
+    shorten();
+  }
+  /// Takes what is ready of positions below `size` out of the ring's words. @shape words: [slots, layers, trace_words(top)]
+  trace_result take(std::uint32_t size, std::span<const std::uint32_t> words) {
+    trace_result out;
+    out.lost = std::exchange(lost_, 0);
+    for (entry& each : entries_) {
+      if (each.is != state::ready || each.position >= size) continue;
+      out.tokens.push_back(token(words.subspan(std::size_t{each.position % shape_.slots} * shape_.layers * shape_.layer_words())));
+      each.is = state::gone;
+    }
+    shorten();
+    return out;
+  }
+
+ private:
+  enum class state : std::uint8_t { flying, gone_flying, ready, gone };
+  struct entry {
+    std::uint32_t position;
+    state is;
+  };
+
+  traced_token token(std::span<const std::uint32_t> words) const {
+    traced_token out;
+    out.position = words[0];
+    out.token = static_cast<std::int32_t>(words[1]);
+    for (std::uint32_t layer = 0; layer < shape_.layers; ++layer) {
+      const auto part = words.subspan(std::size_t{layer} * shape_.layer_words(), shape_.layer_words());
+      out.sizes.push_back(std::bit_cast<float>(part[2]));
+      auto& fired = out.layers.emplace_back();
+      for (std::size_t i = 3; i < part.size(); i += 3)
+        if (const float size = std::bit_cast<float>(part[i + 2]); size != 0) fired.push_back({part[i], std::bit_cast<float>(part[i + 1]), size});
+      // By bits, which order sizes and put what is no number first.
+      std::ranges::stable_sort(fired, std::ranges::greater{}, [](const fired_feature& each) { return std::bit_cast<std::uint32_t>(each.contribution); });
+    }
+    return out;
+  }
+  void shorten() noexcept {
+    while (!entries_.empty() && entries_.front().is == state::gone) entries_.pop_front();
+  }
+
+  plan::trace_shape shape_;
+  std::deque<entry> entries_;  ///< in the order of submission
+  std::uint64_t lost_ = 0;
+};
+
+}  // namespace runtime
+
+}  // namespace intaglio
