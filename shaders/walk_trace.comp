@@ -31,9 +31,10 @@ uint layer;
 uint entry;  // word of the layer's part of the token
 
 uint feature_of(uint index) { return listed != 0u ? min(choice.at[layer * choice_stride + 2u * index], features - 1u) : index; }
+// With the sign of the value.
 float contribution(uint index) {
   uint inside = min(index, columns - 1u);
-  precise float size = abs(Floats(values).at[layer * value_stride + inside]) * Floats(norms).at[layer * features + feature_of(inside)];
+  precise float size = Floats(values).at[layer * value_stride + inside] * Floats(norms).at[layer * features + feature_of(inside)];
   return size;
 }
 float own_contribution(uint j, uint index) { return keeps ? kept[keeps ? j : 0u] : contribution(index); }

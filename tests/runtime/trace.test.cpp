@@ -120,7 +120,7 @@ decoded decode(const plan::table& table, const io::checkpoint& file, std::span<c
 /// What the walk of the reference says: by layer every feature's score and contribution.
 struct walked_layer_trace {
   std::vector<float> scores;
-  std::map<std::uint32_t, float> contributions;
+  std::map<std::uint32_t, float> contributions;  ///< with the value's sign
 };
 std::vector<std::vector<walked_layer_trace>> walked(runtime::walked_model& model, std::span<const std::uint32_t> ids, const reference::walk_choice& choice) {
   std::vector<std::vector<walked_layer_trace>> out;
@@ -132,7 +132,7 @@ std::vector<std::vector<walked_layer_trace>> walked(runtime::walked_model& model
       for (std::size_t i = 0; i < of.chosen.size(); ++i) {
         double square = 0;
         for (const float value : reference::walked_layer::row(of.vectors.down, of.chosen[i], of.vectors.hidden_size)) square += static_cast<double>(value) * static_cast<double>(value);
-        layer.contributions[of.chosen[i]] = std::fabs(of.values[i]) * static_cast<float>(std::sqrt(square));
+        layer.contributions[of.chosen[i]] = of.values[i] * static_cast<float>(std::sqrt(square));
       }
     });
   }
@@ -151,7 +151,7 @@ void check_against(const trace_result& found, std::span<const std::uint32_t> ids
       const walked_layer_trace& walk = expected[t][l];
       std::vector<float> sizes;
       double square = 0;
-      for (const auto& [feature, size] : walk.contributions) sizes.push_back(size), square += static_cast<double>(size) * static_cast<double>(size);
+      for (const auto& [feature, size] : walk.contributions) sizes.push_back(std::fabs(size)), square += static_cast<double>(size) * static_cast<double>(size);
       std::ranges::sort(sizes, std::greater{});
       const float close = 1e-3f * sizes.front();
       CHECK(std::fabs(token.sizes[l] - static_cast<float>(std::sqrt(square))) <= 1e-3f * token.sizes[l]);
@@ -161,7 +161,7 @@ void check_against(const trace_result& found, std::span<const std::uint32_t> ids
       for (std::size_t i = 0; i < token.layers[l].size(); ++i) {
         const fired_feature& each = token.layers[l][i];
         const auto at = walk.contributions.find(each.feature);
-        wrong += at == walk.contributions.end() || std::fabs(at->second - each.contribution) > close || std::fabs(sizes[i] - each.contribution) > close ||
+        wrong += at == walk.contributions.end() || std::fabs(at->second - each.sign * each.contribution) > close || std::fabs(sizes[i] - each.contribution) > close ||
                  std::fabs(walk.scores[each.feature] - each.score) > 1e-3f * std::max(1.f, std::fabs(each.score));
       }
       CHECK(wrong == 0);
@@ -177,7 +177,7 @@ TEST_CASE("trace_ring: each token once, those that nobody took counted, those th
   std::vector<std::uint32_t> words(shape.bytes() / 4);
   const auto write = [&](std::uint32_t position, std::uint32_t token) {
     const auto at = words.begin() + position % 4 * 9;
-    const std::uint32_t small = std::bit_cast<std::uint32_t>(1.f), large = std::bit_cast<std::uint32_t>(2.f);
+    const std::uint32_t small = std::bit_cast<std::uint32_t>(1.f), large = std::bit_cast<std::uint32_t>(-2.f);
     std::ranges::copy(std::vector<std::uint32_t>{position, token, large, 5, small, small, 6, small, large}, at);
   };
   const auto taken = [&](std::uint32_t size) {
@@ -193,7 +193,7 @@ TEST_CASE("trace_ring: each token once, those that nobody took counted, those th
   const trace_result first = ring.take(9, words);
   REQUIRE(first.tokens.size() == 2);
   CHECK(first.tokens[1].token == 71);
-  CHECK(first.tokens[1].layers[0] == std::vector<fired_feature>{{6, 1.f, 2.f}, {5, 1.f, 1.f}});
+  CHECK(first.tokens[1].layers[0] == std::vector<fired_feature>{{6, 1.f, 2.f, -1.f}, {5, 1.f, 1.f, 1.f}});
   CHECK(taken(9) == std::pair(list{}, std::uint64_t{0}));
   for (std::uint32_t p = 3; p < 7; ++p) ring.submitted(p), write(p, 70 + p);  // 6 takes the place of 2, which is still on its way
   ring.completed(5);

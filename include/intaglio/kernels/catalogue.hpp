@@ -277,10 +277,10 @@ inline constexpr interface walk_sum_interface{
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"count"}, {"weight_element"}, {"listed"}, {"epilogue"}}}};
 inline constexpr std::uint32_t walk_sum_rows = 32, walk_sum_slots = 128;
 
-/// What the FFNs' features added for one token, of all `layers` at once: the contribution of a layer's i-th value is |values[i]| * norms[feature], and its
+/// What the FFNs' features added for one token, of all `layers` at once: the contribution of a layer's i-th value is values[i] * norms[feature], and its
 /// feature i or, with listed 1, that of the layer's choice (walk_select). In trace, u32 [slots, layers, trace_words(count)], slot position % slots gets the
-/// position, the token, the root of the sum of all squared contributions, then {feature, gate score's bits, contribution's bits} of the `count` largest
-/// contributions, features rising, of equal ones the lowest.
+/// position, the token, the root of the sum of all squared contributions, then {feature, gate score's bits, contribution's bits} of the `count`
+/// contributions of the largest size, features rising, of equal ones the lowest.
 /// values f32 [columns] and gates f32 [columns] of layer l begin at element l * value_stride, choice u32 [columns, 2] at l * choice_stride; norms f32
 /// [layers, features]: of the down vectors. count is at most columns. A workgroup has a layer (x).
 inline constexpr interface walk_trace_interface{

@@ -13,12 +13,15 @@ namespace intaglio::plan {
 /// Owns what its table points to. Movable.
 class planned {
  public:
+  /// @param traced features that decode tells of, of each layer and token, as graph::traced has it; 0: none
   /// @error argument_error with the sentence that the compiler would have said: it does not fit together, or cannot be proven
   template <engravable Model>
-  static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings, const batch_shape& shape = {}) {
+  static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings, const batch_shape& shape = {}, std::uint32_t traced = 0) {
     ir::trace t;
     Model::graph().forward(t);
-    return planned(t.graph(), Model::config, name_of<Model>(), target, context, shape);
+    ir::graph g = t.graph();
+    if (traced != 0) trace_all(g, traced);
+    return planned(g, Model::config, name_of<Model>(), target, context, shape);
   }
 
   const plan::table& table() const noexcept { return table_; }

@@ -61,7 +61,7 @@ inline void walk_trace(std::span<const float> values, std::span<const float> sco
   std::vector<float> sizes(values.size());
   double square = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    sizes[i] = product(std::fabs(values[i]), norms[feature(i)]);
+    sizes[i] = product(values[i], norms[feature(i)]);
     square += static_cast<double>(sizes[i]) * static_cast<double>(sizes[i]);
   }
   std::vector<std::uint32_t> largest(std::size_t{2} * count);

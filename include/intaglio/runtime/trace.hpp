@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -20,6 +21,7 @@ struct fired_feature {
   std::uint32_t feature = 0;
   float score = 0;         ///< of its gate
   float contribution = 0;  ///< |what its down vector was multiplied with| * |its down vector|
+  float sign = 1;          ///< of what it was multiplied with: where it is -1, the opposite of the down vector was written
   friend bool operator==(const fired_feature&, const fired_feature&) = default;
 };
 
@@ -102,7 +104,7 @@ class trace_ring {
       out.sizes.push_back(std::bit_cast<float>(part[2]));
       auto& fired = out.layers.emplace_back();
       for (std::size_t i = 3; i < part.size(); i += 3)
-        if (const float size = std::bit_cast<float>(part[i + 2]); size != 0) fired.push_back({part[i], std::bit_cast<float>(part[i + 1]), size});
+        if (const float size = std::bit_cast<float>(part[i + 2]); size != 0) fired.push_back({part[i], std::bit_cast<float>(part[i + 1]), std::fabs(size), std::signbit(size) ? -1.f : 1.f});
       // By bits, which order sizes and put what is no number first.
       std::ranges::stable_sort(fired, std::ranges::greater{}, [](const fired_feature& each) { return std::bit_cast<std::uint32_t>(each.contribution); });
     }
