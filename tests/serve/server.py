@@ -38,10 +38,14 @@ class Server:
             self.events.notify_all()
 
     def event(self, name, seconds=60):
-        found = lambda: next((each for each in self.log if each["event"] in (name, "end")), None)
+        return self.event_of(name, seconds=seconds)
+
+    def event_of(self, *names, seconds=60):
+        """The first of these events."""
+        found = lambda: next((each for each in self.log if each["event"] in (*names, "end")), None)
         with self.events:
-            assert self.events.wait_for(lambda: found() is not None, seconds), f"expected {name} within {seconds} s, found {self.log}"
-            assert found()["event"] == name, f"expected {name}, found the end: {self.log}"
+            assert self.events.wait_for(lambda: found() is not None, seconds), f"expected {names} within {seconds} s, found {self.log}"
+            assert found()["event"] in names, f"expected {names}, found the end: {self.log}"
             return found()
 
     def stop(self, seconds=20):

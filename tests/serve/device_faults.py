@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The device is lost, its memory is full, the wall clock jumps, clients do not read: the server answers or refuses, /health tells the truth, and it recovers."""
+
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from server import PROGRAM, Checks, Server, read_answer
+
+begun = time.time()
+check = Checks()
+here = os.path.dirname(os.path.abspath(__file__))
+scratch = tempfile.TemporaryDirectory()
+folder = scratch.name
+library = f"{folder}/libvulkan_faults.so"
+subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", *os.environ.get("CPPFLAGS", "").split(), f"{here}/vulkan_faults.cpp", "-o", library], check=True)
+with open(f"{folder}/faults.json", "w") as file:
+    json.dump({"file_format_version": "1.1.2", "layer": {"name": "VK_LAYER_INTAGLIO_faults", "type": "GLOBAL", "library_path": library, "api_version": "1.3.0", "implementation_version": "1", "description": "faults",
+                                                         "functions": {"vkGetInstanceProcAddr": "faults_instance_call", "vkGetDeviceProcAddr": "faults_device_call"}}}, file)
+LAYER = {"VK_LAYER_PATH": folder, "VK_INSTANCE_LAYERS": "VK_LAYER_INTAGLIO_faults", "INTAGLIO_FAULTS": folder}
+TEXT = "/v1/completions"
+good = {"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0}
+
+
+def fault(name, text=""):
+    with open(f"{folder}/{name}.new", "w") as file:
+        file.write(text)
+    os.rename(f"{folder}/{name}.new", f"{folder}/{name}")
+
+
+def wait_until(found, seconds, what):
+    until = time.time() + seconds
+    while time.time() < until and not found():
+        time.sleep(0.02)
+    check(found(), what)
+
+
+def start_stream(server, **more):
+    body = json.dumps({"prompt": "Once upon a time", "max_tokens": 480, "temperature": 1, "logit_bias": {"0": -100}, "stream": True, **more}).encode()
+    link = socket.create_connection(("127.0.0.1", server.port), 60)
+    link.sendall(f"POST {TEXT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    return link
+
+
+server = Server("--drain-seconds", "2", environment=LAYER)
+ask = server.ask
+status, _, before = ask("POST", TEXT, good)
+check.equal(status, 200, "through the layer")
+
+# The device is lost under three streams and a question.
+links = [start_stream(server) for _ in range(3)]
+wait_until(lambda: ask("GET", "/health")[2]["running"] == 3, 10, "three run")
+fault("lost")
+answers = [read_answer(link) for link in links]
+for answer in answers:
+    check(b"generation_failed" in answer and b"[DONE]" not in answer and answer.endswith(b"0\r\n\r\n"), f"a stream ends with the error, found {answer[-300:]!r}")
+found = server.event("device_failed")
+check("lost" in found["detail"].lower(), f"the log tells why: {found}")
+status, _, after = ask("POST", TEXT, good)  # waits for the new device
+check.equal((status, after["choices"] if status == 200 else after), (200, before["choices"]), "the same answer from the device that came back")
+check.equal(ask("GET", "/health")[0], 200, "health behind it")
+check("intaglio_device_restarts_total 1\n" in ask("GET", "/metrics")[2], "a restart is counted")
+
+# Lost again while its memory is full: health says so as long as it is, and who asks meanwhile is answered when it is not.
+fault("full")
+fault("lost")
+status, _, found = ask("POST", TEXT, good)
+check.equal((status, found["error"]["code"]), (503, "generation_failed"), "who ran then")
+wait_until(lambda: any(each["event"] == "recovery_failed" for each in server.log), 20, "a recovery fails")
+status, fields, found = ask("GET", "/health")
+check(status == 503 and found["status"] == "recovering" and found["detail"], f"health meanwhile: {status} {found}")
+check("memory" in next(each for each in server.log if each["event"] == "recovery_failed")["detail"], "the log names the memory")
+waiting = {}
+asker = threading.Thread(target=lambda: waiting.update(answer=ask("POST", TEXT, good)))
+asker.start()
+time.sleep(0.3)
+os.unlink(f"{folder}/full")
+asker.join(60)
+check.equal(waiting["answer"][0] and waiting["answer"][2].get("choices"), before["choices"], "who waited is answered")
+check.equal(ask("GET", "/health")[0], 200, "health behind that")
+
+# Who does not read is dropped, and holds nobody up: 8 choices with 20 alternatives a token are more than sockets hold.
+slow = [start_stream(server, n=8, logprobs=20) for _ in range(2)]
+start = time.time()
+check.equal(ask("POST", TEXT, good)[2]["choices"], before["choices"], "an answer beside slow readers")
+check(time.time() - start < 20, f"in time, found {time.time() - start:.1f} s")
+for link in slow:
+    link.close()
+wait_until(lambda: ask("GET", "/health")[2]["running"] == 0, 20, "they end when they are gone")
+check.equal(server.stop(), 0, "exit code")
+
+# The wall clock jumps by two hours at every look.
+server = Server(environment={"LD_PRELOAD": library, "INTAGLIO_CLOCK_JUMPS": "1"})
+times = [server.ask("POST", TEXT, good) for _ in range(4)]
+check.equal([each[2]["choices"] for each in times], [before["choices"]] * 4, "answers while the clock jumps")
+check(max(each[2]["created"] for each in times) - min(each[2]["created"] for each in times) > 3000, "it does")
+check.equal((server.ask("GET", "/health")[0], server.stop()), (200, 0), "health and exit code")
+
+# No memory at one allocation after the other while the model is loaded: a clear end.
+number, seen = 1, 0
+while number < 200:
+    fault("allocation", str(number))
+    process = Server("--drain-seconds", "1", environment=LAYER, wait=False)
+    process.event_of("ready", "load_failed")
+    if os.path.exists(f"{folder}/allocation"):  # fewer allocations than that
+        check.equal(process.stop(), 0, "a start with memory")
+        break
+    failed = [each for each in process.log if each["event"] == "load_failed"]
+    if failed:
+        check("memory" in failed[0]["detail"], f"allocation {number}: {failed[0]}")
+        check.equal(process.process.wait(20), 3, f"allocation {number}: exit code")
+    else:  # done without, such as a cache
+        process.stop()
+    seen += 1
+    number += 1 if os.environ.get("INTAGLIO_ALL_ALLOCATIONS") else 1 + number // 2
+check(seen >= 4, f"allocations: expected some, found {seen}")
+check.end(f"device_faults ({seen} allocations refused)", begun)
