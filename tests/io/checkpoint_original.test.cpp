@@ -137,3 +137,58 @@ TEST_CASE("checkpoint_original: one of PyTorch's files stands for its folder, if
   std::filesystem::remove(files.made / "params.json");
   CHECK_THROWS_WITH(checkpoint::open(files.made / "consolidated.00.pth"), ContainsSubstring("PyTorch's file without a config: expected config.json or params.json beside it, found neither"));
 }
+
+TEST_CASE("checkpoint_original: Mixtral's experts become one tensor a kind, whichever way they were cut") {
+  struct mixture : original_model {
+    mixture() {
+      params.insert(params.size() - 1, R"(,"moe":{"num_experts":3,"num_experts_per_tok":2})");
+      for (const char* name : {"layers.0.feed_forward.w1.weight", "layers.0.feed_forward.w2.weight", "layers.0.feed_forward.w3.weight"}) shapes.erase(name);
+      shapes["layers.0.feed_forward.gate.weight"] = {3, 8};
+      for (const char* number : {"0", "1", "2"}) {
+        const std::string front = std::string("layers.0.feed_forward.experts.") + number;
+        shapes[front + ".w1.weight"] = shapes[front + ".w3.weight"] = {12, 8};
+        shapes[front + ".w2.weight"] = {8, 12};
+      }
+    }
+  };
+  mixture files;
+  files.write(1);
+  const auto model = checkpoint::open(files.made.path());
+  CHECK((model.config().num_local_experts == 3 && model.config().num_experts_per_tok == 2));
+  const std::pair<const char*, const char*> kinds[] = {{"ffn_gate_exps", "w1"}, {"ffn_up_exps", "w3"}, {"ffn_down_exps", "w2"}};
+  const auto expect_experts = [&](const checkpoint& of, std::uint64_t experts) {
+    for (const auto& [gguf, own] : kinds) {
+      INFO(gguf);
+      const auto& tensor = of.at("blk.0." + std::string(gguf) + ".weight");
+      CHECK(tensor.dimensions == 3);
+      const std::uint64_t rows = tensor.stored.rows / experts;
+      const auto got = all(of, "blk.0." + std::string(gguf) + ".weight");
+      for (std::uint64_t r = 0; r < tensor.stored.rows; ++r)
+        for (std::uint64_t c = 0; c < tensor.stored.columns; ++c)
+          REQUIRE(got[static_cast<std::size_t>(r * tensor.stored.columns + c)] ==
+                  original_model::value("layers.0.feed_forward.experts." + std::to_string(r / rows) + "." + own + ".weight", r % rows, c));
+    }
+  };
+  expect_experts(model, 3);
+  CHECK(check(files.made.path()).ok());
+  files.shapes["layers.0.feed_forward.gate.weight"] = {4, 8};  // what halves of it may be cut of
+  files.params.replace(files.params.find("\"num_experts\":3"), 15, "\"num_experts\":4");
+  for (const char* own : {"w1", "w2", "w3"}) files.shapes["layers.0.feed_forward.experts.3." + std::string(own) + ".weight"] = files.shapes["layers.0.feed_forward.experts.0." + std::string(own) + ".weight"];
+  files.write(2);
+  const auto cut = checkpoint::open(files.made.path());
+  CHECK(cut.at("blk.0.ffn_down_exps.weight").stored.rows == 32);
+  expect_experts(cut, 4);
+
+  mixture missing;
+  missing.shapes.erase("layers.0.feed_forward.experts.1.w2.weight");
+  missing.write(1);
+  CHECK_THAT(refusal(missing), ContainsSubstring("experts of blk.0.ffn_down_exps.weight: expected 3, found 2"));
+  mixture wide;
+  wide.shapes["layers.0.feed_forward.experts.1.w2.weight"] = {8, 13};
+  wide.write(1);
+  CHECK_THAT(refusal(wide), ContainsSubstring("shape of layers.0.feed_forward.experts.1.w2.weight: expected [8, 12], found [8, 13]"));
+  mixture more;
+  more.shapes["layers.0.feed_forward.experts.3.w2.weight"] = {8, 12};
+  more.write(1);
+  CHECK_THAT(refusal(more), ContainsSubstring("not part of the model: layers.0.feed_forward.experts.3.w2.weight"));
+}

@@ -59,7 +59,9 @@ TEST_CASE("params_json: what is absent, wrong or not run is refused by name") {
   CHECK_THAT(with(R"("dim":256,"multiple_of":0)"), ContainsSubstring("multiple_of: expected a number above 0, found 0"));
   CHECK_THAT(with(R"("dim":256,"ffn_dim_multiplier":-1)"), ContainsSubstring("ffn_dim_multiplier: expected a number above 0, below 16, found -1"));
   CHECK_THAT(with(R"("dim":256,"multiple_of":4294967295)"), ContainsSubstring("multiple_of: expected an inner width of at most 4194304, found 4294967295"));
-  CHECK_THAT(with(R"("dim":256,"hidden_dim":512,"moe":{"num_experts":8})"), ContainsSubstring("moe: expected none, found {"));
+  CHECK_THAT(with(R"("dim":256,"hidden_dim":512,"moe":{"num_experts":8})"), ContainsSubstring("moe.num_experts_per_tok: expected a natural number, found nothing"));
+  CHECK_THAT(with(R"("dim":256,"hidden_dim":512,"moe":{"num_experts":0,"num_experts_per_tok":2})"), ContainsSubstring("num_experts: expected a number above 0, found 0"));
+  CHECK(with(R"("dim":256,"hidden_dim":512,"moe":{"num_experts":8,"num_experts_per_tok":2})") == "accepted");
   CHECK_THAT(refusal("[]"), ContainsSubstring("params.json: expected a JSON object, found array"));
   CHECK_THAT(refusal(std::string((1 << 20) + 1, ' ')), ContainsSubstring("too large for params.json"));
 }

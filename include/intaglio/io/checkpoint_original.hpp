@@ -28,7 +28,10 @@ class original_tensor_collector {
   void add(const torch_file& shard, const mapped_file* file) {
     for (const torch_tensor& tensor : shard.tensors()) {
       if (is_rotary_table(tensor.name)) continue;
-      if (const auto name = gguf_name_of_original(tensor.name)) found_[*name].push_back({&tensor, file});
+      if (const auto expert = expert_of_original(tensor.name); expert && config_.num_local_experts != 0) {
+        if (expert->number < config_.num_local_experts) experts_[expert->gguf][expert->number].push_back({&tensor, file});
+        else builder_.fault("not part of the model: " + printable(tensor.name, 100));
+      } else if (const auto name = gguf_name_of_original(tensor.name)) found_[*name].push_back({&tensor, file});
       else builder_.fault("not part of the model: " + printable(tensor.name, 100));
     }
     ++shards_;
@@ -40,8 +43,9 @@ class original_tensor_collector {
     for (const tensor_rule& rule : all) rules.emplace(rule.name, &rule);
     for (const auto& [name, parts] : found_) {
       const auto rule = rules.find(name);
-      join(name, parts, rule == rules.end() ? nullptr : rule->second);
+      if (auto joined = join(name, parts, rule == rules.end() ? 0 : rule->second->rows, rule == rules.end() ? 0 : rule->second->columns)) builder_.add(std::move(*joined));
     }
+    for (const auto& [name, matrices] : experts_) add_experts(name, matrices);
   }
 
  private:
@@ -50,16 +54,51 @@ class original_tensor_collector {
     const mapped_file* file;
   };
 
-  void join(const std::string& name, const std::vector<part>& parts, const tensor_rule* rule) {
+  /// The matrices of a layer's experts as one, each by itself joined first.
+  void add_experts(const std::string& name, const std::map<std::uint32_t, std::vector<part>>& matrices) {
+    if (matrices.size() != config_.num_local_experts)
+      return builder_.fault("experts of " + printable(name, 100) + ": expected " + std::to_string(config_.num_local_experts) + ", found " + std::to_string(matrices.size()));
+    const bool down = name.ends_with("ffn_down_exps.weight");
+    const std::uint64_t rows = down ? config_.hidden_size : config_.intermediate_size, columns = down ? config_.intermediate_size : config_.hidden_size;
+    std::optional<checkpoint_tensor> all;
+    for (const auto& [number, parts] : matrices) {
+      auto one = join(name, parts, rows, columns);
+      if (!one) return;
+      const std::string shown = printable(parts.front().tensor->name, 100);
+      if (one->dimensions != 2 || one->stored.rows != rows || one->stored.columns != columns)
+        return builder_.fault("shape of " + shown + ": expected [" + std::to_string(rows) + ", " + std::to_string(columns) + "], found [" + std::to_string(one->stored.rows) + ", " + std::to_string(one->stored.columns) + "]");
+      if (all && one->stored.type != all->stored.type)
+        return builder_.fault("type of " + shown + ": expected that of the other experts, " + std::string(intaglio::name(all->stored.type)) + ", found " + std::string(intaglio::name(one->stored.type)));
+      if (one->pieces.empty()) one->pieces.push_back({.file = parts.front().file, .offset = one->stored.offset, .rows = rows, .columns = columns, .row_stride = columns});
+      for (tensor_piece& piece : one->pieces) piece.row0 += number * rows;
+      if (!all) {
+        all = std::move(one);
+        all->stored_name = name;
+        all->dimensions = 3;
+        all->stored.rows = rows * config_.num_local_experts;
+        all->stored.bytes *= config_.num_local_experts;
+      } else {
+        all->pieces.insert(all->pieces.end(), one->pieces.begin(), one->pieces.end());
+      }
+    }
+    builder_.add(std::move(*all));
+  }
+
+  /// @param wanted_rows, wanted_columns of the whole, which say how it was cut; 0: not known
+  std::optional<checkpoint_tensor> join(const std::string& name, const std::vector<part>& parts, std::uint64_t wanted_rows, std::uint64_t wanted_columns) {
+    const auto fault = [&](const std::string& what) -> std::optional<checkpoint_tensor> {
+      builder_.fault(what);
+      return std::nullopt;
+    };
     const torch_tensor& first = *parts.front().tensor;
     const std::string shown = printable(first.name, 100);
-    if (!first.type) return builder_.fault("type of " + shown + ": found " + std::string(first.stored_type) + ", which is not read");
+    if (!first.type) return fault("type of " + shown + ": found " + std::string(first.stored_type) + ", which is not read");
     if (first.shape.empty() || first.shape.size() > 2 || first.bytes == 0)
-      return builder_.fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " + shape_text(first.shape));
-    if (parts.size() != shards_) return builder_.fault(shown + ": expected in each of " + std::to_string(shards_) + " shards, found in " + std::to_string(parts.size()));
+      return fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " + shape_text(first.shape));
+    if (parts.size() != shards_) return fault(shown + ": expected in each of " + std::to_string(shards_) + " shards, found in " + std::to_string(parts.size()));
     for (const part& each : parts)
       if (each.tensor->shape != first.shape || each.tensor->type != first.type)
-        return builder_.fault(shown + ": expected alike in all shards, found " + shape_text(first.shape) + " and " + shape_text(each.tensor->shape) + " of " + std::string(each.tensor->stored_type));
+        return fault(shown + ": expected alike in all shards, found " + shape_text(first.shape) + " and " + shape_text(each.tensor->shape) + " of " + std::string(each.tensor->stored_type));
     checkpoint_tensor out;
     out.stored_name = first.name;
     out.dimensions = static_cast<std::uint32_t>(first.shape.size());
@@ -67,11 +106,11 @@ class original_tensor_collector {
     std::uint64_t rows = matrix ? first.shape[0] : 1, columns = first.shape.back();
     if (parts.size() == 1 || !matrix) {
       for (const part& each : parts)
-        if (!same_values(parts.front(), each)) return builder_.fault(shown + ": expected the same values in all shards, found others in " + printable(each.file->path(), 100));
+        if (!same_values(parts.front(), each)) return fault(shown + ": expected the same values in all shards, found others in " + printable(each.file->path(), 100));
       out.pieces = pieces_of(first, parts.front().file);
     } else {
       const std::uint64_t count = parts.size();
-      const bool by_columns = rule != nullptr && rule->rows == rows && rule->columns == columns * count;
+      const bool by_columns = wanted_rows == rows && wanted_columns == columns * count;
       for (std::uint64_t i = 0; i < count; ++i) {
         const auto& [tensor, file] = parts[static_cast<std::size_t>(i)];
         out.pieces.push_back({file, tensor->offset, by_columns ? 0 : i * rows, rows, by_columns ? i * columns : 0, columns, tensor->strides[0], tensor->strides[1]});
@@ -80,7 +119,7 @@ class original_tensor_collector {
     }
     out.stored = {name, *first.type, rows, columns, parts.front().file, first.offset, rows * columns * first.element_bytes};
     if (name.ends_with(".attn_q.weight") || name.ends_with(".attn_k.weight")) out.rows_in_pairs = config_.head_dim;
-    builder_.add(std::move(out));
+    return out;
   }
 
   static bool same_values(const part& a, const part& b) {
@@ -99,6 +138,7 @@ class original_tensor_collector {
   checkpoint_builder& builder_;
   const decoder_config& config_;
   std::map<std::string, std::vector<part>> found_;
+  std::map<std::string, std::map<std::uint32_t, std::vector<part>>> experts_;  ///< by GGUF's name and number
   std::size_t shards_ = 0;
 };
 

@@ -68,8 +68,9 @@ struct expert_name {
   std::string gguf;
   std::uint32_t number = 0;
 };
-inline std::optional<expert_name> expert_of(std::string_view name) {
-  constexpr std::string_view layers = "model.layers.", experts = ".block_sparse_moe.experts.", end = ".weight";
+/// @param layers, experts what stands in front of the two numbers
+inline std::optional<expert_name> expert_of(std::string_view name, std::string_view layers = "model.layers.", std::string_view experts = ".block_sparse_moe.experts.") {
+  constexpr std::string_view end = ".weight";
   const auto number = [](std::string_view digits) -> std::optional<std::uint32_t> {
     if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != digits.npos || (digits.size() > 1 && digits[0] == '0')) return std::nullopt;
     std::uint32_t out = 0;

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "intaglio/io/hf_names.hpp"
+
 namespace intaglio::io {
 
 /// The GGUF name of a tensor; "layers.0.feed_forward.w3.weight" becomes "blk.0.ffn_up.weight". Nothing for other names.
@@ -20,12 +22,16 @@ inline std::optional<std::string> gguf_name_of_original(std::string_view name) {
   const auto digits = name.find('.');
   if (digits == 0 || digits == std::string_view::npos || digits > 6 || name.find_first_not_of("0123456789") != digits || (digits > 1 && name[0] == '0')) return std::nullopt;
   constexpr pair inner[] = {{"attention_norm", "attn_norm"}, {"attention.wq", "attn_q"}, {"attention.wk", "attn_k"}, {"attention.wv", "attn_v"}, {"attention.wo", "attn_output"},
-                            {"ffn_norm", "ffn_norm"}, {"feed_forward.w1", "ffn_gate"}, {"feed_forward.w2", "ffn_down"}, {"feed_forward.w3", "ffn_up"}};
+                            {"ffn_norm", "ffn_norm"}, {"feed_forward.w1", "ffn_gate"}, {"feed_forward.w2", "ffn_down"}, {"feed_forward.w3", "ffn_up"}, {"feed_forward.gate", "ffn_gate_inp"}};
   const std::string_view part = name.substr(digits + 1);
   for (const auto& [original, gguf] : inner)
     if (part.starts_with(original) && part.substr(original.size()) == ".weight") return "blk." + std::string(name.substr(0, digits)) + "." + std::string(gguf) + ".weight";
   return std::nullopt;
 }
+
+/// Which expert's matrix a name of Mixtral's files means (mistral-inference, MoeLayer): "layers.3.feed_forward.experts.7.w1.weight" is number 7 of
+/// "blk.3.ffn_gate_exps.weight".
+inline std::optional<expert_name> expert_of_original(std::string_view name) { return expert_of(name, "layers.", ".feed_forward.experts."); }
 
 /// True for tables of rotary angles that older checkpoints carry and nothing reads.
 inline bool is_rotary_table(std::string_view name) { return name == "rope.freqs" || name.ends_with(".rotary_emb.inv_freq"); }

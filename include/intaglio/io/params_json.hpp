@@ -38,7 +38,7 @@ inline original_params read_params_json(const std::filesystem::path& path) {
   };
   const auto size_or = [&](const char* key, std::uint32_t absent) { return root[key].present() ? size(root[key]) : absent; };
   const auto real_or = [&](const char* key, float absent) { return root[key].present() ? static_cast<float>(root[key].number()) : absent; };
-  for (const char* key : {"moe", "quantization", "vision_encoder", "lora"})
+  for (const char* key : {"quantization", "vision_encoder", "lora"})
     if (root[key].present()) root[key].refuse("none");
 
   original_params out;
@@ -69,6 +69,11 @@ inline original_params read_params_json(const std::filesystem::path& path) {
     const std::uint64_t whole = (wanted + multiple - 1) / multiple * multiple;
     if (whole > config_limits::intermediate_size) document.refuse("multiple_of", "an inner width of at most " + std::to_string(config_limits::intermediate_size), std::to_string(whole));
     c.intermediate_size = static_cast<std::uint32_t>(whole);
+  }
+  if (const json_place experts = root["moe"]; experts.present()) {  // mistral-inference, MoeArgs
+    c.num_local_experts = size(experts["num_experts"]);
+    c.num_experts_per_tok = size(experts["num_experts_per_tok"]);
+    if (c.num_local_experts == 0) experts["num_experts"].refuse("a number above 0");
   }
   c.rms_norm_eps = real_or("norm_eps", 1e-5f);
   c.rope_theta = real_or("rope_theta", 10'000.f);
