@@ -87,6 +87,8 @@ struct index_options {
   std::string in, out, codec = "own", i2s_layout = "block128";
   std::uint32_t threads = 0;
   bool larql = false;  ///< the input is an index, the output LARQL's
+  bool hnsw = false;   ///< a graph over the gates too
+  std::optional<std::uint32_t> links, construction, search;  ///< of the graph
   bool json = false;
 };
 /// Of all walk commands; each takes some.
@@ -98,6 +100,10 @@ struct walk_options {
   std::optional<std::uint32_t> layer, count;
   std::string html;
   bool base = false;  ///< without the journal
+  bool hnsw = false;  ///< by the graph over the gates
+  bool each = false;  ///< behind every token, not the last alone
+  bool on_device = false;  ///< gates are scored there
+  common_options common{};
   bool json = false;
 };
 struct walk_edit_options {

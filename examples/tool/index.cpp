@@ -2,6 +2,7 @@
 // index: a model's FFNs as feature-major files.
 #include "commands.hpp"
 #include "console.hpp"
+#include "graph_search.hpp"
 #include "model_file.hpp"
 
 #include <intaglio/io/feature_index_build.hpp>
@@ -54,21 +55,34 @@ void index(const index_options& options) {
     for (const auto& line : made.warnings) warn(line);
     const io::feature_manifest manifest = io::read_feature_manifest(options.out);
     const decoder_config& c = manifest.config;
+    std::optional<graph_report> graph;
+    if (options.hnsw) {
+      io::graph_parameters parameters;
+      parameters.links = options.links.value_or(parameters.links);
+      parameters.construction = options.construction.value_or(parameters.construction);
+      parameters.search = options.search.value_or(parameters.search);
+      progress_bar linking("linking");
+      graph = build_graph(io::feature_index::open(options.out, {.contents = false}), parameters, options.threads, [&linking](const io::file_progress& at) {
+        linking.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes), std::to_string(at.tensors) + " of " + std::to_string(at.total_tensors) + " layers");
+      });
+    }
     const auto type = [&](io::feature_vector which) { return std::string(io::feature_type_name(manifest.layers.front()[which].type)); };
     if (options.json) {
-      print_line(json{{"out", options.out},
-                      {"model_type", name(c.model_type)},
-                      {"layers", made.layers},
-                      {"kept_layers", made.kept},
-                      {"features", c.intermediate_size},
-                      {"hidden_size", c.hidden_size},
-                      {"types", {{"gate", type(io::feature_vector::gate)}, {"up", type(io::feature_vector::up)}, {"down", type(io::feature_vector::down)}}},
-                      {"bytes", made.bytes}}
-                     .dump(-1, ' ', false, json::error_handler_t::replace));
+      json out{{"out", options.out},
+               {"model_type", name(c.model_type)},
+               {"layers", made.layers},
+               {"kept_layers", made.kept},
+               {"features", c.intermediate_size},
+               {"hidden_size", c.hidden_size},
+               {"types", {{"gate", type(io::feature_vector::gate)}, {"up", type(io::feature_vector::up)}, {"down", type(io::feature_vector::down)}}},
+               {"bytes", made.bytes}};
+      if (graph) out["graph"] = {{"layers", graph->layers}, {"kept_layers", graph->kept}, {"bytes", graph->bytes}};
+      print_line(out.dump(-1, ' ', false, json::error_handler_t::replace));
     } else {
       print_line(printable(options.out, 240) + ": " + std::to_string(made.layers) + " layers of " + std::to_string(c.intermediate_size) + " features, gate " +
                  type(io::feature_vector::gate) + ", up " + type(io::feature_vector::up) + ", down " + type(io::feature_vector::down) + ", " +
                  bytes_text(static_cast<double>(made.bytes)));
+      if (graph) print_line("graph over the gates of " + std::to_string(graph->layers) + " layers, " + bytes_text(static_cast<double>(graph->bytes)) + (graph->kept == 0 ? "" : ", " + std::to_string(graph->kept) + " of which were there"));
     }
     if (made.kept == made.layers) note("note: the index was whole already, and is this model's");
     else if (made.kept != 0) note("note: went on behind " + std::to_string(made.kept) + (made.kept == 1 ? " layer" : " layers") + " that were there");

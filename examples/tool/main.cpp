@@ -263,13 +263,18 @@ class command_line {
     c = add(
         "index", "Write a model's FFNs feature by feature, for walks: files to be mapped, and a manifest", [this] { tool::index(index_); },
         "  intaglio index MODEL.gguf -o index\n  intaglio index FOLDER -o index --codec bf16\n"
-        "  intaglio index index -o vindex --larql && intaglio index vindex -o again\n\n"
+        "  intaglio index index -o vindex --larql && intaglio index vindex -o again\n  intaglio index MODEL.gguf -o index --hnsw\n\n"
         "A feature has three vectors: gate, up and down. Started again with the same arguments, it goes on behind the layers that are there\n"
-        "and whole. The codec own keeps gate and up as the model has them, and down too unless its blocks run across features (then f32).");
+        "and whole. The codec own keeps gate and up as the model has them, and down too unless its blocks run across features (then f32).\n"
+        "A graph (--hnsw) stands beside the index, for `walk knn --hnsw`. At sizes up to 10,240 features plain search is faster.");
     c->add_option("MODEL", index_.in, "GGUF file or folder of a model with gated FFNs; or LARQL's index of one; or with --larql an index")->required();
     c->add_option("-o,--out", index_.out, "folder of the index; made where it is missing")->type_name("DIR")->required();
     auto* codec = c->add_option("--codec", index_.codec, "own, f32, f16 or bf16")->type_name("C")->capture_default_str();
     c->add_flag("--larql", index_.larql, "write an index in LARQL's layout: gate_vectors, up_features, down_features and index.json")->excludes(codec);
+    auto* graph = c->add_flag("--hnsw", index_.hnsw, "make, or go on making, a graph over the gates too (HNSW)")->excludes("--larql");
+    c->add_option("--links", index_.links, "of a feature in the graph; default: 16")->type_name("N")->needs(graph);
+    c->add_option("--construction", index_.construction, "candidates for a new feature's links; default: 40")->type_name("N")->needs(graph);
+    c->add_option("--search", index_.search, "candidates of a search; may change later; default: 2000")->type_name("N")->needs(graph);
     c->add_option("--threads", index_.threads, "threads that read and encode; default: one for each of the machine's")->type_name("N");
     c->add_flag("--json", index_.json, "one JSON object instead of a line");
     c->add_option("--i2s-layout", index_.i2s_layout, "order of the codes in the model's I2_S tensors")
@@ -319,7 +324,13 @@ class command_line {
       to.add_option("--ids", walk_.ids, "the same as token ids: 1,2,3")->type_name("LIST")->excludes(text);
     };
     const auto command = [&](const char* name, const char* description, void (*work)(const walk_options&), const char* examples) {
-      CLI::App* c = add(*walk, name, description, [this, work] { work(walk_); }, examples);
+      CLI::App* c = add(
+          *walk, name, description,
+          [this, work] {
+            walk_.common = common_;
+            work(walk_);
+          },
+          examples);
       c->add_option("INDEX", walk_.index, "folder of the index")->required();
       add_model(*c, walk_.model);
       prompt(*c);
@@ -337,6 +348,7 @@ class command_line {
     c = command("bench", "Time dense, full, exact and sparse walks, by layer and by part", walk_bench, "  intaglio walk bench index -m MODEL.gguf -n 16 -k 256");
     tokens(*c, "tokens behind the prompt");
     count(*c, "features of the sparse walk; default: a quarter");
+    c->add_flag("--hnsw", walk_.hnsw, "recall@10 and time of the graph over the gates against plain search");
     c = command("sweep", "Error of walks against dense: full from layer B on, and sparse for growing K", walk_sweep, "  intaglio walk sweep index -m MODEL.gguf --html curve.html");
     tokens(*c, "tokens behind the prompt");
     page(*c, "write the curve as a page");
@@ -344,6 +356,9 @@ class command_line {
     c = command("knn", "The features nearest to the gate input behind a text", walk_knn, "  intaglio walk knn index -m MODEL.gguf -p \"the cat\" --layer 4 --top 5");
     c->add_option("--layer", walk_.layer, "one layer alone")->type_name("N");
     c->add_option("--top", walk_.top, "features of a layer")->type_name("N")->capture_default_str();
+    auto* graph = c->add_flag("--hnsw", walk_.hnsw, "search by the graph of `index --hnsw`; recall and time against plain search are shown");
+    c->add_flag("--each", walk_.each, "behind every token of the text, not the last alone");
+    c->add_flag("--on-device", walk_.on_device, "score the gates on the device (--device names one), all tokens at once")->excludes(graph);
     c = command("trace", "Which features fired, by token and layer, with gate score and what they add", walk_trace, "  intaglio walk trace index -m MODEL.gguf -p \"the cat\" --html trace.html");
     tokens(*c, "tokens behind the prompt");
     count(*c, "features of a layer that are walked; default: all that are not off");

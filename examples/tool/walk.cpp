@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 // walk run, bench, sweep, memory and knn: a model's FFNs walked feature by feature on the CPU reference (docs/walk.md).
+#include "device_gates.hpp"
+#include "graph_search.hpp"
 #include "walk_page.hpp"
 #include "walked_files.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <cstring>
 #include <fstream>
+#include <map>
 
 namespace intaglio::tool {
 namespace {
@@ -51,6 +55,86 @@ double status_bytes(std::string_view name) {
     if (line.starts_with(name)) return 1024 * std::atof(line.c_str() + name.size() + 1);
   return 0;
 }
+
+/// How a layer's graph does against plain search over all gates.
+struct graph_figures {
+  std::uint32_t layer = 0;
+  std::size_t searches = 0, found = 0, wanted = 0;  ///< of the features that are nearest, those that the graph found
+  double exact = 0, graph = 0;                      ///< nanoseconds
+  double recall() const { return wanted == 0 ? 1 : static_cast<double>(found) / static_cast<double>(wanted); }
+  double each(double ns) const { return searches == 0 ? 0 : ns / static_cast<double>(searches); }
+};
+/// The graphs of an index, opened layer by layer. What its journal changed is scored besides, since no links lead there.
+class graphs {
+ public:
+  graphs(const walked_files& files, const io::feature_patch* journal) : files_(files) {
+    if (io::feature_graph_layers(files.index) != files.index.layers())
+      throw file_error((files.index.path() / io::feature_graph_file).string(), std::nullopt, "the graph", "all layers; `intaglio index MODEL -o INDEX --hnsw` makes them", std::to_string(io::feature_graph_layers(files.index)));
+    if (journal != nullptr) changed_ = journal->changed();
+    for (std::uint32_t layer = 0; layer < files.index.layers(); ++layer) figures_.push_back({.layer = layer});
+  }
+  /// The features nearest to a gate input, timed and held against plain search.
+  std::vector<io::near_feature> nearest(const reference::walked_ffn& of, std::size_t count) {
+    using clock = std::chrono::steady_clock;
+    graph_figures& figures = figures_[of.layer];
+    opened& layer = opened_[of.layer];
+    if (layer.gate.data() != of.vectors.gate.data() || !layer.search) layer = {of.vectors.gate, open_graph(files_.index, of.layer, of.vectors.gate)};
+    const auto start = clock::now();
+    const auto exact = io::nearest_gates(of.vectors.gate, of.input, count);
+    const auto scored = clock::now();
+    auto out = layer.search(of.input, count);
+    for (const io::changed_feature& each : changed_)
+      if (each.layer == of.layer) {
+        std::erase_if(out, [&](const io::near_feature& at) { return at.feature == each.feature; });
+        out.push_back({each.feature, io::gates::fastest_dot()(reference::walked_layer::row(of.vectors.gate, each.feature, of.vectors.hidden_size).data(), of.input.data(), of.input.size())});
+      }
+    std::ranges::sort(out, io::gates::nearer);
+    out.resize(std::min(out.size(), count));
+    const auto searched = clock::now();
+    figures.exact += std::chrono::duration<double, std::nano>(scored - start).count();
+    figures.graph += std::chrono::duration<double, std::nano>(searched - scored).count();
+    ++figures.searches;
+    figures.wanted += exact.size();
+    for (const auto& each : out) figures.found += static_cast<std::size_t>(std::ranges::count(exact, each.feature, &io::near_feature::feature));
+    return out;
+  }
+  /// Of the layers that were searched, and all of them as one.
+  std::vector<graph_figures> figures() const {
+    std::vector<graph_figures> out;
+    graph_figures all;
+    for (const graph_figures& each : figures_) {
+      if (each.searches == 0) continue;
+      out.push_back(each);
+      all.searches += each.searches, all.found += each.found, all.wanted += each.wanted, all.exact += each.exact, all.graph += each.graph;
+    }
+    out.push_back(all);
+    return out;
+  }
+  json as_json() const {
+    json out = json::array();
+    const auto all = figures();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      out.push_back({{"layer", i + 1 == all.size() ? json("all") : json(all[i].layer)}, {"recall", all[i].recall()}, {"exact_us", all[i].each(all[i].exact) / 1e3}, {"graph_us", all[i].each(all[i].graph) / 1e3}});
+    return out;
+  }
+  void print(std::size_t count) const {
+    print_line("the nearest " + std::to_string(count) + " by the graph against plain search over all gates, us a search");
+    print_line(row({"layer", "recall", "graph", "plain"}));
+    const auto all = figures();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      print_line(row({i + 1 == all.size() ? "all" : std::to_string(all[i].layer), fixed(all[i].recall(), 3), fixed(all[i].each(all[i].graph) / 1e3, 1), fixed(all[i].each(all[i].exact) / 1e3, 1)}));
+  }
+
+ private:
+  struct opened {
+    std::span<const float> gate;
+    graph_search search;
+  };
+  const walked_files& files_;
+  std::vector<io::changed_feature> changed_;
+  std::map<std::uint32_t, opened> opened_;
+  std::vector<graph_figures> figures_;
+};
 
 }  // namespace
 
@@ -107,6 +191,12 @@ void walk_bench(const walk_options& options) {
           [&](std::uint32_t layer, double ns) { each.layers[layer] += ns; });
     }
   }
+  std::optional<graphs> by_graph;
+  if (options.hnsw) {
+    by_graph.emplace(files, journal(files, options));
+    model.restart();
+    for (const std::uint32_t id : ids) model.feed(id, &ways[2].choice, [&](const reference::walked_ffn& of) { by_graph->nearest(of, 10); });
+  }
   bar.clear();
   const double tokens = static_cast<double>(std::max<std::size_t>(1, ids.size() - 1));
   const auto us = [&](double ns) { return ns / 1e3 / tokens; };
@@ -119,6 +209,7 @@ void walk_bench(const walk_options& options) {
       out["ways"].push_back({{"name", each.name}, {"ffn", whole(each)}, {"layers", layers}, {"features", each.chosen / tokens / c.num_hidden_layers},
                              {"profile", {{"gate", us(each.parts.gate)}, {"select", us(each.parts.select)}, {"gather", us(each.parts.gather)}, {"accumulate", us(each.parts.accumulate)}}}});
     }
+    if (by_graph) out["hnsw"] = by_graph->as_json();
     return print_line(dumped(out));
   }
   print_line("FFNs on the CPU reference, us a token over " + std::to_string(ids.size() - 1) + " tokens");
@@ -136,6 +227,7 @@ void walk_bench(const walk_options& options) {
     if (each.chosen != 0)
       print_line(row({each.name, fixed(us(each.parts.gate), 1), fixed(us(each.parts.select), 1), fixed(us(each.parts.gather), 1), fixed(us(each.parts.accumulate), 1),
                       fixed(100 * each.chosen / tokens / c.num_hidden_layers / c.intermediate_size, 1) + " %"}));
+  if (by_graph) by_graph->print(10);
 }
 
 void walk_sweep(const walk_options& options) {
@@ -241,43 +333,95 @@ void walk_memory(const walk_options& options) {
 
 void walk_knn(const walk_options& options) {
   const walked_files files(options.model, options.index, false);
-  runtime::walked_model model(files.plans.cpu, files.model(), files.index, journal(files, options));
+  const io::feature_patch* const patch = journal(files, options);
+  runtime::walked_model model(files.plans.cpu, files.model(), files.index, patch);
   const auto ids = files.ids(options.prompt, options.ids);
   if (options.layer && *options.layer >= files.index.layers()) throw argument_error("--layer", "a layer of " + std::to_string(files.index.layers()), std::to_string(*options.layer));
+  if (options.top == 0) throw argument_error("--top", "at least 1", "0");
   struct hit {
+    std::size_t position;
     std::uint32_t layer;
     reference::scored_feature at;
+    std::vector<float> down;
     std::vector<std::uint32_t> tokens;
   };
   std::vector<hit> hits;
-  std::vector<std::vector<float>> downs;
+  const auto add = [&](std::size_t position, std::uint32_t layer, const reference::walked_layer& of, const reference::scored_feature& at) {
+    const auto down = reference::walked_layer::row(of.down, at.feature, of.hidden_size);
+    hits.push_back({position, layer, at, {down.begin(), down.end()}, {}});
+  };
+  const std::size_t first = options.each ? 0 : ids.size() - 1;
+  std::map<std::uint32_t, std::vector<float>> inputs;  // by layer, [tokens from first on, hidden_size], for the device
   const reference::walk_choice exact{.active_only = true};
+  std::optional<graphs> by_graph;
+  if (options.hnsw) by_graph.emplace(files, patch);
+  const auto nearest = [&](const reference::walked_ffn& of) {
+    if (!by_graph) return reference::nearest_features(of.scores, options.top);
+    std::vector<reference::scored_feature> out;
+    for (const io::near_feature& each : by_graph->nearest(of, options.top)) out.push_back({each.feature, of.scores[each.feature]});
+    return out;
+  };
   for (std::size_t i = 0; i < ids.size(); ++i)
     model.feed(ids[i], &exact, [&](const reference::walked_ffn& of) {
-      if (i + 1 != ids.size() || (options.layer && of.layer != *options.layer)) return;
-      for (const auto& each : reference::nearest_features(of.scores, options.top)) {
-        hits.push_back({of.layer, each, {}});
-        const auto down = reference::walked_layer::row(of.vectors.down, each.feature, of.vectors.hidden_size);
-        downs.emplace_back(down.begin(), down.end());
-      }
+      if (i < first || (options.layer && of.layer != *options.layer)) return;
+      if (options.on_device) inputs[of.layer].insert(inputs[of.layer].end(), of.input.begin(), of.input.end());
+      else
+        for (const auto& each : nearest(of)) add(i, of.layer, of.vectors, each);
     });
-  const auto promoted = model.promoted(downs);
-  for (std::size_t i = 0; i < hits.size(); ++i) hits[i].tokens = largest(promoted[i], 5);
+  if (options.on_device) {
+    device_gates device(options.common, options.top);
+    const std::uint32_t width = files.index.config().hidden_size;
+    const auto changed = patch == nullptr ? std::vector<io::changed_feature>{} : patch->changed();
+    std::vector<std::byte> rows;
+    for (const auto& [layer, x] : inputs) {
+      const io::feature_layer& of = files.index.layer(layer);
+      dtype type = of[io::feature_vector::gate].type;
+      const bool as_it_is = (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) && std::ranges::find(changed, layer, &io::changed_feature::layer) == changed.end();
+      if (as_it_is) {
+        rows.resize(static_cast<std::size_t>(of.features * files.index.row_bytes(layer, io::feature_vector::gate)));
+        files.index.read_rows(layer, io::feature_vector::gate, 0, of.features, rows);
+      } else {
+        const auto gate = std::as_bytes(model.vectors(layer).gate);
+        rows.assign(gate.begin(), gate.end());
+        type = dtype::f32;
+      }
+      const auto found = device.nearest(type, rows, width, x);
+      for (std::size_t i = 0; i < found.size(); ++i)
+        for (const auto& each : found[i]) add(first + i, layer, model.vectors(layer), each);
+    }
+    note(device.summary());
+  }
+  std::ranges::stable_sort(hits, [](const hit& a, const hit& b) { return a.position != b.position ? a.position < b.position : a.layer < b.layer; });
+  // So many at once that their logits take 256 MiB at most.
+  const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 26) / files.source.config().vocab_size);
+  for (std::size_t begin = 0; begin < hits.size(); begin += step) {
+    std::vector<std::vector<float>> downs;
+    for (std::size_t i = begin; i < std::min(begin + step, hits.size()); ++i) downs.push_back(std::move(hits[i].down));
+    const auto promoted = model.promoted(downs);
+    for (std::size_t i = 0; i < promoted.size(); ++i) hits[begin + i].tokens = largest(promoted[i], 5);
+  }
   if (options.json) {
     json out = json::array();
     for (const hit& each : hits) {
       json tokens = json::array();
       for (const std::uint32_t token : each.tokens) tokens.push_back({{"id", token}, {"piece", files.piece(token)}});
-      out.push_back({{"layer", each.layer}, {"feature", each.at.feature}, {"score", each.at.score}, {"promotes", tokens}});
+      out.push_back({{"position", each.position}, {"layer", each.layer}, {"feature", each.at.feature}, {"score", each.at.score}, {"promotes", tokens}});
     }
+    if (by_graph) out = {{"features", out}, {"hnsw", by_graph->as_json()}};
     return print_line(dumped(out));
   }
-  print_line(row({"layer", "feature", "score"}) + "  promotes");
+  std::size_t shown = ids.size();
   for (const hit& each : hits) {
+    if (each.position != shown) {
+      if (options.each) print_line("behind '" + printable(files.piece(ids[each.position]), 40) + "', token " + std::to_string(each.position));
+      print_line(row({"layer", "feature", "score"}) + "  promotes");
+      shown = each.position;
+    }
     std::string tokens;
     for (const std::uint32_t token : each.tokens) tokens += " '" + printable(files.piece(token), 40) + "'";
     print_line(row({std::to_string(each.layer), std::to_string(each.at.feature), fixed(each.at.score, 3)}) + " " + tokens);
   }
+  if (by_graph) by_graph->print(options.top);
 }
 
 }  // namespace intaglio::tool

@@ -175,9 +175,23 @@ def packed(vocabulary):
     return head + bytes(4096 - len(head)) + body + index + bytes(8)
 
 
+def journal(records):
+    """Of an index 8 wide; the fuzzer makes head and checksums right. records: (edit, layer, feature)"""
+    out = b"INTPATC1" + struct.pack("<2I", 0, 8)
+    for edit, layer, feature in records:
+        vectors = struct.pack("<24f", *range(24)) if edit in (1, 2) else b""
+        out += struct.pack("<4I", 0x54504649, edit, layer, feature) + vectors + bytes(4)
+    return out
+
+
+def feature_graph():
+    """Four features: 1 at level 1 too, 2 at levels 1 and 2."""
+    return struct.pack("<26I", 0x31534E48, 4, 2, 2, 0, 2, 1, 2, 1, 3, 0, 2, 3, 1, 2, 2, 1, 1, 1, 1, 0, 0, 3, 2, 1, 0)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
-    for name in ("gguf", "packed", "safetensors", "torch", "sentencepiece", "feature_manifest"):
+    for name in ("gguf", "packed", "safetensors", "torch", "sentencepiece", "feature_manifest", "feature_graph", "journal"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name, arguments in {"i2_s": ("bitnet-b1.58", "i2_s", "f16", 128, 4), "f16": ("bitnet", "f16", "f32", 16, 4), "bf16": ("bitnet-25", "bf16", "bf16", 16, 4),
                             "tq1_0": ("bitnet", "tq1_0", "q6_k", 256, 2), "tq2_0": ("bitnet-b1.58", "tq2_0", "f16", 256, 2),
@@ -207,6 +221,12 @@ def main():
     (seeds / "plain").write_bytes(sentencepiece(0))
     for name, kind, row in (("f32", "f32", 64), ("ternary", "ternary", 4)):
         (folder / "feature_manifest" / name).write_bytes(json.dumps(feature_manifest(kind, row)).encode())
+    (folder / "feature_graph" / "links").write_bytes(feature_graph())
+    layers = [{"file": f"hnsw-{layer:04}.bin", "bytes": 104, "crc32": "00c0ffee"} for layer in range(2)]
+    manifest = {"format": "intaglio feature graph", "version": 1, "index": "00c0ffee", "links": 16, "construction": 40, "search": 2000, "layers": layers}
+    (folder / "feature_graph" / "manifest").write_bytes(json.dumps(manifest).encode())
+    for name, records in (("empty", []), ("edits", [(1, 0, 3), (2, 1, 2), (3, 0, 1), (4, 0, 1)]), ("place", [(3, 1, 0), (1, 1, 0), (1, 1, 3), (3, 1, 3), (1, 1, 3)])):
+        (folder / "journal" / name).write_bytes(journal(records))
 
 
 if __name__ == "__main__":

@@ -54,6 +54,35 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
   const auto near = walk({"knn", index, "-p", "the cat", "--layer", "2", "--top", "3", "--json"}).json();
   CHECK(near.size() == 3);
   CHECK(std::abs(near[0]["score"].get<double>()) >= std::abs(near[2]["score"].get<double>()));
+  // All tokens at once on the device: the same features, but for the rounding of their sums.
+  const auto every = walk({"knn", index, "-p", "the cat", "--layer", "2", "--top", "3", "--each", "--json"}).json();
+  const auto there = walk({"knn", index, "-p", "the cat", "--layer", "2", "--top", "3", "--each", "--on-device", "--json"}).json();
+  REQUIRE((every.size() == 9 && there.size() == 9));
+  for (std::size_t i = 0; i < 3; ++i) CHECK(every[6 + i]["feature"] == near[i]["feature"]);
+  for (std::size_t i = 0; i < 9; ++i) {
+    CHECK(there[i]["position"] == i / 3);
+    CHECK(std::abs(there[i]["score"].get<double>() - every[i]["score"].get<double>()) < 1e-4);
+  }
+  const outcome no_graph = walk({"knn", index, "--hnsw"});
+  CHECK(no_graph.code == 1);
+  CHECK(contains(no_graph.err, "`intaglio index MODEL -o INDEX --hnsw` makes them"));
+  const outcome graph = call({"index", fable(), "-o", index, "--hnsw", "--links", "6", "--construction", "20", "--search", "300", "--json"});
+  if (graph.code != 0) {
+    CHECK(contains(graph.err, "built without hnswlib"));
+  } else {
+    CHECK(graph.json()["graph"]["layers"] == 8);
+    CHECK(contains(call({"index", fable(), "-o", index, "--hnsw", "--links", "6", "--construction", "20", "--search", "400"}).out, "8 of which were there"));
+    CHECK(contains(call({"index", fable(), "-o", index, "--hnsw"}).err, "links: wanted 16, file 6"));
+    const auto by_graph = walk({"knn", index, "-p", "the cat", "--layer", "2", "--top", "3", "--hnsw", "--json"}).json();
+    CHECK(by_graph["features"] == near);
+    CHECK(by_graph["hnsw"][0]["recall"] == 1.0);
+    const auto timed = walk({"bench", index, "-p", "the cat", "-n", "1", "--hnsw", "--json"}).json()["hnsw"];
+    REQUIRE(timed.size() == 9);
+    CHECK(timed[8]["layer"] == "all");
+    CHECK(timed[8]["recall"].get<double>() > 0.8);
+    CHECK(timed[8]["graph_us"].get<double>() > 0);
+  }
+  CHECK(call({"index", fable(), "-o", index, "--links", "6"}).code == 2);
   const auto bench = walk({"bench", index, "-p", "the cat", "-n", "1", "--json"}).json();
   CHECK(bench["ways"].size() == 4);
   for (const auto& each : bench["ways"]) CHECK(each["layers"].size() == 8);

@@ -113,6 +113,16 @@ minja_prefix() {
   echo "$PWD/build/.minja/root/usr"
 }
 
+# Graphs over a feature index's gates: hnswlib, headers for any machine, from Debian 12's archive. Nothing where the system has it or no Debian mirror is, as above.
+hnswlib_prefix() {
+  [[ ! -f /usr/include/hnswlib/hnswlib.h ]] || return 0
+  [[ -f build/.hnswlib/root/usr/include/hnswlib/hnswlib.h ]] || tools/unpack_debs build/.hnswlib bookworm libhnswlib-dev >build/hnswlib.log 2>&1 || {
+    [[ $distribution != debian-* ]] || { cat build/hnswlib.log >&2; return 1; }
+    return 0
+  }
+  echo "$PWD/build/.hnswlib/root/usr"
+}
+
 # The second lavapipe: prints the ICD file of Mesa 25 from the backports of Debian 12, nothing elsewhere.
 second_lavapipe() {
   [[ $distribution == debian-12 ]] || return 0

@@ -275,9 +275,10 @@ run_steps() {
   done
   install_packages need_for_tests
   prefix=$(catch2_prefix)
-  local minja
+  local minja hnswlib
   minja=$(minja_prefix)
-  prefix+=${minja:+;$minja}
+  hnswlib=$(hnswlib_prefix)
+  prefix+=${minja:+;$minja}${hnswlib:+;$hnswlib}
   mkdir -p build/test
   : >build/test/counts
   : >build/test/failures

@@ -56,6 +56,13 @@ class feature_index {
     if (index >= layers()) throw argument_error("layer", "a layer of " + std::to_string(layers()), std::to_string(index));
     return manifest_.layers[index];
   }
+  /// Tells one index from another: of the checksums of its blocks. A journal and a graph name theirs by it.
+  std::uint32_t identity() const {
+    std::vector<std::uint32_t> sums;
+    for (const feature_layer& each : manifest_.layers)
+      for (const feature_block& block : each.blocks) sums.push_back(block.crc32);
+    return crc32(std::as_bytes(std::span(sums)));
+  }
   /// Of all layers' vectors.
   std::uint64_t bytes() const {
     std::uint64_t out = 0;

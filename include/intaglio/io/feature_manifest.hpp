@@ -82,6 +82,19 @@ inline float real(const json_place& place) {
   return value;
 }
 
+/// A checksum, as hex8 writes it.
+inline std::uint32_t sum(const json_place& place) {
+  const std::string& text = place.text();
+  std::uint32_t out = 0;
+  for (const char digit : text) {
+    const auto at = std::string_view("0123456789abcdef").find(digit);
+    if (text.size() != 8 || at == std::string_view::npos) place.refuse("8 hexadecimal digits");
+    out = out << 4 | static_cast<std::uint32_t>(at);
+  }
+  if (text.empty()) place.refuse("8 hexadecimal digits");
+  return out;
+}
+
 inline feature_block block(const json_place& place, std::uint64_t features, std::uint64_t columns, std::uint64_t begin) {
   feature_block out;
   const auto type = feature_type_from_name(place["type"].text());
@@ -97,14 +110,7 @@ inline feature_block block(const json_place& place, std::uint64_t features, std:
   out.bytes = place["bytes"].natural();
   const std::uint64_t wanted = features * feature_row_bytes(*type, columns);
   if (out.bytes != wanted) place["bytes"].refuse(std::to_string(wanted) + " for " + std::to_string(features) + " vectors of " + std::to_string(columns));
-  const std::string& sum = place["crc32"].text();
-  std::uint32_t value = 0;
-  for (const char digit : sum) {
-    const auto at = std::string_view("0123456789abcdef").find(digit);
-    if (sum.size() != 8 || at == std::string_view::npos) place["crc32"].refuse("8 hexadecimal digits");
-    value = value << 4 | static_cast<std::uint32_t>(at);
-  }
-  out.crc32 = value;
+  out.crc32 = sum(place["crc32"]);
   return out;
 }
 

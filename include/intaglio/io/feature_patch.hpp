@@ -157,16 +157,7 @@ class feature_patch final : public feature_changes {
     const auto bytes = std::as_bytes(std::span(&value, 1));
     to.insert(to.end(), bytes.begin(), bytes.end());
   }
-  /// Tells one index from another: of the checksums of its blocks.
-  file_header file_head() const {
-    std::vector<std::uint32_t> sums;
-    for (const feature_layer& layer : index_->manifest().layers)
-      for (const feature_block& block : layer.blocks) sums.push_back(block.crc32);
-    file_header out;
-    out.identity = crc32(std::as_bytes(std::span(sums)));
-    out.hidden_size = index_->config().hidden_size;
-    return out;
-  }
+  file_header file_head() const { return {.identity = index_->identity(), .hidden_size = index_->config().hidden_size}; }
 
   /// What a change would need to be, empty where it is sound.
   std::string fault_of(const feature_change& change) const {

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// Nearest gates for many vectors at once on a device (docs/walk.md): scores by matmul, of each vector the nearest kept there by walk_select, so that what comes
+// back is a list a vector.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/gpu/memory.hpp"
+#include "intaglio/gpu/pipeline.hpp"
+#include "intaglio/gpu/queue.hpp"
+#include "intaglio/gpu/recorder.hpp"
+#include "intaglio/gpu/transfer.hpp"
+#include "intaglio/io/nearest_gates.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/kernels/state.hpp"
+#include "intaglio/reference/walk.hpp"
+#include "intaglio/runtime/kernel_modules.hpp"
+
+namespace intaglio::runtime {
+
+/// The gates of one layer at a time, all layers being of one shape. Used by one thread.
+class gate_search {
+ public:
+  /// @param width  columns of a gate, a multiple of 4  @param count  of the nearest, at most `features`
+  /// @param batch  vectors at once; more are searched in turns
+  /// @error argument_error; out_of_memory, device_lost
+  gate_search(const gpu::device& on, kernels::codec type, std::uint32_t width, std::uint32_t features, std::uint32_t count, std::uint32_t batch = 64)
+      : device_(on), type_(type), width_(width), features_(features), count_(std::min(count, features)), batch_(batch), queue_(on) {
+    if (!kernels::is_dense(type)) throw argument_error("gates", "f32, f16 or bf16", std::string(kernels::info(type).name));
+    if (width == 0 || width % kernels::column_step(type) != 0) throw argument_error("width", "a multiple of " + std::to_string(kernels::column_step(type)), std::to_string(width));
+    if (features == 0 || count == 0 || batch == 0) throw argument_error("features, count and batch", "at least 1", std::to_string(features) + ", " + std::to_string(count) + ", " + std::to_string(batch));
+    const auto bytes = [](std::uint64_t rows, std::uint64_t columns) { return 4 * rows * columns; };
+    weight_ = {on, kernels::matmul_weight_bytes(type, features, width), gpu::placement::device_local, "a layer's gates"};
+    input_ = {on, bytes(batch, width), gpu::placement::shared, "gate inputs"};
+    scores_ = {on, bytes(batch, features), gpu::placement::device_local, "gate scores"};
+    choice_ = {on, bytes(batch, 2 * std::uint64_t{count_}), gpu::placement::readback, "the nearest gates"};
+    state_ = {on, 4 * std::uint64_t{kernels::state::words(batch, 1)}, gpu::placement::shared, "the state of a search"};
+    std::memset(state_.mapped().data(), 0, state_.mapped().size());
+    make_pipelines();
+  }
+
+  std::uint32_t count() const { return count_; }
+
+  /// Puts a layer's gates on the device, in the place of those that were there. @param rows  [features, width] of the type, row by row
+  void load(std::span<const std::byte> rows) {
+    const std::uint64_t row = kernels::file_row_bytes(type_, width_);
+    if (rows.size() != row * features_) throw argument_error("gates", std::to_string(row * features_) + " bytes", std::to_string(rows.size()));
+    gpu::transfer transfer(device_);
+    const std::uint64_t group = kernels::matmul_group_bytes(type_, width_);
+    const std::span<const std::byte> sources[] = {rows};
+    std::vector<std::byte> groups;
+    for (std::uint64_t first = 0, all = (features_ + std::uint64_t{3}) / 4; first < all; first += groups.size() / group) {
+      groups.resize(static_cast<std::size_t>(std::min<std::uint64_t>(all - first, std::max<std::uint64_t>(1, (std::uint64_t{8} << 20) / group)) * group));
+      kernels::repack_matmul(type_, kernels::row_order::plain(features_), sources, width_, first, groups);
+      transfer.upload(weight_, first * group, groups);
+    }
+    transfer.finish();
+    loaded_ = true;
+  }
+
+  /// The nearest features of each vector, the largest |score| first, of equals the lowest feature.
+  /// @param x  [vectors, width]  @error argument_error: no gates yet, numbers that are none, in x or in a score; device_lost
+  std::vector<std::vector<reference::scored_feature>> nearest(std::span<const float> x) {
+    if (!loaded_) throw argument_error("gates", "a layer's, loaded", "none");
+    if (x.size() % width_ != 0) throw argument_error("vectors", "of " + std::to_string(width_), std::to_string(x.size()) + " values");
+    const std::size_t vectors = x.size() / width_;
+    for (std::size_t v = 0; v < vectors; ++v) io::gates::expect_query(x.subspan(v * width_, width_), width_);
+    std::vector<std::vector<reference::scored_feature>> out;
+    for (std::size_t first = 0; first < vectors; first += batch_) {
+      const auto many = static_cast<std::uint32_t>(std::min<std::size_t>(batch_, vectors - first));
+      const auto part = std::as_bytes(x.subspan(first * width_, std::size_t{many} * width_));
+      std::ranges::copy(part, input_.mapped().begin());
+      std::memcpy(state_.mapped().data() + std::size_t{4} * kernels::state::count, &many, 4);
+      run(many);
+      for (std::uint32_t v = 0; v < many; ++v) out.push_back(list(v));
+    }
+    return out;
+  }
+
+ private:
+  /// Workgroups of this many subgroups: both kernels stride over what there is.
+  static constexpr std::uint32_t subgroups = 4, tile = 8;
+
+  static kernel_modules modules(const gpu::device& on) {
+    kernel_modules out = usable_modules(on).front();
+    out.in_one = false;
+    return out;
+  }
+  void make_pipelines() {
+    const subgroup_choice subgroup = choose_subgroup(device_.limits());
+    const kernel_modules from = modules(device_);
+    const auto made = [&](kernels::kernel which, std::vector<std::pair<std::string_view, std::uint32_t>> values) {
+      const kernels::interface& face = kernels::interface_of(which);
+      std::vector<gpu::specialization> constants{{0, subgroups * subgroup.size}};
+      for (const auto& [name, value] : values) constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value});
+      return gpu::pipeline(device_, {.name = face.name, .spirv = from.of(which), .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = subgroup.required});
+    };
+    score_ = made(kernels::kernel::matmul, {{"columns", width_},
+                                            {"rows", features_},
+                                            {"codec", static_cast<std::uint32_t>(type_)},
+                                            {"prologue", static_cast<std::uint32_t>(kernels::prologue::plain)},
+                                            {"epilogue", static_cast<std::uint32_t>(kernels::epilogue::store)},
+                                            {"tile_tokens", tile},
+                                            {"staged", 0},
+                                            {"head_dim", 4},
+                                            {"context", 1},
+                                            {"subgroup_width", subgroup.size}});
+    select_ = made(kernels::kernel::walk_select, {{"columns", features_}, {"count", count_}});
+  }
+
+  void run(std::uint32_t vectors) {
+    const auto push = [](kernels::kernel which, std::initializer_list<std::pair<std::string_view, std::uint64_t>> values) {
+      const kernels::interface& face = kernels::interface_of(which);
+      std::vector<std::uint64_t> out(face.push_count());
+      for (const auto& [name, value] : values) out[face.push_index(name)] = value;
+      return out;
+    };
+    gpu::recorder commands(device_, "nearest gates");
+    const auto scores = push(kernels::kernel::matmul, {{"input", input_.address()}, {"weight", weight_.address()}, {"output", scores_.address()}, {"state", state_.address()}});
+    const std::uint32_t groups = std::min((features_ + 4 * subgroups - 1) / (4 * subgroups), device_.limits().max_workgroup_count[0]);
+    commands.dispatch(score_, std::as_bytes(std::span(scores)), {groups, (vectors + tile - 1) / tile, 1}).full_barrier();
+    for (std::uint32_t v = 0; v < vectors; ++v) {
+      const auto choice = push(kernels::kernel::walk_select, {{"input", scores_.address() + std::uint64_t{4} * features_ * v}, {"choice", choice_.address() + std::uint64_t{8} * count_ * v}, {"state", state_.address()}});
+      commands.dispatch(select_, std::as_bytes(std::span(choice)), {1, 1, 1});
+    }
+    const gpu::recording recorded = commands.finish();
+    const VkCommandBuffer handle = recorded.handle();
+    queue_.wait(queue_.submit(std::span(&handle, 1), "nearest gates"));
+  }
+  std::vector<reference::scored_feature> list(std::uint32_t vector) const {
+    std::vector<std::array<std::uint32_t, 2>> pairs(count_);
+    std::memcpy(pairs.data(), choice_.mapped().data() + std::size_t{8} * count_ * vector, pairs.size() * sizeof pairs[0]);
+    std::vector<reference::scored_feature> out;
+    for (const auto& [feature, bits] : pairs) {
+      out.push_back({feature, std::bit_cast<float>(bits)});
+      if (std::isnan(out.back().score)) throw argument_error("gates", "numbers", "NaN as the score of feature " + std::to_string(feature));
+    }
+    std::ranges::sort(out, [](const reference::scored_feature& a, const reference::scored_feature& b) {
+      return std::fabs(a.score) != std::fabs(b.score) ? std::fabs(a.score) > std::fabs(b.score) : a.feature < b.feature;
+    });
+    return out;
+  }
+
+  gpu::device device_;
+  kernels::codec type_;
+  std::uint32_t width_, features_, count_, batch_;
+  gpu::buffer weight_, input_, scores_, choice_, state_;
+  gpu::pipeline score_, select_;
+  gpu::queue queue_;
+  bool loaded_ = false;
+};
+
+}  // namespace intaglio::runtime
