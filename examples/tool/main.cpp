@@ -381,9 +381,9 @@ class command_line {
     c->add_flag("--json", walk_edit_.json, "one JSON object");
 
     c = add("fold", "Write a model with the changes of an index's journal in it", [this] { tool::fold(fold_); }, "  intaglio fold MODEL.gguf index -o CHANGED.gguf && intaglio run -m CHANGED.gguf");
-    c->add_option("MODEL", fold_.model, "GGUF file that the index was made of")->required();
+    c->add_option("MODEL", fold_.model, "GGUF file, or Hugging Face folder with safetensors, that the index was made of")->required();
     c->add_option("INDEX", fold_.index, "folder of the index")->required();
-    c->add_option("-o,--out", fold_.out, "GGUF file; written whole or not at all")->type_name("FILE")->required();
+    c->add_option("-o,--out", fold_.out, "GGUF file or, of a folder, a new folder; written whole or not at all")->type_name("FILE")->required();
     c->add_flag("--json", fold_.json, "one JSON object instead of a line");
     c->add_option("--i2s-layout", fold_.i2s_layout, "order of the codes in the model's I2_S tensors")->type_name("LAYOUT")->check(CLI::IsMember({"block128", "block64", "rows4"}))->default_str("block128");
   }

@@ -3,6 +3,7 @@
 #include "walked_files.hpp"
 
 #include <intaglio/io/fold.hpp>
+#include <intaglio/io/fold_hf.hpp>
 #include <intaglio/runtime/association.hpp>
 
 #include <nlohmann/json.hpp>
@@ -80,9 +81,8 @@ void fold(const fold_options& options) {
   for (const auto each : {io::i2s_layout::block128, io::i2s_layout::block64, io::i2s_layout::rows4})
     if (io::name(each) == options.i2s_layout) layout.layout = each;
   progress_bar bar("folding");
-  const io::fold_report made = io::fold(options.model, files.patch, options.out, layout, [&](const io::file_progress& at) {
-    bar.show(at.total_tensors == 0 ? 0 : static_cast<double>(at.tensors) / static_cast<double>(at.total_tensors), at.tensor);
-  });
+  const auto progress = [&](const io::file_progress& at) { bar.show(at.total_tensors == 0 ? 0 : static_cast<double>(at.tensors) / static_cast<double>(at.total_tensors), at.tensor); };
+  const io::fold_report made = std::filesystem::is_directory(options.model) ? io::fold_hf(options.model, files.patch, options.out, progress) : io::fold(options.model, files.patch, options.out, layout, progress);
   bar.clear();
   if (options.json)
     return print_line(json{{"out", options.out}, {"layers", made.layers}, {"intermediate_size", made.intermediate_size}, {"bytes", made.bytes}}.dump(-1, ' ', false, json::error_handler_t::replace));

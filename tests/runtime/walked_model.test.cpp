@@ -5,11 +5,14 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <fstream>
 
 #include "conformance.hpp"
 #include "intaglio/io/checkpoint.hpp"
+#include "intaglio/io/convert.hpp"
 #include "intaglio/io/feature_index_build.hpp"
 #include "intaglio/io/fold.hpp"
+#include "intaglio/io/fold_hf.hpp"
 #include "intaglio/io/tokenizer.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
@@ -126,6 +129,18 @@ TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[run
     const std::size_t rows = walked.size() / ids.size();
     CHECK(top(std::span(walked).subspan(i * rows, rows)) == top(std::span(expected).subspan(i * rows, rows)));
   }
+  // The same model as a Hugging Face folder, changed likewise and folded to safetensors.
+  std::filesystem::create_directory(stories.folder / "hf");
+  io::convert(stories.path, stories.folder / "hf/model.safetensors", {.codec = dtype::f32});
+  std::ofstream(stories.folder / "hf/config.json") << R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 172, "num_hidden_layers": 5, "num_attention_heads": 8,
+"num_key_value_heads": 4, "max_position_embeddings": 512, "vocab_size": 512, "rope_theta": 10000.0, "rms_norm_eps": 1e-05, "tie_word_embeddings": true})";
+  indexed hf(stories.folder / "hf");
+  hf.patch.apply(change);
+  hf.patch.apply({io::feature_edit::remove, 4, 9, {}});
+  CHECK(io::fold_hf(hf.path, hf.patch, stories.folder / "folded").intermediate_size == 176);
+  const io::checkpoint folded_hf = io::checkpoint::open(stories.folder / "folded");
+  runtime::walked_model dense_hf(grown_plan.table(), folded_hf, again);
+  CHECK(apart(walked, logits(dense_hf, ids, nullptr)) <= 1e-5);
   CHECK_THROWS_MATCHES(io::fold(shared("models/fable-bitnet-i2_s.gguf"), stories.patch, stories.folder / "no.gguf"), mismatch_error, MessageMatches(ContainsSubstring("hidden_size")));
   CHECK_THROWS_AS(runtime::walked_model(fable_table(), io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")), stories.index), mismatch_error);
   CHECK(!std::filesystem::exists(stories.folder / "no.gguf"));

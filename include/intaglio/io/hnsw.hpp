@@ -24,6 +24,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -227,10 +228,17 @@ inline hnsw_build_report build_hnsw(const feature_index& index, const hnsw_build
     index.read_f32(layer, feature_vector::gate, 0, index.layer(layer).features, gate);
     return feature_links_bytes(hnsw_graph(gate, static_cast<std::size_t>(width), options.parameters, &added).links(), options.parameters);
   };
+  const auto begun = [&](std::uint32_t layer) {
+    try {
+      return std::async(std::launch::async, make, layer);
+    } catch (const std::system_error&) {  // no more threads to be had
+      return std::async(std::launch::deferred, make, layer);
+    }
+  };
   const unsigned threads = worker_threads(options.threads);
   for (std::uint32_t first = report.kept; first < index.layers(); first += threads) {
     std::vector<std::future<std::vector<std::byte>>> made;
-    for (std::uint32_t layer = first; layer < index.layers() && layer - first < threads; ++layer) made.push_back(std::async(std::launch::async, make, layer));
+    for (std::uint32_t layer = first; layer < index.layers() && layer - first < threads; ++layer) made.push_back(begun(layer));
     for (auto& each : made) {
       progress.tensor = "gates";
       do tell();
