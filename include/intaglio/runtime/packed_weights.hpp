@@ -48,6 +48,7 @@ class packed_weights {
   void measure(unsigned, Done&&) {}
   /// As of weight_image. @error file_error: a checksum that differs, a file that was cut
   void fill(std::uint32_t slot, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const { from_->read(*slots_[slot], layer, begin, out); }
+  static constexpr bool writes_once = true;  ///< fill() reads nothing of what it wrote
   static std::uint64_t unit_bytes(const plan::weight&) { return io::packed_layout::chunk_bytes; }
 
  private:

@@ -92,6 +92,8 @@ class weight_image {
     return false;
   }
 
+  static constexpr bool writes_once = false;  ///< fill() reads again what it wrote, to check it
+
   /// A step at which ranges of a weight are cheap to begin: whole rows, whole groups of rows.
   static std::uint64_t unit_bytes(const plan::weight& w) {
     if (w.layout == plan::weight_layout::ternary_tiles) return std::uint64_t{w.order == plan::row_order::rope_pairs ? w.head_dim : 4u} * w.columns / 4;

@@ -87,8 +87,8 @@ placed_items load_image(const gpu::device& on, const plan::table& of, std::span<
 
     constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
     gpu::transfer uploads(on, piece_bytes, !options.staged);
-    // What a GPU's host memory is mapped as is written fast and read slowly, and an image reads again what it wrote, to check it.
-    const bool beside = options.staged || on.description().type != gpu::device_type::cpu;
+    // What a GPU's host memory is mapped as is written fast and read slowly, and most images read again what they wrote, to check it.
+    const bool beside = !Image::writes_once && (options.staged || on.description().type != gpu::device_type::cpu);
     std::vector<std::byte> made(beside ? piece_bytes : 0);
     struct task {
       const owner* of;
