@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <condition_variable>
+#include <csignal>
 #include <deque>
 #include <filesystem>
 #include <mutex>
@@ -50,10 +51,16 @@ class batch_engine : public token_engine {
       stopping_ = true;
     }
     news_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    if (!thread_.joinable()) return;
+    tool::graceful_stop::ask(SIGTERM);  // a download ends
+    thread_.join();
+    tool::tell_progress({});
   }
 
   void start() override {
+    tool::tell_progress([this](std::string_view label, double share, std::string_view detail) {
+      if (label == "downloading") set_status(engine_state::loading, "downloading the model: " + std::string(detail), share);
+    });
     thread_ = std::thread([this] { run(); });
   }
   engine_status status() const override {
@@ -268,9 +275,10 @@ class batch_engine : public token_engine {
       load();
       return true;
     } catch (const std::exception& problem) {
+      if (must_stop()) return false;
       log("load_failed", problem.what());
       set_status(engine_state::failed, problem.what());
-      if (options_.load_failed && !must_stop()) options_.load_failed();
+      if (options_.load_failed) options_.load_failed();
       return false;
     }
   }

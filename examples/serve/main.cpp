@@ -64,7 +64,7 @@ void add_options(CLI::App& app, settings& to) {
   app.set_version_flag("--version", version_text());
   app.set_config("--config", "", "File of options: NAME = VALUE lines, names as the flags without dashes; flags and environment win")->envname("INTAGLIO_SERVE_CONFIG");
 
-  add("--model", to.engine.model, "GGUF file, Hugging Face folder, .pth folder or packed file; none: the story teller inside", "Model");
+  add("--model", to.engine.model, "GGUF file, Hugging Face folder, .pth folder, packed file or address of a GGUF file (https://...); none: the story teller inside", "Model");
   add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out", "Model")->check(CLI::IsMember({"block128", "block64", "rows4"}));
   add("--index", to.index, "Folder with the index of the model's features, for /v1/infer and /v1/trace; made there where there is none", "Model");
   add("--device", to.engine.device, "Index, UUID or part of the name of the device", "Model");
@@ -159,6 +159,7 @@ int main(int count, char** arguments) {
           engine->refuse_more();
         },
         [&] { engine->end_all(); });
+    engine->end_all();
     serve::log_line("info", "stopped", {});
     return failed ? 3 : 0;
   } catch (const std::exception& problem) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "walk_service.hpp"
 
+#include <csignal>
+
+#include "../tool/console.hpp"
 #include "api_error.hpp"
 
 namespace intaglio::serve {
@@ -14,6 +17,7 @@ walk_service::~walk_service() {
     stops_ = true;
   }
   news_.notify_all();
+  tool::graceful_stop::ask(SIGTERM);  // a download ends
   thread_.join();
 }
 

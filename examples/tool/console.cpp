@@ -84,6 +84,7 @@ void watch_signals() {
 graceful_stop::graceful_stop() { graceful_depth = graceful_depth + 1; }
 graceful_stop::~graceful_stop() { graceful_depth = graceful_depth - 1; }
 int graceful_stop::received() { return received_signal; }
+void graceful_stop::ask(int number) { received_signal = number; }
 void graceful_stop::forget() { received_signal = 0; }
 
 std::string fixed(double value, int digits) {
@@ -105,13 +106,21 @@ std::string bytes_text(double bytes) {
   return fixed(bytes, unit == 0 ? 0 : 1) + " " + units[unit];
 }
 
+namespace {
+std::function<void(std::string_view, double, std::string_view)> progress_watcher;
+}  // namespace
+
+void tell_progress(std::function<void(std::string_view, double, std::string_view)> to) { progress_watcher = std::move(to); }
+
 progress_bar::~progress_bar() { clear(); }
 
 void progress_bar::show(double share, std::string_view detail) {
   const auto now = std::chrono::steady_clock::now();
-  if (quiet || !is_terminal(STDERR_FILENO) || now - last_ < std::chrono::milliseconds(100)) return;
+  if (now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
   share = share < 0 ? 0 : share > 1 ? 1 : share;
+  if (progress_watcher) progress_watcher(label_, share, detail);
+  if (quiet || !is_terminal(STDERR_FILENO)) return;
   constexpr int width = 24;
   const int full = static_cast<int>(share * width);
   std::string line = "\r" + label_ + " [";

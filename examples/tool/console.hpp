@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -56,6 +57,8 @@ class graceful_stop {
   graceful_stop& operator=(const graceful_stop&) = delete;
   /// Number of the signal that came, 0: none.
   static int received();
+  /// As if the signal had come.
+  static void ask(int number);
   static void forget();
 };
 
@@ -65,6 +68,9 @@ std::string bytes_text(double bytes);
 std::string fixed(double value, int digits);
 /// The text and spaces behind it up to the width, one at least.
 std::string padded(std::string text, std::size_t width);
+
+/// Who is told of progress besides the terminal, on the thread that works; nothing: nobody. Not while something works.
+void tell_progress(std::function<void(std::string_view label, double share, std::string_view detail)> to);
 
 /// A bar on stderr, drawn only on a terminal and not more often than ten times a second.
 class progress_bar {
