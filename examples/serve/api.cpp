@@ -249,8 +249,8 @@ http_reply api::plan(const http_request&, std::function<void()>) {
   return {.content_type = "text/html; charset=utf-8", .body = engine_.plan_page(), .fields = {}, .pending = nullptr};
 }
 
-walk_service& api::walks() const {
-  if (options_.walks == nullptr) throw api_error(400, "the server was started without an index of features to walk (--index)", {}, "no_walk");
+walk_service& api::walks(const std::string& field) const {
+  if (options_.walks == nullptr) throw api_error(400, "the server was started without an index of features to walk (--index)", field, "no_walk");
   return *options_.walks;
 }
 
@@ -313,7 +313,7 @@ http_reply api::infer(const http_request& request, std::function<void()> wake) {
   const auto whole = std::make_shared<inference>();
   whole->prompt = wanted.prompt, whole->mode = wanted.mode, whole->reply = reply;
   if (wanted.mode != "dense") {
-    walks().submit([whole, ids, wanted, &language = words(), &service = walks()](tool::walker& walker) {
+    walks("mode").submit([whole, ids, wanted, &language = words(), &service = walks("mode")](tool::walker& walker) {
       const auto start = steady::now();
       refusing(*whole->reply, [&] {
         const auto logits = walker.logits(ids, wanted.features, [&] { return whole->reply->cancelled() || service.stops(); });

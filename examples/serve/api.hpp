@@ -55,7 +55,8 @@ class api : public http_application {
   http_reply trace(const http_request& request, std::function<void()> wake);
   http_reply page(const http_request& request, std::function<void()>);
 
-  walk_service& walks() const;
+  /// @throws api_error 400, at that field of the request: there are none
+  walk_service& walks(const std::string& field = {}) const;
   const model_facts& facts() const;
   const language& words() const;
   std::vector<std::int32_t> checked_prompt(std::vector<std::int32_t> ids, const std::string& field) const;
