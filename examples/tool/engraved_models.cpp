@@ -14,7 +14,8 @@ namespace {
 
 template <class Model>
 engraved_model tables_of(const named_model<Model>& entry) {
-  return {entry.name, plan::engraved<Model, plan::profiles::cpu>::table, plan::engraved<Model, plan::profiles::portable>::table};
+  return {entry.name, plan::engraved<Model, plan::profiles::cpu>::table, plan::engraved<Model, plan::profiles::portable>::table,
+          [](const plan::profile& target) { return plan::planned::of<Model>(target); }};
 }
 
 }  // namespace

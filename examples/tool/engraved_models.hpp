@@ -4,8 +4,10 @@
 #pragma once
 
 #include <intaglio/io/checkpoint_data.hpp>
+#include <intaglio/plan/planned.hpp>
 #include <intaglio/plan/table.hpp>
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@ namespace intaglio::tool {
 struct engraved_model {
   std::string_view name;
   plan::table cpu, portable;
+  std::function<plan::planned(const plan::profile&)> planned{};  ///< for another profile, made when asked for
   const decoder_config& config() const { return *cpu.config; }
   const plan::table& table(bool for_cpu) const { return for_cpu ? cpu : portable; }
 };

@@ -79,7 +79,7 @@ const engraved_model* known_model(std::string_view name, dtype codec, shape_rule
   if (found == all.end() || !is_engravable(codec)) return nullptr;
   if (const auto before = made.find({found->name, codec, shape != nullptr}); before != made.end()) return &before->second.tables;
   planned_model plans{found->plan(codec, plan::profiles::cpu, shape), found->plan(codec, plan::profiles::portable, shape), {}};
-  plans.tables = {found->name, plans.cpu.table(), plans.portable.table()};
+  plans.tables = {found->name, plans.cpu.table(), plans.portable.table(), [found, codec, shape](const plan::profile& target) { return found->plan(codec, target, shape); }};
   return &made.emplace(std::tuple{found->name, codec, shape != nullptr}, std::move(plans)).first->second.tables;
 }
 

@@ -395,8 +395,8 @@ class command_line {
         "plan fable --html plan.html --bench bench.json");
     c->add_option("NAME", plan_.name, "name of an engraved model, e.g. fable")->required();
     c->add_option("--codec", plan_.codec, "codec of the matrices, where a model comes in several")->type_name("C");
-    c->add_option("--profile", plan_.profile, "which kind of device the plan is for")
-        ->check(CLI::IsMember({"cpu", "portable"}))
+    c->add_option("--profile", plan_.profile, "which kind of device the plan is for; exact is portable whose chunks leave decode's bits, screened has a screened head")
+        ->check(CLI::IsMember({"cpu", "portable", "exact", "screened"}))
         ->capture_default_str();
     auto* json = c->add_flag("--json", plan_.json, "one JSON object");
     c->add_option("--html", plan_.html, "write a page with timeline, memory map and fusions")->type_name("FILE")->excludes(json);

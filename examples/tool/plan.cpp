@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
+
 namespace intaglio::tool {
 namespace {
 
@@ -47,7 +49,10 @@ std::vector<measured_times> read_times(const std::string& path, const plan::tabl
 
 void plan(const plan_options& options) {
   const engraved_model& model = engraved_model_by_name(options.name, options.codec);
-  const plan::table& table = model.table(options.profile == "cpu");
+  std::optional<plan::planned> other;
+  for (const plan::profile* each : {&plan::profiles::exact, &plan::profiles::screened})
+    if (options.profile == each->name) other.emplace(model.planned(*each));
+  const plan::table& table = other ? other->table() : model.table(options.profile == "cpu");
   if (!options.html.empty()) {
     const std::string page =
         plan_page(table, model.name, options.bench.empty() ? std::vector<measured_times>{} : read_times(options.bench, table)).text();

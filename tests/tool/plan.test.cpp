@@ -21,6 +21,18 @@ TEST_CASE("plan prints the sequence as text and as JSON") {
     }
 }
 
+TEST_CASE("plan makes those of the other profiles when asked") {
+  const auto kernels = [](const std::string& name, const std::string& profile) {
+    return name == "fable" ? call({"plan", name, "--profile", profile}).out : call({"plan", name, "--codec", "f16", "--profile", profile}).out;
+  };
+  CHECK(contains(kernels("fable", "screened"), "head_screen"));
+  CHECK_FALSE(contains(kernels("fable", "portable"), "head_screen"));
+  CHECK(contains(kernels("stories260k", "portable"), "matmul_chunk"));
+  CHECK_FALSE(contains(kernels("stories260k", "exact"), "matmul_chunk"));
+  CHECK(contains(kernels("stories260k", "screened"), "matmul_chunk"));
+  CHECK(call({"plan", "fable", "--profile", "other"}).code == 2);
+}
+
 TEST_CASE("the page stands alone") {
   const temporary_folder folder;
   const outcome got = call({"plan", "bitnet_2b_4t", "--html", folder / "plan.html"});
