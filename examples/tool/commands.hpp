@@ -102,9 +102,17 @@ struct walk_options {
   bool base = false;  ///< without the journal
   bool hnsw = false;  ///< by the graph over the gates
   bool each = false;  ///< behind every token, not the last alone
-  bool on_device = false;  ///< gates are scored there
+  bool on_device = false;  ///< gates are scored there, or a trace is told
   common_options common{};
   bool json = false;
+};
+struct walk_router_options {
+  model_options model;
+  std::string index, action, file;
+  std::string method = "clusters";
+  std::uint32_t experts = 16, rounds = 12, top_k = 4, tokens = 8;
+  std::optional<std::string> prompt, ids;
+  bool base = false, json = false;
 };
 struct walk_edit_options {
   model_options model;
@@ -159,6 +167,7 @@ void walk_memory(const walk_options& options);
 void walk_knn(const walk_options& options);
 void walk_trace(const walk_options& options);
 void walk_edit(const walk_edit_options& options);
+void walk_router(const walk_router_options& options);
 void fold(const fold_options& options);
 void pack(const pack_command_options& options);
 void engrave(const engrave_options& options);

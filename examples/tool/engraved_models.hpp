@@ -18,7 +18,8 @@ namespace intaglio::tool {
 struct engraved_model {
   std::string_view name;
   plan::table cpu, portable;
-  std::function<plan::planned(const plan::profile&)> planned{};  ///< for another profile, made when asked for
+  /// For another profile, or one that tells of `traced` features of each layer and token while it decodes (docs/walk.md); 0: of none. Made when asked for.
+  std::function<plan::planned(const plan::profile&, std::uint32_t traced)> planned{};
   const decoder_config& config() const { return *cpu.config; }
   const plan::table& table(bool for_cpu) const { return for_cpu ? cpu : portable; }
 };

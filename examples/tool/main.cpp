@@ -318,7 +318,7 @@ class command_line {
   void add_walk_commands() {
     CLI::App* walk = app_.add_subcommand("walk", "Read, trace, search and edit the features of a model's FFNs, over an index of them");
     walk->require_subcommand(1);
-    walk->footer("INDEX is a folder of `intaglio index`, MODEL the model that it was made of. What `walk edit` changed counts unless --base is given.\nWalks run on the CPU reference: exact, not fast.");
+    walk->footer("INDEX is a folder of `intaglio index`, MODEL the model that it was made of. What `walk edit` changed counts unless --base is given.\nWalks run on the CPU reference, exact, not fast; `trace --on-device` decodes on the device.");
     const auto prompt = [this](CLI::App& to) {
       auto* text = to.add_option("-p,--prompt", walk_.prompt, "text, behind the model's BOS token; default: Once upon a time")->type_name("TEXT");
       to.add_option("--ids", walk_.ids, "the same as token ids: 1,2,3")->type_name("LIST")->excludes(text);
@@ -362,8 +362,25 @@ class command_line {
     c = command("trace", "Which features fired, by token and layer, with gate score and what they add", walk_trace, "  intaglio walk trace index -m MODEL.gguf -p \"the cat\" --html trace.html");
     tokens(*c, "tokens behind the prompt");
     count(*c, "features of a layer that are walked; default: all that are not off");
-    c->add_option("--top", walk_.top, "features of a token and layer, those that add most")->type_name("N")->capture_default_str();
+    c->add_option("--top", walk_.top, "features of a token and layer, those that add most; on a device 64 at most")->type_name("N")->capture_default_str();
+    c->add_flag("--on-device", walk_.on_device, "decode on the device: of all features, told by the device itself");
     page(*c, "write a heat map, layers by tokens, instead of JSON");
+
+    c = add(*walk, "router", "Parts of a layer's features as experts, and walks of those alone that a router chooses for a token", [this] { tool::walk_router(walk_router_); },
+            "  intaglio walk router index build --experts 16\n  intaglio walk router index run -m MODEL.gguf -p \"the cat\" --top-k 4");
+    c->add_option("INDEX", walk_router_.index, "folder of the index")->required();
+    c->add_option("ACTION", walk_router_.action, "build: write the routers of all layers; run: continue a text by them, greedily, and say who was chosen")->required()->check(CLI::IsMember({"build", "run"}));
+    add_model(*c, walk_router_.model);
+    c->add_option("--file", walk_router_.file, "of the routers; default: router.bin in the index's folder")->type_name("FILE");
+    c->add_option("--experts", walk_router_.experts, "build: experts of a layer")->type_name("N")->capture_default_str();
+    c->add_option("--method", walk_router_.method, "build: clusters of gate vectors, or contiguous features")->check(CLI::IsMember({"clusters", "contiguous"}))->capture_default_str();
+    c->add_option("--rounds", walk_router_.rounds, "build: of k-means at most")->type_name("N")->capture_default_str();
+    c->add_option("--top-k", walk_router_.top_k, "run: experts of a token and layer; all of them are the full walk")->type_name("K")->capture_default_str();
+    auto* routed_text = c->add_option("-p,--prompt", walk_router_.prompt, "run: text, behind the model's BOS token; default: Once upon a time")->type_name("TEXT");
+    c->add_option("--ids", walk_router_.ids, "run: the same as token ids: 1,2,3")->type_name("LIST")->excludes(routed_text);
+    c->add_option("-n,--tokens", walk_router_.tokens, "run: new tokens")->type_name("N")->capture_default_str();
+    c->add_flag("--base", walk_router_.base, "run: the index as it was made, without its journal");
+    c->add_flag("--json", walk_router_.json, "one JSON object");
 
     c = add(*walk, "edit", "Insert, update, remove or restore features; the index itself stays as it is", [this] { tool::walk_edit(walk_edit_); },
             "  intaglio walk edit index list\n  intaglio walk edit index insert -m MODEL.gguf --layer 4 --prompt \"One day, a little cat named\" --says \" Bob\"\n"
@@ -428,6 +445,7 @@ class command_line {
   index_options index_;
   walk_options walk_;
   walk_edit_options walk_edit_;
+  walk_router_options walk_router_;
   fold_options fold_;
   pack_command_options pack_;
   engrave_options engrave_;

@@ -4,6 +4,7 @@
 
 #include "console.hpp"
 
+#include <intaglio/runtime/trace.hpp>
 #include <intaglio/runtime/walked_model.hpp>
 
 #include <algorithm>
@@ -23,13 +24,6 @@ struct boundary_point {
 struct count_point {
   std::size_t count;
   runtime::walk_error error;
-};
-
-/// A feature that fired at a position.
-struct fired_feature {
-  std::uint32_t position, layer, feature;
-  float score;         ///< of the gate
-  float contribution;  ///< norm of what it adds to the stream
 };
 
 inline constexpr std::string_view walk_page_style = R"css(
@@ -114,22 +108,22 @@ inline std::string sweep_page(std::string_view model, std::size_t tokens, std::s
   return out + "</main>\n</body>\n</html>\n";
 }
 
-/// A heat map, layers by tokens: how much a layer's FFN added; under the pointer the features that did, and the tokens that their down vectors promote.
-/// @param pieces of the tokens  @param sizes of what each layer added, [positions][layers]  @param promoted tokens by (layer, feature)
-inline std::string trace_page(std::string_view model, const std::vector<std::string>& pieces, const std::vector<std::vector<float>>& sizes, const std::vector<fired_feature>& fired,
+/// A heat map, layers by tokens: the size of what a layer's features added; under the pointer those that added most, and the tokens that they promote.
+/// @param pieces of the tokens  @param trace of all of them  @param promoted tokens by (layer, feature)
+inline std::string trace_page(std::string_view model, const std::vector<std::string>& pieces, const trace_result& trace,
                               const std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::string>>& promoted) {
-  const std::size_t layers = sizes.front().size();
+  const std::size_t layers = trace.tokens.front().sizes.size();
   float most = 1e-9f;
-  for (const auto& each : sizes)
-    for (const float value : each) most = std::max(most, value);
+  for (const traced_token& each : trace.tokens)
+    for (const float value : each.sizes) most = std::max(most, value);
   std::string out = html_head("Features of " + std::string(model));
-  out += "<p>How much each layer's FFN adds to the stream at each token, darker for more. Point at a cell, or walk there with the tab key, for the features behind it: gate score, the size of what it adds, "
+  out += "<p>The size of what each layer's features add to the stream at each token, each by itself, darker for more. Point at a cell, or walk there with the tab key, for the features behind it: gate score, the size of what it adds, "
          "and the tokens that its down vector promotes.</p>\n<div class=\"panel\"><div class=\"map\" style=\"grid-template-columns:56px repeat(" +
          std::to_string(pieces.size()) + ",minmax(20px,1fr))\">\n";
   for (std::size_t layer = layers; layer-- > 0;) {
     out += "<div class=\"layer\">layer " + std::to_string(layer) + "</div>";
     for (std::size_t at = 0; at < pieces.size(); ++at)
-      out += "<button class=\"cell\" style=\"--v:" + fixed(std::sqrt(sizes[at][layer] / most), 3) + "\" data-d=\"d" + std::to_string(at) + "-" + std::to_string(layer) + "\" aria-label=\"layer " +
+      out += "<button class=\"cell\" style=\"--v:" + fixed(std::sqrt(trace.tokens[at].sizes[layer] / most), 3) + "\" data-d=\"d" + std::to_string(at) + "-" + std::to_string(layer) + "\" aria-label=\"layer " +
              std::to_string(layer) + ", token " + std::to_string(at) + "\"></button>";
     out += "\n";
   }
@@ -137,13 +131,15 @@ inline std::string trace_page(std::string_view model, const std::vector<std::str
   for (const auto& each : pieces) out += "<div class=\"token\">" + html_escaped(each) + "</div>";
   out += "</div></div>\n<div id=\"detail\">\u00a0</div>\n";
   std::map<std::pair<std::size_t, std::size_t>, std::string> details;
-  for (const fired_feature& each : fired) {
-    std::string tokens;
-    if (const auto found = promoted.find({each.layer, each.feature}); found != promoted.end())
-      for (const auto& token : found->second) tokens += " <code>" + html_escaped(token) + "</code>";
-    details[{each.position, each.layer}] += "<tr><td>" + std::to_string(each.feature) + "</td><td>" + fixed(each.score, 3) + "</td><td>" + fixed(each.contribution, 3) + "</td><td style=\"text-align:left\">" + tokens +
-                                            "</td></tr>";
-  }
+  for (std::size_t at = 0; at < trace.tokens.size(); ++at)
+    for (std::uint32_t layer = 0; layer < layers; ++layer)
+      for (const fired_feature& each : trace.tokens[at].layers[layer]) {
+        std::string tokens;
+        if (const auto found = promoted.find({layer, each.feature}); found != promoted.end())
+          for (const auto& token : found->second) tokens += " <code>" + html_escaped(token) + "</code>";
+        details[{at, layer}] += "<tr><td>" + std::to_string(each.feature) + "</td><td>" + fixed(each.score, 3) + "</td><td>" + fixed(each.contribution, 3) + "</td><td style=\"text-align:left\">" + tokens +
+                                "</td></tr>";
+      }
   for (const auto& [at, rows] : details)
     out += "<template id=\"d" + std::to_string(at.first) + "-" + std::to_string(at.second) + "\"><b>layer " + std::to_string(at.second) + "</b>, token " + std::to_string(at.first) + " <code>" +
            html_escaped(pieces[at.first]) + "</code><table><tr><th>feature</th><th>gate score</th><th>adds</th><th style=\"text-align:left\">promotes</th></tr>" + rows + "</table></template>\n";

@@ -45,6 +45,24 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
   CHECK(trace["fired"][0]["score"].get<double>() > 0);
   CHECK(trace["promotes"][0]["tokens"].size() == 5);
   CHECK(contains(content(folder / "trace.html"), "grid-template-columns"));
+  const auto told = walk({"trace", index, "-p", "the cat", "-n", "1", "--top", "3", "--on-device", "--json"}).json();
+  CHECK(told["tokens"].size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(told["tokens"][i]["id"] == trace["tokens"][i]["id"]);
+  REQUIRE(told["fired"].size() == trace["fired"].size());
+  for (std::size_t i = 0; i < told["fired"].size(); ++i) {
+    const double found = told["fired"][i]["contribution"].get<double>(), expected = trace["fired"][i]["contribution"].get<double>();
+    CHECK(std::abs(found - expected) < 1e-3 * expected);
+  }
+  CHECK(walk({"trace", index, "-p", "the cat", "-k", "9", "--on-device"}).code == 2);
+  CHECK(walk({"router", index, "run", "-p", "the cat"}).code == 1);  // there is none yet
+  CHECK(call({"walk", "router", index, "build", "--experts", "8", "--method", "contiguous"}).code == 0);
+  const auto routed = walk({"router", index, "run", "-p", "the cat", "-n", "1", "--top-k", "8", "--json"}).json();
+  CHECK(routed["last_logits"]["relative_error"] == 0.0);
+  CHECK(routed["features_walked"] == 1.0);
+  const auto some = walk({"router", index, "run", "-p", "the cat", "-n", "1", "--top-k", "2", "--json"}).json();
+  CHECK(some["features_walked"] == 0.25);
+  CHECK(some["layers"][3]["chosen"].size() == 8);
+  CHECK(call({"walk", "router", index, "build", "--experts", "2000"}).code == 2);
   const auto sweep = walk({"sweep", index, "-p", "the cat", "-n", "1", "--html", folder / "curve.html", "--json"}).json();
   CHECK(sweep["boundary"].size() == 9);
   for (const auto& each : sweep["boundary"]) CHECK(each["relative_error"] == 0.0);

@@ -56,7 +56,7 @@ class feature_index {
     if (index >= layers()) throw argument_error("layer", "a layer of " + std::to_string(layers()), std::to_string(index));
     return manifest_.layers[index];
   }
-  /// Tells one index from another: of the checksums of its blocks. A journal and a graph name theirs by it.
+  /// Tells one index from another: of the checksums of its blocks. A journal, a graph and a router name theirs by it.
   std::uint32_t identity() const {
     std::vector<std::uint32_t> sums;
     for (const feature_layer& each : manifest_.layers)

@@ -27,6 +27,8 @@ struct walk_choice {
   std::size_t count = std::numeric_limits<std::size_t>::max();  ///< features of a layer, those with the largest |score|; all of them: the full walk
   std::vector<std::size_t> counts{};  ///< of each layer, in the place of `count`
   bool active_only = false;       ///< the exact walk: features that the gate turns off are left out
+  /// Which features of a layer are looked at for an input of its gates, rising; none where empty is: all. No others' gates are computed.
+  std::function<std::vector<std::uint32_t>(std::uint32_t layer, std::span<const float> x, std::size_t features)> route{};
   std::size_t of_layer(std::uint32_t layer) const { return counts.empty() ? count : counts.at(layer); }
 };
 
@@ -40,7 +42,7 @@ struct walk_times {
 struct walked_ffn {
   std::uint32_t layer = 0;
   std::span<const float> input;            ///< of the gates, [hidden_size]; of ternary models the int8 values times their step
-  std::span<const float> scores;           ///< gate_f . input, [features]
+  std::span<const float> scores;           ///< gate_f . input, [features]; 0 of those that a router left out
   std::span<const std::uint32_t> chosen;   ///< features, rising
   std::span<const float> values;           ///< of the chosen: what their down vectors are multiplied with
   walked_layer vectors;
@@ -111,8 +113,19 @@ class walked_decode {
     for (std::size_t i = 0; i < width; ++i) out[i] = adds ? out[i] + y[i] : y[i];
   }
 
-  std::vector<std::uint32_t> choose(shader::activation_function act, std::span<const float> scores, std::uint32_t layer) const {
+  /// @param routed the features that are looked at, where there is a router
+  std::vector<std::uint32_t> choose(shader::activation_function act, std::span<const float> scores, std::uint32_t layer, const std::vector<std::uint32_t>& routed) const {
     const std::size_t count = choice_.of_layer(layer);
+    if (choice_.route) {
+      std::vector<float> some;
+      for (const std::uint32_t f : routed) some.push_back(scores[f]);
+      std::vector<std::uint32_t> out;
+      for (const std::uint32_t i : choose_of(act, some, count)) out.push_back(routed[i]);
+      return out;
+    }
+    return choose_of(act, scores, count);
+  }
+  std::vector<std::uint32_t> choose_of(shader::activation_function act, std::span<const float> scores, std::size_t count) const {
     if (choice_.active_only) return active_features(act, scores);
     if (count >= scores.size()) {
       std::vector<std::uint32_t> all(scores.size());
@@ -128,14 +141,26 @@ class walked_decode {
     return rising_union(nearest);
   }
 
+  std::vector<std::uint32_t> routes(std::uint32_t layer, std::span<const float> x, std::size_t features) const {
+    if (!choice_.route) return {};
+    std::vector<std::uint32_t> out = choice_.route(layer, x, features);
+    if (!std::ranges::is_sorted(out, std::less_equal{}) || (!out.empty() && out.back() >= features))
+      throw argument_error("route of layer " + std::to_string(layer), "rising features of " + std::to_string(features), "others");
+    return out;
+  }
+
   std::vector<float> float_walk(const walked_layer& of, const plan::dispatch& gate_up, std::uint32_t layer) {
     const std::size_t width = of.hidden_size;
     std::vector<float> x(width);
     rms_norm(machine_.floats(operand(gate_up, "input").offset, width), weight(gate_up, "norm_weight", layer, width), std::bit_cast<float>(constant(gate_up, "eps")), x);
     const auto start = clock::now();
-    const std::vector<float> scores = gate_scores(of.gate, x);
+    const std::vector<std::uint32_t> routed = routes(layer, x, of.features());
+    std::vector<float> scores;
+    if (!choice_.route) scores = gate_scores(of.gate, x);
+    else scores.resize(of.features());
+    for (const std::uint32_t f : routed) scores[f] = dot(walked_layer::row(of.gate, f, width), x);
     const auto scored = clock::now();
-    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer);
+    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer, routed);
     const auto selected = clock::now();
     const std::vector<float> values = walk_values(of, gate_up.act(), scores, x, chosen);
     const auto gathered = clock::now();
@@ -159,11 +184,16 @@ class walked_decode {
     std::vector<factors> factor(1);
     norm_quantize(machine_.floats(operand(gate_up, "input").offset, width), weight(gate_up, "norm_weight", layer, width), width, std::bit_cast<float>(constant(gate_up, "eps")), q, factor);
 
+    std::vector<float> x(width);
+    for (std::size_t c = 0; c < width; ++c) x[c] = product(static_cast<float>(q[c]), factor[0].inverse_scale);
     const auto start = clock::now();
+    const std::vector<std::uint32_t> routed = routes(layer, x, features);
     std::vector<float> scores(features);
-    for (std::size_t f = 0; f < features; ++f) scores[f] = product(static_cast<float>(sum(walked_layer::row(of.gate, f, width), q)), product(factor[0].inverse_scale, scales[0]));
+    const auto score = [&](std::size_t f) { scores[f] = product(static_cast<float>(sum(walked_layer::row(of.gate, f, width), q)), product(factor[0].inverse_scale, scales[0])); };
+    for (const std::uint32_t f : routed) score(f);
+    for (std::size_t f = 0; !choice_.route && f < features; ++f) score(f);
     const auto scored = clock::now();
-    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer);
+    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer, routed);
     const auto selected = clock::now();
     std::vector<float> h(features);
     for (const std::uint32_t f : chosen) {
@@ -184,8 +214,7 @@ class walked_decode {
     for (std::size_t c = 0; c < width; ++c) out[c] = product(static_cast<float>(sums[c]), product(h_factor[0].inverse_scale, down_scale));
     if (after_) {
       const auto end = clock::now();
-      std::vector<float> x(width), values;
-      for (std::size_t c = 0; c < width; ++c) x[c] = product(static_cast<float>(q[c]), factor[0].inverse_scale);
+      std::vector<float> values;
       for (const std::uint32_t f : chosen) values.push_back(product(static_cast<float>(h8[f]), h_factor[0].inverse_scale));
       after_({layer, x, scores, chosen, values, of, {nanoseconds(start, scored), nanoseconds(scored, selected), nanoseconds(selected, gathered), nanoseconds(gathered, end)}});
     }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// Makes routers of a feature index: experts are neighbouring features, or clusters of gate vectors that point the same way.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/io/feature_router.hpp"
+#include "intaglio/io/ordered_work.hpp"
+
+namespace intaglio::io {
+
+enum class router_method : std::uint8_t {
+  contiguous,  ///< features [e n / experts, (e + 1) n / experts)
+  clusters,    ///< k-means of the gate vectors' directions, from features at equal distances
+};
+
+struct router_build_options {
+  std::uint32_t experts = 16;  ///< of each layer
+  router_method method = router_method::clusters;
+  std::uint32_t rounds = 12;   ///< of k-means at most
+  unsigned threads = 0;        ///< 0: one for each of the machine's
+  std::function<void(std::uint32_t layers)> progress{};  ///< of the calling thread: layers done
+};
+
+/// Experts of gate vectors by their directions; the same for the same vectors. Every expert has a feature.
+/// @shape gates: [features, width]
+inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates, std::size_t width, std::uint32_t experts, std::uint32_t rounds) {
+  const std::size_t features = gates.size() / width;
+  std::vector<float> directions(gates.begin(), gates.end()), centres(experts * width);
+  for (std::size_t f = 0; f < features; ++f) {
+    double square = 0;
+    for (std::size_t i = 0; i < width; ++i) square += static_cast<double>(gates[f * width + i]) * static_cast<double>(gates[f * width + i]);
+    const float scale = square > 0 ? static_cast<float>(1 / std::sqrt(square)) : 0;
+    for (std::size_t i = 0; i < width; ++i) directions[f * width + i] *= scale;
+  }
+  for (std::size_t e = 0; e < experts; ++e) std::copy_n(directions.begin() + static_cast<std::ptrdiff_t>(e * features / experts * width), width, centres.begin() + static_cast<std::ptrdiff_t>(e * width));
+  std::vector<std::uint32_t> out(features, experts);
+  std::vector<float> likeness(features);
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    bool moved = false;
+    std::vector<std::size_t> sizes(experts);
+    for (std::size_t f = 0; f < features; ++f) {
+      std::uint32_t best = 0;
+      float most = -HUGE_VALF;
+      for (std::uint32_t e = 0; e < experts; ++e) {
+        float sum = 0;
+        for (std::size_t i = 0; i < width; ++i) sum += directions[f * width + i] * centres[e * width + i];
+        if (sum > most) most = sum, best = e;
+      }
+      moved = moved || out[f] != best;
+      out[f] = best;
+      likeness[f] = most;
+      ++sizes[best];
+    }
+    for (std::uint32_t e = 0; e < experts; ++e) {
+      if (sizes[e] != 0) continue;
+      // The feature that is least like the others of its own takes the empty place.
+      std::size_t least = features;
+      for (std::size_t f = 0; f < features; ++f)
+        if (sizes[out[f]] > 1 && (least == features || likeness[f] < likeness[least])) least = f;
+      --sizes[out[least]];
+      out[least] = e;
+      sizes[e] = 1;
+      likeness[least] = 1;
+      moved = true;
+    }
+    if (!moved) break;
+    std::ranges::fill(centres, 0.f);
+    for (std::size_t f = 0; f < features; ++f)
+      for (std::size_t i = 0; i < width; ++i) centres[out[f] * width + i] += directions[f * width + i];
+    for (std::size_t e = 0; e < experts; ++e) {
+      double square = 0;
+      for (std::size_t i = 0; i < width; ++i) square += static_cast<double>(centres[e * width + i]) * static_cast<double>(centres[e * width + i]);
+      const float scale = square > 0 ? static_cast<float>(1 / std::sqrt(square)) : 0;
+      for (std::size_t i = 0; i < width; ++i) centres[e * width + i] *= scale;
+    }
+  }
+  return out;
+}
+
+/// Routers whose weights are the mean gate vectors of their experts: a token has the experts whose features its input opens most, on the average.
+/// @throws argument_error: more experts than features; file_error
+inline feature_router build_router(const feature_index& index, const router_build_options& options = {}) {
+  for (std::uint32_t layer = 0; layer < index.layers(); ++layer) {
+    const std::uint32_t most = std::min(index.layer(layer).features, feature_router::most_experts);
+    if (options.experts == 0 || options.experts > most) throw argument_error("experts", "1 to " + std::to_string(most), std::to_string(options.experts));
+  }
+  if (options.rounds == 0) throw argument_error("rounds", "at least 1", "0");
+  std::vector<router_layer> layers(index.layers());
+  const unsigned threads = worker_threads(options.threads);
+  std::uint32_t done = 0;
+  ordered_work(
+      threads, threads == 1 ? 1 : 2 * std::size_t{threads}, layers.size(),
+      [&](std::size_t layer, std::size_t) {
+        const std::size_t width = index.config().hidden_size, features = index.layer(static_cast<std::uint32_t>(layer)).features;
+        std::vector<float> gates(features * width);
+        index.read_f32(static_cast<std::uint32_t>(layer), feature_vector::gate, 0, features, gates);
+        router_layer& of = layers[layer];
+        if (options.method == router_method::clusters) {
+          of.expert_of = clustered_experts(gates, width, options.experts, options.rounds);
+        } else {
+          for (std::uint64_t e = 0; e < options.experts; ++e) of.expert_of.resize(static_cast<std::size_t>((e + 1) * features / options.experts), static_cast<std::uint32_t>(e));
+        }
+        of.bias.assign(options.experts, 0.f);
+        std::vector<double> sums(options.experts * width);
+        std::vector<std::size_t> sizes(options.experts);
+        for (std::size_t f = 0; f < features; ++f) {
+          ++sizes[of.expert_of[f]];
+          for (std::size_t i = 0; i < width; ++i) sums[of.expert_of[f] * width + i] += static_cast<double>(gates[f * width + i]);
+        }
+        for (std::size_t e = 0; e < options.experts; ++e)
+          for (std::size_t i = 0; i < width; ++i) of.weights.push_back(static_cast<float>(sums[e * width + i] / static_cast<double>(sizes[e])));
+      },
+      [&](std::size_t, std::size_t) {
+        ++done;
+        if (options.progress) options.progress(done);
+      });
+  return {index, std::move(layers)};
+}
+
+}  // namespace intaglio::io

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// A model on the CPU reference whose FFNs are walked by routers (io/feature_router.hpp): of each layer and token the features of some experts alone, and how
+// often each expert came.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "intaglio/io/feature_router.hpp"
+#include "intaglio/runtime/walked_model.hpp"
+
+namespace intaglio::runtime {
+
+/// What routers chose, over all tokens that were fed.
+struct router_statistics {
+  struct of_layer {
+    std::vector<std::uint64_t> chosen;  ///< [experts]: tokens that had it
+    std::vector<double> shares;         ///< [experts]: sum of its softmax shares
+    std::uint64_t features = 0;         ///< that were walked, summed over tokens
+    std::uint64_t all_features = 0;     ///< that there were
+  };
+  std::uint64_t tokens = 0;
+  std::vector<of_layer> layers;
+
+  /// Share of the features that were walked.
+  double walked() const {
+    std::uint64_t some = 0, all = 0;
+    for (const of_layer& each : layers) some += each.features, all += each.all_features;
+    return all == 0 ? 0 : static_cast<double>(some) / static_cast<double>(all);
+  }
+};
+
+/// A choice of features by routers, which counts what they chose. The router and the statistics must outlive it.
+/// @param top_k experts of a layer and token; all there are, or more: the full walk  @param active_only of their features those that are on
+inline reference::walk_choice routed_choice(const io::feature_router& router, std::size_t top_k, bool active_only, router_statistics& statistics) {
+  if (top_k == 0) throw argument_error("top_k", "at least 1 expert", "0");
+  statistics = {};
+  for (std::uint32_t layer = 0; layer < router.layers(); ++layer) {
+    auto& of = statistics.layers.emplace_back();
+    of.chosen.resize(router.layer(layer).experts());
+    of.shares.resize(of.chosen.size());
+  }
+  reference::walk_choice out{.active_only = active_only};
+  out.route = [&router, &statistics, top_k](std::uint32_t layer, std::span<const float> x, std::size_t features) {
+    const auto experts = router.route(layer, x, top_k);
+    auto& of = statistics.layers[layer];
+    for (const io::routed_expert& each : experts) {
+      of.chosen[each.expert] += 1;
+      of.shares[each.expert] += static_cast<double>(each.share);
+    }
+    auto walked = router.features(layer, experts, features);
+    of.features += walked.size();
+    of.all_features += features;
+    return walked;
+  };
+  return out;
+}
+
+struct routed_prediction {
+  std::vector<std::uint32_t> ids;  ///< the prompt and what follows it, greedily
+  std::vector<float> logits;       ///< behind the last token that was fed, [vocab_size]
+  router_statistics statistics;
+};
+
+/// Continues a prompt by `tokens` tokens, the walks routed. @error argument_error: no prompt, one that does not fit, routers of another model
+inline routed_prediction predict_with_router(walked_model& model, const io::feature_router& router, std::span<const std::uint32_t> prompt, std::uint32_t tokens, std::size_t top_k,
+                                             bool active_only = false) {
+  if (prompt.empty()) throw argument_error("prompt", "at least one token", "none");
+  if (router.layers() != model.config().num_hidden_layers) throw argument_error("router", std::to_string(model.config().num_hidden_layers) + " layers", std::to_string(router.layers()));
+  routed_prediction out;
+  out.ids.assign(prompt.begin(), prompt.end());
+  const reference::walk_choice choice = routed_choice(router, top_k, active_only, out.statistics);
+  const std::size_t whole = std::min<std::size_t>(prompt.size() + tokens, model.table().context);
+  model.restart();
+  for (std::size_t i = 0; i < out.ids.size(); ++i) {
+    const auto logits = model.feed(out.ids[i], &choice);
+    out.statistics.tokens += 1;
+    out.logits.assign(logits.begin(), logits.end());
+    if (i + 1 == out.ids.size() && out.ids.size() < whole) out.ids.push_back(static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin()));
+  }
+  return out;
+}
+
+}  // namespace intaglio::runtime
