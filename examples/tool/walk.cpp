@@ -7,10 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <numeric>
 
 namespace intaglio::tool {
 namespace {
@@ -46,6 +48,21 @@ runtime::walk_error error_of(const std::vector<std::vector<float>>& walked, cons
   runtime::walk_error out;
   for (std::size_t i = 0; i < dense.size(); ++i) out.add(walked[i], dense[i]);
   return out;
+}
+
+/// Bytes a second that one thread sums up in a large buffer, the best of some times: the limit of what reads each weight once.
+double streaming_rate() {
+  const std::vector<float> memory(std::size_t{1} << 24, 1.f);
+  double best = 0;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    std::array<float, 16> sums{};
+    const auto start = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < memory.size(); i += sums.size())
+      for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += memory[i + k];
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (std::accumulate(sums.begin(), sums.end(), 0.f) > 0) best = std::max(best, static_cast<double>(sizeof(float) * memory.size()) / seconds);
+  }
+  return best;
 }
 
 /// A figure of /proc/self/status in bytes.
@@ -164,7 +181,7 @@ void walk_bench(const walk_options& options) {
     reference::walk_choice choice;
     std::vector<double> layers;           ///< ns of each layer's FFN, summed over tokens
     reference::walk_times parts{};
-    double chosen = 0;
+    double chosen = 0, written = 0;       ///< features; those of them whose down vectors add something
   };
   std::vector<way> ways{{"dense", {.first_layer = c.num_hidden_layers}, {}},
                         {"full", {}, {}},
@@ -187,6 +204,7 @@ void walk_bench(const walk_options& options) {
             each.layers[of.layer] += of.times.all();
             each.parts.gate += of.times.gate, each.parts.select += of.times.select, each.parts.gather += of.times.gather, each.parts.accumulate += of.times.accumulate;
             each.chosen += static_cast<double>(of.chosen.size());
+            each.written += static_cast<double>(std::ranges::count_if(of.values, [](float value) { return value != 0; }));
           },
           [&](std::uint32_t layer, double ns) { each.layers[layer] += ns; });
     }
@@ -201,13 +219,26 @@ void walk_bench(const walk_options& options) {
   const double tokens = static_cast<double>(std::max<std::size_t>(1, ids.size() - 1));
   const auto us = [&](double ns) { return ns / 1e3 / tokens; };
   const auto whole = [&](const way& of) { return us(std::accumulate(of.layers.begin(), of.layers.end(), 0.)); };
+  // Vectors in f32 that a part must read, bytes a token; and its share of a streaming read of as many.
+  const double rate = streaming_rate(), vector = 4. * c.hidden_size;
+  struct part_read {
+    const char* name;
+    double bytes, ns;
+    double limit(double of) const { return ns == 0 ? 0 : 100 * bytes / (ns / 1e9) / of; }
+  };
+  const auto reads = [&](const way& of) {
+    const double all = vector * c.intermediate_size * c.num_hidden_layers, ups = vector * of.chosen / tokens, downs = vector * of.written / tokens;
+    return std::array{part_read{"gate", all, of.parts.gate / tokens}, part_read{"gather", ups, of.parts.gather / tokens}, part_read{"accumulate", downs, of.parts.accumulate / tokens}};
+  };
   if (options.json) {
-    json out{{"tokens", ids.size() - 1}, {"unit", "us a token, CPU reference"}};
+    json out{{"tokens", ids.size() - 1}, {"unit", "us a token, CPU reference"}, {"streaming_read", rate}};
     for (const way& each : ways) {
       json layers = json::array();
       for (const double ns : each.layers) layers.push_back(us(ns));
       out["ways"].push_back({{"name", each.name}, {"ffn", whole(each)}, {"layers", layers}, {"features", each.chosen / tokens / c.num_hidden_layers},
                              {"profile", {{"gate", us(each.parts.gate)}, {"select", us(each.parts.select)}, {"gather", us(each.parts.gather)}, {"accumulate", us(each.parts.accumulate)}}}});
+      for (const part_read& read : reads(each))
+        if (each.chosen != 0) out["ways"].back()["reads"].push_back({{"part", read.name}, {"bytes", read.bytes}, {"percent_of_streaming_read", read.limit(rate)}});
     }
     if (by_graph) out["hnsw"] = by_graph->as_json();
     return print_line(dumped(out));
@@ -227,6 +258,14 @@ void walk_bench(const walk_options& options) {
     if (each.chosen != 0)
       print_line(row({each.name, fixed(us(each.parts.gate), 1), fixed(us(each.parts.select), 1), fixed(us(each.parts.gather), 1), fixed(us(each.parts.accumulate), 1),
                       fixed(100 * each.chosen / tokens / c.num_hidden_layers / c.intermediate_size, 1) + " %"}));
+  print_line("bytes that each must read, and percent of a streaming read by one thread, " + fixed(rate / 1e9, 1) + " GB/s");
+  print_line(row({"", "gate", "", "gather", "", "accumulate", ""}));
+  for (const way& each : ways) {
+    if (each.chosen == 0) continue;
+    std::vector<std::string> cells{each.name};
+    for (const part_read& read : reads(each)) cells.insert(cells.end(), {bytes_text(read.bytes), fixed(read.limit(rate), 1) + " %"});
+    print_line(row(cells));
+  }
   if (by_graph) by_graph->print(10);
 }
 

@@ -46,7 +46,7 @@ TEST_CASE("predict_with_router: all experts are the full walk, bit for bit; its 
 
   // Behind the same tokens: the more experts, the nearer.
   double before = HUGE_VAL;
-  for (const std::size_t top_k : {1, 4, 8}) {
+  for (const std::size_t top_k : {std::size_t{1}, std::size_t{4}, std::size_t{8}}) {
     const auto some = runtime::predict_with_router(model, router, ids, 0, top_k, ternary);
     runtime::walk_error error;
     error.add(some.logits, dense);

@@ -104,6 +104,11 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
   const auto bench = walk({"bench", index, "-p", "the cat", "-n", "1", "--json"}).json();
   CHECK(bench["ways"].size() == 4);
   for (const auto& each : bench["ways"]) CHECK(each["layers"].size() == 8);
+  CHECK(bench["ways"][1]["reads"][0]["bytes"] == 8 * 1024 * 256 * 4.0);
+  CHECK(bench["ways"][1]["reads"][1]["bytes"] == bench["ways"][1]["reads"][0]["bytes"]);
+  CHECK(bench["ways"][2]["reads"][1]["bytes"].get<double>() < bench["ways"][1]["reads"][1]["bytes"].get<double>());
+  CHECK(bench["ways"][2]["reads"][2]["bytes"] == bench["ways"][1]["reads"][2]["bytes"]);  // what is off adds nothing
+  for (const auto& each : bench["ways"][1]["reads"]) CHECK(each["percent_of_streaming_read"].get<double>() > 0);
   const auto memory = walk({"memory", index, "-p", "the cat", "--json"}).json();
   CHECK(memory["relative_error"] == 0.0);
   CHECK(memory["weights"]["walk_only"].get<double>() < memory["weights"]["dense"].get<double>() - 1.5e6);
