@@ -18,6 +18,10 @@ target_compile_options(intaglio_development INTERFACE -Wall -Wextra -Wpedantic -
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^13\\.")
   target_compile_options(intaglio_development INTERFACE -Wno-dangling-reference)
 endif()
+# What -O3 gains over -O2 (loops of the codecs as vectors), without the quarter of compile time that the rest of it costs.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(intaglio_development INTERFACE $<$<CONFIG:Release>:-fvect-cost-model=dynamic -funswitch-loops -fpeel-loops>)
+endif()
 target_link_libraries(intaglio_development INTERFACE intaglio::intaglio)
 if(INTAGLIO_SANITIZE)
   target_compile_options(intaglio_development INTERFACE -fsanitize=${INTAGLIO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
