@@ -51,17 +51,17 @@ struct traced_plans {
   std::filesystem::path file;
   reference::walk_choice choice;
 };
-const std::filesystem::path stories_file = shared("models/stories260k/stories260K-f32.gguf"), fable_file = shared("models/fable-bitnet-i2_s.gguf");
+std::filesystem::path stories_file() { return shared("models/stories260k/stories260K-f32.gguf"); }
 traced_plans made(int which) {
   const plan::profile& cpu = plan::profiles::cpu;
-  if (which == 0) return {stories<graph::gated_ffn>(cpu), stories<graph::traced<top>::ffn>(cpu), stories<graph::gated_ffn>(cpu), stories_file, {}};
-  if (which == 1) return {stories<graph::sparse_walk<40>::ffn>(cpu), stories<graph::traced_walk<top, 40>::ffn>(cpu), stories<graph::gated_ffn>(cpu), stories_file, {.count = 40}};
+  if (which == 0) return {stories<graph::gated_ffn>(cpu), stories<graph::traced<top>::ffn>(cpu), stories<graph::gated_ffn>(cpu), stories_file(), {}};
+  if (which == 1) return {stories<graph::sparse_walk<40>::ffn>(cpu), stories<graph::traced_walk<top, 40>::ffn>(cpu), stories<graph::gated_ffn>(cpu), stories_file(), {.count = 40}};
   if (which == 2)
     return {gemma<graph::walk_ffn>(cpu), gemma<graph::traced_walk<top>::ffn>(cpu), gemma<graph::gated_ffn>(cpu), conformance("gemma3-tiny") / "gguf/gemma3-tiny-f16.gguf", {}};
   const auto fable = []<template <dtype, dtype> class FFN>() {
     return plan::planned::of<models::bitnet_b158<models::fable_config, dtype::i2_s, dtype::i8, dtype::f16, FFN>>(plan::profiles::cpu, 64);
   };
-  return {fable.operator()<graph::walk_ffn>(), fable.operator()<graph::traced<top>::ffn>(), fable.operator()<graph::gated_ffn>(), fable_file, {.active_only = true}};
+  return {fable.operator()<graph::walk_ffn>(), fable.operator()<graph::traced<top>::ffn>(), fable.operator()<graph::gated_ffn>(), shared("models/fable-bitnet-i2_s.gguf"), {.active_only = true}};
 }
 
 runtime::kernel_modules chain(const gpu::device& on) {
@@ -254,7 +254,7 @@ TEST_CASE("trace: a session gives prompt and generation once, and counts what no
     return out;
   }());
   const plan::table* const tables[] = {&planned.table()};
-  basic_session chat(on.device, tables, io::checkpoint::open(stories_file), {});
+  basic_session chat(on.device, tables, io::checkpoint::open(stories_file()), {});
   const std::vector<std::int32_t> prompt{1, 300, 17, 42};
   chat.prefill(prompt, 1);
   CHECK(chat.take_trace().tokens.size() == 3);  // the last one waits
