@@ -5,7 +5,7 @@
 all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang sanitize fuzz size
   compile_fail examples serve consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
-fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-20}  # each target's; longer by hand
+fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-15}  # each target's; longer by hand
 jobs=${INTAGLIO_JOBS:-$(nproc)}
 
 count() { echo "$1 $2 ${3:-0}" >>build/test/counts; }
@@ -155,9 +155,13 @@ step_clang() {
   result="$clang, warnings are errors: $result"
 }
 
+fuzz_targets() { find tests/fuzz -name '*.fuzz.cpp' -printf '%f\n' | sed 's/\.fuzz\.cpp$//' | sort; }
 step_sanitize() {
+  local names
+  mapfile -t names < <(fuzz_targets)
   configure asan -DCMAKE_CXX_COMPILER="$clang"
-  build build/asan "${sanitized_rooms[@]/#/--target=tests_}"
+  # The fuzzers along with the tests: few files, that no core waits for the last.
+  build build/asan "${sanitized_rooms[@]/#/--target=tests_}" "${names[@]/#/--target=fuzz_}"
   UBSAN_OPTIONS=print_stacktrace=1 run_ctest build/test/asan.log build/asan -R "^tests_($(IFS='|'; echo "${sanitized_rooms[*]}"))(_[0-9]+)?$" -j "$jobs"
   result="ASan and UBSan: $result"
 }
@@ -178,8 +182,8 @@ fuzz_one() {
   grep -q 'stat::number_of_executed_units: [1-9]' "$log" || { echo "fuzz_$name: expected runs, found none (log: $log)" >&2; return 1; }
 }
 step_fuzz() {
-  local names=() name failed=0
-  for name in tests/fuzz/*.fuzz.cpp; do [[ -f $name ]] && names+=("$(basename "$name" .fuzz.cpp)"); done
+  local names failed=0
+  mapfile -t names < <(fuzz_targets)
   [[ ${#names[@]} -ge 4 ]] || { echo "expected at least 4 fuzz targets in tests/fuzz, found ${#names[@]}: ${names[*]}" >&2; return 1; }
   configure asan -DCMAKE_CXX_COMPILER="$clang"
   build build/asan "${names[@]/#/--target=fuzz_}"
