@@ -10,6 +10,7 @@
 #include "intaglio/plan/engrave.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
+#include "runtime/drawn_tokens.hpp"
 #include "runtime/tables.hpp"
 
 using namespace intaglio;
@@ -35,18 +36,7 @@ bool usable(const gpu::device& on) {
 /// Drawn at a high temperature, where nearly every bit of the logits counts.
 std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, bool in_one, std::uint32_t position, std::uint32_t count) {
   runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules(in_one), nullptr);
-  const std::uint32_t first = 17;
-  run.begin(runtime::pass_kind::decode, position, {&first, 1}, {.temperature = 4.f, .seed = 5}, count);
-  std::vector<std::uint32_t> out;
-  while (out.size() < count) {
-    while (run.may_submit()) run.submit(1000, 16);
-    run.wait();
-    while (out.size() < run.completed()) {
-      const auto at = static_cast<std::uint32_t>(out.size());
-      out.push_back(run.drawn(at));
-    }
-  }
-  return out;
+  return drawn_tokens(run, position, 17, {.temperature = 4.f, .seed = 5}, count);
 }
 }  // namespace
 

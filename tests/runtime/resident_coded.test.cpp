@@ -10,6 +10,7 @@
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
+#include "runtime/drawn_tokens.hpp"
 
 using namespace intaglio;
 
@@ -19,28 +20,10 @@ constexpr decoder_config small_config{
     .vocab_size = 512, .max_position_embeddings = 64, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f};
 using small = models::llama<small_config, dtype::q8_0>;
 
-/// Tokens from an empty cache on, at a high temperature, where nearly every bit of the logits counts. Ends before the first that is no token.
-std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
-  std::vector<std::uint32_t> out;
-  const std::uint32_t first = 17;
-  run.begin(runtime::pass_kind::decode, 0, {&first, 1}, {.temperature = 4.f, .seed = 5}, count);
-  while (out.size() < count) {
-    while (run.may_submit()) run.submit(1000, 16);
-    run.wait();
-    while (out.size() < run.completed()) {
-      const std::uint32_t token = run.drawn(static_cast<std::uint32_t>(out.size()));
-      if (token >= run.table().config->vocab_size) {
-        run.drain();
-        return out;
-      }
-      out.push_back(token);
-    }
-  }
-  return out;
-}
-std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& table, runtime::kernel_modules modules, std::uint32_t count) {
-  modules.in_one = false;
-  runtime::executor chain(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
+/// Tokens from an empty cache on, at a high temperature, where nearly every bit of the logits counts.
+std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) { return drawn_until_none(run, 0, 17, {.temperature = 4.f, .seed = 5}, count); }
+std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules, std::uint32_t count) {
+  runtime::executor chain(on, table, runtime::synthetic_weights(on, table), as_chain(modules), nullptr);
   return drawn(chain, count);
 }
 }  // namespace

@@ -2,17 +2,16 @@
 // Models whose FFNs are walked against the same models without: the same plan but for two kernels, the same bits.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "conformance.hpp"
 #include "gpu/checked_device.hpp"
 #include "intaglio/io/checkpoint.hpp"
-#include "intaglio/reference/machine.hpp"
 #include "intaglio/runtime/executor.hpp"
-#include "intaglio/runtime/synthetic_weights.hpp"
 #include "intaglio/runtime/weights.hpp"
+#include "loaded_machine.hpp"
+#include "runtime/drawn_tokens.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
 
@@ -31,18 +30,7 @@ pair fable() { return {&fable_table(), &fable_walk_table(), shared("models/fable
 std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, const io::checkpoint& file, const runtime::kernel_modules& modules, std::uint32_t count) {
   runtime::executor run(on, table, runtime::load_weights(on, table, file), modules, nullptr);
   CHECK(run.prove().kernel.empty());
-  const std::uint32_t first = 17;
-  run.begin(runtime::pass_kind::decode, 0, {&first, 1}, {.temperature = 3.f, .seed = 5}, count);
-  std::vector<std::uint32_t> out;
-  while (out.size() < count) {
-    while (run.may_submit()) run.submit(1000, 16);
-    run.wait();
-    while (out.size() < run.completed()) {
-      const auto at = static_cast<std::uint32_t>(out.size());
-      out.push_back(run.drawn(at));
-    }
-  }
-  return out;
+  return drawn_tokens(run, 0, 17, {.temperature = 3.f, .seed = 5}, count);
 }
 
 struct decoded {
@@ -51,18 +39,8 @@ struct decoded {
 };
 /// Token by token on the CPU, all by the decode sequence.
 decoded decode(const plan::table& table, const io::checkpoint& file, std::span<const std::uint32_t> ids) {
-  runtime::weight_image image(file, table);
-  image.measure(1, [](std::uint64_t) {});
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> bytes;
-  reference::machine machine(table, [&](std::uint32_t slot, std::uint32_t layer) {
-    auto& found = bytes[{slot, layer}];
-    if (found.empty()) {
-      found.resize(table.weights[slot].bytes);
-      image.fill(slot, layer, 0, found);
-    }
-    return std::span<const std::byte>(found);
-  });
-  machine.state[kernels::state::repeat_penalty] = std::bit_cast<std::uint32_t>(1.f);
+  file_weights weights(table, file);
+  loaded_machine machine(weights);
   decoded out;
   for (std::uint32_t at = 0; at < ids.size(); ++at) {
     machine.feed(at, ids.subspan(at, 1));
@@ -112,8 +90,7 @@ TEST_CASE("walk: a device draws the same tokens", "[runtime][walk][gpu]") {
   const pair each = GENERATE(0, 1) == 0 ? tiny() : fable();
   INFO(each.file);
   const io::checkpoint file = io::checkpoint::open(each.file);
-  runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
-  modules.in_one = false;
+  const runtime::kernel_modules modules = chain_modules(on.device);
   const auto expected = drawn(on.device, *each.dense, file, modules, 60);
   CHECK(drawn(on.device, *each.walked, file, modules, 60) == expected);
   if (each.walked == &fable_walk_table()) CHECK(drawn(on.device, fable_walk_portable_table(), file, modules, 60) == expected);
