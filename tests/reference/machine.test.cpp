@@ -5,14 +5,13 @@
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "conformance.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/engrave.hpp"
-#include "intaglio/runtime/weight_image.hpp"
+#include "loaded_machine.hpp"
 #include "shared.hpp"
 
 using namespace intaglio;
@@ -20,27 +19,14 @@ using namespace intaglio;
 namespace {
 constexpr const plan::table& fable_table = plan::engraved<models::fable, plan::profiles::cpu>::table;
 
-/// A machine with a file's weights.
-struct loaded_machine {
+/// A model file and a machine with its weights.
+struct loaded_model {
   const plan::table& table;
   io::checkpoint file;
-  runtime::weight_image image;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> bytes;
-  reference::machine machine;
+  file_weights weights{table, file};
+  loaded_machine machine{weights};
 
-  explicit loaded_machine(const plan::table& of = fable_table, const std::filesystem::path& path = shared("models/fable-bitnet-i2_s.gguf"))
-      : table(of), file(io::checkpoint::open(path)), image(file, table),
-        machine(table, [this](std::uint32_t slot, std::uint32_t layer) {
-          auto& found = bytes[{slot, layer}];
-          if (found.empty()) {
-            found.resize(table.weights[slot].bytes);
-            image.fill(slot, layer, 0, found);
-          }
-          return std::span<const std::byte>(found);
-        }) {
-    image.measure(1, [](std::uint64_t) {});
-    machine.state[kernels::state::repeat_penalty] = std::bit_cast<std::uint32_t>(1.f);
-  }
+  explicit loaded_model(const plan::table& of = fable_table, const std::filesystem::path& path = shared("models/fable-bitnet-i2_s.gguf")) : table(of), file(io::checkpoint::open(path)) {}
 
   /// Everything but the last token by prefill in chunks, the last by decode; returns its logits.
   std::vector<float> logits(std::span<const std::uint32_t> ids, std::size_t chunk) {
@@ -71,7 +57,7 @@ TEST_CASE("the reference tells fable's goldens", "[reference][machine]") {
   for (const auto& prompt : goldens["prompts"]) {
     const auto ids = prompt["ids"].get<std::vector<std::uint32_t>>();
     INFO(prompt["text"]);
-    loaded_machine fable;
+    loaded_model fable;
     const auto found = fable.logits(ids, 32);
     std::vector<float> expected(4096);
     numbers.seekg(prompt["logits_row"].get<std::streamoff>() * 4096 * 4);
@@ -95,9 +81,9 @@ TEST_CASE("the reference tells fable's goldens", "[reference][machine]") {
 TEST_CASE("any chunk size gives the same bits as one token at a time", "[reference][machine]") {
   std::vector<std::uint32_t> ids{4093};
   for (std::uint32_t i = 0; i < 40; ++i) ids.push_back(i * 97 % 4093);
-  const auto one = loaded_machine{}.logits(ids, 1);
+  const auto one = loaded_model{}.logits(ids, 1);
   for (const std::size_t chunk : {2u, 7u, 32u}) {
-    const auto other = loaded_machine{}.logits(ids, chunk);
+    const auto other = loaded_model{}.logits(ids, chunk);
     CHECK(std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0);
   }
 }
@@ -110,7 +96,7 @@ TEST_CASE("activations that are not quantised give bitnet-tiny's goldens, and an
   numbers.seekg(128 + 3 * 1024 * 4);
   numbers.read(reinterpret_cast<char*>(expected.data()), 1024 * 4);
   REQUIRE(numbers);
-  const auto one = loaded_machine(float_table, file).logits(ids, 1), other = loaded_machine(float_table, file).logits(ids, 3);
+  const auto one = loaded_model(float_table, file).logits(ids, 1), other = loaded_model(float_table, file).logits(ids, 3);
   CHECK(one == other);
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(std::abs(one[i] - expected[i]) <= 1e-3f);
 }
