@@ -3,7 +3,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <random>
-#include <set>
 #include <vector>
 
 using namespace intaglio::io;
@@ -70,33 +69,5 @@ TEST_CASE("a candidate whose right side was swallowed is passed over, at the end
     for (std::uint32_t i = 0; i < before + 3; ++i) scratch.symbols.push_back({i, 1, i < before ? 0 : static_cast<std::int32_t>(i - before) + x});
     merge_symbols(scratch, [&](const symbol& a, const symbol& b) { return merges.find(a.id, b.id); });
     CHECK(ids(scratch.symbols) == expected);
-  }
-}
-
-TEST_CASE("a queue used for one long piece after another starts empty") {
-  rank_queue queue;
-  for (int round = 0; round < 2; ++round) {
-    queue.start(10'000);
-    queue.push(70'000, {5, 2, 1});
-    queue.push(3, {9, 2, 2});
-    queue.push(70'000, {1, 2, 3});
-    queue.push(70'000, {7, 2, 4});
-    queue.push(1u << 25, {0, 2, 5});
-    std::vector<std::int32_t> order;
-    while (!queue.empty()) order.push_back(queue.pop().result);
-    CHECK(order == std::vector<std::int32_t>{2, 3, 1, 4, 5});
-  }
-}
-
-TEST_CASE("a set of numbers finds its least") {
-  number_set set;
-  std::set<std::uint32_t> expected;
-  std::mt19937 random(13);
-  for (int round = 0; round < 50'000; ++round) {
-    const std::uint32_t number = static_cast<std::uint32_t>(random()) & 0xFFFFFF;
-    if (random() % 3 != 0 || expected.empty()) set.insert(number), expected.insert(number);
-    else set.erase(*expected.begin()), expected.erase(expected.begin());
-    REQUIRE(set.empty() == expected.empty());
-    if (!expected.empty()) REQUIRE(set.least() == *expected.begin());
   }
 }

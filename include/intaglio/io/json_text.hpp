@@ -27,7 +27,7 @@ class json_reader {
 
   bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& problem) {
     std::string text = problem.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ..."
-    if (const auto at = text.rfind(": "); at != std::string::npos) text = text.substr(at + 2);
+    if (const auto at = text.find(": "); at != std::string::npos) text = text.substr(at + 2);
     fail(position == 0 ? 0 : position - 1, "not valid JSON: " + printable(text, 160), {}, token.empty() ? "" : "'" + printable(token, 60) + "'");
   }
 
