@@ -13,35 +13,25 @@
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
-#include "intaglio/runtime/weight_image.hpp"
+#include "loaded_machine.hpp"
 #include "shared.hpp"
 #include "temporary_folder.hpp"
+#include "tiny_configs.hpp"
 
 using namespace intaglio;
 
 namespace {
 
-constexpr decoder_config llama_tiny{
-    .model_type = architecture::llama, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 3, .num_attention_heads = 8, .num_key_value_heads = 2,
-    .head_dim = 32, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .hidden_act = activation::silu, .tie_word_embeddings = false};
-constexpr decoder_config gemma3_tiny{
-    .model_type = architecture::gemma3, .hidden_size = 256, .intermediate_size = 512, .num_hidden_layers = 7, .num_attention_heads = 4, .num_key_value_heads = 1,
-    .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 1e6f, .rope_scaling = {rope_type::linear, 8.f}, .rms_norm_eps = 1e-6f,
-    .hidden_act = activation::gelu_tanh, .sliding_window = 32, .sliding_window_pattern = 6, .rope_local_base_freq = 1e4f};
-
 /// A model file, its plan, and an index made of the file.
 struct walked_model {
   plan::planned planned;
   io::checkpoint file;
-  runtime::weight_image image;
+  file_weights weights;
   temporary_folder folder;
   io::feature_index index;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> bytes;
   std::map<std::uint32_t, std::array<std::vector<float>, 3>> vectors;
 
-  walked_model(plan::planned plan, const std::filesystem::path& path) : planned(std::move(plan)), file(io::checkpoint::open(path)), image(file, planned.table()), index(made(path)) {
-    image.measure(1, [](std::uint64_t) {});
-  }
+  walked_model(plan::planned plan, const std::filesystem::path& path) : planned(std::move(plan)), file(io::checkpoint::open(path)), weights(planned.table(), file), index(made(path)) {}
   io::feature_index made(const std::filesystem::path& path) const {
     io::build_feature_index(path, folder.path());
     return io::feature_index::open(folder.path());
@@ -59,15 +49,7 @@ struct walked_model {
   /// Of every position, decoded token by token.
   std::vector<std::vector<float>> logits(std::span<const std::uint32_t> ids, const reference::walk_choice* choice) {
     const plan::table& table = planned.table();
-    reference::machine machine(table, [this, &table](std::uint32_t slot, std::uint32_t at) {
-      auto& found = bytes[{slot, at}];
-      if (found.empty()) {
-        found.resize(table.weights[slot].bytes);
-        image.fill(slot, at, 0, found);
-      }
-      return std::span<const std::byte>(found);
-    });
-    machine.state[kernels::state::repeat_penalty] = std::bit_cast<std::uint32_t>(1.f);
+    loaded_machine machine(weights);
     std::vector<std::vector<float>> out;
     for (std::uint32_t at = 0; at < ids.size(); ++at) {
       machine.feed(at, ids.subspan(at, 1));
@@ -130,10 +112,7 @@ TEST_CASE("walked decode: Gemma 3 over its index") {
   expect_walks(gemma);
   // Vectors of another model.
   const reference::walk_choice all{};
-  reference::machine machine(gemma.planned.table(), [&](std::uint32_t slot, std::uint32_t layer) {
-    auto& found = gemma.bytes[{slot, layer}];
-    return std::span<const std::byte>(found);
-  });
+  loaded_machine machine(gemma.weights);
   const std::vector<std::uint32_t> id{1};
   machine.feed(0, id);
   const std::vector<float> few(64);
