@@ -12,6 +12,7 @@
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/pack.hpp"
 #include "intaglio/runtime/weights.hpp"
+#include "runtime/drawn_tokens.hpp"
 #include "runtime/tables.hpp"
 #include "runtime/weight_bytes.hpp"
 #include "shared.hpp"
@@ -31,9 +32,7 @@ std::filesystem::path packed_fable(const temporary_folder& folder) {
 }
 
 runtime::executor chain_of(const gpu::device& on, runtime::weight_memory weights, const plan::table& table = fable_table()) {
-  auto modules = runtime::usable_modules(on).front();
-  modules.in_one = false;
-  return runtime::executor(on, table, std::move(weights), modules, nullptr);
+  return runtime::executor(on, table, std::move(weights), chain_modules(on), nullptr);
 }
 /// Tokens that greedy decoding draws behind token 1.
 std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {

@@ -15,6 +15,7 @@
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
 #include "intaglio/runtime/text_stream.hpp"
+#include "runtime/drawn_tokens.hpp"
 
 using namespace intaglio;
 
@@ -37,23 +38,9 @@ runtime::kernel_modules modules_of_any(const gpu::device& on) {
   return {.in_one = true, .resident_workgroups = 132};
 }
 
-/// What decode draws from `position` on, at a high temperature, where nearly every bit of the logits counts. Ends before the first that is no token.
+/// At a high temperature, where nearly every bit of the logits counts.
 std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t position, std::uint32_t first, std::uint32_t count) {
-  std::vector<std::uint32_t> out;
-  run.begin(runtime::pass_kind::decode, position, {&first, 1}, {.temperature = 4.f, .seed = 5}, count);
-  while (out.size() < count) {
-    while (run.may_submit()) run.submit(1000, 16);
-    run.wait();
-    while (out.size() < run.completed()) {
-      const std::uint32_t token = run.drawn(static_cast<std::uint32_t>(out.size()));
-      if (token >= run.table().config->vocab_size) {
-        run.drain();
-        return out;
-      }
-      out.push_back(token);
-    }
-  }
-  return out;
+  return drawn_until_none(run, position, first, {.temperature = 4.f, .seed = 5}, count);
 }
 /// Tokens behind prompts of 0 to nearly the whole context, in caches that the executor itself filled.
 std::vector<std::vector<std::uint32_t>> drawn_along(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules,
@@ -93,10 +80,6 @@ std::vector<std::int32_t> generated(const gpu::device& on, const plan::table& ta
   CHECK(body->size() == 10);
   return stream.result().ids;
 }
-runtime::kernel_modules chain_of(runtime::kernel_modules modules) {
-  modules.in_one = false;
-  return modules;
-}
 
 /// The plan with another value of a constant of the one dispatch.
 struct changed {
@@ -119,8 +102,8 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[
     CHECK(run.prove().kernel.empty());
   }
   // The first position, over the end of attention's first span, over the number of spans that the workgroups do in one round, and the context's last.
-  CHECK(drawn_along(on.device, two_b, modules, {0, 100, 250, 1530, 4000, 4072}) == drawn_along(on.device, two_b, chain_of(modules), {0, 100, 250, 1530, 4000, 4072}));
-  CHECK(drawn_along(on.device, story, modules, {0, 250, 480}) == drawn_along(on.device, story, chain_of(modules), {0, 250, 480}));
+  CHECK(drawn_along(on.device, two_b, modules, {0, 100, 250, 1530, 4000, 4072}) == drawn_along(on.device, two_b, as_chain(modules), {0, 100, 250, 1530, 4000, 4072}));
+  CHECK(drawn_along(on.device, story, modules, {0, 250, 480}) == drawn_along(on.device, story, as_chain(modules), {0, 250, 480}));
 }
 
 TEST_CASE("where a workgroup never runs all others leave, and no token is drawn", "[runtime][in_one][resident][gpu]") {
@@ -149,7 +132,7 @@ TEST_CASE("workgroups that wait in vain draw no token, and the chain goes on", "
   REQUIRE(run.leave_in_one());
   CHECK(run.plan_of(runtime::pass_kind::decode).in_one.empty());
   CHECK_FALSE(run.leave_in_one());
-  runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), chain_of(modules), nullptr);
+  runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), as_chain(modules), nullptr);
   CHECK(drawn(run, 0, 17, 24) == drawn(chain, 0, 17, 24));
 }
 
@@ -162,9 +145,9 @@ TEST_CASE("a device for which the kernel is not made gets no token of it", "[run
   CHECK(run.prove().kernel == "layers");
   CHECK(drawn(run, 0, 17, 4).empty());
   REQUIRE(run.leave_in_one());
-  runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), chain_of(modules), nullptr);
+  runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), as_chain(modules), nullptr);
   CHECK(drawn(run, 0, 17, 4) == drawn(chain, 0, 17, 4));
-  CHECK(generated(on.device, other.table, modules) == generated(on.device, story, chain_of(modules)));  // who generates notices nothing
+  CHECK(generated(on.device, other.table, modules) == generated(on.device, story, as_chain(modules)));  // who generates notices nothing
 }
 
 TEST_CASE("the chain takes over only where its kernels are right", "[runtime][in_one][resident][gpu]") {

@@ -21,18 +21,15 @@
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/walked_model.hpp"
 #include "intaglio/runtime/weights.hpp"
-#include "runtime/tables.hpp"
+#include "loaded_machine.hpp"
+#include "runtime/drawn_tokens.hpp"
 #include "shared.hpp"
 #include "temporary_folder.hpp"
+#include "tiny_configs.hpp"
 
 using namespace intaglio;
 
 namespace {
-
-constexpr decoder_config gemma3_tiny{
-    .model_type = architecture::gemma3, .hidden_size = 256, .intermediate_size = 512, .num_hidden_layers = 7, .num_attention_heads = 4, .num_key_value_heads = 1,
-    .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 1e6f, .rope_scaling = {rope_type::linear, 8.f}, .rms_norm_eps = 1e-6f,
-    .hidden_act = activation::gelu_tanh, .sliding_window = 32, .sliding_window_pattern = 6, .rope_local_base_freq = 1e4f};
 
 constexpr std::uint32_t top = 24;
 
@@ -64,26 +61,8 @@ traced_plans made(int which) {
   return {fable.operator()<graph::walk_ffn>(), fable.operator()<graph::traced<top>::ffn>(), fable.operator()<graph::gated_ffn>(), shared("models/fable-bitnet-i2_s.gguf"), {.active_only = true}};
 }
 
-runtime::kernel_modules chain(const gpu::device& on) {
-  runtime::kernel_modules modules = runtime::usable_modules(on).front();
-  modules.in_one = false;
-  return modules;
-}
 /// Drawn at a high temperature, where nearly every bit of the logits counts.
-std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
-  const std::uint32_t first = 300;
-  run.begin(runtime::pass_kind::decode, 0, {&first, 1}, {.temperature = 3.f, .seed = 5}, count);
-  std::vector<std::uint32_t> out;
-  while (out.size() < count) {
-    while (run.may_submit()) run.submit(1000, 16);
-    run.wait();
-    while (out.size() < run.completed()) {
-      const auto at = static_cast<std::uint32_t>(out.size());
-      out.push_back(run.drawn(at));
-    }
-  }
-  return out;
-}
+std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) { return drawn_tokens(run, 0, 300, {.temperature = 3.f, .seed = 5}, count); }
 
 /// The decode sequence on the CPU, token by token.
 struct decoded {
@@ -91,18 +70,8 @@ struct decoded {
   trace_result trace;
 };
 decoded decode(const plan::table& table, const io::checkpoint& file, std::span<const std::uint32_t> ids) {
-  runtime::weight_image image(file, table);
-  image.measure(1, [](std::uint64_t) {});
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::byte>> bytes;
-  reference::machine machine(table, [&](std::uint32_t slot, std::uint32_t layer) {
-    auto& found = bytes[{slot, layer}];
-    if (found.empty()) {
-      found.resize(table.weights[slot].bytes);
-      image.fill(slot, layer, 0, found);
-    }
-    return std::span<const std::byte>(found);
-  });
-  machine.state[kernels::state::repeat_penalty] = std::bit_cast<std::uint32_t>(1.f);
+  file_weights weights(table, file);
+  loaded_machine machine(weights);
   decoded out;
   runtime::trace_ring ring(table.trace);
   for (std::uint32_t at = 0; at < ids.size(); ++at) {
@@ -230,10 +199,10 @@ TEST_CASE("trace: a device draws the same tokens and tells what the reference's 
   INFO(of.file);
   const io::checkpoint file = io::checkpoint::open(of.file);
   constexpr std::uint32_t count = 10;
-  runtime::executor run(on.device, of.traced.table(), runtime::load_weights(on.device, of.traced.table(), file), chain(on.device), nullptr);
+  runtime::executor run(on.device, of.traced.table(), runtime::load_weights(on.device, of.traced.table(), file), chain_modules(on.device), nullptr);
   CHECK(run.prove().kernel.empty());
   const auto tokens = drawn(run, count);
-  runtime::executor plain(on.device, of.plain.table(), runtime::load_weights(on.device, of.plain.table(), file), chain(on.device), nullptr);
+  runtime::executor plain(on.device, of.plain.table(), runtime::load_weights(on.device, of.plain.table(), file), chain_modules(on.device), nullptr);
   CHECK(drawn(plain, count) == tokens);
   CHECK_THROWS_AS(plain.take_trace(count), argument_error);
   std::vector<std::uint32_t> ids{300};
