@@ -16,18 +16,15 @@
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/walked_model.hpp"
 #include "intaglio/runtime/weights.hpp"
+#include "runtime/drawn_tokens.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
 #include "temporary_folder.hpp"
+#include "tiny_configs.hpp"
 
 using namespace intaglio;
 
 namespace {
-
-constexpr decoder_config gemma3_tiny{
-    .model_type = architecture::gemma3, .hidden_size = 256, .intermediate_size = 512, .num_hidden_layers = 7, .num_attention_heads = 4, .num_key_value_heads = 1,
-    .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 1e6f, .rope_scaling = {rope_type::linear, 8.f}, .rms_norm_eps = 1e-6f,
-    .hidden_act = activation::gelu_tanh, .sliding_window = 32, .sliding_window_pattern = 6, .rope_local_base_freq = 1e4f};
 
 template <template <dtype, dtype> class FFN>
 plan::planned stories(const plan::profile& target) {
@@ -64,27 +61,9 @@ runtime::walk_error error_of(const std::vector<std::vector<float>>& found, const
   return out;
 }
 
-runtime::kernel_modules chain(const gpu::device& on) {
-  runtime::kernel_modules modules = runtime::usable_modules(on).front();
-  modules.in_one = false;
-  return modules;
-}
-std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
-  const std::uint32_t first = 300;
-  run.begin(runtime::pass_kind::decode, 0, {&first, 1}, {.temperature = 0}, count);
-  std::vector<std::uint32_t> out;
-  while (out.size() < count) {
-    while (run.may_submit()) run.submit(1000, 16);
-    run.wait();
-    while (out.size() < run.completed()) {
-      const auto at = static_cast<std::uint32_t>(out.size());
-      out.push_back(run.drawn(at));
-    }
-  }
-  return out;
-}
+std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) { return drawn_tokens(run, 0, 300, {.temperature = 0}, count); }
 std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, const io::checkpoint& file, std::uint32_t count) {
-  runtime::executor run(on, table, runtime::load_weights(on, table, file), chain(on), nullptr);
+  runtime::executor run(on, table, runtime::load_weights(on, table, file), chain_modules(on), nullptr);
   CHECK(run.prove().kernel.empty());
   return drawn(run, count);
 }
@@ -180,7 +159,7 @@ TEST_CASE("feature walk: a device takes a patch while loading, and changes of it
     CHECK(std::ranges::equal(part, std::span(a).subspan(a.size() / 2, part.size())));
   }
 
-  runtime::executor run(on.device, table, runtime::load_weights(on.device, table, file, {.patch = &patch}), chain(on.device), nullptr);
+  runtime::executor run(on.device, table, runtime::load_weights(on.device, table, file, {.patch = &patch}), chain_modules(on.device), nullptr);
   CHECK(run.prove().kernel.empty());
   CHECK(drawn(run, 10) == expected);
   for (std::uint32_t i = 0; i < changes; ++i) patch.apply({io::feature_edit::restore, 2, 4 * i + i % 2, {}});
