@@ -276,8 +276,8 @@ class batch_engine : public token_engine {
       return true;
     } catch (const std::exception& problem) {
       if (must_stop()) return false;
-      log("load_failed", problem.what());
       set_status(engine_state::failed, problem.what());
+      log("load_failed", problem.what());
       if (options_.load_failed) options_.load_failed();
       return false;
     }
@@ -328,8 +328,8 @@ class batch_engine : public token_engine {
     counts_.device_free_bytes = runtime::available_memory(device);
     generate_some();
     tell_times();
+    set_status(engine_state::ready);  // before it is told: who reads the log asks at once
     log("ready", facts_.id + " on " + device.label());
-    set_status(engine_state::ready);
   }
 
   /// Ready is who has generated, two together and one alone: what is compiled on first use is compiled then, and what takes memory has it.
@@ -346,9 +346,9 @@ class batch_engine : public token_engine {
 
   /// A new device and batch, again and again until one works.
   void recover(const std::string& why) {
-    log("device_failed", why);
     counts_.restarted();
     set_status(engine_state::recovering, why);
+    log("device_failed", why);
     batch_.reset();
     for (std::chrono::milliseconds pause{100};; pause = std::min(pause * 2, std::chrono::milliseconds(10'000))) {
       try {
