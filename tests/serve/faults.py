@@ -152,7 +152,7 @@ link.close()
 # The queue has room for 4 besides those that run.
 slots = int(gauge("intaglio_slots"))
 links = [start_long(True) for _ in range(slots + 4)]
-wait_until(lambda: gauge("intaglio_queue") >= 4, 20, "as many generations as run and wait")
+wait_until(lambda: gauge("intaglio_running") == slots and gauge("intaglio_queue") >= 4, 20, "as many generations as run and wait")
 check.equal(gauge("intaglio_running"), slots, "all slots are taken")
 full = ask("POST", CHAT, good)
 check(int(refused(full, 429, "a full queue").get("retry-after", 0)) >= 1, "Retry-After")
