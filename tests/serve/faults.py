@@ -4,6 +4,7 @@
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import tempfile
@@ -215,6 +216,8 @@ page = int(gauge("intaglio_kv_page_positions"))
 check.equal((again["usage"]["prompt_tokens_details"]["cached_tokens"], again["choices"][0]["text"]), ((len(prompt) - 1) // page * page, answer["choices"][0]["text"]), "pages of a prompt are shared")
 
 # Idle and slow ones hold nobody up, and are dropped.
+files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)  # this process's; the server sees to its own
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(files, min(4096, most_files)), most_files))
 idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(1000)]
 slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(50)]
 for link in slow:
