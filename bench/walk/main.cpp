@@ -42,20 +42,23 @@ double dispatch_us(runtime::executor& run, std::uint32_t context, std::string_vi
   return times[times.size() / 2];
 }
 
+/// Microseconds of a pass, over `passes` of them.
+double decode_us(runtime::executor& run, std::uint32_t context, std::uint32_t passes) {
+  const std::uint32_t token = 1;
+  run.begin(runtime::pass_kind::decode, context, {&token, 1}, {}, passes);
+  const auto start = std::chrono::steady_clock::now();
+  while (run.pending() || run.in_flight()) {
+    while (run.may_submit()) run.submit(100, 16);
+    run.wait();
+  }
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / passes;
+}
+
 void measure(const gpu::device& device, const plan::table& table, const char* name, const runtime::kernel_modules& modules, double share, std::uint32_t context, std::uint32_t passes) {
   runtime::executor run(device, table, runtime::synthetic_weights(device, table, {.relu_zeros = share}), modules, nullptr);
   if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
   std::vector<double> times;
-  for (int repeat = 0; repeat < 5; ++repeat) {
-    const std::uint32_t token = 1;
-    run.begin(runtime::pass_kind::decode, context, {&token, 1}, {}, passes);
-    const auto start = std::chrono::steady_clock::now();
-    while (run.pending() || run.in_flight()) {
-      while (run.may_submit()) run.submit(100, 16);
-      run.wait();
-    }
-    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / passes);
-  }
+  for (int repeat = 0; repeat < 5; ++repeat) times.push_back(decode_us(run, context, passes));
   std::sort(times.begin(), times.end());
   const double us = times[times.size() / 2];
   std::printf("  %-22s %3.0f%% off  %9.1f us  %9.1f tok/s   gate, up %8.2f us  down %8.2f us\n", name, 100 * share, us, 1e6 / us, dispatch_us(run, context, "ffn_gate"),
@@ -105,18 +108,6 @@ void compare(const gpu::device& device, const plan::table& dense, const plan::ta
     measure(device, dense, "dense, chain", chain, share, context, passes);
     measure(device, walk, "walk", chain, share, context, passes);
   }
-}
-
-/// Microseconds of a pass, over `passes` of them.
-double decode_us(runtime::executor& run, std::uint32_t context, std::uint32_t passes) {
-  const std::uint32_t token = 1;
-  run.begin(runtime::pass_kind::decode, context, {&token, 1}, {}, passes);
-  const auto start = std::chrono::steady_clock::now();
-  while (run.pending() || run.in_flight()) {
-    while (run.may_submit()) run.submit(100, 16);
-    run.wait();
-  }
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / passes;
 }
 
 /// A plan with a trace against that without: rounds of both in turns, so that what the machine does besides meets both; then the host takes the trace.
