@@ -3,7 +3,8 @@
 // weights of which a share of the features is off; and, of a model file of fable, which vectors a walk reads, by layer, told by the CPU reference.
 // Of Gemma 3 4B's shape in bf16 with made-up weights: dense, the full walk and the sparse walks of 1,024, 512 and 256 features.
 // With --trace: decode that tells of the 32 features of each layer that added most against the same without, in turns.
-// usage: walk [context [passes [SHARE...]]], shares of 0 to 1; walk --gemma [context [passes]]; walk --trace [context [passes]]; walk --vectors FABLE_GGUF [tokens]
+// With --wide: the first comparison at a width of 6144 and 20480, where FFNs are most of what decode reads.
+// usage: walk [--wide] [context [passes [SHARE...]]], shares of 0 to 1; walk --gemma [context [passes]]; walk --trace [context [passes]]; walk --vectors FABLE_GGUF [tokens]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "examples/tool/stream_read.hpp"
 #include "intaglio/graph/layers/walk_ffn.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
@@ -65,8 +67,16 @@ void measure(const gpu::device& device, const plan::table& table, const char* na
               dispatch_us(run, context, "ffn_down"));
 }
 
+/// Eight layers of a width whose FFNs are four fifths of what a token reads.
+constexpr decoder_config wide_config = [] {
+  decoder_config c = models::bitnet_2b_4t_config;
+  c.hidden_size = 6144, c.intermediate_size = 20'480, c.num_hidden_layers = 8, c.num_attention_heads = 48, c.num_key_value_heads = 8, c.vocab_size = 32'000;
+  return c;
+}();
+
+/// @param limit bytes a second of a streaming read
 template <template <dtype, dtype> class FFN>
-void measure_gemma(const gpu::device& device, const char* name, std::uint32_t context, std::uint32_t passes) {
+void measure_gemma(const gpu::device& device, const char* name, std::uint32_t context, std::uint32_t passes, double limit) {
   const auto planned = plan::planned::of<models::gemma3<models::gemma3_4b_config, dtype::bf16, dtype::bf16, FFN>>(plan::profiles::portable, 1024);
   const plan::table& table = planned.table();
   runtime::kernel_modules chain = runtime::usable_modules(device).front();
@@ -89,11 +99,15 @@ void measure_gemma(const gpu::device& device, const char* name, std::uint32_t co
   for (const auto& d : table.decode.block(0))
     if (d.label.view().find("ffn_") == 0 && d.weight_bytes != 0) ffn_bytes += static_cast<double>(d.weight_bytes);
   bytes = static_cast<double>(table.decode.weight_bytes());
-  std::printf("  %-12s median %8.1f us  best %8.1f us  %7.1f tok/s  weights read %6.2f GB, of an FFN %6.1f MB, memory %5.2f GB |", name, times[times.size() / 2], times[0], 1e6 / times[times.size() / 2],
-              bytes / 1e9, ffn_bytes / 1e6, static_cast<double>(table.weight_bytes()) / 1e9);
+  const double us = times[times.size() / 2];
+  std::printf("  %-12s median %8.1f us  best %8.1f us  %7.1f tok/s  weights read %6.2f GB (%.0f %% of the limit), of an FFN %6.1f MB, memory %5.2f GB |", name, us, times[0], 1e6 / us, bytes / 1e9,
+              bytes / (us * 1e-6) / limit * 100, ffn_bytes / 1e6, static_cast<double>(table.weight_bytes()) / 1e9);
   for (const auto& d : table.decode.block(0)) {
     const std::string label(d.label.view());
-    if (label.find("ffn_") == 0) std::printf(" %s %.1f us", label.c_str(), dispatch_us(run, context, label));
+    if (label.find("ffn_") != 0) continue;
+    const double each = dispatch_us(run, context, label);
+    std::printf(" %s %.1f us", label.c_str(), each);
+    if (d.weight_bytes != 0) std::printf(" (%.0f %%)", static_cast<double>(d.weight_bytes) / (each * 1e-6) / limit * 100);
   }
   std::printf("\n");
 }
@@ -224,13 +238,14 @@ int main(int count, char** arguments) try {
   }
   if (count > 1 && std::string_view(arguments[1]) == "--gemma") {
     gpu::device device;
-    std::printf("%s\ngemma3_4b, bf16, chain\n", device.label().c_str());
+    const double limit = tool::stream_read_rate(device);
+    std::printf("%s, a streaming read of %.0f GB/s\ngemma3_4b, bf16, chain\n", device.label().c_str(), limit / 1e9);
     const auto context = static_cast<std::uint32_t>(count > 2 ? std::atoi(arguments[2]) : 128), passes = static_cast<std::uint32_t>(count > 3 ? std::atoi(arguments[3]) : 64);
-    measure_gemma<graph::gated_ffn>(device, "dense", context, passes);
-    measure_gemma<graph::walk_ffn>(device, "full", context, passes);
-    measure_gemma<graph::sparse_walk<1024>::ffn>(device, "sparse 1024", context, passes);
-    measure_gemma<graph::sparse_walk<512>::ffn>(device, "sparse 512", context, passes);
-    measure_gemma<graph::sparse_walk<256>::ffn>(device, "sparse 256", context, passes);
+    measure_gemma<graph::gated_ffn>(device, "dense", context, passes, limit);
+    measure_gemma<graph::walk_ffn>(device, "full", context, passes, limit);
+    measure_gemma<graph::sparse_walk<1024>::ffn>(device, "sparse 1024", context, passes, limit);
+    measure_gemma<graph::sparse_walk<512>::ffn>(device, "sparse 512", context, passes, limit);
+    measure_gemma<graph::sparse_walk<256>::ffn>(device, "sparse 256", context, passes, limit);
     return 0;
   }
   if (count > 1 && std::string_view(arguments[1]) == "--trace") {
@@ -239,6 +254,8 @@ int main(int count, char** arguments) try {
     compare_traces(device, static_cast<std::uint32_t>(count > 2 ? std::atoi(arguments[2]) : 128), static_cast<std::uint32_t>(count > 3 ? std::atoi(arguments[3]) : 64));
     return 0;
   }
+  const bool wide = count > 1 && std::string_view(arguments[1]) == "--wide";
+  if (wide) ++arguments, --count;
   const auto context = static_cast<std::uint32_t>(count > 1 ? std::atoi(arguments[1]) : 128);
   const auto passes = static_cast<std::uint32_t>(count > 2 ? std::atoi(arguments[2]) : 128);
   std::vector<double> shares;
@@ -246,7 +263,10 @@ int main(int count, char** arguments) try {
   if (shares.empty()) shares = {0, 0.5, 0.7};
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
-  if (device.description().type == gpu::device_type::cpu)
+  if (wide)
+    compare(device, plan::engraved<bitnet<wide_config, graph::gated_ffn>, plan::profiles::portable>::table, plan::engraved<walked<wide_config>, plan::profiles::portable>::table, "8 layers of 6144 and 20480", context, passes,
+            shares);
+  else if (device.description().type == gpu::device_type::cpu)
     compare(device, plan::engraved<models::fable, plan::profiles::cpu>::table, plan::engraved<walked<models::fable_config>, plan::profiles::cpu>::table, "fable", std::min(context, 256u), passes, shares);
   else
     compare(device, plan::engraved<models::bitnet_2b_4t, plan::profiles::portable>::table, plan::engraved<walked<models::bitnet_2b_4t_config>, plan::profiles::portable>::table, "bitnet_2b_4t", context,

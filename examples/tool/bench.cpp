@@ -94,7 +94,7 @@ class bench_run {
     run_.reset();
     tell("the rest is a warm start and " + std::to_string(options_.runs + 1) + " runs of " + std::to_string(out_.prompt) + " tokens of a prompt and " + std::to_string(out_.tokens) + " decoded ones (-p, -n, -r)");
     start(out_.warm, "warm start");
-    out_.device_bytes = device_->counters().allocated_bytes;
+    out_.device_bytes = device_->counters().allocated_bytes - out_.host_weight_bytes;
     out_.stream = stream_read_rate(*device_);
     progress_bar bar("measuring");
     for (std::uint32_t i = 0; i <= options_.runs; ++i) {  // the first one only warms up
@@ -149,15 +149,17 @@ class bench_run {
       bar.show(done.bytes_total == 0 ? 0 : static_cast<double>(done.bytes_done) / static_cast<double>(done.bytes_total),
                bytes_text(static_cast<double>(done.bytes_total)));
     };
+    runtime::pipelines_ahead pipelines = runtime::begin_pipelines(*device_, table, cache);
     auto weights = load_weights(drawn);
     out_.mapped_bytes = weights.mapped_bytes;
-    out_.need = runtime::needed_memory(table, table.weight_bytes() - std::min(table.weight_bytes(), weights.mapped_bytes));
+    out_.host_weight_bytes = weights.host_bytes;
+    out_.need = runtime::needed_memory(table, table.weight_bytes() - std::min(table.weight_bytes(), weights.mapped_bytes + weights.host_bytes));
     out.load_ms = lap();
     if (out_.on_cpu && table.weight_bytes() > (std::uint64_t{1} << 27)) {
       note(std::string(label) + ": compiling and proving the kernels of a large model, on a CPU driver a matter of minutes");
       show_notes();
     }
-    auto proven = runtime::proven_executor(*device_, table, std::move(weights), cache, true);
+    auto proven = runtime::proven_executor(*device_, table, std::move(weights), cache, true, &runtime::modules_of<>, std::move(pipelines));
     const std::size_t kernels = proven->pipelines();
     run_.emplace(std::move(proven));
     out.kernels_ms = lap();
@@ -185,7 +187,8 @@ class bench_run {
                                                                                          {"mapped", runtime::weight_place::mapped},
                                                                                          {"features_mapped", runtime::weight_place::features_mapped}}};
     const auto place = std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.first == options_.place; });
-    return file_ ? runtime::load_weights(*device_, table, *file_, {.progress = progress, .place = place->second}) : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros});
+    return file_ ? runtime::load_weights(*device_, table, *file_, {.progress = progress, .place = place->second, .budget = options_.model.weight_budget})
+                 : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros, .budget = options_.model.weight_budget});
   }
 
   /// Another executor, with weights of its own, that decodes by the chain of dispatches.

@@ -88,7 +88,8 @@ void bench_result::print() const {
   row("warm start", in_words(warm) + " (both behind " + std::to_string(start_prompt) + " tokens)");
   row("device memory", bytes_text(static_cast<double>(device_bytes)) + ": weights " + bytes_text(static_cast<double>(need.weights)) +
                            ", KV cache " + bytes_text(static_cast<double>(need.caches)) + ", arena " + bytes_text(static_cast<double>(need.arena)) +
-                           (mapped_bytes != 0 ? "; " + bytes_text(static_cast<double>(mapped_bytes)) + " of weights are read where the file is mapped" : ""));
+                           (mapped_bytes != 0 ? "; " + bytes_text(static_cast<double>(mapped_bytes)) + " of weights are read where the file is mapped" : "") +
+                           (host_weight_bytes != 0 ? "; " + bytes_text(static_cast<double>(host_weight_bytes)) + " of weights are in the host's memory" : ""));
   row("host memory", bytes_text(static_cast<double>(host_peak_bytes)) + " at most" + (on_cpu ? ", the device's among them" : ""));
   for (const ab_result& each : ab)
     row("A/B " + std::string(each.pair->name), std::string(each.pair->first.name) + " " + fixed(each.first_rate, 1) + " tokens/s (" +
@@ -128,7 +129,7 @@ nlohmann::ordered_json bench_result::json() const {
                            {"allocations", cost(&decode_cost::allocations)},  {"submits", cost(&decode_cost::submits)},
                            {"waits", cost(&decode_cost::waits)},              {"recorded_commands", cost(&decode_cost::recorded_commands)}};
   out["start"] = {{"prompt_tokens", start_prompt}, {"cold", json_of(cold)}, {"warm", json_of(warm)}};
-  out["memory"] = {{"device_bytes", device_bytes},  {"weight_bytes", need.weights},      {"mapped_weight_bytes", mapped_bytes}, {"cache_bytes", need.caches},
+  out["memory"] = {{"device_bytes", device_bytes},  {"weight_bytes", need.weights},      {"mapped_weight_bytes", mapped_bytes}, {"host_weight_bytes", host_weight_bytes}, {"cache_bytes", need.caches},
                    {"arena_bytes", need.arena},     {"host_peak_bytes", host_peak_bytes}, {"shared", on_cpu}};
   out["ab"] = json_value::array();
   for (const ab_result& each : ab) {

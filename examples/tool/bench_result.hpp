@@ -36,6 +36,7 @@ struct bench_result {
   start_times cold, warm;
   runtime::memory_need need;
   std::uint64_t mapped_bytes = 0;  ///< of weights that are read where the file is mapped
+  std::uint64_t host_weight_bytes = 0;  ///< of weights that are read across the bus
   std::uint64_t device_bytes = 0, host_peak_bytes = 0;
   std::vector<timed_sequence> timed;
   std::vector<ab_result> ab;

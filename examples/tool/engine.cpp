@@ -45,6 +45,7 @@ engine::engine(const model_options& model, const common_options& common) {
   progress_bar bar("loading");
   session_options options;
   options.find_first_nan = common.validate;
+  options.weight_budget = model.weight_budget;
   options.templates = template_engine();
   options.progress = [&](const load_progress& at) {
     bar.show(at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total),

@@ -37,6 +37,13 @@ void add_model(CLI::App& to, model_options& model) {
       ->default_str("block128");
 }
 
+void add_budget(CLI::App& to, model_options& model) {
+  to.add_option("--weight-budget", model.weight_budget, "device memory that weights may take (6GB, 900MB): the FFNs of the last layers that it does not take lie in the\n"
+                                                         "host's memory and are read across the bus, slower; the same text")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name("SIZE");
+}
+
 void add_sampling(CLI::App& to, sampling_flags& flags) {
   to.add_option("--temperature", flags.temperature, "0 takes the most probable token (the default)")->type_name("T");
   to.add_option("--top-k", flags.top_k, "draw from the K most probable tokens")->type_name("K");
@@ -127,6 +134,7 @@ class command_line {
         "blue?\" --temperature 0.7\n  intaglio run -m MODEL.gguf --ids 1,2,3 --json\n  cat notes.txt | intaglio run -m MODEL.gguf --file - "
         "--stop END");
     add_model(*c, run_.model);
+    add_budget(*c, run_.model);
     auto* prompt = c->add_option("-p,--prompt", run_.prompt, "text to continue, as it is, behind the model's BOS token")->type_name("TEXT");
     auto* file = c->add_option("-f,--file", run_.file, "the same from a file; - is stdin")->type_name("FILE")->excludes(prompt);
     auto* ids = c->add_option("--ids", run_.ids, "the prompt as token ids, taken as they are: 1,2,3")
@@ -152,6 +160,7 @@ class command_line {
         "Commands: /system /reset /retry /save /load /stats /model /help /quit. On a terminal lines are edited and kept between runs, in\n"
         "$XDG_STATE_HOME/intaglio/chat_history.");
     add_model(*c, chat_.model);
+    add_budget(*c, chat_.model);
     c->add_option("--system", chat_.system, "system message")->type_name("TEXT");
     c->add_option("-n,--tokens", chat_.tokens, "at most so many tokens a reply")->type_name("N");
     add_sampling(*c, chat_.sampling);
@@ -163,6 +172,7 @@ class command_line {
         "Medians over the runs. The cold start finds no compiled pipelines and proves the kernels, the warm start finds them; both begin\n"
         "with opening the device. Figures of the host are for one decoded token.");
     add_model(*c, bench_.model);
+    add_budget(*c, bench_.model);
     auto* synthetic = c->add_option("--synthetic", bench_.synthetic, "random weights of an engraved model instead of a file")
                           ->type_name("NAME")
                           ->excludes("--model");

@@ -16,6 +16,7 @@ namespace intaglio::tool {
 struct model_options {
   std::string path;                     ///< empty: the embedded model
   std::string i2s_layout = "block128";  ///< block128, block64 or rows4
+  std::optional<std::uint64_t> weight_budget{};  ///< bytes, of commands that load
   bool embedded() const { return path.empty(); }
   /// As errors name it.
   std::string shown() const { return embedded() ? "fable.gguf (embedded)" : path; }

@@ -14,6 +14,7 @@ enum class placement : std::uint8_t {
   device_local,  ///< fastest for the device; also mapped where device and host share memory
   shared,        ///< mapped, in device memory if there is such: small things that the host writes and the device reads
   readback,      ///< mapped and cached by the host: what the host reads
+  host,          ///< mapped, in the host's memory where that is another: large things that the device reads across the bus
 };
 
 /// How much of a heap is taken.
@@ -222,6 +223,7 @@ class buffer {
       if (where == placement::device_local ? !local : !host) continue;
       const std::uint64_t score = where == placement::device_local ? 1U + (host == unified ? 2U : 0U) + (host && unified && cached ? 1U : 0U)
                                   : where == placement::shared     ? 1U + (local ? 2U : 0U)
+                                  : where == placement::host       ? 1U + (local ? 0U : 2U)
                                                                    : 1U + (cached ? 2U : 0U);
       // of equal types the one in the larger heap: a small window onto device memory is for small things
       if (!best || score > best_score ||

@@ -36,11 +36,20 @@ class batch_executor {
   /// @param table with a batch  @param weights loaded, or still being loaded
   /// @error device_error, out_of_memory, device_lost
   batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
-      : device_(on), table_(&table), weights_(std::move(weights)), kernels_(on, modules), queue_(on) {
+      : batch_executor(on, table, std::move(weights), kernel_set(on, modules), cache) {}
+  /// @param kernels may have some of its pipelines already
+  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache)
+      : device_(on), table_(&table), weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
     gpu::translated([&] { create(cache); });
   }
   batch_executor(const batch_executor&) = delete;
   batch_executor& operator=(const batch_executor&) = delete;
+
+  /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it would cost compiling and gain little.
+  static std::vector<const plan::sequence*> begins_with(const kernel_modules&, const plan::table& table) {
+    if (table.profile == "cpu") return {&table.prefill, &table.batch, &table.moves};
+    return {&table.prefill, &table.batch, &table.moves, &table.decode};
+  }
 
   const plan::table& table() const noexcept { return *table_; }
   const gpu::device& device() const noexcept { return device_; }
@@ -198,10 +207,9 @@ class batch_executor {
 
   void create(gpu::pipeline_cache* cache) {
     const plan::table& t = *table_;
-    const bool alone = t.profile != "cpu";  // there it would cost a kernel's compiling and gain little
-    std::vector<const plan::sequence*> list{&t.prefill, &t.batch, &t.moves};
-    if (alone) list.push_back(&t.decode);
-    kernels_.add(list, cache);
+    const auto sequences = begins_with(kernels_.modules(), t);
+    const bool alone = sequences.back() == &t.decode;
+    kernels_.add(sequences, cache);
     arena_ = gpu::buffer(device_, std::max({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, t.batch_state_bytes(), gpu::placement::device_local, "the batch's state");
     alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");

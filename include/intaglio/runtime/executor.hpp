@@ -72,12 +72,22 @@ class executor {
   /// @param weights loaded, or still being loaded by the caller's transfers on this device
   /// @error device_error, out_of_memory, device_lost
   executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
-      : device_(on), table_(&table), decode_(runs_in_one(modules, table) ? &table.decode_in_one : &table.decode),
-        weights_(std::move(weights)), kernels_(on, modules), queue_(on) {
+      : executor(on, table, std::move(weights), kernel_set(on, modules), cache) {}
+  /// @param kernels may have some of its pipelines already
+  executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache)
+      : device_(on), table_(&table), decode_(runs_in_one(kernels.modules(), table) ? &table.decode_in_one : &table.decode),
+        weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
     gpu::translated([&] { create(cache); });
   }
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
+
+  /// Whose pipelines an executor begins with.
+  static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table) {
+    if (!runs_in_one(modules, table)) return {&table.decode, &table.prefill};
+    if (!held_against_chain(table.decode_in_one)) return {&table.decode_in_one, &table.prefill};
+    return {&table.decode_in_one, &table.prefill, &table.decode};
+  }
 
   const plan::table& table() const noexcept { return *table_; }
   const gpu::device& device() const noexcept { return device_; }
@@ -106,7 +116,7 @@ class executor {
       {
         kernel_proof proof(device_, *table_, kernels_, weights_);
         fault = proof.check(*decode_);
-        if (fault.kernel.empty() && held_against_chain()) fault = proof.check(table_->decode);
+        if (fault.kernel.empty() && held_against_chain(*decode_)) fault = proof.check(table_->decode);
         if (fault.kernel.empty()) fault = proof.check(table_->prefill);
       }
       ahead.wait();
@@ -452,8 +462,7 @@ class executor {
   }
 
   void create(gpu::pipeline_cache* cache) {
-    const plan::sequence* const list[] = {decode_, &table_->prefill, &table_->decode};
-    kernels_.add(std::span(list).first(held_against_chain() ? 3 : 2), cache);
+    kernels_.add(begins_with(kernels_.modules(), *table_), cache);
     const decoder_config& config = *table_->config;
     arena_ = gpu::buffer(device_, std::max(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");
@@ -511,7 +520,7 @@ class executor {
       }
   }
 
-  bool held_against_chain() const { return !decode_->in_one.empty() && decode_->in_one.front().kernel == kernels::kernel::layers_coded; }
+  static bool held_against_chain(const plan::sequence& decode) { return !decode.in_one.empty() && decode.in_one.front().kernel == kernels::kernel::layers_coded; }
   /// The same tokens as a prompt or by the chain, and one by one: the stream behind the last layer and the last layer's cache must have the same bits.
   bool all_layers_agree() {
     const std::uint32_t vocabulary = table_->config->vocab_size, count = std::min({3u, table_->prefill.max_tokens, table_->context});
@@ -541,7 +550,7 @@ class executor {
       for (std::uint32_t i = 0; i < count; ++i) feed(pass_kind::decode, i, std::span(ids).subspan(i, 1));
     };
     std::vector<std::byte> expected;
-    if (held_against_chain()) {
+    if (held_against_chain(*decode_)) {
       recorded_sequence other = record_proven(table_->decode, false, nullptr);
       const plan::sequence* in_one = std::exchange(decode_, &table_->decode);
       std::swap(sequence(pass_kind::decode), other);

@@ -40,6 +40,7 @@ class kernel_set {
     });
   }
 
+  const kernel_modules& modules() const noexcept { return modules_; }
   const gpu::pipeline& of(const plan::dispatch& call) const { return pipelines_[find(keys_, key_of(call))]; }
   std::size_t size() const noexcept { return pipelines_.size(); }
   std::uint32_t subgroup_size() const noexcept { return subgroup_.size; }

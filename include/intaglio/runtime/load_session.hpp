@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "intaglio/gpu/cache_file.hpp"
+#include "intaglio/runtime/pipelines_ahead.hpp"
 #include "intaglio/runtime/session_body.hpp"
 
 namespace intaglio {
@@ -26,6 +27,7 @@ struct session_options {
   bool find_first_nan = false;                ///< debugging: where logits are no numbers, the error names the first state that is none; feeds all anew
   unsigned load_threads = 0;                  ///< that repack weights; 0: as the machine has
   runtime::weight_place place = runtime::weight_place::automatic;  ///< where the device reads a packed file's weights
+  std::optional<std::uint64_t> weight_budget{};  ///< bytes of weights that device memory may take: FFNs of the last layers that it does not take are read across the bus
   const io::feature_changes* patch = nullptr;   ///< changes to the features of FFNs (docs/walk.md), read while loading
   io::template_renderer templates{};          ///< of chat templates that the library does not know: io::jinja_renderer()
   io::checkpoint_options checkpoint{};        ///< how an I2_S file is laid out
@@ -40,29 +42,44 @@ inline const plan::table& choose_table(std::span<const plan::table* const> table
   return *tables.front();
 }
 
+inline std::string proof_note(const kernel_modules& of) { return "proven " + of.identity(); }
+/// What may run on a device, the fastest first, without what failed there before.
+inline std::vector<kernel_modules> variants_left(const gpu::device& on, const gpu::pipeline_cache& cache, module_source source) {
+  std::vector<kernel_modules> all = usable_modules(on, source);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (cache.note() == proof_note(all[i])) return {all.begin() + static_cast<std::ptrdiff_t>(i), all.end()};
+  return all;
+}
+
+/// Begins to make the pipelines of the executor that proven_executor tries first, for while the weights are loaded.
+template <class Executor = executor>
+pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache, module_source source = &modules_of<>) {
+  const kernel_modules modules = variants_left(on, cache, source).front();
+  return pipelines_ahead(on, modules, Executor::begins_with(modules, table), cache);
+}
+
 /// An executor whose kernels have shown that they are right on this device; the outcome is kept beside the pipelines. Where a variant of
 /// a kernel fails another one is taken.
+/// @param made what begin_pipelines began, or nothing
 /// @error device_error naming the kernel: it is wrong on this device in every variant
 template <class Executor = executor>
-std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights, gpu::pipeline_cache& cache, bool prove,
-                                                 module_source source = &modules_of<>) {
-  const std::vector<kernel_modules> variants = usable_modules(on, source);
-  const auto note = [](const kernel_modules& of) { return "proven " + of.identity(); };
+std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights, gpu::pipeline_cache& cache, bool prove, module_source source = &modules_of<>,
+                                          pipelines_ahead&& made = {}) {
+  const std::vector<kernel_modules> variants = variants_left(on, cache, source);
   kernel_fault fault;
-  std::size_t first = 0;  // those before the one that was proven failed then
-  for (std::size_t i = 0; i < variants.size(); ++i)
-    if (cache.note() == note(variants[i])) first = i;
   // Without a folder of ours a process may start often, and the driver's cache has it all after the first time.
   const bool compiles_late = on.description().driver_name == "llvmpipe" && !cache.path().empty();
-  for (std::size_t i = first; i < variants.size(); ++i) {
-    const bool proves = prove && cache.note() != note(variants[i]);
+  for (const kernel_modules& variant : variants) {
+    const bool proves = prove && cache.note() != proof_note(variant);
     compile_ahead ahead;
-    if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_in_one(variants[i], table)) ahead = compile_ahead(on, variants[i], table.decode_in_one.in_one);
-    auto out = std::make_unique<Executor>(on, table, std::move(weights), variants[i], &cache);
+    if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_in_one(variant, table)) ahead = compile_ahead(on, variant, table.decode_in_one.in_one);
+    std::optional<kernel_set> kernels = made.take();
+    if (!kernels) kernels.emplace(on, variant);
+    auto out = std::make_unique<Executor>(on, table, std::move(weights), std::move(*kernels), &cache);
     if (!proves) return out;
     fault = out->prove(std::move(ahead));
     if (fault.kernel.empty()) {
-      cache.set_note(note(variants[i]));
+      cache.set_note(proof_note(variant));
       return out;
     }
     weights = out->release_weights();
@@ -100,8 +117,9 @@ inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::sp
 template <class Executor>
 std::unique_ptr<Executor> load_executor(session_body& body, const io::checkpoint& from, const session_options& options, module_source source) {
   return gpu::translated([&] {
-    weight_memory weights = load_weights(body.device, *body.table, from, {.progress = options.progress, .threads = options.load_threads, .patch = options.patch, .place = options.place});
-    auto out = proven_executor<Executor>(body.device, *body.table, std::move(weights), *body.cache, options.prove_kernels, source);
+    pipelines_ahead pipelines = begin_pipelines<Executor>(body.device, *body.table, *body.cache, source);
+    weight_memory weights = load_weights(body.device, *body.table, from, {.progress = options.progress, .threads = options.load_threads, .patch = options.patch, .place = options.place, .budget = options.weight_budget});
+    auto out = proven_executor<Executor>(body.device, *body.table, std::move(weights), *body.cache, options.prove_kernels, source, std::move(pipelines));
     body.cache->store();
     if (!body.cache->warning().empty()) body.warnings.push_back(body.cache->warning());
     return out;

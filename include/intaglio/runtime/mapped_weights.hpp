@@ -25,16 +25,6 @@ enum class weight_place : std::uint8_t {
   features_mapped,  ///< the FFNs' where the file is mapped, the others in memory of the device
 };
 
-/// Whether a weight is of vectors of an FFN's features, or of its experts'.
-constexpr bool is_of_features(const plan::weight& w) {
-  if (!w.per_layer || w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::vector_f32) return false;
-  const std::string_view name = w.sources[0].view();
-  for (const std::string_view kind : {"ffn_gate", "ffn_up", "ffn_down"})
-    for (const std::string_view rest : {".weight", "_exps.weight"})
-      if (name.starts_with(kind) && name.substr(kind.size()) == rest) return true;
-  return false;
-}
-
 /// Whether a device reads host memory as fast as its own, so that a copy there would gain nothing.
 inline bool shares_host_memory(const gpu::device& on) {
   return on.description().type == gpu::device_type::cpu || on.description().type == gpu::device_type::integrated;

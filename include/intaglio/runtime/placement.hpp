@@ -21,6 +21,9 @@ namespace intaglio::runtime {
 /// Every item starts at a multiple of this: the plan's offsets rely on it, and copies like it.
 inline constexpr std::uint64_t item_alignment = 256;
 
+/// What an item takes with what lies between it and the next.
+constexpr std::uint64_t item_bytes(std::uint64_t bytes) { return std::max<std::uint64_t>((bytes + item_alignment - 1) / item_alignment * item_alignment, item_alignment); }
+
 /// Items in as few buffers as may be; item i has an address of its own.
 struct placed_items {
   struct item {
@@ -42,11 +45,10 @@ inline placed_items place_items(const gpu::device& on, std::span<const std::uint
     out.items.resize(sizes.size());
     std::uint64_t piece = std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
     if (largest_piece != 0) piece = std::min(piece, largest_piece);
-    const auto padded = [](std::uint64_t bytes) { return std::max<std::uint64_t>((bytes + item_alignment - 1) / item_alignment * item_alignment, item_alignment); };
     for (std::size_t first = 0; first < sizes.size();) {
       std::size_t end = first;
       std::uint64_t bytes = 0;
-      while (end < sizes.size() && (end == first || bytes + padded(sizes[end]) <= piece)) bytes += padded(sizes[end++]);
+      while (end < sizes.size() && (end == first || bytes + item_bytes(sizes[end]) <= piece)) bytes += item_bytes(sizes[end++]);
       try {
         out.buffers.emplace_back(on, bytes, where, purpose);
       } catch (const out_of_memory&) {
@@ -57,7 +59,7 @@ inline placed_items place_items(const gpu::device& on, std::span<const std::uint
       std::uint64_t offset = 0;
       for (std::size_t i = first; i < end; ++i) {
         out.items[i] = {static_cast<std::uint32_t>(out.buffers.size() - 1), offset, sizes[i], out.buffers.back().address() + offset};
-        offset += padded(sizes[i]);
+        offset += item_bytes(sizes[i]);
       }
       first = end;
     }

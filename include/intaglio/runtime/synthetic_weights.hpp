@@ -70,6 +70,7 @@ struct synthetic_options {
   /// Share of gate outputs that are zero behind a ReLU, 0 to 1, to a few percent; absent: half, as it comes. One column of the stream is
   /// made so large that it alone decides every gate.
   std::optional<double> relu_zeros{};
+  std::optional<std::uint64_t> budget{};  ///< as load_options has it
 };
 
 /// What a weight begins with; the rest repeats it. Whole rows of matrices and whole row groups of tiles, about a mebibyte.
@@ -134,7 +135,7 @@ inline std::vector<std::uint32_t> synthetic_row_codes(const plan::weight& w, con
 inline weight_memory synthetic_weights(const gpu::device& on, const plan::table& of, const synthetic_options& options = {}) {
   if (options.relu_zeros && !(*options.relu_zeros >= 0 && *options.relu_zeros <= 1))
     throw argument_error("relu_zeros", "0 to 1", number_text(static_cast<float>(*options.relu_zeros)));
-  weight_memory out = allocate_weights(on, of);
+  weight_memory out = allocate_weights(on, of, 0, options.budget);
   gpu::transfer uploads(on);
   std::uint64_t random = options.seed * 2 + 1;
   std::map<std::uint32_t, std::vector<std::uint32_t>> matrices;  // by slot: what they begin with

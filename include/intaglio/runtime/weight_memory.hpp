@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The weights of a plan where the device reads them, its memory or a mapped file: one item for each global weight, one a layer for the others.
+// The weights of a plan where the device reads them, its memory, the host's or a mapped file: one item for each global weight, one a layer for the others.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,8 @@ namespace intaglio::runtime {
 /// Filled by load_weights (weights.hpp), read by the executor.
 struct weight_memory {
   std::shared_ptr<const io::leased_mapping> mapping;  ///< of the file that they are read from in place; null: they were copied
-  std::uint64_t mapped_bytes = 0;                      ///< of weights that are; the others are in memory of the device
+  std::uint64_t mapped_bytes = 0;                      ///< of weights that are; the others are in memory of the device, but for
+  std::uint64_t host_bytes = 0;                        ///< of weights in the host's memory, which the device reads across the bus
   placed_items placed;
   std::vector<std::uint32_t> first;  ///< by slot: its item, or that of layer 0
 
@@ -56,36 +59,108 @@ std::vector<std::uint32_t> slots_where(const plan::table& of, Kind&& kind) {
   return out;
 }
 
-/// Memory for the items of some slots, one behind the other, not yet filled.
+/// Layers first .. end - 1 of a slot; of one that is not per layer 0 .. 0.
+struct weight_part {
+  std::uint32_t slot = 0, first = 0, end = 0;
+};
+/// Slots with all their layers.
+inline std::vector<weight_part> whole_slots(const plan::table& of, std::span<const std::uint32_t> slots) {
+  std::vector<weight_part> out;
+  for (const std::uint32_t slot : slots) out.push_back({slot, 0, of.weights[slot].per_layer ? of.config->num_hidden_layers : 1});
+  return out;
+}
+
+/// Whether a weight is of vectors of an FFN's features, or of its experts'.
+constexpr bool is_of_features(const plan::weight& w) {
+  if (!w.per_layer || w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::vector_f32) return false;
+  const std::string_view name = w.sources[0].view();
+  for (const std::string_view kind : {"ffn_gate", "ffn_up", "ffn_down"})
+    for (const std::string_view rest : {".weight", "_exps.weight"})
+      if (name.starts_with(kind) && name.substr(kind.size()) == rest) return true;
+  return false;
+}
+
+/// Weights by where they are to lie: in the device's memory, and behind them those in the host's.
+struct weight_split {
+  std::vector<weight_part> device, host;
+  std::uint64_t device_bytes = 0, host_bytes = 0;
+
+  std::vector<weight_part> all() const {
+    std::vector<weight_part> out = device;
+    out.insert(out.end(), host.begin(), host.end());
+    return out;
+  }
+};
+/// As many weights as a budget takes in the device's memory: all but FFNs, and the FFNs of the first layers.
+/// @param budget bytes; absent: all are there  @error argument_error: it does not take what is no FFN
+inline weight_split split_weights(const plan::table& of, std::optional<std::uint64_t> budget = {}) {
+  weight_split out;
+  const std::uint32_t layers = of.config->num_hidden_layers;
+  std::uint64_t rest = 0, layer = 0;
+  for (const plan::weight& w : of.weights)
+    if (is_of_features(w)) layer += item_bytes(w.bytes);
+    else rest += item_bytes(w.bytes) * (w.per_layer ? layers : 1);
+  if (budget && *budget < rest) throw argument_error("budget of the weights", "at least " + gpu::bytes_text(rest) + " (all but the FFNs)", gpu::bytes_text(*budget));
+  const auto kept = !budget || layer == 0 ? layers : static_cast<std::uint32_t>(std::min<std::uint64_t>((*budget - rest) / layer, layers));
+  for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
+    const bool features = is_of_features(of.weights[slot]);
+    const std::uint32_t end = of.weights[slot].per_layer ? layers : 1, parting = features ? kept : end;
+    if (parting != 0) out.device.push_back({slot, 0, parting});
+    if (parting != end) out.host.push_back({slot, parting, end});
+  }
+  out.host_bytes = (layers - kept) * layer;
+  out.device_bytes = rest + kept * layer;
+  return out;
+}
+
+/// Memory for some weights, one behind the other, not yet filled.
 /// @param largest_piece a smaller limit than the device's for one allocation, 0: none
 /// @error device_error: a weight is larger than one allocation may be; out_of_memory
-inline placed_items allocate_items(const gpu::device& on, const plan::table& of, std::span<const std::uint32_t> slots, std::uint64_t largest_piece = 0) {
+inline placed_items allocate_items(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts, gpu::placement where, std::uint64_t largest_piece = 0) {
   return gpu::translated([&] {
     std::vector<std::uint64_t> sizes;
-    for (const std::uint32_t slot : slots) sizes.insert(sizes.end(), of.weights[slot].per_layer ? of.config->num_hidden_layers : 1, of.weights[slot].bytes);
-    return place_items(on, sizes, gpu::placement::device_local, "the weights", largest_piece);
+    for (const weight_part& each : parts) sizes.insert(sizes.end(), each.end - each.first, of.weights[each.slot].bytes);
+    return place_items(on, sizes, where, "the weights", largest_piece);
   });
 }
 
-/// Puts the items of some slots where those of all are.
-inline void take_items(weight_memory& into, placed_items&& items, const plan::table& of, std::span<const std::uint32_t> slots) {
+/// The same for all weights, an item a layer in the order of split.all(). @error as of allocate_items
+inline placed_items allocate_items(const gpu::device& on, const plan::table& of, const weight_split& split, std::uint64_t largest_piece = 0) {
+  placed_items out = allocate_items(on, of, split.device, gpu::placement::device_local, largest_piece);
+  placed_items host = allocate_items(on, of, split.host, gpu::placement::host, largest_piece);
+  for (auto& each : host.items) each.buffer += static_cast<std::uint32_t>(out.buffers.size());
+  out.items.insert(out.items.end(), host.items.begin(), host.items.end());
+  for (gpu::buffer& each : host.buffers) out.buffers.push_back(std::move(each));
+  return out;
+}
+
+/// Puts the items of some weights where those of all are.
+inline void take_items(weight_memory& into, placed_items&& items, std::span<const weight_part> parts) {
   const auto before = static_cast<std::uint32_t>(into.placed.buffers.size());
   std::size_t next = 0;
-  for (const std::uint32_t slot : slots)
-    for (std::uint32_t layer = 0; layer < (of.weights[slot].per_layer ? of.config->num_hidden_layers : 1); ++layer) {
-      auto& to = into.placed.items[into.first[slot] + layer] = items.items[next++];
+  for (const weight_part& each : parts)
+    for (std::uint32_t layer = each.first; layer < each.end; ++layer) {
+      auto& to = into.placed.items[into.first[each.slot] + layer] = items.items[next++];
       to.buffer += before;
     }
   for (gpu::buffer& each : items.buffers) into.placed.buffers.push_back(std::move(each));
 }
 
+/// All weights where their items are: those of allocate_items.
+inline weight_memory weights_of(const plan::table& of, const weight_split& split, placed_items&& items) {
+  weight_memory out;
+  out.host_bytes = split.host_bytes;
+  out.first = first_items(of);
+  out.placed.items.resize(item_count(of));
+  take_items(out, std::move(items), split.all());
+  return out;
+}
+
 /// Memory for all weights, not yet filled. @error as of allocate_items
-inline weight_memory allocate_weights(const gpu::device& on, const plan::table& of, std::uint64_t largest_piece = 0) {
+inline weight_memory allocate_weights(const gpu::device& on, const plan::table& of, std::uint64_t largest_piece = 0, std::optional<std::uint64_t> budget = {}) {
   return gpu::translated([&] {
-    weight_memory out;
-    out.first = first_items(of);
-    out.placed = allocate_items(on, of, slots_where(of, [](const plan::weight&) { return true; }), largest_piece);
-    return out;
+    const weight_split split = split_weights(of, budget);
+    return weights_of(of, split, allocate_items(on, of, split, largest_piece));
   });
 }
 

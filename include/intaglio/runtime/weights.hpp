@@ -36,6 +36,7 @@ struct load_options {
   bool staged = false;              ///< copy through staging buffers also where the host sees device memory
   const io::feature_changes* patch = nullptr;  ///< changes to the features of FFNs; of a packed file none may be
   weight_place place = weight_place::automatic;  ///< of a packed file's
+  std::optional<std::uint64_t> budget{};         ///< bytes of weights that the device's memory may take: the last layers' FFNs then lie in the host's
 };
 
 /// @error mismatch_error with the list of differences and the command that engraves the right program
@@ -44,12 +45,12 @@ inline void require_match(const io::checkpoint& from, const plan::table& of) {
   if (!differences.empty()) throw mismatch_error(from.path(), std::move(differences), from.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
 }
 
-/// Allocates some weights of a plan and fills them from an image of them: weight_image, packed_weights.
+/// Fills memory of some weights of a plan from an image of them: weight_image, packed_weights.
+/// @param out an item for each of the parts' layers, in their order
 /// @error as of load_weights
 template <class Image>
-placed_items load_image(const gpu::device& on, const plan::table& of, std::span<const std::uint32_t> slots, Image& image, const load_options& options) {
-  return gpu::translated([&] {
-    placed_items out = allocate_items(on, of, slots, options.largest_piece);
+void load_image(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts, const placed_items& out, Image& image, const load_options& options) {
+  gpu::translated([&] {
     const unsigned threads = options.threads != 0 ? options.threads : std::clamp(std::thread::hardware_concurrency(), 2u, 8u);
 
     struct owner {
@@ -58,13 +59,13 @@ placed_items load_image(const gpu::device& on, const plan::table& of, std::span<
     };
     std::vector<owner> owners;
     load_progress progress;
-    for (const std::uint32_t slot : slots) {
-      const plan::weight& w = of.weights[slot];
+    for (const weight_part& part : parts) {
+      const plan::weight& w = of.weights[part.slot];
       const bool beside = w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::row_codes || w.layout == plan::weight_layout::row_scales ||
                           w.layout == plan::weight_layout::column_norms;
       const std::uint32_t tensors = beside ? 0 : w.source_count;
-      for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
-        owners.push_back({slot, layer, tensors});
+      for (std::uint32_t layer = part.first; layer < part.end; ++layer) {
+        owners.push_back({part.slot, layer, tensors});
         progress.bytes_total += w.bytes;
         progress.tensors_total += tensors;
       }
@@ -142,7 +143,6 @@ placed_items load_image(const gpu::device& on, const plan::table& of, std::span<
       item = end;
     }
     uploads.finish();
-    return out;
   });
 }
 
@@ -157,10 +157,10 @@ inline std::optional<weight_memory> map_weights(const gpu::device& on, const pla
   };
   if (!on.has(gpu::feature::external_memory_host)) return refuse("VK_EXT_external_memory_host is not there or not enabled");
   const auto mapped = slots_where(of, [&](const plan::weight& w) { return all || is_of_features(w); });
-  const auto copied = slots_where(of, [&](const plan::weight& w) { return !all && !is_of_features(w); });
+  const auto copied = whole_slots(of, slots_where(of, [&](const plan::weight& w) { return !all && !is_of_features(w); }));
   const mapped_weights image(from, of, mapped);
   std::uint64_t bytes_copied = 0;
-  for (const std::uint32_t slot : copied) bytes_copied += of.weights[slot].bytes * (of.weights[slot].per_layer ? of.config->num_hidden_layers : 1);
+  for (const weight_part& part : copied) bytes_copied += of.weights[part.slot].bytes * part.end;
   require_memory(of, available_memory(on), on.label(), bytes_copied);
   std::string refusal;
   const auto mapping = io::leased_mapping::of(*from.file, on.limits().host_pointer_alignment, refusal);
@@ -171,7 +171,7 @@ inline std::optional<weight_memory> map_weights(const gpu::device& on, const pla
   out.first = first_items(of);
   out.placed.items.resize(item_count(of));
   try {
-    take_items(out, image.import(on, mapping, options.largest_piece), of, mapped);
+    take_items(out, image.import(on, mapping, options.largest_piece), whole_slots(of, mapped));
   } catch (const device_lost&) {
     throw;
   } catch (const device_error&) {
@@ -201,7 +201,9 @@ inline std::optional<weight_memory> map_weights(const gpu::device& on, const pla
       options.progress(both);
     };
   packed_weights read(from, of);
-  take_items(out, load_image(on, of, copied, read, rest), of, copied);
+  placed_items own = allocate_items(on, of, copied, gpu::placement::device_local, options.largest_piece);
+  load_image(on, of, copied, own, read, rest);
+  take_items(out, std::move(own), copied);
   return out;
 }
 
@@ -217,13 +219,13 @@ inline weight_memory load_weights(const gpu::device& on, const plan::table& of, 
     } else if (options.place == weight_place::mapped || options.place == weight_place::features_mapped) {
       throw argument_error("place of the weights", "a packed file, which has them as the device wants them", printable(from.path(), 240));
     }
-    require_memory(of, available_memory(on), on.label());
+    const weight_split split = split_weights(of, options.budget);
+    require_memory(of, available_memory(on), on.label(), split.device_bytes);
     const auto load = [&](auto image) {
-      weight_memory out;
-      out.first = first_items(of);
-      out.placed = load_image(on, of, slots_where(of, [](const plan::weight&) { return true; }), image, options);
+      placed_items items = allocate_items(on, of, split, options.largest_piece);
+      load_image(on, of, split.all(), items, image, options);
       from.expect_unchanged();
-      return out;
+      return weights_of(of, split, std::move(items));
     };
     return from.packed() != nullptr ? load(packed_weights(*from.packed(), of)) : load(weight_image(from, of, options.patch));
   });
