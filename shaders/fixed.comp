@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tokens' activations as matmul_few multiplies them, with or without a norm in front: blocks of 32 columns in 24 bits of a common scale
-// (docs/kernels.md, "Product of coded weights"). One workgroup a token (y), an invocation a block.
+// (docs/kernels.md, "Product of coded weights"). Behind a norm one workgroup a token (y), else as many (x) as there are; four neighbouring invocations have a block.
 // variant: fixed -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -25,38 +25,49 @@ const uint norm_width = normalises ? width : 0u;
 
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state; };
 
-const uint blocks = width / 32u;
+const uint blocks = width / 32u, octets = width / 8u;
 
 void main() {
   find_place();
   uint token = gl_WorkGroupID.y, first = token * (width / 4u);
-  if (token >= state.at[state_count]) return;
+  bool wanted = token < state.at[state_count];
+  if (subgroup_width < 32u && !wanted) return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   float largest, r = 1.0;
   if (normalises) r = inverse_rms(input_, first, norm_weight, eps, largest);
-  for (uint block = gl_LocalInvocationIndex; block < blocks; block += workgroup_size) {
-    precise vec4 y[8];
+  for (uint begin = gl_WorkGroupID.x * workgroup_size; begin < octets; begin += gl_NumWorkGroups.x * workgroup_size) {
+    uint own = begin + gl_LocalInvocationIndex, octet = own < octets ? own : octets - 4u + (own & 3u), block = octet >> 2;
+    precise vec4 y[2];
     uint greatest_bits = 0u;
-    LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) {
-      y[e] = float_quad(input_, first + 8u * block + e);
-      if (normalises) y[e] = (y[e] * float_quad(norm_weight, 8u * block + e)) * r;
+    [[unroll]] for (uint e = 0u; e < 2u; ++e) {
+      y[e] = float_quad(input_, first + 2u * octet + e);
+      if (normalises) y[e] = (y[e] * float_quad(norm_weight, 2u * octet + e)) * r;
       uvec4 bits = floatBitsToUint(y[e]) & 0x7fffffffu;
       greatest_bits = max(greatest_bits, max(max(bits.x, bits.y), max(bits.z, bits.w)));
     }
+    greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 1u));
+    greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 2u));
     uint exponent = clamp(greatest_bits >> 23, 23u, 254u);
     float factor = uintBitsToFloat((276u - exponent) << 23);
     ivec2 sums = ivec2(0);
-    uvec4 words[6];
-    LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) {
+    uvec2 upper_words, middle_words, lower_words;
+    [[unroll]] for (uint e = 0u; e < 2u; ++e) {
       precise vec4 scaled = y[e] * factor;
       ivec4 q = clamp(ivec4(roundEven(scaled)), -8388608, 8388607), upper = q >> 16, lower = q & 0xffff;
       sums += ivec2(sum_of(upper), sum_of(lower));
-      words[e >> 2][e & 3u] = packed(upper);
-      words[2u + (e >> 2)][e & 3u] = packed(lower >> 8);
-      words[4u + (e >> 2)][e & 3u] = packed(lower);
+      upper_words[e] = packed(upper);
+      middle_words[e] = packed(lower >> 8);
+      lower_words[e] = packed(lower);
     }
-    uint at = token * 7u * blocks + block;  // a part of all blocks behind the other: neighbours read neighbours
-    LATER_UNROLLED for (uint p = 0u; p < 6u; ++p) WordQuads(output_).at[at + p * blocks] = words[p];
-    uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 23 : floatBitsToUint(not_a_number);
-    WordQuads(output_).at[at + 6u * blocks] = uvec4(scale_, uint(sums.x), uint(sums.y), 0u);
+    sums += subgroupShuffleXor(sums, 1u);
+    sums += subgroupShuffleXor(sums, 2u);
+    // A part of all blocks behind the other: neighbours read neighbours.
+    uint at = token * 7u * blocks + block, pair = 2u * (at + (octet >> 1 & 1u) * blocks) + (octet & 1u);
+    if (wanted && own < octets) {
+      WordPairs(output_).at[pair] = upper_words;
+      WordPairs(output_).at[pair + 4u * blocks] = middle_words;
+      WordPairs(output_).at[pair + 8u * blocks] = lower_words;
+      uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 23 : floatBitsToUint(not_a_number);
+      if ((octet & 3u) == 0u) WordQuads(output_).at[at + 6u * blocks] = uvec4(scale_, uint(sums.x), uint(sums.y), 0u);
+    }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A normalised layer's output onto the residual stream. One workgroup a token (y).
-// variant: norm_add -DWIDE_LOADS=0
+// A token's normalised activations, by themselves or, behind a layer, onto the residual stream. One workgroup a token (y).
+// variant: norm_add -DADDS=1 -DWIDE_LOADS=0
+// variant: rms_norm -DADDS=0 -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -28,15 +29,20 @@ void main() {
   bool wanted = token < state.at[state_count];
   if (subgroup_width < 32u && !wanted) return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   uint first = token * norm_quads;
+#if ADDS
   vec4 stream[8];  // on its way beside what the norm reads
   if (norm_chunks == 1u) LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) stream[i] = chunk_quad(output_, first, 0u, i);
+#endif
   float largest, r = inverse_rms(input_, first, norm_weight, eps, largest);
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     reload_chunk(input_, first, norm_weight, chunk);
     LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
       if (wanted && owns_quad(chunk, i)) {
-        precise vec4 sum = (norm_chunks == 1u ? stream[i] : float_quad(output_, first + norm_quad(chunk, i))) + normalised(i, r);
-        FloatQuads(output_).at[first + norm_quad(chunk, i)] = sum;
+        precise vec4 y = normalised(i, r);
+#if ADDS
+        y = (norm_chunks == 1u ? stream[i] : float_quad(output_, first + norm_quad(chunk, i))) + y;
+#endif
+        FloatQuads(output_).at[first + norm_quad(chunk, i)] = y;
       }
   }
 }

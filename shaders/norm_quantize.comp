@@ -26,7 +26,8 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_,
 void main() {
   find_place();
   uint token = gl_WorkGroupID.y;
-  if (token >= state.at[state_count]) return;
+  bool wanted = token < state.at[state_count];
+  if (subgroup_width < 32u && !wanted) return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   uint first = token * norm_quads;
   float largest, r = inverse_rms(input_, first, norm_weight, eps, largest), m = largest_activation(largest, r);
   precise float s = 127.0 / m;
@@ -37,13 +38,13 @@ void main() {
       if (owns_quad(chunk, i)) {
         ivec4 q = quantised(normalised(i, r), s);
         sum += sum_of(q);
-        output_.at[first + norm_quad(chunk, i)] = packed(q);
+        if (wanted) output_.at[first + norm_quad(chunk, i)] = packed(q);
       }
   }
   sum = shared_sum(sum);
   if (subgroups > 1u) barrier();
   sum = whole_sum(sum);
-  if (gl_LocalInvocationIndex == 0u) {
+  if (wanted && gl_LocalInvocationIndex == 0u) {
     float factor = grid_step(m, r);
     WordPairs(factors).at[token] = uvec2(floatBitsToUint(factor), uint(sum));
   }

@@ -11,9 +11,9 @@ namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
-  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace
+  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm
 };
-inline constexpr std::size_t kernel_count = 33;
+inline constexpr std::size_t kernel_count = 34;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -179,7 +179,7 @@ inline constexpr interface matmul_interface{
 
 /// What matmul_few multiplies: x as for matmul with a codec of blocks, u32 [tokens, 7, width / 32, 4]: of each block bits 16 .. 23 of its 32 columns, four a word,
 /// then bits 8 .. 15, then 0 .. 7, two quads each, then the block's scale, f32, the sum of the upper bits, that of the 16 below, and a word of nothing.
-/// width: a multiple of 32. One workgroup a token (y).
+/// width: a multiple of 32. With prologue::norm one workgroup a token (y), else any number of them (x).
 inline constexpr interface fixed_interface{
     "fixed",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
@@ -233,6 +233,11 @@ inline constexpr interface head_norm_interface{
 /// output[token, :] += rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y).
 inline constexpr interface norm_add_interface{
     "norm_add",
+    {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+/// output[token, :] = rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y).
+inline constexpr interface rms_norm_interface{
+    "rms_norm",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
     {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
 
@@ -312,11 +317,13 @@ inline constexpr interface route_interface{
 inline constexpr interface expert_sum_interface{
     "expert_sum", {{{"input"}, {"choice"}, {"output"}, {"state"}}}, {{{"workgroup_size"}, {"width"}, {"experts_used"}}}};
 
-/// dense_matmul with one read of the weights for every tile of up to 8 tokens (y); grid x strides over pairs of rows.
+/// dense_matmul of what rms_norm left, with one read of the weights for every tile of up to 8 tokens. The grid strides over groups of dense_few_rows rows, so
+/// many times y as there are tiles; all tokens of tiles can be read.
 inline constexpr interface dense_few_interface{
     "dense_few",
-    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"eps", field_type::f32}, {"tile_tokens"}, {"subgroup_width"}}}};
+    {{{"input"}, {"weight"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"tile_tokens"}, {"subgroup_width"}}}};
+inline constexpr std::uint32_t dense_few_rows = 4;
 
 /// Picks the next token from logits [vocab_size] by state's sampling parameters (kernels/state.hpp), in this order: repetition
 /// penalty over the last repeat_last_n of state.history, top-k, top-p, min-p, temperature, draw; temperature 0 is greedy,
@@ -418,7 +425,7 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &walk_gate_up_interface,  &walk_down_interface,     &pages_interface,
                                                              &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
                                                              &fixed_interface,         &matmul_few_interface,    &layers_coded_interface,
-                                                             &walk_trace_interface};
+                                                             &walk_trace_interface,    &rms_norm_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -35,6 +35,7 @@
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
 #include "intaglio/kernels/spirv/norm_quantize_cpu.hpp"
 #include "intaglio/kernels/spirv/pages.hpp"
+#include "intaglio/kernels/spirv/rms_norm.hpp"
 #include "intaglio/kernels/spirv/route.hpp"
 #include "intaglio/kernels/spirv/sample.hpp"
 #include "intaglio/kernels/spirv/sample_cpu.hpp"
@@ -94,6 +95,7 @@ static_assert(shader_interface<matches(matmul_interface, spirv::matmul_portable_
 static_assert(shader_interface<matches(matmul_interface, spirv::matmul_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(head_norm_interface, spirv::head_norm_spirv)>::agrees);
 static_assert(shader_interface<matches(norm_add_interface, spirv::norm_add_spirv)>::agrees);
+static_assert(shader_interface<matches(rms_norm_interface, spirv::rms_norm_spirv)>::agrees);
 static_assert(shader_interface<matches(route_interface, spirv::route_spirv)>::agrees);
 static_assert(shader_interface<matches(expert_sum_interface, spirv::expert_sum_spirv)>::agrees);
 static_assert(shader_interface<matches(halves_interface, spirv::halves_spirv)>::agrees);

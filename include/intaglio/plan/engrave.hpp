@@ -126,6 +126,20 @@ constexpr void insert_fixed(ir::graph& g, const profile& target, std::vector<nod
   nodes = std::move(out);
 }
 
+/// In a pass over a few tokens the head of dense weights reads what a node of its own normalised: its subgroups would do so for every four rows.
+constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes) {
+  if (nodes.empty() || nodes.back().kernel != kernels::kernel::dense_matmul) return;
+  node head = nodes.back();
+  const node made{.lowered = true, .kernel = kernels::kernel::rms_norm, .where = head.where, .block = head.block, .in = head.in,
+                  .out = static_cast<ir::value_id>(g.values.size()), .norm = head.norm, .eps = head.eps};
+  g.values.push_back({dtype::f32, g.values[static_cast<std::size_t>(head.in)].width, head.where, text<32>{"normalised"}});
+  head.kernel = kernels::kernel::dense_few;
+  head.in = made.out;
+  head.norm = ir::none;
+  nodes.back() = made;
+  nodes.push_back(head);
+}
+
 constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
                               weight_list& weights, drafted_sequence& out, text<256>& failure) {
   fuser fusion{traced, {.norm_prologue = target.norm_prologue && kind.tokens == 1, .walks = kind.tokens == 1}};
@@ -136,6 +150,7 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   ir::graph g = traced;
   if (kind.batch.slots == 0) insert_halves(g, target, kind.tokens, nodes);
   else insert_fixed(g, target, nodes);
+  if (is_few(target, kind.tokens, kind.batch.slots != 0)) insert_norm(g, nodes);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
   if (!failure.empty()) return;
   placement p = place(g, nodes, kind.tokens, failure);

@@ -85,6 +85,9 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
   }
 }
 
+/// Whether a pass is one over a few tokens, drafts or rows of a batch, whose products have kernels of their own.
+constexpr bool is_few(const profile& target, std::uint32_t tokens, bool batched) { return target.chunk_tiles && tokens > 1 && (tokens <= target.tile_tokens || batched); }
+
 /// Offsets of what a head tells itself and the sampler besides logits.
 struct head_places {
   std::uint64_t firsts = 0, y = 0, lowest = 0;
@@ -106,6 +109,7 @@ class lowering {
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: dense_matmul(n); break;
+      case kernels::kernel::rms_norm: rms_norm(n); break;
       case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: case kernels::kernel::matmul_few: matmul(n); break;
       case kernels::kernel::fixed: fixed(n); break;
       case kernels::kernel::halves: halves(n); break;
@@ -251,15 +255,14 @@ class lowering {
     if (c_.tokens == 1 && n.walk && n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize)
       return n.epilogue == kernels::epilogue::gated ? kernels::kernel::walk_gate_up : kernels::kernel::walk_down;
     if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
-    if (c_.tokens <= c_.target.tile_tokens || c_.batched()) return few_of(n.kernel);
+    if (is_few(c_.target, c_.tokens, c_.batched())) return few_of(n.kernel);
     if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0) return kernels::kernel::ternary_chunk;
     if (n.kernel == kernels::kernel::attention) return kernels::kernel::attention_chunk;
     return n.kernel;
   }
   /// The form of a product for a few tokens, which share one read of the weights.
   static constexpr kernels::kernel few_of(kernels::kernel which) {
-    if (which == kernels::kernel::ternary_matmul) return kernels::kernel::ternary_few;
-    return which == kernels::kernel::dense_matmul ? kernels::kernel::dense_few : which;
+    return which == kernels::kernel::ternary_matmul ? kernels::kernel::ternary_few : which;
   }
   constexpr std::uint64_t counters_offset() const { return c_.state_bytes(); }
   constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
@@ -628,18 +631,24 @@ class lowering {
     label(n);
     const weight w = matrix(n.weights[0]);
     bind_value("input", n.in, false);
-    bind_norm(n.norm);
+    if (n.norm != ir::none) bind_norm(n.norm);
     bind_weight("weight", w);
     bind_value("output", n.out, true);
     bind_state();
     set("columns", w.columns);
     set("rows", w.rows);
     set("weight_element", w.codec);
+    if (d_->kernel == kernels::kernel::dense_few) return share_rows(w);
     set("eps", n.eps);
     d_->subgroups = c_.target.head_subgroups;
-    std::uint32_t tile = 1;
-    if (d_->kernel == kernels::kernel::dense_few) set("tile_tokens", tile = c_.tile_tokens());
-    d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
+    d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups), c_.tokens, 1};
+  }
+  /// A subgroup a group of rows: narrow workgroups, since its sums take many registers.
+  constexpr void share_rows(const weight& w) {
+    const std::uint32_t row_groups = (w.rows + kernels::dense_few_rows - 1) / kernels::dense_few_rows;
+    set("tile_tokens", c_.tile_tokens());
+    d_->subgroups = 4;
+    d_->groups = {std::min((row_groups + d_->subgroups - 1) / d_->subgroups, 65535u), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
 
   /// Products of f32 by weights of a codec.
@@ -715,7 +724,8 @@ class lowering {
     set("prologue", n.prologue);
     set("eps", n.eps);
     d_->subgroups = c_.target.norm_subgroups;
-    d_->groups = {1, c_.tokens, 1};
+    const std::uint32_t columns = 8 * 32 * d_->subgroups;  // of a workgroup at once
+    d_->groups = {n.norm != ir::none ? 1 : (width(n.in) + columns - 1) / columns, c_.tokens, 1};
   }
   /// Halves of a value and, behind them, their factors.
   constexpr void bind_halves(std::string_view name, ir::value_id id, std::uint32_t columns, bool write) {
@@ -777,6 +787,18 @@ class lowering {
     bind_state();
     set("width", width(n.in) / n.top_k);
     set("experts_used", n.top_k);
+    d_->subgroups = c_.target.norm_subgroups;
+    d_->groups = {1, c_.tokens, 1};
+  }
+
+  constexpr void rms_norm(const node& n) {
+    d_->label.append(tensor(n.norm).name.view());
+    bind_value("input", n.in, false);
+    bind_norm(n.norm);
+    bind_value("output", n.out, true);
+    bind_state();
+    set("width", width(n.in));
+    set("eps", n.eps);
     d_->subgroups = c_.target.norm_subgroups;
     d_->groups = {1, c_.tokens, 1};
   }

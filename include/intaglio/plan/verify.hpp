@@ -61,7 +61,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::ternary_chunk: return (constant("tile_rows") + constant("tile_tokens")) * ((constant("columns") % 128 == 0 ? 128 : 64) + 16);
     case kernels::kernel::ternary_float:
       return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
-    case kernels::kernel::dense_few: return norm(constant("columns"));
+    case kernels::kernel::dense_few: return 4;
     case kernels::kernel::dense_matmul: return constant("columns") * 4 + norm(constant("columns")) + combining;
     case kernels::kernel::head_screen: return constant("columns") * 2 + norm(constant("columns")) + combining;
     case kernels::kernel::head_rescore: return constant("columns") * 4 + constant("lowest_count") * 4 + d.subgroups * 64 * 4 + 2 * combining + 16;
@@ -74,7 +74,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       return std::max(tile * (constant("head_dim") * 2 + 16) + 4 * 16 * (tile * 4 + 32) + 4096, attention_chunk_bytes(constant("head_dim")));
     }
     case kernels::kernel::sample: return 2 * 256 * 4 + 16 * 8 + 4 + 2 * combining;
-    case kernels::kernel::norm_quantize: case kernels::kernel::norm_add: return norm(constant("width"));
+    case kernels::kernel::norm_quantize: case kernels::kernel::norm_add: case kernels::kernel::rms_norm: return norm(constant("width"));
     case kernels::kernel::matmul:
       return (constant("staged") == 1 ? kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), static_cast<std::uint32_t>(constant("columns")),
                                                                      static_cast<std::uint32_t>(constant("tile_tokens")))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernel dense_matmul, the language model head, on the CPU.
+// Kernels dense_matmul and dense_few, the language model head, on the CPU.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,26 @@
 
 namespace intaglio::reference {
 
-/// logits[token, row] = sum over columns of weight[row, column] * (rms_norm(x)[token, column] * norm_weight[column]).
+/// logits[token, row] = sum over columns of weight[row, column] * y[token, column].
+/// @shape y: [tokens, columns]; weight: [rows, columns] of `type`; output: [tokens, rows]
+inline void dense_few(std::span<const float> y, std::span<const std::byte> weight, kernels::element type, std::size_t columns, std::size_t rows, std::span<float> output) {
+  const std::size_t tokens = output.size() / rows;
+  std::vector<float> w(columns);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t c = 0; c < columns; ++c) w[c] = elements::read(weight, type, row * columns + c);
+    for (std::size_t token = 0; token < tokens; ++token) output[token * rows + row] = dot(w, y.subspan(token * columns, columns));
+  }
+}
+
+/// The same of y = rms_norm(input) * norm_weight.
 /// @shape input: [tokens, columns]; norm_weight: [columns]; weight: [rows, columns] of `type`; output: [tokens, rows]
 inline void dense_matmul(std::span<const float> input, std::span<const float> norm_weight, std::span<const std::byte> weight,
                          kernels::element type, std::size_t columns, std::size_t rows, float eps, std::span<float> output) {
   const std::size_t tokens = output.size() / rows;
-  std::vector<float> y(tokens * columns), w(columns);
+  std::vector<float> y(tokens * columns);
   for (std::size_t token = 0; token < tokens; ++token)
     rms_norm(input.subspan(token * columns, columns), norm_weight, eps, std::span(y).subspan(token * columns, columns));
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t c = 0; c < columns; ++c) w[c] = elements::read(weight, type, row * columns + c);
-    for (std::size_t token = 0; token < tokens; ++token)
-      output[token * rows + row] = dot(w, std::span<const float>(y).subspan(token * columns, columns));
-  }
+  dense_few(y, weight, type, columns, rows, output);
 }
 
 }  // namespace intaglio::reference

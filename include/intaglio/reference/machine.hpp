@@ -78,7 +78,8 @@ class machine {
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: c.ternary_matmul(); break;
       case kernels::kernel::ternary_float: c.ternary_float(); break;
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: c.attention(); break;
-      case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: c.dense_matmul(); break;
+      case kernels::kernel::dense_matmul: c.dense_matmul(); break;
+      case kernels::kernel::dense_few: c.dense_few(); break;
       case kernels::kernel::head_screen: c.head_screen(); break;
       case kernels::kernel::head_rescore: c.head_rescore(); break;
       case kernels::kernel::sample: c.sample(); break;
@@ -87,6 +88,7 @@ class machine {
       case kernels::kernel::halves: c.halves(); break;
       case kernels::kernel::head_norm: c.head_norm(); break;
       case kernels::kernel::norm_add: c.norm_add(); break;
+      case kernels::kernel::rms_norm: c.rms_norm(); break;
       case kernels::kernel::walk_gate_up: c.walk_gate_up(); break;
       case kernels::kernel::walk_down: c.walk_down(); break;
       case kernels::kernel::walk_select: c.walk_select(); break;
@@ -270,6 +272,12 @@ class machine {
       reference::expert_sum(memory<float>("input").first(n * used * width), memory<std::uint32_t>("choice").first(n * 2 * used), used, width, memory<float>("output").first(n * width));
     }
 
+    void rms_norm() {
+      const std::size_t width = constant("width");
+      for (std::size_t t = 0; t < tokens(); ++t)
+        reference::rms_norm(memory<float>("input").subspan(t * width, width), weight<float>("norm_weight").first(width), real("eps"), memory<float>("output").subspan(t * width, width));
+    }
+
     void norm_add() {
       const std::size_t n = std::size_t{tokens()} * constant("width");
       reference::norm_add(memory<float>("input").first(n), weight<float>("norm_weight").first(constant("width")), real("eps"), memory<float>("output").first(n));
@@ -341,6 +349,11 @@ class machine {
       const std::size_t columns = constant("columns"), rows = constant("rows"), n = tokens();
       reference::dense_matmul(memory<float>("input").first(n * columns), weight<float>("norm_weight"), weight<std::byte>("weight"), element("weight_element"),
                               columns, rows, real("eps"), memory<float>("output").first(n * rows));
+    }
+
+    void dense_few() {
+      const std::size_t columns = constant("columns"), rows = constant("rows"), n = tokens();
+      reference::dense_few(memory<float>("input").first(n * columns), weight<std::byte>("weight"), element("weight_element"), columns, rows, memory<float>("output").first(n * rows));
     }
 
     screening wanted() const {

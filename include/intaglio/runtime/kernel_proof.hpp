@@ -179,7 +179,8 @@ class kernel_proof {
       case kernels::kernel::norm_quantize: return norm_quantize(call);
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: return ternary_product(call);
       case kernels::kernel::attention: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: return attention(call);
-      case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: return dense_matmul(call);
+      case kernels::kernel::dense_matmul: return dense_matmul(call);
+      case kernels::kernel::dense_few: return dense_few(call);
       case kernels::kernel::head_screen: return head_screen(call);
       case kernels::kernel::head_rescore: return head_rescore(call);
       case kernels::kernel::matmul: return constant(call, "experts_used") == 0 ? matmul(call) : expert_matmul(call);
@@ -190,6 +191,7 @@ class kernel_proof {
       case kernels::kernel::expert_sum: return expert_sum(call);
       case kernels::kernel::head_norm: return head_norm(call);
       case kernels::kernel::norm_add: return norm_add(call);
+      case kernels::kernel::rms_norm: return rms_norm(call);
       case kernels::kernel::walk_gate_up: return walk_gate_up(call);
       case kernels::kernel::walk_down: return walk_down(call);
       case kernels::kernel::walk_select: return walk_select(call);
@@ -697,6 +699,16 @@ class kernel_proof {
     return apart(read<float>(out, 0, expected.size()), expected);
   }
 
+  double rms_norm(const plan::dispatch& call) {
+    const std::uint32_t width = constant(call, "width");
+    const auto input = floats(std::size_t{tokens_} * width), norm = weight<float>(operand(call, "norm_weight"), 0, width);
+    const gpu::buffer in = filled(input, std::size_t{width_} * width), out = room(std::uint64_t{4} * width_ * width), memory = memory_of(state());
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    std::vector<float> expected(input.size());
+    for (std::size_t t = 0; t < tokens_; ++t) reference::rms_norm(std::span(input).subspan(t * width, width), norm, real(call, "eps"), std::span(expected).subspan(t * width, width));
+    return apart(read<float>(out, 0, expected.size()), expected);
+  }
+
   /// Of each token the last head of f32 [tokens, q_size].
   std::vector<float> last_heads(const gpu::buffer& from, std::uint32_t q_size, std::uint32_t head) const {
     std::vector<float> out;
@@ -777,7 +789,7 @@ class kernel_proof {
     const auto values = floats(std::size_t{tokens_} * columns), norm = weight<float>(operand(call, "norm_weight"), 0, columns);
     const gpu::buffer in = filled(values, std::size_t{width_} * columns), out = room(std::uint64_t{4} * width_ * rows), memory = memory_of(state()),
                       firsts = room(std::uint64_t{8} * width_ * call.groups[0]);
-    const bool finds_first = call.kernel == kernels::kernel::dense_matmul && constant(call, "keeps_firsts") != 0;
+    const bool finds_first = constant(call, "keeps_firsts") != 0;
     named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}};
     if (finds_first) buffers.emplace_back("firsts", &firsts);
     run(call, buffers);
@@ -786,6 +798,26 @@ class kernel_proof {
     for (const std::uint32_t first : {0u, rows - some}) {
       std::vector<float> expected(std::size_t{tokens_} * some), found;
       reference::dense_matmul(values, norm, weight<std::byte>(operand(call, "weight"), first * row_bytes, some * row_bytes), type, columns, some, real(call, "eps"), expected);
+      for (std::uint32_t t = 0; t < tokens_; ++t) {
+        const auto row = read<float>(out, std::size_t{t} * rows + first, some);
+        found.insert(found.end(), row.begin(), row.end());
+      }
+      worst = std::max(worst, apart(found, expected));
+    }
+    return worst;
+  }
+
+  double dense_few(const plan::dispatch& call) {
+    const std::uint32_t columns = constant(call, "columns"), rows = constant(call, "rows"), some = std::min(rows, 8u);
+    const auto type = static_cast<kernels::element>(constant(call, "weight_element"));
+    const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
+    const auto values = floats(std::size_t{tokens_} * columns);
+    const gpu::buffer in = filled(values, std::size_t{width_} * columns), out = room(std::uint64_t{4} * width_ * rows), memory = memory_of(state());
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    double worst = 0;
+    for (const std::uint32_t first : {0u, rows - some}) {
+      std::vector<float> expected(std::size_t{tokens_} * some), found;
+      reference::dense_few(values, weight<std::byte>(operand(call, "weight"), first * row_bytes, some * row_bytes), type, columns, some, expected);
       for (std::uint32_t t = 0; t < tokens_; ++t) {
         const auto row = read<float>(out, std::size_t{t} * rows + first, some);
         found.insert(found.end(), row.begin(), row.end());
