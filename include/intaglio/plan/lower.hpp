@@ -396,7 +396,7 @@ class lowering {
     bind_state();
     set("width", width(n.in));
     set("eps", n.eps);
-    d_->subgroups = c_.target.norm_subgroups;
+    d_->subgroups = norm_subgroups();
     d_->groups = {1, c_.tokens, 1};
   }
 
@@ -648,7 +648,7 @@ class lowering {
     const std::uint32_t row_groups = (w.rows + kernels::dense_few_rows - 1) / kernels::dense_few_rows;
     set("tile_tokens", c_.tile_tokens());
     d_->subgroups = 4;
-    d_->groups = {std::min((row_groups + d_->subgroups - 1) / d_->subgroups, 65535u), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
+    d_->groups = {std::min((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.head_groups), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
 
   /// Products of f32 by weights of a codec.
@@ -723,10 +723,13 @@ class lowering {
     set("width", width(n.in));
     set("prologue", n.prologue);
     set("eps", n.eps);
-    d_->subgroups = c_.target.norm_subgroups;
-    const std::uint32_t columns = 8 * 32 * d_->subgroups;  // of a workgroup at once
+    const std::uint32_t columns = 8 * 32 * c_.target.norm_subgroups;  // of a workgroup at once
+    d_->subgroups = n.norm != ir::none ? norm_subgroups() : c_.target.norm_subgroups;
     d_->groups = {n.norm != ir::none ? 1 : (width(n.in) + columns - 1) / columns, c_.tokens, 1};
   }
+  /// A few tokens leave most of the device idle: wider workgroups then.
+  constexpr std::uint32_t norm_subgroups() const { return is_few(c_.target, c_.tokens, c_.batched()) ? 2 * c_.target.norm_subgroups : c_.target.norm_subgroups; }
+
   /// Halves of a value and, behind them, their factors.
   constexpr void bind_halves(std::string_view name, ir::value_id id, std::uint32_t columns, bool write) {
     const std::uint64_t at = placement_.offset(id), bytes = std::uint64_t{2} * c_.tokens * columns;
@@ -799,7 +802,7 @@ class lowering {
     bind_state();
     set("width", width(n.in));
     set("eps", n.eps);
-    d_->subgroups = c_.target.norm_subgroups;
+    d_->subgroups = norm_subgroups();
     d_->groups = {1, c_.tokens, 1};
   }
 
