@@ -33,7 +33,6 @@ const bool single = subgroup_width >= 32u;  // a lane has halves of two virtual 
 #define each_row(r) [[unroll]] for (uint r = 0u; r < ROWS; ++r)
 #define each_token(t) [[unroll]] for (uint t = 0u; t < TOKENS; ++t)
 
-// What follows lies at distances that are constants, which go into the loads.
 uvec2 advanced(uvec2 from, uint bytes) {
   uint carried, low = uaddCarry(from.x, bytes, carried);
   return uvec2(low, from.y + carried);
@@ -50,13 +49,19 @@ vec4 widened(uvec4 raw) {
 vec4 sums[TOKENS * ROWS];  // by token and row
 uvec4 even[ROWS], odd[ROWS];  // of steps, on their way
 
-#define load_step(raw, step_) each_row(r) raw[r] = raw_quad(w, min(r, rows - 1u) * quads + within_row(step_, own))
+// Pointers of the lane's quad of a step: what a token or row has lies at distances that are constants, which go into the loads.
+#define at_step(from, bytes, step_) Words(advanced(uvec2(from), within_row(step_, own) * (bytes)))
+#define load_step(raw, step_) { \
+    Words place_ = at_step(w, weight_element == element_f32 ? 16u : 8u, step_); \
+    each_row(r) raw[r] = raw_quad(place_, min(r, rows - 1u) * quads); \
+  }
 #define add_step(raw, step_) \
   if (quads % 64u == 0u || 64u * (step_) + own < quads) { \
     precise vec4 y[ROWS]; \
     each_row(r) y[r] = widened(raw[r]); \
+    Words place_ = at_step(x, 16u, step_); \
     each_token(t) { \
-      vec4 activations = float_quad(x, min(t, tile_tokens - 1u) * quads + 64u * (step_) + own); \
+      vec4 activations = float_quad(place_, min(t, tile_tokens - 1u) * quads); \
       each_row(r) { \
         precise vec4 product = y[r] * activations; \
         sums[ROWS * t + r] = sums[ROWS * t + r] + product; \
@@ -68,14 +73,14 @@ uint within_row(uint step_, uint own) { return quads % 64u == 0u ? min(step_, st
 // Sums over the lane's quads, its own-th of every 64. x: of the tile's first token; w: of the first row.
 void multiply(Words x, Words w, uint own) {
   each_sum(k) sums[k] = vec4(0.0);
-  load_step(even, 0u);
-  load_step(odd, 1u);
+  load_step(even, 0u)
+  load_step(odd, 1u)
   for (uint step_ = 0u; step_ < steps; step_ += 2u) {
     add_step(even, step_)
-    load_step(even, step_ + 2u);
+    load_step(even, step_ + 2u)
     if (steps % 2u == 0u || step_ + 1u < steps) {
       add_step(odd, step_ + 1u)
-      load_step(odd, step_ + 3u);
+      load_step(odd, step_ + 3u)
     }
   }
 }
