@@ -62,7 +62,7 @@ const form forms[] = {{&engraved<small, cpu>::table, {.wide_loads = true}},     
                       {&engraved_batch<small, cpu, two_slots, whole_pages>::table, {.wide_loads = true}, true},
                       {&engraved_batch<small, portable, two_slots, whole_pages>::table, {.integer_dot = true}, true},
                       {&engraved<small, cpu, 44>::table, {.wide_loads = true, .in_one = true}}};  // for all layers in one dispatch, with many operands
-constexpr std::size_t module_count = 24;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
+constexpr std::size_t module_count = 25;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
 
 /// What a session's state may never hold, but does here.
 struct wild_state {

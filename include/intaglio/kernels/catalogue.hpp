@@ -11,9 +11,10 @@ namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
-  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm
+  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm,
+  attention_few
 };
-inline constexpr std::size_t kernel_count = 34;
+inline constexpr std::size_t kernel_count = 35;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -115,6 +116,15 @@ constexpr std::uint64_t attention_partial_bytes(std::uint32_t tokens, std::uint3
   return std::uint64_t{4} * tokens * heads * splits * (head_dim + 4);
 }
 constexpr std::uint64_t attention_counter_bytes(std::uint32_t tokens, std::uint32_t heads) { return std::uint64_t{4} * tokens * heads; }
+
+/// attention with splits 1 for passes of a few tokens: workgroup (x, y) does heads_together heads, 1 or 2 that share keys and values, of a token.
+/// head_dim at most 256; workgroup_size a multiple of heads_together.
+inline constexpr interface attention_few_interface{
+    "attention_few",
+    {{{"query"}, {"keys"}, {"values"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"context"}, {"cache_element"}, {"heads_together"}, {"scale", field_type::f32}, {"window"}, {"ring"},
+      {"slot_words"}, {"page_size"}}}};
+inline constexpr std::uint32_t attention_few_heads = 2;
 
 /// attention with splits 1 for up to max_tokens tokens: workgroup (x, y) does head x of the attention_tile tokens from (its number from the end) * attention_tile on.
 /// head_dim at most 256.
@@ -425,7 +435,7 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &walk_gate_up_interface,  &walk_down_interface,     &pages_interface,
                                                              &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
                                                              &fixed_interface,         &matmul_few_interface,    &layers_coded_interface,
-                                                             &walk_trace_interface,    &rms_norm_interface};
+                                                             &walk_trace_interface,    &rms_norm_interface,      &attention_few_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

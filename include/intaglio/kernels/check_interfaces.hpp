@@ -8,6 +8,7 @@
 #include "intaglio/kernels/spirv/attention.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
 #include "intaglio/kernels/spirv/attention_cpu.hpp"
+#include "intaglio/kernels/spirv/attention_few.hpp"
 #include "intaglio/kernels/spirv/attention_halves.hpp"
 #include "intaglio/kernels/spirv/attention_halves_portable.hpp"
 #include "intaglio/kernels/spirv/dense_few.hpp"
@@ -76,6 +77,7 @@ static_assert(shader_interface<matches(ternary_float_interface, spirv::ternary_f
 static_assert(shader_interface<matches(attention_interface, spirv::attention_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_interface, spirv::attention_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_chunk_interface, spirv::attention_chunk_spirv)>::agrees);
+static_assert(shader_interface<matches(attention_few_interface, spirv::attention_few_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_halves_interface, spirv::attention_halves_spirv)>::agrees);
 static_assert(shader_interface<matches(attention_halves_interface, spirv::attention_halves_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);

@@ -107,7 +107,7 @@ class lowering {
       case kernels::kernel::embed: embed(n); break;
       case kernels::kernel::norm_quantize: norm_quantize(n); break;
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
-      case kernels::kernel::attention: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: attention(n, placement_.partials[index]); break;
+      case kernels::kernel::attention: case kernels::kernel::attention_few: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: attention(n, placement_.partials[index]); break;
       case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: dense_matmul(n); break;
       case kernels::kernel::rms_norm: rms_norm(n); break;
       case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: case kernels::kernel::matmul_few: matmul(n); break;
@@ -262,6 +262,7 @@ class lowering {
   }
   /// The form of a product for a few tokens, which share one read of the weights.
   static constexpr kernels::kernel few_of(kernels::kernel which) {
+    if (which == kernels::kernel::attention) return kernels::kernel::attention_few;
     return which == kernels::kernel::ternary_matmul ? kernels::kernel::ternary_few : which;
   }
   constexpr std::uint64_t counters_offset() const { return c_.state_bytes(); }
@@ -614,11 +615,19 @@ class lowering {
       d_->groups = {n.heads, (c_.tokens + tile - 1) / tile, 1};
       return;
     }
-    std::uint32_t together = std::max(1u, std::min(c_.target.attention_heads, n.heads / n.kv_heads));
+    const bool few = d_->kernel == kernels::kernel::attention_few;
+    // Heads share what they read where there are workgroups enough without.
+    const std::uint32_t most = !few ? c_.target.attention_heads : n.heads * c_.tokens > c_.target.chunk_groups ? kernels::attention_few_heads : 1;
+    std::uint32_t together = std::max(1u, std::min(most, n.heads / n.kv_heads));
     while (n.heads / n.kv_heads % together != 0) --together;
+    set("heads_together", together);
+    if (few) {  // a position an invocation
+      d_->subgroups = 8;
+      d_->groups = {n.heads / together, c_.tokens, 1};
+      return;
+    }
     const std::uint32_t splits = c_.splits(n.window);
     set("splits", splits);
-    set("heads_together", together);
     if (splits > 1) {
       bind("partials", {region::arena, 0, partials}, kernels::attention_partial_bytes(c_.tokens, n.heads, splits, n.head_dim), true);
       bind("counters", {region::state, 0, counters_offset()}, kernels::attention_counter_bytes(c_.tokens, n.heads), true);

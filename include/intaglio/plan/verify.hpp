@@ -67,6 +67,10 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::head_rescore: return constant("columns") * 4 + constant("lowest_count") * 4 + d.subgroups * 64 * 4 + 2 * combining + 16;
     case kernels::kernel::attention:  // sums of a span's 32 octets, 128 channels at a time, their totals and scores
       return 32 * (std::min<std::uint64_t>(constant("head_dim"), 128) * 4 + 4) + 256 * 4 * std::max<std::uint64_t>(constant("heads_together"), 1) + combining + 4;
+    case kernels::kernel::attention_few: {  // queries and sums; scores; what octets have; sums of half a span's octets, 64 quads at a time, and what is one a quad
+      const std::uint64_t row = std::min<std::uint64_t>(constant("head_dim") * 4, 1024 / constant("heads_together"));
+      return constant("heads_together") * (2 * constant("head_dim") * 4 + 1024 + 256 + 16 * row + row + row + 4) + 128 + 64;
+    }
     case kernels::kernel::attention_chunk:  // queries, scores, sums of four groups and what is one a token, octet or group
       return attention_chunk_bytes(constant("head_dim"));
     case kernels::kernel::attention_halves: {  // queries, keys or values of a tile, scores and factors of 16 tokens a subgroup; or, without matrices, as attention_chunk

@@ -77,7 +77,7 @@ class machine {
       case kernels::kernel::norm_quantize: c.norm_quantize(); break;
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: c.ternary_matmul(); break;
       case kernels::kernel::ternary_float: c.ternary_float(); break;
-      case kernels::kernel::attention: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: c.attention(); break;
+      case kernels::kernel::attention: case kernels::kernel::attention_few: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: c.attention(); break;
       case kernels::kernel::dense_matmul: c.dense_matmul(); break;
       case kernels::kernel::dense_few: c.dense_few(); break;
       case kernels::kernel::head_screen: c.head_screen(); break;

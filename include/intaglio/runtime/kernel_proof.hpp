@@ -178,7 +178,7 @@ class kernel_proof {
       case kernels::kernel::embed: return embed(call);
       case kernels::kernel::norm_quantize: return norm_quantize(call);
       case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: return ternary_product(call);
-      case kernels::kernel::attention: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: return attention(call);
+      case kernels::kernel::attention: case kernels::kernel::attention_few: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: return attention(call);
       case kernels::kernel::dense_matmul: return dense_matmul(call);
       case kernels::kernel::dense_few: return dense_few(call);
       case kernels::kernel::head_screen: return head_screen(call);
@@ -739,13 +739,13 @@ class kernel_proof {
     reference::attention_shape shape{constant(call, "heads"), constant(call, "kv_heads"), constant(call, "head_dim"), constant(call, "context"),
                                      static_cast<kernels::element>(constant(call, "cache_element")), real(call, "scale"), constant(call, "window"), constant(call, "ring") != 0};
     const std::size_t size = std::size_t{shape.heads} * shape.head_dim, element = shape.cache_element == kernels::element::f32 ? 4 : 2;
-    const bool chunk = call.kernel != kernels::kernel::attention;
-    const std::uint32_t splits = chunk ? 1 : constant(call, "splits");
+    const bool few = call.kernel == kernels::kernel::attention_few, alone = call.kernel == kernels::kernel::attention, chunk = !few && !alone;
+    const std::uint32_t splits = alone ? constant(call, "splits") : 1;
     // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be as before.
     const std::uint32_t latest = shape.context - tokens_;
     std::vector<std::uint32_t> positions{std::min(position, latest)};
     if (splits > 1) positions.insert(positions.end(), 2, std::min(kernels::attention_span + position, latest));
-    if (chunk) positions.push_back(std::min(kernels::attention_span - position, latest));
+    if (chunk || few) positions.push_back(std::min(kernels::attention_span - position, latest));
     if (batched_) positions.push_back(std::min({kernels::attention_span - 1, latest, table_->context - tokens_}));
     std::uint32_t filled_positions = positions.back() + tokens_;
     if (shape.ring) {  // once around
@@ -765,7 +765,7 @@ class kernel_proof {
     for (const std::uint32_t first : positions) {
       const gpu::buffer out = room(4 * width_ * size), memory = memory_of(state(first));
       named_buffers buffers{{"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}};
-      if (!chunk) buffers.insert(buffers.end(), {{"partials", &partials}, {"counters", &counters}});
+      if (alone) buffers.insert(buffers.end(), {{"partials", &partials}, {"counters", &counters}});
       run(call, buffers);
       std::vector<float> expected(query.size());
       reference::attention(shape, query, keys.mapped(), values.mapped(), first, tokens_, expected);
