@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Picks the next token (docs/kernels.md, "Sample") with one workgroup. Selections go down the digits of a sortable key with
-// histograms of integers, so that neither the number of invocations nor their order shows in the token; where few tokens can be chosen at all, they are
-// listed first and the digits are counted over the list. With several draws each workgroup picks what follows its own token of the pass.
-// variant: sample -DWIDE_LOADS=0 -DSURVIVORS=1
-// variant: sample_cpu -DWIDE_LOADS=0 -DSURVIVORS=0
+// Picks the next token (docs/kernels.md, "Sample"). Each workgroup (x) sorts the keys of slices of the vocabulary and leaves the sums of their weights;
+// the last of a draw (y) to come picks by these lists alone: cuts come from pivots that regular samples of all lists give, so that the number of steps does
+// not depend on the logits. Weights are integers: neither the number of invocations nor their order shows in the token.
+// variant: sample -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -24,435 +23,567 @@ layout(constant_id = 5) const uint subgroup_width = 0;
 layout(constant_id = 6) const uint draws = 1;
 layout(constant_id = 7) const uint first_count = 0;
 layout(constant_id = 8) const uint slot_words = 0;
-layout(constant_id = 9) const uint most_survivors = 0;
+layout(constant_id = 9) const uint slice = 256;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "first_token.glsl"
 
-layout(push_constant, scalar) uniform Push { Words logits, state, ring, scratch, drawn, firsts; };
+// Of shared memory alone: a fence of buffers is one of the device, and takes longer than the rest of a step.
+#define shared_barrier() \
+  if (workgroup_size > subgroup_size) barrier(); \
+  else subgroupMemoryBarrierShared();
+
+// What one workgroup writes and another reads.
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Lists { coherent uint at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Sums { coherent uvec2 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Counters { coherent uint at[]; };
+
+layout(push_constant, scalar) uniform Push { Words logits, state, ring; Lists scratch; Words drawn, firsts; Counters counters; };
 #include "slots.glsl"
 
-// One invocation's marks are read by others.
-layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Marks { uint at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 8) coherent buffer Survivors { uvec2 at[]; };
-
-const uint quads = (vocab_size + 3u) / 4u, mark_words = (vocab_size + 31u) / 32u;
-// Rows of scratch: marks, then survivors.
-const uint mark_row = mark_words + (mark_words & 1u), scratch_row = mark_row + 2u * most_survivors;
+const uint lists = (vocab_size + slice - 1u) / slice, quads = (vocab_size + 3u) / 4u;
 // Rows of logits begin at whole quads.
 const bool whole_quads = vocab_size % 4u == 0u;
 const uint key_of_infinity = 0xff800000u, key_of_minus_infinity = 0x007fffffu;
-shared uint bins[256], low_bins[256];
-shared uvec2 bin_groups[16];  // of 16 bins each
-shared uvec2 from_subgroup[workgroup_size / 4u];
-#if SURVIVORS
-shared uint survivor_count;
-#endif
 
-// Quads whose loads stand together: a GPU would wait for each otherwise.
-const uint batch = subgroup_width >= 32u ? 8u : 1u;
+// A row of scratch (kernels::sample_scratch_bytes): sorted keys of all lists; sums up to each eighth weight, then chance, of all lists; for each list its
+// first (key, ~id), and how many keys are in so many octaves from its own first on, for both.
+const uint blocks = slice / 8u, head_words = 2u + 2u * (most_octaves + 1u);
+const uint sums_row = lists * slice, heads_row = sums_row + 4u * lists * blocks, row_words = heads_row + head_words * lists;
+
+// Samples of all lists, and how many pivots they give.
+const uint samples = 1024u, pivots = 8u;
+// Words that invocations share: a list, marks or sums behind it; or samples (keys, places), then for each list and pivot how many samples, how many tokens
+// are not behind it, or for each list how many samples, for each sample its amount.
+const uint positions_at = 2u * samples, amounts_at = positions_at + lists * pivots, last_amounts_at = positions_at + lists;
+const uint of_list = slice + slice / 4u, of_pivots = amounts_at + lists * pivots, of_last = last_amounts_at + 2u * samples, of_samples = of_pivots > of_last ? of_pivots : of_last;
+shared uint words[of_list > of_samples ? of_list : of_samples];
+shared uint low[lists], high[lists], first_sample[lists], limit_of[lists], shift_of[lists];
+shared float octave_of_list[lists];
+shared uvec2 from_subgroup[workgroup_size / 4u];
+shared uint found, came_last, left[2], pivot_high[pivots], pivot_low[pivots];
+shared uvec2 found_rest;
 
 bool penalised;
+uint nought;  // 0, unknown to drivers, which leave loops with it in their bounds as they are: unrolled, they take long to compile
 float penalty;
+uint position, window;
 uint token_of_pass;  // whose successor is drawn
 uint own;            // first word of its slot, 0 where there are none
+uint me;             // in the order of subgroups and lanes
 const bool several = draws > 1u || batched;
 
-// Logits 4 * quad .. 4 * quad + 3; minus infinity past the vocabulary.
-vec4 stored_logits4(uint quad) {
-  vec4 l = vec4(uintBitsToFloat(0xff800000u));
-  if (whole_quads || (!several && 4u * quad + 4u <= vocab_size)) {
+// 64-bit numbers as (high, low).
+uvec2 plus(uvec2 a, uvec2 b) {
+  uint carry, low_word = uaddCarry(a.y, b.y, carry);
+  return uvec2(a.x + b.x + carry, low_word);
+}
+uvec2 minus(uvec2 a, uvec2 b) { return uvec2(a.x - b.x - uint(a.y < b.y), a.y - b.y); }
+bool reaches(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y >= b.y); }
+uvec2 shifted_right(uvec2 a, uint by) { return by == 0u ? a : uvec2(a.x >> by, a.y >> by | a.x << (32u - by)); }
+
+// floor((total * share + more) / 2^bits), bits 16 or 32.
+uvec2 share_of(uvec2 total, uint share, uint more, uint bits) {
+  uint upper, lower, upper2, lower2, carry;
+  umulExtended(total.y, share, upper, lower);
+  umulExtended(total.x, share, upper2, lower2);
+  lower = uaddCarry(lower, more, carry);
+  lower2 = uaddCarry(lower2, carry, carry);
+  upper2 += carry;
+  upper = uaddCarry(upper, lower2, carry);
+  upper2 += carry;
+  if (bits == 32u) return uvec2(upper2, upper);
+  return uvec2(upper2 << 16 | upper >> 16, upper << 16 | lower >> 16);
+}
+
+// Sum of what the invocations before this one have, and of all.
+uvec2 sum_before(uvec2 mine, out uvec2 total) {
+  uvec2 sum = mine;
+  for (uint d = 1u; d < subgroup_size; d <<= 1) {
+    uvec2 other = subgroupShuffle(sum, lane >= d ? lane - d : lane);
+    if (lane >= d) sum = plus(sum, other);
+  }
+  uvec2 before_mine = minus(sum, mine);
+  total = subgroupShuffle(sum, subgroup_size - 1u);
+  if (workgroup_size > subgroup_size) {
+    if (lane == 0u) from_subgroup[subgroup_index] = total;
+    barrier();
+    total = uvec2(0u);
+    for (uint g = 0u; g < subgroups + nought; ++g) {
+      if (g == subgroup_index) before_mine = plus(before_mine, total);
+      total = plus(total, from_subgroup[g]);
+    }
+    barrier();
+  }
+  return before_mine;
+}
+
+// Weights at temperature 1, or chances at the one asked for; `octave` that of the largest logit.
+const uint weights = 0u, chances = 1u;
+float temperature_scale, scale, octave;
+float logit_of(uint key) { return uintBitsToFloat(key ^ ((key & 0x80000000u) != 0u ? 0x80000000u : 0xffffffffu)); }
+float octave_of_key(uint key, float s) { return ceil(exponent_of(logit_of(key), s)); }
+uvec2 weight_of_key(uint key, float s, float o) { return key <= key_of_minus_infinity ? uvec2(0u) : weight_of(logit_of(key), o, s); }
+
+// Logits 4 * quad .. 4 * quad + 3 as keys, after the penalty; 0 past the vocabulary.
+uvec4 stored_keys4(uint quad) {
+  vec4 l = vec4(0.0);
+  bool whole = whole_quads || (!several && 4u * quad + 4u <= vocab_size);
+  if (whole && quad < quads) {
     l = FloatQuads(logits).at[token_of_pass * quads + quad];
   } else {
     LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
       if (4u * quad + i < vocab_size) l[i] = Floats(logits).at[token_of_pass * vocab_size + 4u * quad + i];
   }
-  return l;
-}
-vec4 penalised4(uint quad, vec4 l) {
-  uint seen = Marks(scratch).at[token_of_pass * scratch_row + quad / 8u] >> (4u * (quad & 7u));
-  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-    if ((seen >> i & 1u) != 0u) {
-      precise float p = l[i] > 0.0 ? l[i] / penalty : l[i] * penalty;
-      l[i] = p;
-    }
-  return l;
-}
-// After the penalty.
-vec4 logits4(uint quad) {
-  vec4 l = stored_logits4(quad);
-  return penalised ? penalised4(quad, l) : l;
-}
-
-// Quads start, start + workgroup_size, ...; past the end the last one.
-void load_quads(uint start, out vec4 l[8]) {
-  LATER_UNROLLED for (uint b = 0u; b < batch; ++b) l[b] = stored_logits4(min(start + b * workgroup_size, quads - 1u));
-  if (penalised) LATER_UNROLLED for (uint b = 0u; b < batch; ++b) l[b] = penalised4(min(start + b * workgroup_size, quads - 1u), l[b]);
-}
-
-// 64-bit numbers as (high, low).
-uvec2 plus(uvec2 a, uint b) {
-  uint carry, low = uaddCarry(a.y, b, carry);
-  return uvec2(a.x + carry, low);
-}
-uvec2 minus(uvec2 a, uvec2 b) { return uvec2(a.x - b.x - uint(a.y < b.y), a.y - b.y); }
-bool reaches(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y >= b.y); }
-// Weights are added as their upper and lower 12 bits, so that 2^19 of them do not wrap, nor their sums as ints.
-uvec2 joined(uint upper, uint lower) { return plus(uvec2(upper >> 20, upper << 12), lower); }
-
-// What a selection counts: tokens, or weights at temperature 1.
-const uint counts_tokens = 0u, counts_weights = 1u;
-float maximum, scale;
-uint least_weight;
-
-uint likelihood_of(float l) { return weight_of(l, maximum, log2_e); }
-uint amount_of(uint what, float l) { return what == counts_tokens ? 1u : likelihood_of(l); }
-// At the temperature asked for, of what min-p leaves.
-uint chance_of(float l) { return likelihood_of(l) >= least_weight ? weight_of(l, maximum, scale) : 0u; }
-
-// What selections go through: the survivors, one by one, or all logits in quads.
-#if SURVIVORS
-bool listed;
-uint items;
-#else
-const bool listed = false;
-const uint items = quads;
-#endif
-#define each_item(item) for (uint item = gl_LocalInvocationIndex; item < items; item += workgroup_size)
-
-struct item_of_four {
-  uvec2 survivor;
-  vec4 logits;
-};
-item_of_four load_item(uint item) {
-  item_of_four o;
-  if (listed) o.survivor = Survivors(scratch).at[(token_of_pass * scratch_row + mark_row) / 2u + item];
-  else o.logits = logits4(item);
-  return o;
-}
-uvec2 place_of(item_of_four o, uint item, uint i) { return listed ? o.survivor : uvec2(key_of(o.logits[i]), ~(4u * item + i)); }
-float logit_of(uint key) { return uintBitsToFloat(key ^ ((key & 0x80000000u) != 0u ? 0x80000000u : 0xffffffffu)); }
-bool is_token(uint item, uint i) { return listed ? i == 0u : 4u * item + i < vocab_size; }
-
-void clear_bins() {
-  for (uint b = gl_LocalInvocationIndex; b < 256u; b += workgroup_size) bins[b] = low_bins[b] = 0u;
-  workgroup_barrier();
-}
-void add_to_bin(uint bin, uint amount) {
-  if (amount >> 12 != 0u) atomicAdd(bins[bin], amount >> 12);
-  if ((amount & 4095u) != 0u) atomicAdd(low_bins[bin], amount & 4095u);
-}
-
-uvec2 plus(uvec2 a, uvec2 b) { return plus(uvec2(a.x + b.x, a.y), b.y); }
-uvec2 bin_amount(uint bin) { return joined(bins[bin], low_bins[bin]); }
-// Behind the last addition.
-void sum_bins() {
-  workgroup_barrier();
-  for (uint g = gl_LocalInvocationIndex; g < 16u; g += workgroup_size) {
-    uvec2 sum = uvec2(0u);
-    for (uint i = 0u; i < 16u; ++i) sum = plus(sum, bin_amount(16u * g + i));
-    bin_groups[g] = sum;
+  if (penalised) {
+    uint seen = words[slice + (4u * quad % slice) / 32u] >> (4u * quad & 31u);
+    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
+      if ((seen >> i & 1u) != 0u) {
+        precise float p = l[i] > 0.0 ? l[i] / penalty : l[i] * penalty;
+        l[i] = p;
+      }
   }
-  workgroup_barrier();
-}
-uvec2 sum_of_bins() {
-  uvec2 sum = uvec2(0u);
-  for (uint g = 0u; g < 16u; ++g) sum = plus(sum, bin_groups[g]);
-  return sum;
-}
-// The bin, from the last or from the first on, in which the sum reaches target; target is then what is wanted of it. Where it never does: the end.
-uint bin_reached(inout uvec2 target, bool from_last) {
-  uint flip = from_last ? 15u : 0u, g = 0u, i = 0u;
-  for (; g < 15u && !reaches(bin_groups[g ^ flip], target); ++g) target = minus(target, bin_groups[g ^ flip]);
-  uint first = 16u * (g ^ flip);
-  for (; i < 15u && !reaches(bin_amount(first + (i ^ flip)), target); ++i) target = minus(target, bin_amount(first + (i ^ flip)));
-  workgroup_barrier();
-  return first + (i ^ flip);
+  uvec4 keys;
+  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) keys[i] = 4u * quad + i < vocab_size ? key_of(l[i]) : 0u;
+  return keys;
 }
 
-// The last (key, ~id) of the shortest start of the order whose amounts reach `target` (over 0). Only what is not after `end` takes part.
-// Seven digits of 8 bits: four of the key, three of ~id.
-uvec2 select(uint what, uvec2 target, uvec2 end) {
-  uvec2 prefix = uvec2(0u, 0xff000000u);
-  for (uint digit = 0u; digit < 7u; ++digit) {
-    uint shift = digit < 4u ? 24u - 8u * digit : 16u - 8u * (digit - 4u);
-    clear_bins();
-    each_item(item) {
-      item_of_four o = load_item(item);
-      for (uint i = 0u; i < 4u; ++i) {
-        uvec2 place = place_of(o, item, i);
-        bool part = !before(end, place) && is_token(item, i);
-        // The digits above this one must be those found so far.
-        if (digit >= 1u) part = part && (place.x ^ prefix.x) >> (digit < 4u ? shift + 8u : 0u) == 0u;
-        if (digit >= 5u) part = part && (place.y ^ prefix.y) >> (shift + 8u) == 0u;
-        if (part) add_to_bin((digit < 4u ? place.x : place.y) >> shift & 255u, amount_of(what, logit_of(place.x)));
+// A slice's keys in the order of ids. Returns the first of the invocation's own.
+uvec2 load_list(uint list) {
+  if (penalised) {
+    for (uint i = me; i < slice / 32u; i += workgroup_size) words[slice + i] = 0u;
+    shared_barrier();
+    for (uint i = position - window + me; i < min(position, context); i += workgroup_size) {
+      uint id = state.at[own + state_tokens + max_tokens + i];
+      if (id < vocab_size && id / slice == list) atomicOr(words[slice + id % slice / 32u], 1u << (id & 31u));
+    }
+    shared_barrier();
+  }
+  uvec2 first = uvec2(0u);
+  for (uint quad = me; quad < slice / 4u; quad += workgroup_size) {
+    uvec4 keys = stored_keys4(list * (slice / 4u) + quad);
+    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
+      words[4u * quad + i] = keys[i];
+      first = earlier(first, uvec2(keys[i], ~(list * slice + 4u * quad + i)));
+    }
+  }
+  return first;
+}
+
+// The greater first, where it falls.
+void put_in_order(bool falls, inout uint x, inout uint y) {
+  uint least = min(x, y), greatest = max(x, y);
+  x = falls ? greatest : least;
+  y = falls ? least : greatest;
+}
+// Bitonic, two steps at a time: the largest first.
+void sort_list() {
+  for (uint run = 2u; run <= slice + nought; run <<= 1)
+    for (uint stride = run >> 1; stride != 0u; stride >>= 2) {
+      shared_barrier();
+      uint step = max(stride >> 1, 1u);
+      for (uint i = me; i < slice / 4u; i += workgroup_size) {
+        uint a = 4u * i - 3u * (i & (step - 1u)), x[4];
+        bool falls = (a & run) == 0u;
+        LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) x[k] = words[a + k * step];
+        if (stride > 1u) {
+          put_in_order(falls, x[0], x[2]);
+          put_in_order(falls, x[1], x[3]);
+        }
+        put_in_order(falls, x[0], x[1]);
+        put_in_order(run > 2u ? falls : !falls, x[2], x[3]);
+        LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) words[a + k * step] = x[k];
       }
     }
-    sum_bins();
-    uint bin = bin_reached(target, true);
-    bool all = bin_amount(bin) == target;
-    workgroup_barrier();
-    if (digit < 4u) prefix.x |= bin << shift;
-    else prefix.y |= bin << shift;
-    if (all) {  // of this bin are needed
-      if (digit < 4u) prefix.y = 0u;
+  shared_barrier();
+}
+
+// Sums of a sorted list's weights up to each block of eight, in units of its own first.
+void leave_sums(uint which, uint list, float s) {
+  float o = octave_of_key(words[0], s);
+  for (uint block = me; block < blocks; block += workgroup_size) {
+    uvec2 sum = uvec2(0u);
+    for (uint i = 0u; i < 8u + nought; ++i) sum = plus(sum, weight_of_key(words[8u * block + (i + block / 4u & 7u)], s, o));  // without bank conflicts
+    words[slice + block] = sum.x;
+    words[slice + blocks + block] = sum.y;
+  }
+  shared_barrier();
+  const uint per = (blocks + workgroup_size - 1u) / workgroup_size;
+  uvec2 sum = uvec2(0u), total;
+  for (uint block = me * per; block < min(me * per + per, blocks); ++block) sum = plus(sum, uvec2(words[slice + block], words[slice + blocks + block]));
+  sum = sum_before(sum, total);
+  for (uint block = me * per; block < min(me * per + per, blocks); ++block) {
+    sum = plus(sum, uvec2(words[slice + block], words[slice + blocks + block]));
+    Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (which * lists + list) * blocks + block] = sum;
+  }
+  for (uint below = me; below <= most_octaves; below += workgroup_size) {
+    uint begin = 0u, end = slice;
+    while (begin < end) {
+      uint middle = (begin + end) / 2u, key = words[middle];
+      if (key > key_of_minus_infinity && o - octave_of_key(key, s) <= float(below)) begin = middle + 1u;
+      else end = middle;
+    }
+    scratch.at[token_of_pass * row_words + heads_row + head_words * list + 2u + which * (most_octaves + 1u) + below] = begin;
+  }
+  shared_barrier();
+}
+
+// Whether this is the last workgroup of its draw to come here, which can then read what the others wrote. One invocation fences for all.
+bool comes_last() {
+  groupMemoryBarrier();
+  shared_barrier();
+  if (gl_NumWorkGroups.x == 1u) return true;
+  if (gl_LocalInvocationIndex == 0u) {
+    memoryBarrierBuffer();
+    came_last = uint(atomicAdd(counters.at[token_of_pass], 1u) + 1u == gl_NumWorkGroups.x);
+    if (came_last != 0u) atomicExchange(counters.at[token_of_pass], 0u);
+    memoryBarrierBuffer();
+  }
+  shared_barrier();
+  groupMemoryBarrier();
+  return came_last != 0u;
+}
+
+uint key_at(uint list, uint place) { return scratch.at[token_of_pass * row_words + list * slice + place]; }
+
+// What sums of weights, or chances, take: of each list how far it counts, and its unit.
+void begin_sums(uint which, uint first_key) {
+  scale = which == weights ? log2_e : temperature_scale;
+  octave = octave_of_key(first_key, scale);
+  shared_barrier();
+  for (uint s = me; s < lists; s += workgroup_size) {
+    uint head = token_of_pass * row_words + heads_row + head_words * s, key = scratch.at[head];
+    float o = octave_of_key(key, scale);
+    uint shift = key <= key_of_minus_infinity ? most_octaves + 1u : uint(min(octave - o, float(most_octaves + 1u)));
+    octave_of_list[s] = o;
+    shift_of[s] = shift;
+    limit_of[s] = shift > most_octaves ? 0u : scratch.at[head + 2u + which * (most_octaves + 1u) + most_octaves - shift];
+  }
+  shared_barrier();
+}
+// Of the first `count` of a list.
+uvec2 sum_to(uint which, uint s, uint count) {
+  count = min(count, limit_of[s]);
+  uint block = count / 8u, keys[7];
+  uvec2 sum = uvec2(0u);
+  if (block != 0u) sum = Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (which * lists + s) * blocks + block - 1u];
+  if ((count & 7u) != 0u) {
+    LATER_UNROLLED for (uint i = 0u; i < 7u; ++i) keys[i] = key_at(s, 8u * block + i);
+    for (uint rest = count & 7u; rest != 0u; --rest) {
+      sum = plus(sum, weight_of_key(keys[0], scale, octave_of_list[s]));
+      LATER_UNROLLED for (uint i = 0u; i < 6u; ++i) keys[i] = keys[i + 1u];
+    }
+  }
+  return shifted_right(sum, shift_of[s] & 31u);
+}
+
+void put_in_order(bool falls, inout uvec2 x, inout uvec2 y) {
+  bool swaps = falls == (x.x < y.x || (x.x == y.x && x.y > y.y));
+  uvec2 z = x;
+  x = swaps ? y : x;
+  y = swaps ? z : y;
+}
+// Sorts (key, place) in words, a power of two of at least 4: the order of tokens.
+void sort_samples(uint size) {
+  for (uint run = 2u; run <= size; run <<= 1)
+    for (uint stride = run >> 1; stride != 0u; stride >>= 2) {
+      shared_barrier();
+      uint step = max(stride >> 1, 1u);
+      for (uint i = me; i < size / 4u; i += workgroup_size) {
+        uint a = 4u * i - 3u * (i & (step - 1u));
+        bool falls = (a & run) == 0u;
+        uvec2 x[4];
+        LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) x[k] = uvec2(words[a + k * step], words[samples + a + k * step]);
+        if (stride > 1u) {
+          put_in_order(falls, x[0], x[2]);
+          put_in_order(falls, x[1], x[3]);
+        }
+        put_in_order(falls, x[0], x[1]);
+        put_in_order(run > 2u ? falls : !falls, x[2], x[3]);
+        LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) words[a + k * step] = x[k].x, words[samples + a + k * step] = x[k].y;
+      }
+    }
+  shared_barrier();
+}
+
+// Shortens the lists from their ends `high` to the shortest start of the order whose tokens, or weights, reach target, which is over 0. In each round what
+// is left between low and high shrinks to a quarter or less (docs/kernels.md).
+void select(bool tokens, uvec2 target) {
+  const uint per = (lists + workgroup_size - 1u) / workgroup_size;
+  uint begin_list = min(me * per, lists), end_list = min(me * per + per, lists);
+  if (me == 0u) left[0] = 0u;
+  shared_barrier();
+  for (uint s = begin_list; s < end_list; ++s) {
+    low[s] = 0u;
+    atomicAdd(left[0], high[s]);
+  }
+  shared_barrier();
+  uvec2 base = uvec2(0u);  // of what is before low
+  for (uint round = 0u; round < 16u; ++round) {
+    uint taken = 0u, gap = (left[round & 1u] + samples - 1u) / samples;
+    uvec2 total;
+    if (gap == 0u) break;
+    for (uint s = begin_list; s < end_list; ++s) taken += (high[s] - low[s]) / gap;
+    uint slot = sum_before(uvec2(0u, taken), total).y, count = total.y;
+    for (uint s = begin_list; s < end_list; ++s) {
+      first_sample[s] = slot;
+      slot += (high[s] - low[s]) / gap;
+    }
+    uint size = 2u << findMSB(max(count, 4u) - 1u);
+    shared_barrier();
+    for (uint i = me; i < size; i += workgroup_size) {
+      uint s = 0u, end = lists;  // the last list whose samples begin here or before
+      while (end - s > 1u) {
+        uint middle = (s + end) / 2u;
+        if (first_sample[middle] <= i) s = middle;
+        else end = middle;
+      }
+      uint place = low[s] + (i - first_sample[s] + 1u) * gap - 1u;
+      words[i] = i < count ? key_at(s, place) : 0u;
+      words[samples + i] = i < count ? s * slice + place : 0xffffffffu;
+    }
+    sort_samples(size);
+
+    if (gap == 1u) {  // these are all that is left
+      if (me == 0u) found = count - 1u;
+      for (uint s = begin_list; s < end_list; ++s) words[positions_at + s] = 0u;
+      for (uint i = me; i < count; i += workgroup_size) {
+        uvec2 amount = tokens ? uvec2(0u, 1u) : weight_of_key(words[i], scale, octave);
+        words[last_amounts_at + i] = amount.x;
+        words[last_amounts_at + samples + i] = amount.y;
+      }
+      shared_barrier();
+      uvec2 mine = uvec2(0u);
+      uint share = (count + workgroup_size - 1u) / workgroup_size, begin = min(me * share, count), end = min(begin + share, count);
+      for (uint i = begin; i < end; ++i) mine = plus(mine, uvec2(words[last_amounts_at + i], words[last_amounts_at + samples + i]));
+      uvec2 sum = plus(base, sum_before(mine, total));
+      for (uint i = begin; i < end && !reaches(sum, target); ++i) {
+        sum = plus(sum, uvec2(words[last_amounts_at + i], words[last_amounts_at + samples + i]));
+        if (reaches(sum, target)) found = i;
+      }
+      shared_barrier();
+      for (uint i = me; i <= found; i += workgroup_size) atomicAdd(words[positions_at + words[samples + i] / slice], 1u);
+      shared_barrier();
+      for (uint s = begin_list; s < end_list; ++s) high[s] = low[s] + words[positions_at + s];
       break;
     }
-  }
-  return prefix;
-}
 
-// Sum over the workgroup of weights' upper and lower bits.
-uvec2 workgroup_total(uint upper, uint lower) {
-  upper = uint(subgroup_sum(int(upper)));
-  lower = uint(subgroup_sum(int(lower)));
-  if (workgroup_size > subgroup_size) {
-    if (lane == 0u) from_subgroup[gl_SubgroupID] = uvec2(upper, lower);
-    barrier();
-    upper = lower = 0u;
-    for (uint g = 0u; g < gl_NumSubgroups; ++g) {
-      upper += from_subgroup[g].x;
-      lower += from_subgroup[g].y;
+    // How many samples of each list are not behind each pivot.
+    for (uint i = me; i < lists * pivots; i += workgroup_size) words[positions_at + i] = 0u;
+    for (uint i = me; i < pivots; i += workgroup_size) pivot_high[i] = pivot_low[i] = 0u;
+    if (me == 0u) left[~round & 1u] = 0u;
+    shared_barrier();
+    for (uint i = me; i < count; i += workgroup_size) {
+      uint pivot = 0u;
+      while (pivot < pivots && (pivot + 1u) * count / (pivots + 1u) < i) pivot += 1u;
+      if (pivot < pivots) atomicAdd(words[positions_at + words[samples + i] / slice * pivots + pivot], 1u);
     }
-    barrier();
-  }
-  return joined(upper, lower);
-}
-
-uvec2 total_weight(uvec2 end) {
-  uint upper = 0u, lower = 0u;
-  each_item(item) {
-    item_of_four o = load_item(item);
-    for (uint i = 0u; i < 4u; ++i) {
-      uvec2 place = place_of(o, item, i);
-      if (!before(end, place) && is_token(item, i)) {
-        uint weight = likelihood_of(logit_of(place.x));
-        upper += weight >> 12;
-        lower += weight & 4095u;
+    shared_barrier();
+    for (uint s = begin_list; s < end_list; ++s)
+      for (uint i = 1u; i < pivots; ++i) words[positions_at + s * pivots + i] += words[positions_at + s * pivots + i - 1u];
+    shared_barrier();
+    for (uint start = me; start < lists * pivots; start += 2u * workgroup_size) {  // two at a time, whose loads do not wait for each other
+      uint list[2], key[2], place[2], begin[2], end[2];
+      LATER_UNROLLED for (uint b = 0u; b < 2u; ++b) {
+        uint i = min(start + b * workgroup_size, lists * pivots - 1u), at = (i % pivots + 1u) * count / (pivots + 1u);
+        list[b] = i / pivots, key[b] = words[at], place[b] = words[samples + at];
+        begin[b] = low[list[b]] + words[positions_at + i] * gap, end[b] = min(high[list[b]], begin[b] + gap - 1u);
       }
-    }
-  }
-  return workgroup_total(upper, lower);
-}
-
-// floor((total * share + more) / 2^bits), bits 16 or 32.
-uvec2 share_of(uvec2 total, uint share, uint more, uint bits) {
-  uint high, low, high2, low2, carry;
-  umulExtended(total.y, share, high, low);
-  umulExtended(total.x, share, high2, low2);
-  low = uaddCarry(low, more, carry);
-  low2 = uaddCarry(low2, carry, carry);
-  high2 += carry;
-  high = uaddCarry(high, low2, carry);
-  high2 += carry;
-  if (bits == 32u) return uvec2(high2, high);
-  return uvec2(high2 << 16 | high >> 16, high << 16 | low >> 16);
-}
-
-uvec2 weight_wanted(uvec2 total, float top_p) {
-  precise float share = max(top_p, 0.0) * 65536.0 + 0.5;
-  uvec2 target = share_of(total, uint(share), 65535u, 16u);
-  if (target == uvec2(0u)) target.y = 1u;
-  return target;
-}
-
-#if SURVIVORS
-// How far behind the largest logit, in steps; rises with the distance.
-const uint far_away = 255u;
-float steps;  // of a unit
-uint distance_of(float l) { return uint(min(max(maximum - l, 0.0) * steps, float(far_away))); }
-
-// A distance that reaches all that top-k, else top-p, else min-p can leave; far_away where there is none or they are surely too many for a list.
-// `total`: all weights, where the cut is by top-p.
-uint first_cut(uint k, float top_p, out uvec2 total) {
-  total = uvec2(0u);
-  bool by_weight = k == 0u && top_p < 1.0;
-  uint cut = far_away;
-  if (k == 0u && !by_weight) {
-    if (least_weight != 0u)
-      for (cut = 0u; cut < far_away && weight_of(-float(cut) / steps, 0.0, log2_e) >= least_weight;) cut += 1u;
-    return cut;
-  }
-  uint upper = 0u, lower = 0u;  // of those far away
-  clear_bins();
-  for (uint start = gl_LocalInvocationIndex; start < quads; start += batch * workgroup_size) {
-    vec4 l[8];
-    load_quads(start, l);
-    for (uint b = 0u; b < batch; ++b) {
-      uint quad = start + b * workgroup_size;
-      LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-        if (4u * quad + i < vocab_size) {
-          uint bin = distance_of(l[b][i]), amount = by_weight ? likelihood_of(l[b][i]) : 1u;
-          if (bin < far_away) add_to_bin(bin, amount);
-          upper += bin < far_away ? 0u : amount >> 12;
-          lower += bin < far_away ? 0u : amount & 4095u;
-        }
-    }
-  }
-  sum_bins();
-  uvec2 target = uvec2(0u, k);
-  if (by_weight) {
-    total = plus(workgroup_total(upper, lower), sum_of_bins());
-    target = weight_wanted(total, top_p);
-  }
-  cut = bin_reached(target, false);
-  uvec2 amount = bin_amount(cut);
-  workgroup_barrier();
-  if (!reaches(amount, target)) cut = far_away;
-  return !by_weight && k - target.y + amount.y > most_survivors ? far_away : cut;
-}
-
-void list_survivors(uint k, float top_p, out uvec2 total) {
-  uint cut;
-  // Counting what is far away costs nothing, so the nearest first.
-  for (steps = 16.0;; steps = 4.0) {
-    cut = first_cut(k, top_p, total);
-    if (cut < far_away || steps == 4.0) break;
-  }
-  if (cut == far_away) return;
-  if (gl_LocalInvocationIndex == 0u) survivor_count = 0u;
-  workgroup_barrier();
-  for (uint start = gl_LocalInvocationIndex; start < quads; start += batch * workgroup_size) {
-    vec4 l[8];
-    load_quads(start, l);
-    for (uint b = 0u; b < batch; ++b) {
-      uint quad = start + b * workgroup_size, taken = 0u;
-      LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-        if (4u * quad + i < vocab_size && distance_of(l[b][i]) <= cut) taken |= 1u << i;
-      if (taken == 0u) continue;
-      uint slot = atomicAdd(survivor_count, uint(bitCount(taken)));
-      for (uint i = 0u; i < 4u; ++i)
-        if ((taken >> i & 1u) != 0u) {
-          if (slot < most_survivors) Survivors(scratch).at[(token_of_pass * scratch_row + mark_row) / 2u + slot] = uvec2(key_of(l[b][i]), ~(4u * quad + i));
-          slot += 1u;
-        }
-    }
-  }
-  workgroup_barrier();
-  listed = survivor_count <= most_survivors;
-  if (listed) items = survivor_count;
-}
-#endif
-
-// Chances go by the id alone, the lowest first: 256 bins of 4,096 ids, 256 of 16, 16 of 1.
-uint draw_by_chance(uvec2 end, uint random) {
-  uint first_id = 0u, ids = vocab_size;
-  uvec2 target;
-  for (uint digit = 0u; digit < 3u; ++digit) {
-    uint shift = digit == 0u ? 12u : digit == 1u ? 4u : 0u;
-    clear_bins();
-    if (listed) {
-      each_item(item) {
-        uvec2 place = load_item(item).survivor;
-        if (!before(end, place) && ~place.y - first_id < ids) add_to_bin((~place.y - first_id) >> shift, chance_of(logit_of(place.x)));
-      }
-    } else {
-      // Subgroups go through consecutive quads, which share a bin of the first digit.
-      uint first_quad = first_id / 4u, end_quad = min(quads, (first_id + ids + 3u) / 4u);
-      for (uint start = first_quad; start < end_quad; start += batch * workgroup_size) {
-        uint first_of_own = start + subgroup_index * subgroup_size + lane;
-        vec4 l[8];
-        load_quads(first_of_own, l);
-        for (uint b = 0u; b < batch; ++b) {
-          uint quad = first_of_own + b * workgroup_size, upper = 0u, lower = 0u;
-          LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
-            uint id = 4u * quad + i;
-            bool part = quad < end_quad && id < vocab_size && !before(end, uvec2(key_of(l[b][i]), ~id));
-            uint amount = part ? chance_of(l[b][i]) : 0u;
-            upper += amount >> 12;
-            lower += amount & 4095u;
-            if (digit == 2u && amount != 0u) add_to_bin(id - first_id, amount);
-          }
-          if (digit == 0u) {
-            upper = uint(subgroup_sum(int(upper)));
-            lower = uint(subgroup_sum(int(lower)));
-          }
-          if (digit == 1u || (digit == 0u && lane == 0u)) {
-            uint bin = (4u * quad - first_id) >> shift;
-            if (upper != 0u) atomicAdd(bins[bin], upper);
-            if (lower != 0u) atomicAdd(low_bins[bin], lower);
-          }
+      while (begin[0] < end[0] || begin[1] < end[1]) {
+        uint other[2];
+        LATER_UNROLLED for (uint b = 0u; b < 2u; ++b) other[b] = key_at(list[b], min((begin[b] + end[b]) / 2u, slice - 1u));
+        LATER_UNROLLED for (uint b = 0u; b < 2u; ++b) {
+          uint middle = (begin[b] + end[b]) / 2u;
+          bool not_behind = other[b] > key[b] || (other[b] == key[b] && list[b] * slice + middle <= place[b]), open = begin[b] < end[b];
+          begin[b] = open && not_behind ? middle + 1u : begin[b];
+          end[b] = open && !not_behind ? middle : end[b];
         }
       }
+      LATER_UNROLLED for (uint b = 0u; b < 2u; ++b)
+        if (start + b * workgroup_size < lists * pivots) words[amounts_at + start + b * workgroup_size] = begin[b];
     }
-    sum_bins();
-    if (digit == 0u) target = plus(share_of(sum_of_bins(), random, 0u, 32u), 1u);
-    uint bin = bin_reached(target, false);
-    first_id += bin << shift;
-    ids = 1u << shift;
+    for (uint i = me; i < lists * pivots; i += workgroup_size) {
+      uint count_here = words[amounts_at + i], at = i % pivots;
+      uvec2 amount = tokens ? uvec2(0u, count_here) : sum_to(weights, i / pivots, count_here);
+      uint low_word = atomicAdd(pivot_low[at], amount.y);
+      atomicAdd(pivot_high[at], amount.x + uint(low_word + amount.y < low_word));
+    }
+    shared_barrier();
+    uint pivot = 0u;
+    for (; pivot < pivots; ++pivot) {
+      uvec2 sum = uvec2(pivot_high[pivot], pivot_low[pivot]);
+      if (reaches(sum, target)) break;
+      base = sum;
+    }
+    for (uint s = begin_list; s < end_list; ++s) {
+      if (pivot != 0u) low[s] = words[amounts_at + s * pivots + pivot - 1u];
+      if (pivot < pivots) high[s] = words[amounts_at + s * pivots + pivot];
+      atomicAdd(left[~round & 1u], high[s] - low[s]);
+    }
+    shared_barrier();
   }
-  return first_id;
+  shared_barrier();
 }
 
-uint draw(uvec2 first, float temperature, uint position) {
-  maximum = logit_of(first.x);
-  precise float by_temperature = log2_e / temperature;
-  scale = by_temperature;
+// Keeps what is at least as likely as so many 2^24ths of the first.
+void cut_unlikely(uint share, uint first_key) {
+  uvec2 least = weight_of_key(first_key, scale, octave);
+  umulExtended(least.x << 8 | least.y >> 24, share, least.x, least.y);
+  for (uint s = me; s < lists; s += workgroup_size) {
+    uint begin = 0u, end = min(high[s], limit_of[s]);
+    while (begin < end) {
+      uint middle = (begin + end) / 2u;
+      if (reaches(weight_of_key(key_at(s, middle), scale, octave), least)) begin = middle + 1u;
+      else end = middle;
+    }
+    high[s] = begin;
+  }
+  shared_barrier();
+}
+
+// Of chances in the order of ids the list in which they reach the target, which becomes what is wanted of it.
+uint list_by_chance(uvec2 sum, inout uvec2 target) {
+  const uint per = (lists + workgroup_size - 1u) / workgroup_size;
+  for (uint s = me * per; s < min(me * per + per, lists) && !reaches(sum, target); ++s) {
+    uvec2 next = plus(sum, uvec2(words[s], words[lists + s]));
+    if (reaches(next, target)) {
+      found = s;
+      found_rest = minus(target, sum);
+    }
+    sum = next;
+  }
+  shared_barrier();
+  target = found_rest;
+  return min(found, lists - 1u);
+}
+
+// The token of a list that load_list has read.
+uint token_by_chance(uint list, uvec2 target) {
+  const uint share = (slice + workgroup_size - 1u) / workgroup_size;
+  uint count = min(high[list], limit_of[list]), least_key = key_at(list, max(count, 1u) - 1u);
+  shared_barrier();
+  // Of those equal to the last that is kept, the first ones.
+  uvec2 ranks = uvec2(0u), total, sum = uvec2(0u);  // greater, equal
+  uint begin = min(me * share, slice), end = min(begin + share, slice);
+  for (uint i = begin; i < end; ++i) ranks += uvec2(words[i] > least_key, words[i] == least_key);
+  uvec2 before_here = sum_before(ranks, total);
+  uint equal_kept = count - total.x;
+  for (uint step = 0u; step < 2u + nought; ++step) {
+    uvec2 here = uvec2(0u);
+    if (step == 1u) here = sum_before(sum, total);
+    uint rank = before_here.y;
+    for (uint i = begin; i < end; ++i) {
+      bool kept = words[i] > least_key || (words[i] == least_key && rank < equal_kept);
+      rank += uint(words[i] == least_key);
+      if (!kept) continue;
+      uvec2 next = plus(here, weight_of_key(words[i], scale, octave));
+      if (step == 1u && reaches(next, target) && !reaches(here, target)) found = list * slice + i;
+      here = next;
+    }
+    sum = here;
+  }
+  shared_barrier();
+  return found;
+}
+
+// The list of the token that is drawn, and what is wanted of its chances.
+uint draw(uvec2 first, out uvec2 target) {
   uint k = state.at[own + state_top_k];
   if (k >= vocab_size) k = 0u;
-  float top_p = uintBitsToFloat(state.at[own + state_top_p]), min_p = uintBitsToFloat(state.at[own + state_min_p]);
-  least_weight = min_p > 0.0 ? uint(ceil(min(min_p, 1.0) * 16777216.0)) : 0u;
-  uint random = philox(uvec4(position, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high])).x;
-  uvec2 end = uvec2(0u), total = uvec2(0u);
-#if SURVIVORS
-  listed = false;
-  items = quads;
-  if (most_survivors != 0u) list_survivors(k, top_p, total);
-#endif
-  for (uint step = counts_tokens; step <= counts_weights; ++step) {  // one call, because compilers copy it to where it is called
-    if (step == counts_tokens ? k == 0u : !(top_p < 1.0)) continue;
-    uvec2 target = uvec2(0u, k);
-    if (step == counts_weights) target = weight_wanted(listed && k == 0u ? total : total_weight(end), top_p);
-    end = select(step, target, end);
+  precise float top_p = uintBitsToFloat(state.at[own + state_top_p]), min_p = uintBitsToFloat(state.at[own + state_min_p]), share = max(top_p, 0.0) * 65536.0 + 0.5;
+  uint random = philox(uvec4(position - 1u, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high])).x;
+  for (uint s = me; s < lists; s += workgroup_size) high[s] = min(min(slice, vocab_size - s * slice), k == 0u ? slice : k);
+  target = uvec2(0u, k);
+  uvec2 before_mine = uvec2(0u);
+  const uint per = (lists + workgroup_size - 1u) / workgroup_size;
+  for (uint step = 0u; step < 3u + nought; ++step) {  // top-k, top-p, draw: in one loop, because compilers copy functions to where they are called
+    bool tokens = step == 0u, draws_it = step == 2u;
+    if (tokens ? k == 0u : !draws_it && !(top_p < 1.0)) continue;
+    if (draws_it && min_p > 0.0) {
+      if (!(top_p < 1.0)) begin_sums(weights, first.x);
+      cut_unlikely(uint(ceil(min(min_p, 1.0) * 16777216.0)), first.x);
+    }
+    if (!tokens) {
+      begin_sums(draws_it ? chances : weights, first.x);
+      uvec2 sum = uvec2(0u), total;
+      for (uint s = me * per; s < min(me * per + per, lists); ++s) {
+        uvec2 of_list = sum_to(draws_it ? chances : weights, s, high[s]);
+        words[s] = of_list.x;
+        words[lists + s] = of_list.y;
+        sum = plus(sum, of_list);
+        high[s] = min(high[s], limit_of[s]);  // behind it are no weights
+      }
+      before_mine = sum_before(sum, total);
+      target = draws_it ? plus(share_of(total, random, 0u, 32u), uvec2(0u, 1u)) : share_of(total, uint(share), 65535u, 16u);
+      if (target == uvec2(0u)) target.y = 1u;
+    }
+    shared_barrier();
+    if (!draws_it) select(tokens, target);
   }
-  return draw_by_chance(end, random);
-}
-
-// The first of the order so far, where quads come in rising order.
-void take_first(inout uvec2 first, uint quad, vec4 l) {
-  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
-    uint key = key_of(l[i]);
-    bool greater = key > first.x && (whole_quads || 4u * quad + i < vocab_size);
-    first = mix(first, uvec2(key, ~(4u * quad + i)), bvec2(greater));
-  }
+  return list_by_chance(before_mine, target);
 }
 
 void main() {
   find_place();
-  token_of_pass = several ? gl_WorkGroupID.x : 0u;
+  me = subgroup_index * subgroup_size + lane;
+  token_of_pass = several ? gl_WorkGroupID.y : 0u;
   if (batched && token_of_pass >= state.at[state_count]) return;
   own = batched ? slot_at(token_of_pass) : 0u;
   uint count = state.at[own + state_count];
   if (batched ? count == 0u : token_of_pass >= count) return;
-  uint position = state.at[own + state_position] + (draws > 1u ? token_of_pass + 1u : count), generated = state.at[own + state_generated];
+  position = state.at[own + state_position] + (draws > 1u ? token_of_pass + 1u : count);
+  uint generated = state.at[own + state_generated];
+  nought = gl_NumWorkGroups.z - 1u;
   float temperature = uintBitsToFloat(state.at[own + state_temperature]);
   penalty = uintBitsToFloat(state.at[own + state_repeat_penalty]);
-  uint window = min(state.at[own + state_repeat_last_n], position);
+  window = min(state.at[own + state_repeat_last_n], position);
   penalised = penalty != 1.0 && window != 0u;
-  if (penalised) {
-    for (uint i = gl_LocalInvocationIndex; i < mark_words; i += workgroup_size) Marks(scratch).at[token_of_pass * scratch_row + i] = 0u;
-    workgroup_barrier();
-    for (uint i = position - window + gl_LocalInvocationIndex; i < min(position, context); i += workgroup_size) {
-      uint id = state.at[own + state_tokens + max_tokens + i];
-      if (id < vocab_size) atomicOr(Marks(scratch).at[token_of_pass * scratch_row + id / 32u], 1u << (id & 31u));
-    }
-    workgroup_barrier();
-  }
+  bool samples_it = temperature >= 1e-6;
+  precise float by_temperature = log2_e / temperature;
+  temperature_scale = by_temperature;
 
-  uvec2 first = uvec2(0u);
-  if (first_count != 0u && !penalised) {
-    for (uint i = gl_LocalInvocationIndex; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
-  } else {
-    for (uint start = gl_LocalInvocationIndex; start < quads; start += batch * workgroup_size) {
-      vec4 l[8];
-      load_quads(start, l);
-      LATER_UNROLLED for (uint b = 0u; b < batch; ++b) take_first(first, min(start + b * workgroup_size, quads - 1u), l[b]);
+  bool needs_weights = uintBitsToFloat(state.at[own + state_top_p]) < 1.0 || uintBitsToFloat(state.at[own + state_min_p]) > 0.0;
+  bool by_firsts = first_count != 0u && !penalised && !samples_it;
+  if (by_firsts && gl_WorkGroupID.x != 0u) return;
+  uint list = gl_WorkGroupID.x, token = vocab_size;
+  uvec2 target = uvec2(0u);
+  uint head = token_of_pass * row_words + heads_row;
+  bool drawn_list = false;
+  while (true) {  // its own lists; then, in the last workgroup, the one from which the token is drawn
+    uvec2 first = uvec2(0u);
+    if (by_firsts) {
+      for (uint i = me; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
+    } else {
+      first = load_list(list);
+      if (drawn_list) {
+        shared_barrier();
+        token = token_by_chance(list, target);
+        break;
+      }
+      first = first_of(first);
+      if (me == 0u) {
+        scratch.at[head + head_words * list] = first.x;
+        scratch.at[head + head_words * list + 1u] = first.y;
+      }
+      if (samples_it) {
+        sort_list();
+        for (uint i = me; i < slice; i += workgroup_size) scratch.at[token_of_pass * row_words + list * slice + i] = words[i];
+        for (uint which = needs_weights ? weights : chances; which <= chances + nought; ++which) leave_sums(which, list, which == weights ? log2_e : temperature_scale);
+      }
+      list += gl_NumWorkGroups.x;
+      shared_barrier();
+      if (list < lists) continue;
+      if (!comes_last()) return;
+      first = uvec2(0u);
+      for (uint s = me; s < lists; s += workgroup_size) first = earlier(first, uvec2(scratch.at[head + head_words * s], scratch.at[head + head_words * s + 1u]));
     }
+    first = first_of(first);
+    if (first.x >= key_of_infinity || first.x <= key_of_minus_infinity) break;
+    token = ~first.y;
+    if (!samples_it) break;
+    list = draw(first, target);
+    drawn_list = true;
   }
-  first = first_of(first);
-  uint token = ~first.y;
-  if (first.x >= key_of_infinity || first.x <= key_of_minus_infinity) token = vocab_size;
-  else if (temperature >= 1e-6) token = draw(first, temperature, position - 1u);
 
   if (draws > 1u) {
     if (gl_LocalInvocationIndex == 0u) drawn.at[token_of_pass] = token;

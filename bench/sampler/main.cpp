@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Time of the kernel sample, by timestamps: vocabularies of Mistral, Llama 3 and Gemma 3, each way to draw, logits as a model has them (a bell, some words
-// far ahead: with the bulk out of reach, or with a sixth of the chances) and all alike. As decode has it: one draw, the workgroup of the plan for GPUs.
-// usage: sampler [--subgroups N] [--vocabulary N]
+// far ahead: with the bulk out of reach, or with a sixth of the chances), the bell alone, two levels and all alike. As decode has it: one draw, the workgroups
+// of the plan for GPUs.
+// usage: sampler [--subgroups N] [--slice N] [--vocabulary N]
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -35,35 +36,42 @@ std::vector<float> bell(std::uint32_t vocabulary, float ahead) {
   return out;
 }
 
-/// Median microseconds of a draw.
-double time(const gpu::device& on, const std::vector<float>& logits, const sampling_options& how, std::uint32_t subgroups) {
-  const auto vocabulary = static_cast<std::uint32_t>(logits.size());
+/// The kernel for a vocabulary, as decode has it.
+gpu::pipeline make(const gpu::device& on, std::uint32_t vocabulary, std::uint32_t subgroups, std::uint32_t slice) {
   const kernels::interface& face = kernels::sample_interface;
   const auto width = runtime::choose_subgroup(on.limits());
   std::vector<gpu::specialization> constants{{0, std::max(subgroups, kernels::least_sample_subgroups(vocabulary)) * width.size}};
   const auto set = [&](std::string_view name, std::uint32_t value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value}); };
   set("vocab_size", vocabulary), set("ring_size", ring_size), set("context", context), set("max_tokens", 1), set("draws", 1), set("subgroup_width", width.size);
-  const std::uint32_t survivors = plan::profiles::portable.survivors(vocabulary);
-  set("most_survivors", survivors);
-  const gpu::pipeline pipeline(on, {.name = face.name, .spirv = runtime::kernel_modules{}.of(kernels::kernel::sample), .constants = constants,
-                                    .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
+  set("slice", slice);
+  return gpu::pipeline(on, {.name = face.name, .spirv = runtime::kernel_modules{}.of(kernels::kernel::sample), .constants = constants,
+                            .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
+}
+
+/// Median microseconds of a draw.
+double time(const gpu::device& on, const gpu::pipeline& pipeline, const std::vector<float>& logits, const sampling_options& how, std::uint32_t slice) {
+  const auto vocabulary = static_cast<std::uint32_t>(logits.size());
+  const kernels::interface& face = kernels::sample_interface;
   std::vector<std::uint32_t> state(kernels::state::words(1, context));
   runtime::write_sampling(how, state);
   state[kernels::state::position] = 100, state[kernels::state::count] = 1;
   const auto filled = [&](std::size_t bytes, const char* what) { return gpu::buffer(on, bytes, gpu::placement::device_local, what); };
-  gpu::buffer l = filled(4 * logits.size(), "logits"), s = filled(4 * state.size(), "state"), r = filled(4 * ring_size + 4, "ring"), scratch = filled(kernels::sample_scratch_bytes(vocabulary, survivors), "scratch");
+  gpu::buffer l = filled(4 * logits.size(), "logits"), s = filled(4 * state.size(), "state"), r = filled(4 * ring_size + 4, "ring"), scratch = filled(std::uint64_t{(vocabulary + slice - 1) / slice} * (6 * slice + 208), "scratch"),
+              counters = filled(4, "counters");
+  const std::uint32_t none = 0;
   {
     gpu::transfer to(on);
     to.upload(l, 0, std::as_bytes(std::span(logits)));
     to.upload(s, 0, std::as_bytes(std::span(state)));
+    to.upload(counters, 0, std::as_bytes(std::span(&none, 1)));
     to.finish();
   }
   std::vector<std::uint64_t> push(face.push_count());
   const auto give = [&](std::string_view name, const gpu::buffer& buffer) { push[face.push_index(name)] = buffer.address(); };
-  give("logits", l), give("state", s), give("ring", r), give("scratch", scratch);
+  give("logits", l), give("state", s), give("ring", r), give("scratch", scratch), give("counters", counters);
   const gpu::timestamps points(on, draws + 1);
   gpu::recorder to(on, "draws", &points);
-  for (std::uint32_t i = 0; i < draws; ++i) to.dispatch(pipeline, std::as_bytes(std::span(push)), {1, 1, 1}).barrier();
+  for (std::uint32_t i = 0; i < draws; ++i) to.dispatch(pipeline, std::as_bytes(std::span(push)), {(vocabulary + slice - 1) / slice, 1, 1}).barrier();
   const gpu::recording commands = to.finish();
   const VkCommandBuffer handle = commands.handle();
   gpu::queue queue(on);
@@ -79,11 +87,12 @@ double time(const gpu::device& on, const std::vector<float>& logits, const sampl
 }  // namespace
 
 int main(int count, char** arguments) try {
-  std::uint32_t subgroups = plan::profiles::portable.sample_subgroups;
+  std::uint32_t subgroups = plan::profiles::portable.sample_subgroups, slice = 0;
   std::vector<std::uint32_t> vocabularies{32'000, 128'256, 262'144};
   for (int i = 1; i + 1 < count; i += 2) {
     const auto number = static_cast<std::uint32_t>(std::atoi(arguments[i + 1]));
     if (std::string(arguments[i]) == "--subgroups") subgroups = number;
+    else if (std::string(arguments[i]) == "--slice") slice = number;
     else vocabularies = {number};
   }
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -98,11 +107,24 @@ int main(int count, char** arguments) try {
               {"min-p 0.05", {.temperature = 0.8f, .min_p = 0.05f}},
               {"all three", {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f}},
               {"penalty", {.temperature = 0.8f, .top_p = 0.95f, .repeat_penalty = 1.1f}}};
-  for (const std::uint32_t vocabulary : vocabularies)
-    for (const auto& [name, how] : ways)
-      std::printf("%7u tokens, %-10s  few likely %8.1f   many %8.1f   all alike %8.1f\n", vocabulary, name, time(device, bell(vocabulary, 14), how, subgroups),
-                  time(device, bell(vocabulary, 8), how, subgroups),
-                  time(device, std::vector<float>(vocabulary, 1.f), how, subgroups));
+  for (const std::uint32_t vocabulary : vocabularies) {
+    std::vector<float> levels(vocabulary);
+    for (std::uint32_t i = 0; i < vocabulary; ++i) levels[i] = static_cast<float>(i * 2654435761u >> 31);
+    const struct {
+      const char* name;
+      std::vector<float> logits;
+    } shapes[] = {{"few likely", bell(vocabulary, 14)}, {"many", bell(vocabulary, 8)}, {"bell", bell(vocabulary, 0)}, {"two levels", levels}, {"all alike", std::vector<float>(vocabulary, 1.f)}};
+    const std::uint32_t of_list = slice == 0 ? kernels::sample_slice(vocabulary) : slice;
+    const auto begin = std::chrono::steady_clock::now();
+    const gpu::pipeline pipeline = make(device, vocabulary, subgroups, of_list);
+    std::printf("%7u tokens, slices of %u: pipeline made in %.0f ms (__GL_SHADER_DISK_CACHE=0: by the driver's compiler)\n", vocabulary, of_list,
+                std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    for (const auto& [name, how] : ways) {
+      std::printf("%7u tokens, %-10s", vocabulary, name);
+      for (const auto& shape : shapes) std::printf("  %s %7.1f", shape.name, time(device, pipeline, shape.logits, how, of_list));
+      std::printf("\n");
+    }
+  }
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;

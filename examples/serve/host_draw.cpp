@@ -11,7 +11,7 @@ namespace {
 
 struct candidate {
   std::uint32_t id;
-  std::uint32_t weight;  ///< at temperature 1
+  std::uint64_t weight;  ///< at temperature 1
   float logit;
 };
 
@@ -45,15 +45,15 @@ std::uint32_t draw_token(std::vector<float>& logits, std::span<const std::uint32
     std::sort(list.begin(), list.end(), before);
     std::uint64_t total = 0, sum = 0;
     for (const auto& each : list) total += each.weight;
-    const auto share = static_cast<std::uint64_t>(reference::product(options.top_p > 0 ? options.top_p : 0.0f, 65536.0f) + 0.5f);
-    const std::uint64_t need = std::max<std::uint64_t>(1, (total * share + 65535) >> 16);
+    const auto share = static_cast<std::uint32_t>(reference::product(options.top_p > 0 ? options.top_p : 0.0f, 65536.0f) + 0.5f);
+    const std::uint64_t need = std::max<std::uint64_t>(1, reference::share_of(total, share));
     std::size_t count = 0;
     while (count < list.size() && sum < need) sum += list[count++].weight;
     list.resize(count);
   }
-  const std::uint32_t least = options.min_p > 0 ? static_cast<std::uint32_t>(std::ceil(std::fmin(options.min_p, 1.0f) * 16777216.0f)) : 0;
+  const std::uint64_t least = reference::least_weight(options.min_p, reference::weight(maximum, maximum, reference::log2_e));
   const float scale = reference::log2_e / options.temperature;
-  std::vector<std::uint32_t> weights(none);
+  std::vector<std::uint64_t> weights(none);
   for (const auto& each : list)
     if (each.weight >= least) weights[each.id] = reference::weight(each.logit, maximum, scale);
   const auto random = reference::philox({position, 0, 0, 0}, {static_cast<std::uint32_t>(options.seed), static_cast<std::uint32_t>(options.seed >> 32)});

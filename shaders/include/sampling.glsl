@@ -4,7 +4,7 @@
 #define INTAGLIO_SAMPLING
 
 const float log2_e = 1.44269504;
-const uint full_weight = 1u << 24;
+const uint full_power = 1u << 24;
 
 uint high_product(uint a, uint b) {
   uint high, low;
@@ -20,14 +20,24 @@ uint power(uint fraction) {
   h = 237977951u - high_product(h, x);
   h = 1031714237u - high_product(h, x);
   h = 2977043459u - high_product(h, x);
-  return full_weight - (high_product(h, x) >> 8);
+  return full_power - (high_product(h, x) >> 8);
 }
 
-// 2^24 * exp2((logit - maximum) * scale).
-uint weight_of(float logit, float maximum, float scale) {
-  precise float octaves = (logit == maximum ? 0.0 : maximum - logit) * scale;
-  uint steps = uint(min(octaves, 31.0) * 1048576.0);
-  return power(steps & 0xfffffu) >> (steps >> 20);
+// How many octaves below the largest weight the smallest stands.
+const uint most_octaves = 24u;
+
+// The binary logarithm of a weight, without a unit.
+float exponent_of(float logit, float scale) {
+  precise float e = logit * scale;
+  e = clamp(e, -3.402823466e38, 3.402823466e38);
+  return abs(e) < 1e-30 ? 0.0 : e;  // what devices may flush to 0
+}
+// 2^exponent as (high, low) with 44 bits, `octave` the exponent of the largest rounded up. Not of minus infinity.
+uvec2 weight_of(float logit, float octave, float scale) {
+  precise float e = exponent_of(logit, scale), up = ceil(e), below = octave - up, fraction = up - e;
+  if (!(below <= float(most_octaves))) return uvec2(0u);
+  uint w = power(min(uint(fraction * 1048576.0), 0xfffffu)) >> 4, shift = most_octaves - uint(below);
+  return uvec2(shift == 0u ? 0u : w >> (32u - shift), w << shift);
 }
 
 // Philox 4x32 with 10 rounds.

@@ -66,7 +66,7 @@ outcome screened(kernel_device& on, const problem& p, const sampling_options& op
   const auto x = on.filled(p.input), n = on.filled(p.norm_weight), c = on.filled(codes), s = on.filled(scales), w = on.filled(p.weight), t = on.filled(state),
              ring = on.filled(std::vector<std::uint32_t>(ring_size));
   const auto bounds = on.poisoned(std::size_t{4} * p.rows), y = on.poisoned(std::size_t{4} * p.columns), lowest = on.poisoned(4 * groups), firsts = on.poisoned(8 * groups),
-             scratch = on.poisoned(std::size_t{(p.rows + 31) / 32} * 4);
+             scratch = on.poisoned(kernels::sample_scratch_bytes(p.rows));
   outcome out;
   on.run(kernels::kernel::head_screen, subgroups, {{"columns", p.columns}, {"rows", p.rows}, {"eps", 1e-5f}},
          {{"input", &x}, {"norm_weight", &n}, {"codes", &c}, {"scales", &s}, {"bounds", &bounds}, {"y", &y}, {"lowest", &lowest}, {"state", &t}}, {groups, 1, 1});
@@ -76,7 +76,8 @@ outcome screened(kernel_device& on, const problem& p, const sampling_options& op
          {{"columns", p.columns}, {"rows", p.rows}, {"weight_element", static_cast<std::uint32_t>(p.type)}, {"lowest_count", groups}},
          {{"y", &y}, {"weight", &w}, {"bounds", &bounds}, {"lowest", &lowest}, {"firsts", &firsts}, {"state", &t}}, {groups, 1, 1});
   out.logits = bounds.read<float>();
-  on.run(kernels::kernel::sample, subgroups, {{"vocab_size", p.rows}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"first_count", groups}},
+  on.run(kernels::kernel::sample, subgroups, {{"vocab_size", p.rows}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"first_count", groups},
+                                              {"slice", kernels::sample_slice(p.rows)}},
          {{"logits", &bounds}, {"state", &t}, {"ring", &ring}, {"scratch", &scratch}, {"firsts", &firsts}}, {1, 1, 1});
   out.token = t.read<std::uint32_t>()[at::tokens];
   return out;

@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 
-#include "intaglio/plan/profile.hpp"
 #include "intaglio/runtime/sampling.hpp"
 #include "kernels/kernel_device.hpp"
 
@@ -17,18 +16,18 @@ namespace {
 constexpr std::uint32_t max_tokens = 3, context = 60, ring_size = 7;
 
 /// Runs kernel and reference on the same state; both must leave the same words everywhere.
-std::uint32_t both(kernel_device& on, const std::vector<float>& logits, std::vector<std::uint32_t> state, std::uint32_t subgroups, std::uint32_t survivors = 0) {
+std::uint32_t both(kernel_device& on, const std::vector<float>& logits, std::vector<std::uint32_t> state, std::uint32_t subgroups, bool cpu = false, std::uint32_t groups = 1000) {
+  on.wide_loads = cpu;  // the module for CPU drivers
   const auto vocab = static_cast<std::uint32_t>(logits.size());
-  on.wide_loads = survivors == 0;  // the module that lists none
   std::vector<std::uint32_t> ring(ring_size, 0xa5a5a5a5u);
   const auto l = on.filled(logits), s = on.filled(state), r = on.filled(ring);
-  const auto scratch = on.poisoned(kernels::sample_scratch_bytes(vocab, survivors));
-  on.run(kernels::kernel::sample, subgroups, {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"draws", 1u}, {"most_survivors", survivors}},
-         {{"logits", &l}, {"state", &s}, {"ring", &r}, {"scratch", &scratch}}, {1, 1, 1});
+  const auto scratch = on.poisoned(kernels::sample_scratch_bytes(vocab)), counters = on.filled(std::vector<std::uint32_t>(1));
+  on.run(kernels::kernel::sample, subgroups, {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"draws", 1u}, {"slice", kernels::sample_slice(vocab)}},
+         {{"logits", &l}, {"state", &s}, {"ring", &r}, {"scratch", &scratch}, {"counters", &counters}}, {cpu ? 1u : std::min(groups, kernels::sample_lists(vocab)), 1, 1});
   reference::sample(logits, max_tokens, context, state, ring);
   CHECK(s.read<std::uint32_t>() == state);
   CHECK(r.read<std::uint32_t>() == ring);
-  CHECK(l.read<float>().size() == logits.size());
+  CHECK(counters.read<std::uint32_t>()[0] == 0);
   return state[at::tokens];
 }
 
@@ -65,8 +64,7 @@ TEST_CASE("sample: the reference's token for every combination of parameters") {
       INFO("vocabulary " << vocab << ", round " << round << ", temperature " << options.temperature << ", top_k " << options.top_k.value_or(0) << ", top_p " << options.top_p
                          << ", min_p " << options.min_p << ", penalty " << options.repeat_penalty);
       const std::uint32_t subgroups[] = {1, 2, 4};
-      const std::uint32_t survivors[] = {0, 16, vocab};  // none, too few for most rounds, enough for all
-      both(on, logits, state, subgroups[round % 3], survivors[round % 3]);
+      both(on, logits, state, subgroups[round % 3], round % 4 == 3, round % 2 == 0 ? 1000 : 5);
     }
 }
 
@@ -79,7 +77,7 @@ TEST_CASE("sample: the largest vocabularies, by the fewest subgroups that a plan
       const sampling_options options{.temperature = 0.7f, .top_k = 20u + random.below(20), .top_p = 0.85f, .min_p = 0.01f, .repeat_penalty = 1.2f, .repeat_last_n = context,
                                      .seed = random.below(~0u)};
       INFO("vocabulary " << vocab << ", round " << round);
-      both(on, logits, state_for(options, context - 1, random, vocab), kernels::least_sample_subgroups(vocab), round == 0 ? 0u : plan::profiles::portable.survivors(vocab));
+      both(on, logits, state_for(options, context - 1, random, vocab), kernels::least_sample_subgroups(vocab), round == 0);
     }
 }
 
@@ -98,14 +96,17 @@ TEST_CASE("sample: top-k and top-p cut among equal logits as a sort does, up to 
     for (std::uint32_t i = 0; i < vocab; ++i) signs[i] = i % 2 != 0 ? -std::numeric_limits<float>::infinity() : i % 4 != 0 ? -0.0f : 0.0f;
     auto& widest = cases.emplace_back("the ends of f32", std::vector<float>(vocab, std::numeric_limits<float>::lowest())).second;
     for (std::uint32_t i = 0; i < vocab; i += 5) widest[i] = std::numeric_limits<float>::max();
+    auto& stairs = cases.emplace_back("slices that are octaves apart", std::vector<float>(vocab)).second;
+    for (std::uint32_t i = 0; i < vocab; ++i) stairs[i] = static_cast<float>((i * 40503u) % 64) * 0.03f - static_cast<float>(i / 256 * 37 % 101);
+    auto& one_slice = cases.emplace_back("all that is likely in one slice", std::vector<float>(vocab, -3.f)).second;
+    for (std::uint32_t i = 0; i < 200; ++i) one_slice[vocab / 2 + i] = 9.f - 0.05f * static_cast<float>(i * 77 % 200);
     const sampling_options ways[] = {{.temperature = 1, .top_k = vocab / 2 + 1}, {.temperature = 0.7f, .top_p = 0.61f}, {.temperature = 1.5f, .top_k = vocab - 1, .top_p = 0.9f},
                                      {.temperature = 2, .top_k = 9}, {.temperature = 1.2f, .min_p = 0.4f}, {.temperature = 0.9f}};
     for (const auto& [name, logits] : cases)
       for (sampling_options how : ways) {
         how.seed = random.below(~0u);
         INFO("vocabulary " << vocab << ", " << name << ", top_k " << how.top_k.value_or(0) << ", top_p " << how.top_p);
-        for (const std::uint32_t survivors : {0u, plan::profiles::portable.survivors(vocab)})
-          CHECK(both(on, logits, state_for(how, 7, random, vocab), kernels::least_sample_subgroups(vocab), survivors) < vocab);
+        for (const bool cpu : {false, true}) CHECK(both(on, logits, state_for(how, 7, random, vocab), kernels::least_sample_subgroups(vocab), cpu) < vocab);
       }
   }
 }
@@ -153,11 +154,10 @@ TEST_CASE("sample: several draws are those of the tokens one by one, and leave s
       for (std::uint32_t i = 0; i < context; ++i) state[at::history(max_tokens) + i] = random.below(vocab);
       const auto l = on.filled(logits), s = on.filled(state), r = on.filled(std::vector<std::uint32_t>(ring_size, 0xa5a5a5a5u)),
                  drawn = on.filled(std::vector<std::uint32_t>(draws, 0xa5a5a5a5u));
-      const std::uint32_t survivors = round % 2 == 0 ? 0 : 64;
-      const auto scratch = on.poisoned(draws * kernels::sample_scratch_bytes(vocab, survivors));
+      const auto scratch = on.poisoned(draws * kernels::sample_scratch_bytes(vocab)), counters = on.filled(std::vector<std::uint32_t>(draws));
       on.run(kernels::kernel::sample, 2,
-             {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"draws", draws}, {"most_survivors", survivors}},
-             {{"logits", &l}, {"state", &s}, {"ring", &r}, {"scratch", &scratch}, {"drawn", &drawn}}, {draws, 1, 1});
+             {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"draws", draws}, {"slice", kernels::sample_slice(vocab)}},
+             {{"logits", &l}, {"state", &s}, {"ring", &r}, {"scratch", &scratch}, {"drawn", &drawn}, {"counters", &counters}}, {kernels::sample_lists(vocab), draws, 1});
       std::vector<std::uint32_t> expected(draws, 0xa5a5a5a5u);
       for (std::uint32_t i = 0; i < count; ++i) expected[i] = reference::successor(std::span(logits).subspan(i * vocab, vocab), max_tokens, context, state, i);
       INFO("vocabulary " << vocab << ", round " << round);

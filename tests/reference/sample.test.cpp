@@ -43,7 +43,7 @@ static_assert(reference::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}
 static_assert(reference::power(0) == 1u << 24);
 
 TEST_CASE("power falls monotonically and is exact to 5 units") {
-  std::uint32_t last = reference::full_weight;
+  std::uint32_t last = reference::full_power;
   int wrong = 0;
   for (std::uint32_t f = 0; f < 1u << 20; ++f) {
     const std::uint32_t now = reference::power(f);
@@ -51,7 +51,7 @@ TEST_CASE("power falls monotonically and is exact to 5 units") {
     last = now;
   }
   CHECK(wrong == 0);
-  CHECK(last >= reference::full_weight / 2);
+  CHECK(last >= reference::full_power / 2);
 }
 
 TEST_CASE("temperature 0 takes the first of the largest") {
@@ -118,17 +118,33 @@ TEST_CASE("weights are probabilities", "[law]") {
     const double total = static_cast<double>(std::accumulate(weights.begin(), weights.end(), std::uint64_t{0}));
     double sum = 0;
     for (const float l : logits) sum += std::exp(double{l} / temperature);
-    for (std::size_t id = 0; id < logits.size(); ++id) CHECK(std::abs(weights[id] / total - std::exp(double{logits[id]} / temperature) / sum) < 6e-6);
+    for (std::size_t id = 0; id < logits.size(); ++id) CHECK(std::abs(static_cast<double>(weights[id]) / total - std::exp(double{logits[id]} / temperature) / sum) < 6e-6);
   }
 }
 
+TEST_CASE("a weight falls with its logit, and but for the unit does not depend on the largest", "[law]") {
+  std::mt19937 random(12);
+  std::uniform_real_distribution<float> wide(-40, 40);
+  for (const float scale : {reference::log2_e, 0.3f, 20.0f, 1e5f})
+    for (int run = 0; run < 2000; ++run) {
+      const float logit = wide(random), next = std::nextafter(logit, -infinity), largest = logit + std::abs(wide(random)) * 0.4f / scale, larger = largest + 3 / scale;
+      CHECK(reference::weight(next, largest, scale) <= reference::weight(logit, largest, scale));
+      const auto shift = static_cast<int>(std::ceil(reference::exponent(larger, scale)) - std::ceil(reference::exponent(largest, scale)));
+      const std::uint64_t of_larger = reference::weight(logit, larger, scale);
+      CHECK((of_larger == 0 || of_larger << shift == reference::weight(logit, largest, scale)));
+    }
+  CHECK(reference::weight(1, 1, reference::log2_e) <= std::uint64_t{1} << 44);
+  CHECK(reference::weight(-infinity, std::numeric_limits<float>::lowest(), 1) == 0);
+  CHECK(reference::weight(std::numeric_limits<float>::max(), std::numeric_limits<float>::max(), 3) > 0);
+}
+
 TEST_CASE("draw covers every weight by its share and nothing else") {
-  const ids weights{0, 1, 0, 3, 0};
+  const std::vector<std::uint64_t> weights{0, 1, 0, 3, 0};
   CHECK(reference::draw(weights, 0) == 1);
   CHECK(reference::draw(weights, 0x3FFFFFFFu) == 1);
   CHECK(reference::draw(weights, 0x40000000u) == 3);
   CHECK(reference::draw(weights, 0xFFFFFFFFu) == 3);
-  const ids many(262'144, reference::full_weight);  // the total is 2^42
+  const std::vector<std::uint64_t> many(262'144, std::uint64_t{1} << 44);  // the total is 2^62
   CHECK(reference::draw(many, 0) == 0);
   CHECK(reference::draw(many, 0x80000000u) == 131'072);
   CHECK(reference::draw(many, 0xFFFFFFFFu) == 262'143);

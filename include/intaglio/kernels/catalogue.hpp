@@ -339,17 +339,17 @@ inline constexpr std::uint32_t dense_few_rows = 4;
 /// penalty over the last repeat_last_n of state.history, top-k, top-p, min-p, temperature, draw; temperature 0 is greedy,
 /// ties go to the lowest id. The draw is a function of seed and position alone. With next = position + count, writes the token to
 /// state.tokens[0], state.history[next] (inside the context) and ring[generated % ring_size], then sets position to next and count to 1,
-/// and adds 1 to generated. One workgroup. firsts: [first_count] of the head's workgroups, where first_count is not 0: spares it the search for the
-/// largest logit, unless there is a penalty.
-/// With draws above 1, workgroup x picks what follows token x of the pass, from logits row x, as if the tokens behind it were not there, and only
-/// writes it to drawn u32[draws]; rows of scratch are as far apart as sample_scratch_bytes says.
-/// Where a first cut leaves most_survivors tokens at most, only they are gone through from there on; the token is the same.
-/// In a batch workgroup x draws for slot x, whose ring is the x-th of ring_size words; where the next position reaches the slot's limit count becomes 0.
+/// and adds 1 to generated. Workgroups (x) sort every `slice` (sample_slice) of the vocabulary into scratch; the last to come, found by counters u32[draws],
+/// which are 0 before and after, picks; one workgroup alone needs none. firsts: [first_count] of the head's workgroups, where first_count is not 0: a greedy choice without a penalty is made
+/// of them alone.
+/// With draws above 1, workgroups y pick what follows token y of the pass, from logits row y, as if the tokens behind it were not there, and only
+/// write it to drawn u32[draws]; rows of scratch are as far apart as sample_scratch_bytes says.
+/// In a batch workgroups y draw for slot y, whose ring is the y-th of ring_size words; where the next position reaches the slot's limit count becomes 0.
 inline constexpr interface sample_interface{
     "sample",
-    {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}, {"firsts"}}},
+    {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}, {"firsts"}, {"counters"}}},
     {{{"workgroup_size"}, {"vocab_size"}, {"ring_size"}, {"context"}, {"max_tokens"}, {"subgroup_width"}, {"draws"}, {"first_count"},
-      {"slot_words"}, {"most_survivors"}}}};
+      {"slot_words"}, {"slice"}}}};
 
 /// Ends a pass whose tokens but the first are drafts: takes drawn[0], then drawn[i] as long as token i of the pass is drawn[i - 1]. Those taken go
 /// where sample puts its token, one after the other; position and generated rise by as many, count becomes 1, tokens[0] the last of them.
@@ -411,16 +411,21 @@ inline constexpr std::uint32_t resident_subgroups = 16;
 /// In no plan.
 inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
 
-/// Bytes that `scratch` of sample takes for a draw: a bit for each token, and the survivors' keys and ids.
-constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size, std::uint32_t most_survivors) {
-  return (std::uint64_t{vocab_size} + 63) / 64 * 8 + std::uint64_t{8} * most_survivors;
-}
-
-/// Logits that sample goes through at most: integer weights of 24 bits are summed in halves of 12 bits, in 32.
+/// Logits that sample goes through at most: so many integer weights of 44 bits are a sum of 63.
 inline constexpr std::uint32_t largest_vocabulary = 1u << 19;
 
-/// Subgroups that sample needs at least for a vocabulary: one goes through 8,192 logits some twenty times, and in llvmpipe up to Mesa 24 all loops end
-/// after 65,535 turns (docs/kernels.md). No more than 16, which fit into a workgroup at any width and do for the largest vocabularies there are.
+/// Tokens that a workgroup of sample sorts: a power of two that gives 136 lists at most, whose positions for eight pivots have room in shared memory.
+constexpr std::uint32_t sample_slice(std::uint32_t vocab_size) {
+  std::uint32_t out = 256;
+  while ((vocab_size + out - 1) / out > 136 && out < 4096) out *= 2;
+  return out;
+}
+constexpr std::uint32_t sample_lists(std::uint32_t vocab_size) { return (vocab_size + sample_slice(vocab_size) - 1) / sample_slice(vocab_size); }
+/// Bytes that `scratch` of sample takes for a draw: sorted keys, two sums of 64 bits for each eight of them, and 52 words for each list.
+constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) { return std::uint64_t{sample_lists(vocab_size)} * (6 * sample_slice(vocab_size) + 208); }
+constexpr std::uint64_t sample_counter_bytes(std::uint32_t draws) { return std::uint64_t{4} * draws; }
+
+/// Subgroups that sample needs at least for a vocabulary: in llvmpipe up to Mesa 24 all loops of an invocation end after 65,535 turns (docs/kernels.md). No more than 16, which fit into a workgroup at any width and do for the largest vocabularies there are.
 constexpr std::uint32_t least_sample_subgroups(std::uint32_t vocab_size) {
   const std::uint32_t wanted = (vocab_size + 8191) / 8192;
   return wanted > 16 ? 16 : wanted;

@@ -133,7 +133,7 @@ class layers_in_one {
   constexpr void place_behind() {
     const std::uint32_t layers = config_.num_hidden_layers;
     logits_ = place("logits", config_.vocab_size, 1);
-    scratch_ = place("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config_.vocab_size, target_.survivors(config_.vocab_size)) / 4), 1);
+    scratch_ = place("sample scratch", static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config_.vocab_size) / 4), 1);
     if (const std::uint32_t count = constant(epilogue.back(), "first_count"); count != 0) {
       firsts_ = place("first tokens", 2 * count, 1);
       if (epilogue[0].kernel == kernel::head_screen) {

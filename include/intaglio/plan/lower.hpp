@@ -49,6 +49,8 @@ struct lowering_context {
   constexpr std::uint32_t slot_words() const { return batched() ? kernels::state::slot_words(context, batch.page_size) : 0; }
   /// What stands between a state's first token and its history.
   constexpr std::uint32_t token_words() const { return batched() ? 1 + kernels::state::slot_pages(context, batch.page_size) : max_tokens; }
+  /// The sampler's words behind attention's counters; those of a batch behind its slots.
+  constexpr std::uint64_t sample_counters() const { return state_bytes() + (batched() ? 0 : kernels::attention_counter_bytes(1, config.num_attention_heads)); }
   constexpr std::uint64_t state_bytes() const { return 4 * (batched() ? kernels::state::batch_words(batch.slots, context, batch.page_size) : kernels::state::words(max_tokens, context)); }
 
   /// Positions that the cache of a layer with such a window holds, 0 being none: a ring where that is less than the context.
@@ -138,7 +140,7 @@ class lowering {
     d.label.append("sample");
     const bool drafts = c_.tokens > 1 && !c_.batched();
     bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size * c_.tokens, false);
-    bind("scratch", {region::arena, 0, scratch}, kernels::sample_scratch_bytes(c_.config.vocab_size, c_.target.survivors(c_.config.vocab_size)) * c_.tokens, true);
+    bind("scratch", {region::arena, 0, scratch}, kernels::sample_scratch_bytes(c_.config.vocab_size) * c_.tokens, true);
     bind("state", {region::state, 0, 0}, c_.state_bytes(), !drafts);
     if (drafts) bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, true);
     else bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size * c_.tokens, true);
@@ -148,8 +150,9 @@ class lowering {
     set("max_tokens", c_.token_words());
     set("draws", drafts ? c_.tokens : 1u);
     set("slot_words", c_.slot_words());
-    set("most_survivors", c_.target.survivors(c_.config.vocab_size));
-    d.groups = {c_.tokens, 1, 1};
+    set("slice", kernels::sample_slice(c_.config.vocab_size));
+    if (c_.target.sample_slices) bind("counters", {region::state, 0, c_.sample_counters()}, kernels::sample_counter_bytes(c_.tokens), true);
+    d.groups = {c_.target.sample_slices ? kernels::sample_lists(c_.config.vocab_size) : 1u, c_.tokens, 1};
     const kernels::interface& of_head = kernels::interface_of(head.kernel);
     const std::size_t firsts = of_head.push_index("firsts");
     if (firsts < of_head.push_count() && head.push[firsts].where != region::none) {

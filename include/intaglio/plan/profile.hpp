@@ -28,7 +28,7 @@ struct profile {
   bool head_firsts = false;                                 ///< decode: the head's workgroups find the first of their tokens, so that the sampler need not
   bool head_screen = false;                                 ///< decode: rows as int8 say first which logits are wanted; takes half of the head's memory besides
   std::uint32_t norm_subgroups = 1, attention_subgroups = 1, sample_subgroups = 1, embed_subgroups = 1;
-  std::uint32_t sample_survivors = 0;                       ///< tokens that the sampler lists once the rest is cut off, at most; 0: it lists none
+  bool sample_slices = false;                               ///< slices of the vocabulary are sorted by workgroups of their own (sample_slice); else one workgroup draws
   std::uint32_t attention_heads = 1;                        ///< heads that share keys and values and are done by one workgroup, at most
   bool attention_splits = false;                            ///< decode: a head's spans of positions go to workgroups of their own
   std::uint32_t layers_parts = 0;                           ///< decode: most workgroups that do all layers in one dispatch; 0: no such sequence
@@ -40,9 +40,6 @@ struct profile {
   bool norm_prologue = true;                                ///< decode: every workgroup normalises and quantises for itself
   kernels::element cache_element = kernels::element::f16;
   std::uint32_t ring_size = 256;                            ///< drawn tokens on their way to the host
-
-  /// Of a vocabulary: a list of more than a quarter would spare nothing.
-  constexpr std::uint32_t survivors(std::uint32_t vocab_size) const { return sample_survivors < vocab_size / 4 ? sample_survivors : vocab_size / 4; }
 };
 
 namespace profiles {
@@ -53,7 +50,7 @@ inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights 
 /// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups are 64 wide.
 inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,
                                   .chunk_tiles = true, .coded_chunks = chunk_arithmetic::halves, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .head_firsts = true, .norm_subgroups = 8, .attention_subgroups = 16,
-                                  .sample_subgroups = 16, .embed_subgroups = 4, .sample_survivors = 8192, .attention_splits = true,
+                                  .sample_subgroups = 16, .embed_subgroups = 4, .sample_slices = true, .attention_splits = true,
                                   .layers_parts = 132, .layers_subgroups = kernels::layers::resident_subgroups, .prefill_tokens = 512, .logits_tokens = 64};
 /// portable whose chunks leave decode's bits, whatever the weights.
 inline constexpr profile exact = [] {

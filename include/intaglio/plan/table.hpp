@@ -255,10 +255,10 @@ struct table {
   /// Of the arena that decode, prefill and verify share.
   constexpr std::uint64_t arena_bytes() const { return std::max({decode.arena_bytes, decode_in_one.arena_bytes, prefill.arena_bytes, verify.arena_bytes}); }
   constexpr std::uint64_t weight_bytes() const { return global_weight_bytes + config->num_hidden_layers * layer_weight_bytes; }
-  /// Words of kernels/state.hpp, then attention's counters, then the progress of all layers in one.
+  /// Words of kernels/state.hpp, then attention's counters and the sampler's, then the progress of all layers in one.
   constexpr std::uint64_t state_bytes() const { return progress_offset() + (decode_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(decode_in_one.layers)); }
   constexpr std::uint64_t progress_offset() const {
-    return 4ull * kernels::state::words(max_tokens, context) + kernels::attention_counter_bytes(1, config->num_attention_heads);
+    return 4ull * kernels::state::words(max_tokens, context) + kernels::attention_counter_bytes(1, config->num_attention_heads) + kernels::sample_counter_bytes(max_tokens);
   }
   /// The pool's part for a layer of a kind.
   constexpr layer_cache pool(std::uint8_t kind) const {
@@ -272,7 +272,8 @@ struct table {
     return out;
   }
   constexpr std::uint32_t slot_pages() const { return kernels::state::slot_pages(context, shape.page_size); }
-  constexpr std::uint64_t batch_state_bytes() const { return 4 * kernels::state::batch_words(shape.slots, context, shape.page_size); }
+  /// Words of kernels/state.hpp, then the sampler's counters.
+  constexpr std::uint64_t batch_state_bytes() const { return 4 * kernels::state::batch_words(shape.slots, context, shape.page_size) + kernels::sample_counter_bytes(shape.slots); }
   constexpr const layer_cache& cache_of(std::uint32_t layer) const { return caches[pattern(layer)]; }
   constexpr std::uint64_t cache_bytes() const {
     std::uint64_t out = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Kernel sample on the CPU. Probabilities are integers (docs/kernels.md, "Sample"), so no sum depends on its order and the kernel
-// must agree to the bit; this is a plain reading, with sorting where the shader counts digits.
+// must agree to the bit; this is a plain reading, with one sort where the shader has pivots of many lists.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -32,7 +33,9 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
 
 inline constexpr float log2_e = 1.44269504f;
 inline constexpr float least_temperature = 1e-6f;       ///< below it the choice is greedy
-inline constexpr std::uint32_t full_weight = 1u << 24;  ///< of the most likely token
+inline constexpr std::uint32_t most_octaves = 24;    ///< how far below the largest weight, in powers of two, the smallest stands
+
+inline constexpr std::uint32_t full_power = 1u << 24;
 
 /// About 2^24 * 2^(-fraction / 2^20) for fraction < 2^20, to within 5; falls monotonically. Polynomial of degree 5 through Chebyshev nodes.
 constexpr std::uint32_t power(std::uint32_t fraction) {
@@ -42,15 +45,29 @@ constexpr std::uint32_t power(std::uint32_t fraction) {
   h = 237977951u - high(h);
   h = 1031714237u - high(h);
   h = 2977043459u - high(h);
-  return full_weight - (high(h) >> 8);
+  return full_power - (high(h) >> 8);
 }
 
-/// Weight of a logit: 2^24 * exp2((logit - maximum) * scale), rounded as docs/kernels.md has it.
-inline std::uint32_t weight(float logit, float maximum, float scale) {
-  const float distance = logit == maximum ? 0.0f : maximum - logit;
-  const float octaves = std::fmin(product(distance, scale), 31.0f);
-  const auto fixed = static_cast<std::uint32_t>(octaves * 1048576.0f);
-  return power(fixed & 0xFFFFFu) >> (fixed >> 20);
+/// The binary logarithm of a logit's weight, without a unit.
+inline float exponent(float logit, float scale) {
+  const float out = std::clamp(product(logit, scale), std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max());
+  return std::abs(out) < 1e-30f ? 0.0f : out;  // what devices may flush to 0
+}
+
+/// Weight of a logit: exp2(logit * scale) with 20 bits, in a unit 2^44 times below the power of two that bounds the maximum's, as docs/kernels.md has it. What
+/// one is does not depend on the maximum, but for the unit: so lists can be summed before it is known.
+inline std::uint64_t weight(float logit, float maximum, float scale) {
+  const float own = exponent(logit, scale), octave = std::ceil(own), below = std::ceil(exponent(maximum, scale)) - octave;
+  if (!(below <= static_cast<float>(most_octaves)) || logit == -std::numeric_limits<float>::infinity()) return 0;
+  const auto fraction = std::min(static_cast<std::uint32_t>((octave - own) * 1048576.0f), 0xFFFFFu);
+  return std::uint64_t{power(fraction) >> 4} << (most_octaves - static_cast<std::uint32_t>(below));
+}
+
+/// Rounded up: of the sum of weights, `share` 2^16ths.
+constexpr std::uint64_t share_of(std::uint64_t total, std::uint32_t share) { return (total >> 16) * share + (((total & 0xFFFF) * share + 0xFFFF) >> 16); }
+/// The least weight that min_p keeps, at temperature 1.
+inline std::uint64_t least_weight(float min_p, std::uint64_t largest) {
+  return min_p > 0.0f ? (largest >> most_octaves) * static_cast<std::uint64_t>(std::ceil(std::fmin(min_p, 1.0f) * 16777216.0f)) : 0;
 }
 
 /// The parameters of kernels/state.hpp in words. The defaults are greedy.
@@ -89,7 +106,7 @@ inline ranked_token first_ranked(std::span<const float> logits) {
 }
 
 /// Integer probabilities of every id after top-k, top-p, min-p and temperature, 0 for what they leave out. No logit is NaN, the largest is finite.
-inline std::vector<std::uint32_t> sampling_weights(std::span<const float> logits, const sampling& s) {
+inline std::vector<std::uint64_t> sampling_weights(std::span<const float> logits, const sampling& s) {
   std::vector<std::uint32_t> order(logits.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return logits[a] > logits[b]; });
@@ -99,24 +116,24 @@ inline std::vector<std::uint32_t> sampling_weights(std::span<const float> logits
   if (s.top_p < 1.0f) {
     std::uint64_t total = 0, sum = 0;
     for (const std::uint32_t id : order) total += likely(id);
-    const auto share = static_cast<std::uint64_t>(product(s.top_p > 0 ? s.top_p : 0.0f, 65536.0f) + 0.5f);
-    const std::uint64_t need = std::max<std::uint64_t>(1, (total * share + 65535) >> 16);
+    const auto share = static_cast<std::uint32_t>(product(s.top_p > 0 ? s.top_p : 0.0f, 65536.0f) + 0.5f);
+    const std::uint64_t need = std::max<std::uint64_t>(1, share_of(total, share));
     std::size_t count = 0;
     while (count < order.size() && sum < need) sum += likely(order[count++]);
     order.resize(count);
   }
-  const std::uint32_t least = s.min_p > 0.0f ? static_cast<std::uint32_t>(std::ceil(std::fmin(s.min_p, 1.0f) * 16777216.0f)) : 0;
+  const std::uint64_t least = least_weight(s.min_p, weight(maximum, maximum, log2_e));
   const float scale = log2_e / s.temperature;
-  std::vector<std::uint32_t> out(logits.size());
+  std::vector<std::uint64_t> out(logits.size());
   for (const std::uint32_t id : order)
     if (likely(id) >= least) out[id] = weight(logits[id], maximum, scale);
   return out;
 }
 
 /// The token at `random` / 2^32 of the way through the weights, in rising order of ids.
-inline std::uint32_t draw(std::span<const std::uint32_t> weights, std::uint32_t random) {
+inline std::uint32_t draw(std::span<const std::uint64_t> weights, std::uint32_t random) {
   std::uint64_t total = 0, sum = 0;
-  for (const std::uint32_t w : weights) total += w;
+  for (const std::uint64_t w : weights) total += w;
   const std::uint64_t target = random * (total >> 32) + ((random * (total & 0xFFFFFFFFu)) >> 32);
   std::uint32_t id = 0;
   while (id + 1 < weights.size() && (sum += weights[id]) <= target) ++id;

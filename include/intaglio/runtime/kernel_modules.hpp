@@ -186,8 +186,8 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
     case kernels::kernel::sample:
       if constexpr (has(kernels::kernel::sample)) {
         if (chosen.wide_loads) return bytes(spirv::sample_cpu_spirv);
-        static const auto listing = detail::joined({bytes(spirv::sample_spirv), bytes(spirv::sample_spirv_1)});
-        return std::as_bytes(std::span(listing));
+        static const auto whole = detail::joined({bytes(spirv::sample_spirv), bytes(spirv::sample_spirv_1)});
+        return std::as_bytes(std::span(whole));
       }
       break;
     case kernels::kernel::accept:

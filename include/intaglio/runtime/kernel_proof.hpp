@@ -895,7 +895,7 @@ class kernel_proof {
     const std::uint32_t vocabulary = constant(call, "vocab_size"), draws = batched_ ? width_ : constant(call, "draws"), rows = std::min(draws, tokens_);
     const auto logits = floats(std::size_t{rows} * vocabulary);
     const gpu::buffer in = filled(logits, std::size_t{draws} * vocabulary), ring = room(draws * kernels::ring_bytes(table_->ring_size)),
-                      scratch = room(draws * kernels::sample_scratch_bytes(vocabulary, constant(call, "most_survivors"))), drawn = room(std::uint64_t{4} * draws);
+                      scratch = room(draws * kernels::sample_scratch_bytes(vocabulary)), drawn = room(std::uint64_t{4} * draws), counters = filled(std::vector<std::uint32_t>(draws), draws);
     std::vector<reference::ranked_token> firsts(std::max(constant(call, "first_count"), 1u));
     firsts.back() = reference::first_ranked(std::span(logits).first(vocabulary));
     const gpu::buffer first = filled(firsts, firsts.size());
@@ -908,7 +908,7 @@ class kernel_proof {
       write_sampling(options, words);
       words[kernels::state::repeat_last_n] = std::min(words[kernels::state::repeat_last_n], table_->context);
       const gpu::buffer memory = memory_of(words);
-      run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}, {"drawn", &drawn}, {"firsts", &first}});
+      run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}, {"drawn", &drawn}, {"firsts", &first}, {"counters", &counters}});
       for (std::uint32_t i = 0; i < rows; ++i) {
         const std::uint32_t expected = reference::successor(std::span(logits).subspan(std::size_t{i} * vocabulary, vocabulary), table_->max_tokens, table_->context, words, i);
         const bool rings = batched_ || draws == 1;
