@@ -5,18 +5,24 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "conformance.hpp"
 #include "gpu/checked_device.hpp"
+#include "intaglio/io/gguf.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "shared.hpp"
+#include "temporary_folder.hpp"
 #include "tiny_configs.hpp"
 
 using namespace intaglio;
@@ -32,9 +38,9 @@ struct both {
   basic_session alone;
   basic_batch batch;
 
-  both(plan::planned with, io::checkpoint from)
+  both(plan::planned with, io::checkpoint from, bool prove = true)
       : plan(std::move(with)), tables{&plan.table()}, file(std::move(from)), alone(on.device, tables, file, {.cache_folder = "", .prove_kernels = false}),
-        batch(on.device, tables, file, {.cache_folder = ""}) {}
+        batch(on.device, tables, file, {.cache_folder = "", .prove_kernels = prove}) {}
 
   std::vector<std::int32_t> drawn_alone(const std::vector<std::int32_t>& ids, const batch_options& options) {
     const sampling_options& s = options.sampling;
@@ -95,6 +101,22 @@ void check_mixed(both& b) {
     }
     CHECK(each.got == expected);
   }
+}
+
+/// llama-tiny with a channel that is zero in all tokens but one, and huge in that one behind the first norm: whoever has the token has logits that are no
+/// numbers from there on. Every weight is finite, so that loading takes it.
+constexpr std::int32_t spoiling = 700;
+std::string spoiled_llama() {
+  std::ifstream in(conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf", std::ios::binary);
+  std::string file((std::istreambuf_iterator<char>(in)), {});
+  const io::gguf parsed = io::gguf::from_memory(std::as_bytes(std::span(file)), "tiny");
+  const io::gguf_tensor *norm = parsed.find_tensor("blk.0.attn_norm.weight"), *embedding = parsed.find_tensor("token_embd.weight");
+  REQUIRE((norm != nullptr && embedding != nullptr && norm->type == dtype::f32 && embedding->type == dtype::f32));
+  const auto put = [&](const io::gguf_tensor& to, std::uint64_t index, float value) { std::memcpy(file.data() + to.offset + 4 * index, &value, sizeof value); };
+  constexpr std::uint64_t channel = 5;
+  put(*norm, channel, 3e38f);
+  for (std::uint64_t token = 0; token < llama_tiny.vocab_size; ++token) put(*embedding, token * llama_tiny.hidden_size + channel, token == spoiling ? 1.f : 0.f);
+  return file;
 }
 
 }  // namespace
@@ -194,4 +216,88 @@ TEST_CASE("prompts that begin alike share their pages, which are fed once, and w
   CHECK_THROWS_AS(b.batch.join(some_ids(120, 1, 4096), options), argument_error);  // past the context
   CHECK_THROWS_AS(b.batch.join(ids, {{}, 0}), argument_error);
   CHECK_THROWS_AS(b.batch.join(std::array{4096}, options), argument_error);
+}
+
+TEST_CASE("a session whose logits are no numbers leaves alone; the others, and who has its slot and its pages next, draw what they draw alone") {
+  const temporary_folder folder;
+  std::ofstream(folder / "spoiled.gguf", std::ios::binary) << spoiled_llama();
+  // As many pages as the sessions have, so that those of who left are taken again at once.
+  both b(plan::planned::of<models::llama<llama_tiny, dtype::f32, dtype::f32, dtype::f32>>(plan::profiles::cpu, 128, {.slots = 3, .page_size = 8, .pages = 20}), io::checkpoint::open(folder / "spoiled.gguf"),
+         false);  // whose proof has no room for such weights
+  const batch_options options{{.temperature = 0.9f, .seed = 4}, 20};
+  const auto first = some_ids(20, 1, 600), second = some_ids(45, 2, 600);
+  auto bad = some_ids(30, 3, 600), same = bad;
+  bad[17] = spoiling;
+  const auto expected = b.drawn_alone(first, options), expected_second = b.drawn_alone(second, options), expected_same = b.drawn_alone(same, options);
+  std::map<std::uint64_t, std::vector<std::int32_t>> got;
+  std::vector<std::uint64_t> failed;
+  const auto step = [&](std::uint32_t tokens) {
+    for (const batch_token& token : b.batch.step(tokens)) {
+      if (token.finite) {
+        got[token.of.number].push_back(token.id);
+        continue;
+      }
+      CHECK((token.id == -1 && token.last));
+      CHECK_FALSE(b.batch.has(token.of));
+      failed.push_back(token.of.number);
+    }
+  };
+  const batch_handle one = b.batch.join(first, options);
+  step(1);
+  const batch_handle spoils = b.batch.join(bad, options);
+  const batch_handle fed_next = b.batch.join(second, options);  // 45 tokens are two chunks: the caches are cleaned between them
+  for (int i = 0; i < 3; ++i) step(2);
+  CHECK(failed == std::vector{spoils.number});
+  CHECK(b.batch.active() == 2);
+  // It is refused again, and leaves nothing behind.
+  const batch_handle again = b.batch.join(bad, options);
+  step(1);
+  step(1);
+  CHECK(failed == std::vector{spoils.number, again.number});
+  CHECK(b.batch.cached_tokens(again) == 0);
+  const batch_handle in_its_place = b.batch.join(same, options);
+  for (int i = 0; b.batch.active() != 0 && i < 100; ++i) step(1);
+  CHECK(failed.size() == 2);
+  CHECK(got[one.number] == expected);
+  CHECK(got[fed_next.number] == expected_second);
+  CHECK(got[in_its_place.number] == expected_same);
+  CHECK(b.batch.free_pages() == 20);
+  // Alone it is the same.
+  b.batch.join(bad, options);
+  for (int i = 0; b.batch.active() != 0 && i < 10; ++i) step(3);
+  CHECK(failed.size() == 3);
+}
+
+TEST_CASE("sessions take pages as they grow: who joined last gives way, waits, and goes on with the same tokens; nobody joins meanwhile") {
+  for (const plan::profile* profile : {&plan::profiles::cpu, &plan::profiles::portable}) {
+    INFO(profile->name);
+    both b(fable_plan(*profile, {.slots = 4, .page_size = 8, .pages = 20}), fable_file());  // 160 positions; all four want up to 4 x 119
+    std::vector<std::vector<std::int32_t>> ids, expected, got(4);
+    std::vector<batch_handle> who;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const batch_options options{{.temperature = i == 2 ? 0.f : 0.9f, .repeat_penalty = 1.1f, .seed = i}, 100, i == 3};
+      ids.push_back(some_ids(4 + 5 * i, 20 + i, 4096));
+      expected.push_back(b.drawn_alone(ids[i], options));
+      if (b.batch.fits(ids[i], options.max_tokens)) who.push_back(b.batch.join(ids[i], options));
+    }
+    CHECK(who.size() == 2);  // each takes 64 positions ahead
+    std::uint32_t waited = 0;
+    for (std::uint32_t i = 0; who.size() < 4 || b.batch.active() != 0; ++i) {
+      REQUIRE(i < 1000);
+      for (const batch_token& token : b.batch.step(i % 4 == 3 ? 2 : 1))
+        for (std::size_t at = 0; at < who.size(); ++at)
+          if (who[at] == token.of) got[at].push_back(token.id);
+      const std::uint32_t waiting = b.batch.waiting_for_pages();
+      waited += waiting;
+      if (waiting != 0) {
+        CHECK_FALSE(b.batch.fits(std::span(ids[0]).first(1), 1));
+        CHECK_THROWS_AS(b.batch.join(std::span(ids[0]).first(1), {{}, 1}), argument_error);
+      }
+      const auto next = static_cast<std::uint32_t>(who.size());
+      if (next < 4 && b.batch.fits(ids[next], 100)) who.push_back(b.batch.join(ids[next], {{.temperature = next == 2 ? 0.f : 0.9f, .repeat_penalty = 1.1f, .seed = next}, 100, next == 3}));
+    }
+    CHECK(waited != 0);
+    CHECK(got == expected);
+    CHECK(b.batch.free_pages() == 20);
+  }
 }

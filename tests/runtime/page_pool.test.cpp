@@ -121,3 +121,44 @@ TEST_CASE("page pool: no page has two writers and none is lost, whatever comes a
     CHECK(pool.free() == 20 - used);
   }
 }
+
+TEST_CASE("page pool: a sequence takes more pages as it grows, or none") {
+  page_pool pool(5, 4);
+  auto a = pool.take(counted(3), 4), b = pool.take(counted(3, 9), 8);
+  CHECK(pool.grow(*a, 4));
+  CHECK(a->pages.size() == 1);
+  CHECK(pool.grow(*a, 5));
+  CHECK(a->pages.size() == 2);
+  CHECK_FALSE(pool.grow(*a, 17));  // five in all, of which three are there
+  CHECK(a->pages.size() == 2);
+  CHECK(pool.grow(*b, 12));
+  CHECK(pool.free() == 0);
+  pool.release(*b);
+  CHECK(pool.grow(*a, 20));
+  pool.release(*a);
+  CHECK(pool.free() == 5);
+}
+
+TEST_CASE("page pool: pages that were spoiled are found by nobody, and given to nobody before they are clean") {
+  page_pool pool(4, 4);
+  const auto ids = counted(9);
+  auto a = pool.take(ids, 9);
+  pool.remember(*a, std::span(ids).first(8));
+  auto b = pool.take(ids, 9);
+  CHECK(b->shared == 2);
+  pool.spoil(*a);
+  CHECK(pool.spoiled().empty());  // as long as they have them
+  const std::uint32_t alone = a->pages[2];
+  pool.release(*a);
+  CHECK(pool.spoiled() == std::vector<std::uint32_t>{alone});  // the other two are b's as well
+  CHECK(pool.free() == 0);
+  pool.cleaned();
+  CHECK(pool.free() == 1);
+  pool.remember(*b, std::span(ids).first(4));
+  pool.release(*b);
+  CHECK(pool.spoiled().size() == 2);
+  CHECK(pool.free() == 2);
+  pool.cleaned();
+  CHECK(pool.free() == 4);
+  CHECK(pool.take(ids, 9)->shared == 0);
+}

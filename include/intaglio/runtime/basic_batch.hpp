@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Sessions that decode together: each has a slot, whose tokens are those that a session alone would draw. They join and leave between steps; the KV cache
-// is a pool of pages, and prompts that begin alike share those pages. The same code for every model; batch_session.hpp adds the type.
+// is a pool of pages, which sessions take as they grow, and prompts that begin alike share those pages. The same code for every model; batch_session.hpp
+// adds the type.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -30,7 +32,7 @@ struct batch_handle {
 /// What a session of a batch asks for.
 struct batch_options {
   sampling_options sampling{};
-  std::uint32_t max_tokens = 1;   ///< drawn at most, 1 or more; the pages for all of them are taken when it joins
+  std::uint32_t max_tokens = 1;   ///< drawn at most, 1 or more
   bool keep_logits = false;       ///< logits() has what the last token was drawn from; takes a copy of the whole batch's logits each step
 };
 
@@ -39,6 +41,7 @@ struct batch_token {
   batch_handle of;
   std::int32_t id = 0;
   bool last = false;              ///< max_tokens are drawn: the session has left
+  bool finite = true;             ///< false: its logits are no numbers. There is no token, and the session has left; the others go on
 };
 
 /// Movable. Used by one thread. After device_lost every call answers with device_lost.
@@ -81,13 +84,24 @@ class basic_batch {
   }
   /// Pages that a session could take: those that nobody uses.
   std::uint32_t free_pages() const { return pool_->free(); }
+  /// Sessions that wait for pages, which those that came before them have.
+  std::uint32_t waiting_for_pages() const {
+    std::uint32_t out = 0;
+    for (const member& each : members_) out += each.number != 0 && each.pages.pages.empty() ? 1 : 0;
+    return out;
+  }
   /// Whether join() would take such a session now.
   bool fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens) const {
-    return free_slots() != 0 && !prompt.empty() && max_tokens != 0 && prompt.size() + max_tokens <= context() && pool_->has_room(prompt, positions(prompt.size(), max_tokens));
+    return free_slots() != 0 && waiting_for_pages() == 0 && !prompt.empty() && max_tokens != 0 && prompt.size() + max_tokens <= context() &&
+           pool_->has_room(prompt, first_positions(prompt.size(), positions(prompt.size(), max_tokens)));
   }
 
-  /// A session of its own for a prompt, which the next steps feed.
-  /// @error argument_error: an empty prompt, an id or an option out of range, more than the context, no slot, too few pages; nothing has changed by then
+  /// A session of its own for a prompt, which the next steps feed. It takes pages for the prompt and some tokens, and more as it grows. Where there are
+  /// none left, those who came first have them: the session that joined last gives its pages back, waits, and is fed anew when there are pages again, with
+  /// the same tokens; nobody joins meanwhile. The pool has room for one session of the whole context, so that the first always goes on, and everybody
+  /// becomes the first.
+  /// @error argument_error: an empty prompt, an id or an option out of range, more than the context, no slot, too few pages, others that wait for pages;
+  /// nothing has changed by then
   batch_handle join(std::span<const std::int32_t> prompt, const batch_options& options) {
     return gpu::translated([&] {
       device().on()->require_alive("join a batch");
@@ -100,15 +114,16 @@ class basic_batch {
       std::uint32_t slot = 0;
       while (slot < members_.size() && members_[slot].number != 0) ++slot;
       if (slot == members_.size()) throw argument_error("sessions of the batch", "a free slot", "all " + std::to_string(slots()) + " taken");
-      const std::uint32_t wanted = positions(prompt.size(), options.max_tokens);
-      auto pages = pool_->take(prompt, wanted);
+      const std::uint32_t all = positions(prompt.size(), options.max_tokens), wanted = first_positions(prompt.size(), all);
+      std::optional<runtime::page_pool::list> pages;
+      if (waiting_for_pages() == 0) pages = pool_->take(prompt, wanted);
       if (!pages)
         throw argument_error("KV pages", std::to_string(pool_->pages_of(wanted)) + " for " + std::to_string(wanted) + " positions", std::to_string(pool_->free()) + " of " +
-                             std::to_string(table().shape.pages) + " free");
+                             std::to_string(table().shape.pages) + " free" + (waiting_for_pages() != 0 ? ", for which others wait" : ""));
       member& of = members_[slot];
       of = {};
       of.number = ++last_number_;
-      of.history.reserve(wanted + 1);
+      of.history.reserve(all + 1);
       of.history.assign(prompt.begin(), prompt.end());
       of.pages = std::move(*pages);
       of.options = options;
@@ -119,8 +134,8 @@ class basic_batch {
   }
 
   /// Feeds at most one chunk of one waiting prompt, then takes up to `tokens` tokens of every session whose prompt is fed.
-  /// @return the new tokens, those of a session in their order; valid until the next call. None where nobody is ready
-  /// @error device_lost, out_of_memory; device_error: logits that are no numbers, whose session has left then
+  /// @return the new tokens, those of a session in their order, and who left without one; valid until the next call. None where nobody is ready
+  /// @error device_lost, out_of_memory
   std::span<const batch_token> step(std::uint32_t tokens = 1) {
     drawn_.clear();
     return gpu::translated([&] {
@@ -144,8 +159,8 @@ class basic_batch {
   /// Tokens of its prompt that it found in pages of others, once its prompt is being fed; also where the session left, until somebody takes its slot.
   /// @error argument_error: somebody did
   std::uint32_t cached_tokens(batch_handle whose) const {
-    if (const member* const of = find(whose)) return of->found;
-    if (whose.number == 0 || whose.slot >= members_.size() || found_by_[whose.slot].number != whose.number) return present(whose).found;
+    if (const member* const of = find(whose)) return of->found.value_or(0);
+    if (whose.number == 0 || whose.slot >= members_.size() || found_by_[whose.slot].number != whose.number) return present(whose).found.value_or(0);
     return found_by_[whose.slot].tokens;
   }
   /// f32 [vocab_size] from which the last token of a session with keep_logits was drawn, penalties not yet applied; of the last step's last pass, also
@@ -174,13 +189,18 @@ class basic_batch {
     runtime::page_pool::list pages;
     batch_options options;
     std::uint32_t prompt = 0;            ///< tokens of it
-    std::uint32_t fed = 0, found = 0;    ///< positions that the pages hold while the prompt is fed; of them found there
+    std::uint32_t fed = 0;               ///< positions that the pages hold while the prompt, or all so far, is fed
+    std::optional<std::uint32_t> found;  ///< of the prompt's, found there when it was first fed
     std::uint32_t told = 0;              ///< tokens drawn since the device was told of the slot
     bool started = false, ready = false;
   };
 
   /// Positions that are written: the last token drawn is not.
   static std::uint32_t positions(std::size_t prompt, std::uint32_t max_tokens) { return static_cast<std::uint32_t>(prompt) + max_tokens - 1; }
+  std::uint32_t all_positions(const member& of) const { return positions(of.prompt, of.options.max_tokens); }
+  /// Those whose pages are taken at once: `ahead` more than there are tokens, so that the device is seldom told of new ones.
+  std::uint32_t first_positions(std::size_t tokens, std::uint32_t all) const { return grows_ ? std::min(all, static_cast<std::uint32_t>(tokens) + ahead) : all; }
+  static constexpr std::uint32_t ahead = 64;
 
   void start() {
     const plan::table& t = table();
@@ -188,10 +208,12 @@ class basic_batch {
     members_.resize(t.shape.slots);
     logits_of_.resize(t.shape.slots);
     found_by_.resize(t.shape.slots);
-    alone_ = t.shape.slots;
+    alone_ = in_caches_ = t.shape.slots;
+    order_.reserve(t.shape.slots);
     pool_.emplace(t.shape.pages, t.shape.page_size);
     drawn_.reserve(std::size_t{t.shape.slots} * 8);
     for (const plan::dispatch& each : t.prefill.period) same_bits_ = same_bits_ && each.kernel != kernels::kernel::matmul_chunk && each.kernel != kernels::kernel::attention_halves;
+    grows_ = same_bits_;  // who is fed anew has to go on as before
   }
 
   const member* find(batch_handle whose) const {
@@ -208,9 +230,10 @@ class basic_batch {
     of.told = 0;
     run_->set(slot, words_of(of));
   }
-  static runtime::slot_words words_of(const member& of) {
-    return {of.history, of.pages.pages, positions(of.prompt, of.options.max_tokens), of.ready, of.options.sampling};
+  runtime::slot_words words_of(const member& of) const {
+    return {of.history, of.pages.pages, std::min(all_positions(of), held(of)), of.ready, of.options.sampling};
   }
+  std::uint32_t held(const member& of) const { return static_cast<std::uint32_t>(of.pages.pages.size()) * pool_->page_size(); }
 
   /// What a session that decoded alone has in the caches goes to its pages.
   void settle() {
@@ -223,14 +246,72 @@ class basic_batch {
   }
 
   void remove(std::uint32_t slot, member& of) {
+    give_back(slot, of);
+    std::erase(waiting_, slot);
+    found_by_[slot] = {of.number, of.found.value_or(0)};
+    of = {};
+  }
+
+  /// Its pages. What they hold is remembered.
+  void give_back(std::uint32_t slot, member& of) {
     if (alone_ == slot && of.ready && same_bits_) settle();
     if (alone_ == slot) alone_ = slots();
-    std::erase(waiting_, slot);
+    if (in_caches_ == slot) in_caches_ = slots();
     run_->set(slot, {});
     if (of.ready && same_bits_) pool_->remember(of.pages, std::span(of.history).first(of.history.size() - 1));
     pool_->release(of.pages);
-    found_by_[slot] = {of.number, of.found};
-    of = {};
+    of.ready = of.started = false;
+    of.fed = 0;
+    if (!pool_->spoiled().empty()) clean(slot);
+  }
+
+  /// Masked positions are read and multiplied by zero, so whoever has these pages next must find numbers in them.
+  void clean(std::uint32_t slot) {
+    settle();
+    guarded([&] { run_->clean(slot, pool_->spoiled()); });
+    pool_->cleaned();
+    in_caches_ = slots();
+  }
+
+  /// Pages for that many positions. Where there are too few, those who joined after it give theirs back, the last one first.
+  /// @return false: there are too few nevertheless
+  bool make_room(std::uint32_t slot, std::uint32_t wanted) {
+    member& of = members_[slot];
+    while (!pool_->grow(of.pages, wanted)) {
+      std::uint32_t last = slot;
+      for (std::uint32_t i = 0; i < slots(); ++i)
+        if (members_[i].number > members_[last].number && !members_[i].pages.pages.empty()) last = i;
+      if (last == slot) return false;
+      put_back(last);
+    }
+    return true;
+  }
+  void put_back(std::uint32_t slot) {
+    give_back(slot, members_[slot]);
+    std::erase(waiting_, slot);
+    const auto behind = std::find_if(waiting_.begin(), waiting_.end(), [&](std::uint32_t each) { return members_[each].number > members_[slot].number; });
+    waiting_.insert(behind, slot);
+  }
+  /// Pages for the next tokens of all that are ready, in the order in which they came.
+  void grow(std::uint32_t tokens) {
+    if (!grows_) return;
+    order_.clear();
+    for (std::uint32_t slot = 0; slot < slots(); ++slot)
+      if (members_[slot].ready) order_.push_back(slot);
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) { return members_[a].number < members_[b].number; });
+    for (const std::uint32_t slot : order_) {
+      member& of = members_[slot];
+      if (!of.ready) continue;  // put back for one before it
+      const auto now = static_cast<std::uint32_t>(of.history.size()) - 1;
+      const std::uint32_t all = all_positions(of), wanted = std::min(all, now + tokens);
+      if (wanted <= held(of)) continue;
+      if (!pool_->grow(of.pages, std::min(all, now + std::max(tokens, ahead))) && !make_room(slot, wanted)) {
+        put_back(slot);
+        continue;
+      }
+      if (alone_ == slot) run_->set(slot, words_of(of));  // read when it leaves the caches
+      else tell(slot, of);
+    }
   }
 
   /// What a failed pass leaves in pages is not relied on: whoever was fed then has left, and nothing is remembered of it.
@@ -240,7 +321,7 @@ class basic_batch {
       body();
     } catch (...) {
       waiting_.clear();
-      alone_ = slots();
+      alone_ = in_caches_ = slots();
       for (member& each : members_) each = {};
       pool_.emplace(table().shape.pages, table().shape.page_size);
       for (std::uint32_t slot = 0; slot < slots(); ++slot) run_->set(slot, {});
@@ -250,21 +331,27 @@ class basic_batch {
 
   void feed_waiting() {
     if (waiting_.empty()) return;
-    settle();  // the prompt takes the caches
     const std::uint32_t slot = waiting_.front();
     member& of = members_[slot];
-    const std::uint32_t all = of.prompt - 1;  // the last token goes in with the first pass
-    std::uint32_t from_pages = 0;
+    if (of.pages.pages.empty()) {  // it was put back, as all behind it were
+      auto pages = pool_->take(of.history, first_positions(of.history.size(), all_positions(of)));
+      if (!pages) return;
+      of.pages = std::move(*pages);
+    }
+    settle();  // the prompt takes the caches
+    const auto all = static_cast<std::uint32_t>(of.history.size()) - 1;  // the last token goes in with the first pass
     if (!of.started) {
       of.started = true;
-      pool_->share(of.pages, of.history, positions(of.prompt, of.options.max_tokens));
-      of.fed = of.found = of.pages.shared * pool_->page_size();
-      from_pages = of.fed;
+      pool_->share(of.pages, of.history, first_positions(of.history.size(), all_positions(of)));
+      of.fed = of.pages.shared * pool_->page_size();
+      if (!of.found) of.found = of.fed;
+      in_caches_ = slots();
       tell(slot, of);
     }
     if (of.fed < all) {
       const std::uint32_t count = std::min(table().prefill.max_tokens, all - of.fed);
-      guarded([&] { run_->prefill(slot, of.fed, std::span(of.history).subspan(of.fed, count), from_pages, body_->submit_budget_ms); });
+      guarded([&] { run_->prefill(slot, of.fed, std::span(of.history).subspan(of.fed, count), in_caches_ == slot ? 0 : of.fed, body_->submit_budget_ms); });
+      in_caches_ = slot;
       of.fed += count;
     }
     if (of.fed < all) return;
@@ -275,6 +362,7 @@ class basic_batch {
   }
 
   void decode(std::uint32_t tokens) {
+    grow(tokens);
     std::uint32_t rows = 0, ready = 0;
     bool keeps = false;
     for (std::uint32_t slot = 0; slot < slots(); ++slot)
@@ -285,6 +373,7 @@ class basic_batch {
       member& of = members_[rows - 1];
       if (alone_ != rows - 1) {
         settle();
+        in_caches_ = slots();
         alone_from_ = static_cast<std::uint32_t>(of.history.size()) - 1;
         guarded([&] { run_->enter_alone(rows - 1, words_of(of)); });
         alone_ = rows - 1;
@@ -296,7 +385,7 @@ class basic_batch {
       settle();
       guarded([&] { run_->decode(rows, tokens, keeps, body_->submit_budget_ms); });
     }
-    std::uint32_t spoiled = slots();
+    bool spoiled = false;
     for (std::uint32_t slot = 0; slot < rows; ++slot) {
       member& of = members_[slot];
       if (!of.ready) continue;
@@ -305,7 +394,8 @@ class basic_batch {
         const std::uint32_t drawn = alone ? run_->drawn_alone(of.told) : run_->drawn(slot, of.told);
         ++of.told;
         if (drawn >= table().config->vocab_size) {
-          spoiled = slot;
+          drawn_.push_back({{slot, of.number}, -1, true, false});
+          spoiled = true;
           break;
         }
         of.history.push_back(static_cast<std::int32_t>(drawn));
@@ -313,13 +403,18 @@ class basic_batch {
         drawn_.push_back({{slot, of.number}, static_cast<std::int32_t>(drawn), last});
         if (last) break;
       }
-      if (!drawn_.empty() && drawn_.back().of.slot == slot && drawn_.back().last) remove(slot, of);
     }
-    if (spoiled == slots()) return;
-    const std::size_t position = members_[spoiled].history.size() - 1;
-    std::exchange(members_[spoiled].ready, false);  // nothing of it is remembered
-    remove(spoiled, members_[spoiled]);
-    throw device_error(device().label(), "draw a token", "the logits at position " + std::to_string(position) + " of slot " + std::to_string(spoiled) + " are no numbers");
+    // The spoiled ones first, so that nobody's last tokens are remembered behind pages of theirs.
+    if (spoiled)
+      for (const batch_token& each : drawn_)
+        if (!each.finite) {
+          member& of = members_[each.of.slot];
+          of.ready = false;
+          pool_->spoil(of.pages);
+          remove(each.of.slot, of);
+        }
+    for (const batch_token& each : drawn_)
+      if (each.last && each.finite) remove(each.of.slot, members_[each.of.slot]);
   }
 
   std::shared_ptr<runtime::session_body> body_;
@@ -332,11 +427,14 @@ class basic_batch {
     std::uint32_t tokens = 0;
   };
   std::vector<found_tokens> found_by_;       ///< by slot: who had it last
-  std::deque<std::uint32_t> waiting_;        ///< slots whose prompts are not fed yet, the first one's partly
+  std::deque<std::uint32_t> waiting_;        ///< slots whose prompts are not fed yet, in the order in which they joined
+  std::vector<std::uint32_t> order_;
   std::vector<batch_token> drawn_;
   std::uint64_t last_number_ = 0;
   std::uint32_t alone_ = 0, alone_from_ = 0; ///< slot that decodes in the caches of a session alone, slots(): none; positions of its pages before it did
+  std::uint32_t in_caches_ = 0;              ///< slot whose prompt the caches hold as far as it is fed, slots(): none
   bool same_bits_ = true;                    ///< prefill leaves decode's bits, so that pages may be shared whoever wrote them
+  bool grows_ = true;                        ///< pages are taken as sessions grow; else all at once
 };
 
 }  // namespace intaglio

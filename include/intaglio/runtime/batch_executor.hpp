@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -158,6 +159,34 @@ class batch_executor {
     feed_changed();
     move(0, kernels::state::move_to_pool, slot, first / kernels::cache_octet, octets(end));
     flush("pages of " + model_name(*table_), gpu::queue::patience);
+  }
+
+  /// Puts zeros in the place of what a pass has left that gave no numbers: in the caches of a session alone, between the kernels, and in these pages, which
+  /// nobody has. @param slot nobody's  @error device_lost, out_of_memory
+  void clean(std::uint32_t slot, std::span<const std::uint32_t> pages) {
+    namespace state = kernels::state;
+    if (cleaning_.handle() == VK_NULL_HANDLE) {
+      gpu::recorder to(device_, "clear the caches of " + model_name(*table_));
+      to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0).fill(alone_, 0, alone_.size_bytes(), 0);
+      for (const auto& each : caches_.buffers) to.fill(each, 0, each.size_bytes(), 0);
+      cleaning_ = to.finish();
+    }
+    commands_.assign({cleaning_.handle()});
+    const std::uint32_t page_size = table_->shape.page_size, most = kernels::attention_span / kernels::cache_octet;  // octets that every ring holds
+    const std::array<std::int32_t, 1> any{};
+    for (std::size_t done = 0; done < pages.size(); done += table_->slot_pages()) {
+      const auto some = pages.subspan(done, std::min<std::size_t>(table_->slot_pages(), pages.size() - done));
+      const auto positions = static_cast<std::uint32_t>(some.size()) * page_size;
+      set(slot, {any, some, positions, false, {}});
+      for (std::uint32_t first = 0, end = octets(positions); first < end; first += most) {
+        feed_changed();
+        move(0, state::move_to_pool, slot, first, std::min(end, first + most));
+        flush("clean pages of " + model_name(*table_), patience(moves_));
+      }
+    }
+    set(slot, {});
+    feed_changed();
+    flush("clear the caches of " + model_name(*table_), gpu::queue::patience);
   }
 
   /// Token that a slot drew as its index-th since it was last set.
@@ -378,7 +407,7 @@ class batch_executor {
   std::vector<recorded_sequence> batch_, timed_batch_;  ///< by rows
   recorded_sequence prefill_, moves_, alone_decode_, timed_prefill_, timed_alone_, timed_;
   sampled_times decode_times_{128, 3}, prefill_times_{16, 0};
-  gpu::recording feed_alone_, copy_logits_;
+  gpu::recording feed_alone_, copy_logits_, cleaning_;
   std::vector<gpu::recording> feed_header_, feed_slot_;
   std::vector<std::uint32_t> changed_;
   std::vector<VkCommandBuffer> commands_;

@@ -48,6 +48,14 @@ class page_pool {
     return out;
   }
 
+  /// Pages for `positions` positions in all, behind those that it has. @return false, and nothing has changed: there are too few
+  bool grow(list& of, std::uint32_t positions) {
+    const std::uint32_t wanted = pages_of(positions);
+    if (wanted > of.pages.size() && wanted - of.pages.size() > free()) return false;
+    while (of.pages.size() < wanted) of.pages.push_back(fresh());
+    return true;
+  }
+
   /// Puts what was remembered since take() in the place of pages that are not written yet.
   void share(list& of, std::span<const std::int32_t> tokens, std::uint32_t positions) {
     const auto known = remembered(tokens, positions);
@@ -65,6 +73,7 @@ class page_pool {
     std::uint64_t parent = 0;
     for (std::uint32_t i = 0; (std::size_t{i} + 1) * page_size_ <= tokens.size() && i < of.pages.size(); ++i) {
       page& own = pages_[of.pages[i]];
+      if (own.spoiled) return;
       if (own.number == 0) {
         const auto part = tokens.subspan(std::size_t{i} * page_size_, page_size_);
         const auto [at, added] = names_.try_emplace(name{parent, {part.begin(), part.end()}}, of.pages[i]);
@@ -85,10 +94,28 @@ class page_pool {
     for (std::size_t i = of.pages.size(); i-- > 0;) {
       page& own = pages_[of.pages[i]];
       if (--own.users != 0) continue;
-      if (own.number == 0) unused_.push_back(of.pages[i]);
+      if (own.spoiled) spoiled_.push_back(of.pages[i]);
+      else if (own.number == 0) unused_.push_back(of.pages[i]);
       else idle_.insert({own.since = ++clock_, of.pages[i]});
     }
     of = {};
+  }
+
+  /// What these pages hold is no numbers: nobody finds them any more, and who is given one next must not see it, so that behind their last user they
+  /// stand in spoiled() until cleaned().
+  void spoil(const list& of) {
+    for (const std::uint32_t which : of.pages) {
+      page& own = pages_[which];
+      if (own.number != 0) names_.erase(own.called);
+      own.number = 0;
+      own.spoiled = true;
+    }
+  }
+  const std::vector<std::uint32_t>& spoiled() const noexcept { return spoiled_; }
+  void cleaned() {
+    for (const std::uint32_t which : spoiled_) pages_[which].spoiled = false;
+    unused_.insert(unused_.end(), spoiled_.begin(), spoiled_.end());
+    spoiled_.clear();
   }
 
  private:
@@ -97,6 +124,7 @@ class page_pool {
     std::uint32_t users = 0;
     std::uint64_t number = 0;  ///< of what it holds, never used again; 0: nothing that is remembered
     std::uint64_t since = 0;
+    bool spoiled = false;
     std::map<name, std::uint32_t>::iterator called{};
   };
 
@@ -135,6 +163,7 @@ class page_pool {
   std::uint32_t page_size_;
   std::vector<page> pages_;
   std::vector<std::uint32_t> unused_;                            ///< hold nothing that is remembered
+  std::vector<std::uint32_t> spoiled_;
   std::set<std::pair<std::uint64_t, std::uint32_t>> idle_;       ///< remembered and not in use, by time
   std::map<name, std::uint32_t> names_;
   std::uint64_t last_number_ = 0, clock_ = 0;
