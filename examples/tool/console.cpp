@@ -6,6 +6,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <mutex>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@ namespace {
 
 std::string pending_output;
 std::vector<std::string> pending_notes;
+std::mutex notes_mutex;  // a download has a thread of its own
 bool quiet = false;
 volatile std::sig_atomic_t received_signal = 0, graceful_depth = 0;
 
@@ -59,11 +61,13 @@ bool is_terminal(int descriptor) { return ::isatty(descriptor) == 1; }
 void set_quiet() { quiet = true; }
 void note(std::string_view sentence) {
   if (quiet) return;
+  const std::lock_guard lock(notes_mutex);
   if (is_terminal(STDERR_FILENO)) say(sentence);
   else pending_notes.emplace_back(sentence);
 }
 void warn(std::string_view sentence) { note("warning: " + std::string(sentence)); }
 void show_notes() {
+  const std::lock_guard lock(notes_mutex);
   for (const auto& each : std::exchange(pending_notes, {})) say(each);
 }
 void show_error(std::string_view sentence) { say("intaglio: " + std::string(sentence)); }

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <span>
@@ -135,8 +136,8 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
 /// One file on its way.
 class transfer_run {
  public:
-  transfer_run(const model_url& from, const std::string& path, download_state& state, const std::function<void()>& keep)
-      : from_(from), path_(path), state_(state), keep_(keep), bar_("downloading") {
+  transfer_run(const model_url& from, const std::string& path, download_state& state, const std::function<void()>& keep, const download_watch& watch)
+      : from_(from), path_(path), state_(state), keep_(keep), watch_(watch), bar_("downloading") {
     file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (file_ < 0) fail_file("cannot open", errno);
     hash_what_is_there();
@@ -154,7 +155,9 @@ class transfer_run {
     constexpr int attempts = 5;  // in a row without a new byte
     for (int left = attempts, all = 0; !whole();) {
       const std::uint64_t before = done_;
+      if (watch_.progress) watch_.progress(done_, state_.size);
       why = attempt();
+      if (ends()) throw interrupted(SIGTERM);
       if (graceful_stop::received() != 0) {
         bar_.clear();
         note("stopped with " + bytes_text(static_cast<double>(done_)) + "; the next run goes on from there");
@@ -181,6 +184,7 @@ class transfer_run {
   using clock = std::chrono::steady_clock;
 
   bool whole() const { return state_.size && done_ == *state_.size; }
+  bool ends() const { return watch_.ends && watch_.ends(); }
 
   [[noreturn]] void fail_file(const std::string& what, int number) const {
     throw file_error(path_, done_, what + ": " + std::generic_category().message(number) + (number == ENOSPC || number == EDQUOT ? "; what is there is kept, the next run goes on from it" : ""));
@@ -197,6 +201,7 @@ class transfer_run {
     }
   }
   void start_anew() {
+    if (watch_.anew) watch_.anew();
     if (::ftruncate(file_, 0) != 0) fail_file("cannot be emptied", errno);
     done_ = 0;
     hash_ = {};
@@ -264,7 +269,7 @@ class transfer_run {
     if (status >= 300 && status < 400 && next != nullptr) redirect_ = next;
     of.curl_easy_cleanup(handle);
     of.curl_slist_free_all(headers);
-    if (graceful_stop::received() != 0) return "a signal came";
+    if (graceful_stop::received() != 0 || ends()) return "a signal came";
     if (status == 416 && asked_from_ != 0) {
       start_anew();
       return "the server has no such range";
@@ -296,7 +301,7 @@ class transfer_run {
   static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) noexcept {
     auto& of = *static_cast<transfer_run*>(self);
     of.stalled_ = clock::now() - of.last_ > of.patience_;  // libcurl's own limit is on the mean of some seconds
-    return of.stalled_ || graceful_stop::received() != 0;
+    return of.stalled_ || of.ends() || graceful_stop::received() != 0;
   }
 
   /// No exception passes through C. @return 0 ends the transfer
@@ -399,6 +404,7 @@ class transfer_run {
       done_ += static_cast<std::uint64_t>(count);
       left.remove_prefix(static_cast<std::size_t>(count));
     }
+    if (watch_.progress) watch_.progress(done_, state_.size);
     const double done = static_cast<double>(done_);
     if (state_.size) bar_.show(done / static_cast<double>(*state_.size), bytes_text(done) + " of " + bytes_text(static_cast<double>(*state_.size)));
     else bar_.show(0, bytes_text(done));
@@ -421,6 +427,7 @@ class transfer_run {
   std::string path_;
   download_state& state_;
   const std::function<void()>& keep_;
+  const download_watch& watch_;
   progress_bar bar_;
   int file_ = -1;
   std::uint64_t done_ = 0, asked_from_ = 0;
@@ -456,14 +463,14 @@ model_url parse_url(const std::string& text) {
   return out;
 }
 
-std::string download(const model_url& from, const std::string& path, download_state& state, const std::function<void()>& keep) {
-  return transfer_run(from, path, state, keep).run();
+std::string download(const model_url& from, const std::string& path, download_state& state, const std::function<void()>& keep, const download_watch& watch) {
+  return transfer_run(from, path, state, keep, watch).run();
 }
 
 #else
 
 model_url parse_url(const std::string&) { throw input_error("this tool was built without libcurl: models from the net cannot be fetched"); }
-std::string download(const model_url&, const std::string&, download_state&, const std::function<void()>&) { return parse_url({}).address; }
+std::string download(const model_url&, const std::string&, download_state&, const std::function<void()>&, const download_watch&) { return parse_url({}).address; }
 
 #endif
 

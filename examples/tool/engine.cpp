@@ -39,26 +39,28 @@ struct engine::parts {
 
 engine::engine(const model_options& model, const common_options& common) {
   const auto start = clock::now();
-  const io::checkpoint checkpoint = open_model(model);
-  const engraved_model& plans = engraved_model_of(checkpoint);
-  gpu::device device = open_device(common);
-  progress_bar bar("loading");
-  session_options options;
-  options.find_first_nan = common.validate;
-  options.weight_budget = model.weight_budget;
-  options.templates = template_engine();
-  options.progress = [&](const load_progress& at) {
-    bar.show(at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total),
-             bytes_text(static_cast<double>(at.bytes_done)) + " of " + bytes_text(static_cast<double>(at.bytes_total)) + ", " +
-                 std::to_string(at.tensors_done) + " of " + std::to_string(at.tensors_total) + " tensors");
-  };
-  const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};
-  basic_session session(device, tables, checkpoint, options);
-  bar.clear();
-  for (std::size_t i = checkpoint.warnings().size(); i < session.warnings().size(); ++i)
-    warn(session.warnings()[i]);  // the first ones were said
-  parts_ = std::make_unique<parts>(
-      parts{checkpoint.path(), std::move(device), std::move(session), checkpoint.vocabulary(), milliseconds_since(start)});
+  load_model(model, [&](const io::checkpoint& checkpoint) {
+    const engraved_model& plans = engraved_model_of(checkpoint);
+    gpu::device device = open_device(common);
+    progress_bar bar("loading");
+    session_options options;
+    options.find_first_nan = common.validate;
+    options.weight_budget = model.weight_budget;
+    options.templates = template_engine();
+    options.progress = [&](const load_progress& at) {
+      if (model_arrives()) return;  // how far that is is shown already
+      bar.show(at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total),
+               bytes_text(static_cast<double>(at.bytes_done)) + " of " + bytes_text(static_cast<double>(at.bytes_total)) + ", " +
+                   std::to_string(at.tensors_done) + " of " + std::to_string(at.tensors_total) + " tensors");
+    };
+    const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};
+    basic_session session(device, tables, checkpoint, options);
+    bar.clear();
+    for (std::size_t i = checkpoint.warnings().size(); i < session.warnings().size(); ++i)
+      warn(session.warnings()[i]);  // the first ones were said
+    parts_ = std::make_unique<parts>(
+        parts{checkpoint.path(), std::move(device), std::move(session), checkpoint.vocabulary(), milliseconds_since(start)});
+  });
 }
 engine::~engine() = default;
 

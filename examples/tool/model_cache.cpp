@@ -99,7 +99,9 @@ std::uint64_t size_or_none(const fs::path& path) {
 
 }  // namespace
 
-std::string local_model(const std::string& model) {
+std::string local_model(const std::string& model) { return local_model(model, {}, {}); }
+
+std::string local_model(const std::string& model, const std::function<void(const std::string&)>& begins, const download_watch& watch) {
   if (!is_url(model)) return model;
   const model_url from = parse_url(model);
   const fs::path folder = model_cache_folder() / key_of(from.address);
@@ -121,7 +123,8 @@ std::string local_model(const std::string& model) {
   fs::remove(entry.whole(), failure);
   entry.sha256.clear();
   entry.write();
-  entry.sha256 = download(from, entry.part().string(), entry.state, [&] { entry.write(); });
+  if (begins) begins(entry.part().string());
+  entry.sha256 = download(from, entry.part().string(), entry.state, [&] { entry.write(); }, watch);
   if (std::rename(entry.part().c_str(), entry.whole().c_str()) != 0)
     throw file_error(entry.part().string(), std::nullopt, "cannot rename: " + std::generic_category().message(errno));
   entry.write();

@@ -2,6 +2,7 @@
 #include "model_file.hpp"
 
 #include "console.hpp"
+#include "model_arrival.hpp"
 #include "model_cache.hpp"
 
 #include <intaglio/io/checkpoint.hpp>
@@ -9,6 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
+#include <memory>
+#include <span>
 #include <system_error>
 
 #include <fcntl.h>
@@ -24,14 +28,45 @@ io::checkpoint_options options_of(const model_options& from) {
   return out;
 }
 
+io::checkpoint with_warnings(io::checkpoint of, const model_options& options) {
+  for (const auto& line : of.warnings()) warn(options.shown() + ": " + line);
+  return of;
+}
+
+/// Of a model that comes from the net, while it does. Nothing where it has to be whole first.
+std::optional<io::checkpoint> open_arriving(const model_options& options) {
+  const auto arrival = std::make_shared<const model_arrival>(options.path);
+  const std::optional<std::string> part = arrival->begin();
+  std::error_code gone;  // it is whole by now, and has its name
+  if (!part || !std::filesystem::exists(*part, gone)) return std::nullopt;
+  io::mapped_file file(*part, arrival);
+  std::array<char, 4> magic{};
+  file.read(0, std::as_writable_bytes(std::span(magic)));
+  if (std::string_view(magic.data(), magic.size()) != "GGUF") {
+    arrival->finish();
+    return std::nullopt;
+  }
+  return io::checkpoint::open_gguf(std::move(file), options_of(options));
+}
+
 }  // namespace
 
 io::checkpoint open_model(const model_options& options) {
-  io::checkpoint out = options.embedded() ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
-                                          : io::checkpoint::open(local_model(options.path), options_of(options));
-  for (const auto& line : out.warnings()) warn(options.shown() + ": " + line);
-  return out;
+  return with_warnings(options.embedded() ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
+                                          : io::checkpoint::open(local_model(options.path), options_of(options)), options);
 }
+
+void load_model(const model_options& options, const std::function<void(const io::checkpoint&)>& load) {
+  if (is_url(options.path)) {
+    try {
+      if (std::optional<io::checkpoint> arriving = open_arriving(options)) return load(with_warnings(std::move(*arriving), options));
+    } catch (const file_replaced&) {  // what it has now is fetched whole
+    }
+  }
+  load(open_model(options));
+}
+
+bool model_arrives() { return model_arrival::under_way(); }
 
 io::tokenizer open_tokenizer(const io::checkpoint& model) {
   if (!model.vocabulary())

@@ -3,13 +3,20 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
 
 #include "files.hpp"
+#include "temporary_folder.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using intaglio::file_error;
@@ -145,4 +152,39 @@ TEST_CASE("mapped_file: opened once more it is the same file, whatever its name 
   CHECK_NOTHROW(again.expect_unchanged());
   CHECK_FALSE(again.in_memory());
   CHECK(mapped_file::from_memory(out, "memory").in_memory());
+}
+
+TEST_CASE("mapped_file: of a file that still arrives, reads wait for their bytes, and what ends it is told", "[mapped_file]") {
+  struct arrival : intaglio::io::file_arrival {
+    std::filesystem::path path;
+    mutable std::uint64_t waited = 0, finished = 0;
+    bool broken = false;
+    std::uint64_t size() const override { return 8; }
+    void wait(std::uint64_t end) const override {
+      if (broken) throw std::runtime_error("the net is gone");
+      waited = std::max(waited, end);
+      std::ofstream(path, std::ios::binary) << std::string("abcdefgh").substr(0, static_cast<std::size_t>(waited));
+    }
+    void finish() const override {
+      ++finished;
+      wait(8);
+    }
+  };
+  const temporary_folder folder;
+  const auto coming = std::make_shared<arrival>();
+  coming->path = folder / "file";
+  std::ofstream(coming->path).flush();
+  const mapped_file file(coming->path, coming);
+  CHECK(file.size() == 8);
+  std::array<char, 2> two{};
+  file.read(3, std::as_writable_bytes(std::span(two)));
+  CHECK(std::string_view(two.data(), 2) == "de");
+  CHECK(coming->waited == 5);
+  CHECK_THROWS_AS(file.read(7, std::as_writable_bytes(std::span(two))), file_error);
+  CHECK(coming->waited == 5);
+  file.expect_unchanged();
+  CHECK(coming->finished == 1);
+  coming->broken = true;
+  CHECK_THROWS_WITH(file.read(0, std::as_writable_bytes(std::span(two))), "the net is gone");
+  CHECK_THROWS_WITH(mapped_file(file.reopened()).expect_unchanged(), "the net is gone");
 }

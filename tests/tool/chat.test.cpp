@@ -5,6 +5,7 @@
 #include <pty.h>
 
 #include <poll.h>
+#include <sys/resource.h>
 
 using namespace tool_test;
 
@@ -153,4 +154,53 @@ TEST_CASE("chat on a terminal: edited lines, history of earlier runs, Ctrl-C") {
     to.type("\x03");
     CHECK(to.end() == 130);
   }
+}
+
+TEST_CASE("a chat that is killed while it is stored, or has no room for it, leaves the stored one whole") {
+  const temporary_folder folder;
+  const std::string file = folder / "fox.session", tell = "Tell me a story about a fox.\n";
+  REQUIRE(chat(tell + "/save " + file + "\n").code == 0);
+  const std::string whole = content(file);
+  const auto is_whole = [&] { return chat("/load " + file + "\n/system\n"); };
+
+  // A limit of the process stands in for the disk: both refuse the write with a code.
+  ::rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ::rlimit small = before;
+  small.rlim_cur = whole.size() - 100;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const outcome full = chat(tell + "/save " + file + "\n" + tell);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CAPTURE(full.err);
+  CHECK(full.code == 0);  // and it goes on
+  CHECK(contains(full.err, "cannot write: File too large"));
+  CHECK(content(file) == whole);
+
+  std::string input = tell;
+  for (int i = 0; i < 2000; ++i) input += "/save " + file + "\n";
+  write(folder / "input", input);
+  int killed = 0;
+  for (int pause = 5; pause <= 80; pause += 15) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      ::dup2(::open((folder / "input").c_str(), O_RDONLY), 0);
+      for (const int stream : {1, 2}) ::dup2(::open("/dev/null", O_WRONLY), stream);
+      ::execl(INTAGLIO_TOOL, INTAGLIO_TOOL, "chat", "-n", "12", nullptr);
+      ::_exit(127);
+    }
+    const auto stored = fs::last_write_time(file);
+    for (int i = 0; i < 6000 && fs::last_write_time(file) == stored; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    killed += WIFSIGNALED(status) ? 1 : 0;
+    const outcome loaded = is_whole();
+    CAPTURE(loaded.err);
+    CHECK(contains(loaded.err, "2 turns, "));
+  }
+  CHECK(killed != 0);
 }

@@ -45,6 +45,8 @@ class model_server {
   }
   outcome fetch(const std::string& address) const { return with({"inspect", address, "--json"}); }
   fs::path cache() const { return folder_ / "cache"; }
+  /// What "holds" waits for.
+  void let_go() const { write(folder_ / "let_go", ""); }
 
  private:
   temporary_folder folder_;
@@ -165,4 +167,47 @@ TEST_CASE("a download that was stopped, or had no room, goes on in the next run"
     CHECK(list[0]["whole"] == false);
     CHECK(list[0]["bytes"] >= 1'000'000);
   }
+}
+
+TEST_CASE("a model is loaded while its file still comes, and told of when all of it was right") {
+  model_server server;
+  const temporary_folder folder;
+  const std::string expected = call({"run", "--prompt", "Once", "-n", "8", "--temperature", "0"}).out;
+  const std::string out = folder / "out";
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::setenv("XDG_CACHE_HOME", server.cache().c_str(), 1);
+    ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT, 0666), 1);
+    ::dup2(::open("/dev/null", O_WRONLY), 2);
+    ::execl(INTAGLIO_TOOL, INTAGLIO_TOOL, "run", "-m", server.address("holds").c_str(), "--prompt", "Once", "-n", "8", "--temperature", "0", nullptr);
+    ::_exit(127);
+  }
+  // Half of the file is there, and the device is open.
+  const fs::path maps = "/proc/" + std::to_string(child) + "/maps";
+  const auto loads = [&] { return contains(content(maps), "libvulkan_"); };
+  const auto half = [&] { return contains(server.with({"cache", "list"}).out, "2.0 MB"); };
+  for (int i = 0; i < 3000 && !(loads() && half()); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK(loads());
+  CHECK(half());
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(content(out).empty());
+  server.let_go();
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  CHECK(content(out) == expected);
+
+  // What came before the break is of another file: all is read anew. A wrong checksum is known at the last byte, and nothing was said by then.
+  for (const std::string kind : {"breaks", "changes", "plain"}) {
+    CAPTURE(kind);
+    const outcome got = server.with({"run", "-m", server.address(kind), "--prompt", "Once", "-n", "8", "--temperature", "0"});
+    CAPTURE(got.err);
+    CHECK(got.code == 0);
+    CHECK(got.out == expected);
+  }
+  const outcome wrong = server.with({"run", "-m", server.address("digest"), "--prompt", "Once", "-n", "8"});
+  CHECK(wrong.code == 1);
+  CHECK(wrong.out.empty());
+  CHECK(contains(wrong.err, "SHA-256 of the file: expected "));
 }

@@ -81,6 +81,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.flush()
                 time.sleep(20)
             return self.end_now()
+        if kind == "holds":  # until it is let go
+            self.wfile.write(part[:2_000_000])
+            self.wfile.flush()
+            while not pathlib.Path(sys.argv[2]).with_name("let_go").exists():
+                time.sleep(0.01)
+            part = part[2_000_000:]
         if kind == "stalls" and seen[kind] == 1:
             self.wfile.write(part[:500_000])
             self.wfile.flush()

@@ -62,6 +62,8 @@ class checkpoint {
   static checkpoint open_gguf(const std::filesystem::path& path, const checkpoint_options& options = {});
   /// A GGUF file in memory, which must outlive the result; errors call it `name`.
   static checkpoint open_gguf(std::span<const std::byte> bytes, const std::string& name, const checkpoint_options& options = {});
+  /// A GGUF file that is open, and may still arrive (file_arrival.hpp).
+  static checkpoint open_gguf(mapped_file file, const checkpoint_options& options = {});
   /// A folder with config.json and safetensors or pytorch_model.bin; include intaglio/io/checkpoint_hf.hpp. @throws file_error
   static checkpoint open_hf(const std::filesystem::path& folder, const checkpoint_options& options = {});
   /// A folder with params.json and consolidated.*.pth; include intaglio/io/checkpoint_original.hpp. @throws file_error

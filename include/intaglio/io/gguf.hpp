@@ -25,8 +25,12 @@ class gguf {
   }
   /// A whole model in memory, which must outlive the result. @throws file_error
   static gguf from_memory(std::span<const std::byte> bytes, std::string name) {
+    return from_file(mapped_file::from_memory(bytes, std::move(name)));
+  }
+  /// A whole model in one file. @throws file_error
+  static gguf from_file(mapped_file file) {
     gguf out;
-    out.parts_.emplace_back(mapped_file::from_memory(bytes, std::move(name)), std::size_t{0}, std::nullopt);
+    out.parts_.emplace_back(std::move(file), std::size_t{0}, std::nullopt);
     if (const auto count = out.first().value<std::uint16_t>("split.count"); count && *count > 1)
       throw file_error(out.path(), std::nullopt, "one part of a split model cannot stand alone", "1 part", std::to_string(*count));
     out.index();

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <system_error>
@@ -21,6 +22,7 @@
 
 #include "intaglio/core/checked.hpp"
 #include "intaglio/core/error.hpp"
+#include "intaglio/io/file_arrival.hpp"
 
 namespace intaglio::io {
 
@@ -28,15 +30,16 @@ namespace intaglio::io {
 class mapped_file {
  public:
   /// @throws file_error for what is missing, unreadable, empty or no regular file; never waits on a pipe.
-  explicit mapped_file(const std::filesystem::path& path) : path_(path.string()) {
+  /// @param arrival of a file that is still being written; reads wait for their bytes, and expect_unchanged() for all of them
+  explicit mapped_file(const std::filesystem::path& path, std::shared_ptr<const file_arrival> arrival = nullptr) : path_(path.string()), arrival_(std::move(arrival)) {
     do descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (descriptor_ < 0 && errno == EINTR);
     if (descriptor_ < 0) refuse(errno == ENOENT ? "no such file" : "cannot open: " + system_text(errno));
     struct ::stat status {};
     if (::fstat(descriptor_, &status) != 0) refuse("cannot read its status: " + system_text(errno));
     if (!S_ISREG(status.st_mode)) refuse("not a regular file", "a file", kind(status.st_mode));
-    if (status.st_size <= 0) refuse("the file is empty");
-    size_ = static_cast<std::uint64_t>(status.st_size);
+    size_ = arrival_ ? arrival_->size() : static_cast<std::uint64_t>(status.st_size);
+    if (status.st_size < 0 || size_ == 0) refuse("the file is empty");
     modified_ = status.st_mtim;
   }
 
@@ -58,7 +61,7 @@ class mapped_file {
   ~mapped_file() { close(); }
 
   const std::string& path() const noexcept { return path_; }
-  /// Bytes in the file when it was opened.
+  /// Bytes in the file when it was opened, or of all that arrives.
   std::uint64_t size() const noexcept { return size_; }
 
   /// True for bytes in memory.
@@ -70,6 +73,7 @@ class mapped_file {
   mapped_file reopened() const {
     mapped_file out;
     out.path_ = path_;
+    out.arrival_ = arrival_;
     out.size_ = size_;
     out.modified_ = modified_;
     do out.descriptor_ = ::open(("/proc/self/fd/" + std::to_string(descriptor_)).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -78,7 +82,7 @@ class mapped_file {
     return out;
   }
 
-  /// Copies out.size() bytes from `offset`. @throws file_error where they are not all there (any more).
+  /// Copies out.size() bytes from `offset`. @throws file_error where they are not all there (any more); as file_arrival::wait
   void read(std::uint64_t offset, std::span<std::byte> out) const {
     if (!range_inside(offset, out.size(), size_))
       throw file_error(path_, offset, "read past the end of the file", std::to_string(out.size()) + " bytes",
@@ -87,6 +91,7 @@ class mapped_file {
       if (!out.empty()) std::memcpy(out.data(), memory_ + offset, out.size());
       return;
     }
+    if (arrival_) arrival_->wait(offset + out.size());
     for (std::size_t done = 0; done < out.size();) {
       const ::ssize_t count = ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<::off_t>(offset + done));
       if (count < 0 && errno == EINTR) continue;
@@ -104,10 +109,11 @@ class mapped_file {
     if (memory_ != nullptr) return false;
     struct ::stat status {};
     return ::fstat(descriptor_, &status) != 0 || static_cast<std::uint64_t>(status.st_size) != size_ ||
-           status.st_mtim.tv_sec != modified_.tv_sec || status.st_mtim.tv_nsec != modified_.tv_nsec;
+           (!arrival_ && (status.st_mtim.tv_sec != modified_.tv_sec || status.st_mtim.tv_nsec != modified_.tv_nsec));
   }
-  /// @throws file_error where changed().
+  /// @throws file_error where changed(); as file_arrival::finish
   void expect_unchanged() const {
+    if (arrival_) arrival_->finish();
     if (changed()) throw file_error(path_, std::nullopt, "the file changed while it was in use", "the bytes that were checked", "others");
   }
 
@@ -154,6 +160,7 @@ class mapped_file {
   }
   void swap(mapped_file& other) noexcept {
     std::swap(path_, other.path_);
+    std::swap(arrival_, other.arrival_);
     std::swap(memory_, other.memory_);
     std::swap(mapping_, other.mapping_);
     std::swap(size_, other.size_);
@@ -162,6 +169,7 @@ class mapped_file {
   }
 
   std::string path_;
+  std::shared_ptr<const file_arrival> arrival_;
   const std::byte* memory_ = nullptr;
   void* mapping_ = nullptr;
   std::uint64_t size_ = 0;
