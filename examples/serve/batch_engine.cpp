@@ -134,7 +134,7 @@ class batch_engine : public token_engine {
       }
       try {
         seat_those_who_wait();
-        step();
+        rest(step());
       } catch (const std::exception& problem) {
         fail_all("the generation failed on the device");
         recover(problem.what());
@@ -149,11 +149,16 @@ class batch_engine : public token_engine {
   void tell_counts() {
     counts_.running = seats_.size();
     counts_.free_pages = batch_ ? batch_->free_pages() : 0;
+    counts_.waiting_for_pages = batch_ ? batch_->waiting_for_pages() : 0;
     if (const auto now = steady::now(); now >= next_memory_) {  // drivers take their time to tell
-      counts_.device_free_bytes = batch_ ? runtime::available_memory(batch_->device()) : 0;
+      tell_memory();
       next_memory_ = now + std::chrono::milliseconds(500);
       if (batch_) tell_times();
     }
+  }
+  void tell_memory() {
+    counts_.device_free_bytes = batch_ ? runtime::available_memory(batch_->device()) : 0;
+    counts_.device_used_bytes = batch_ ? runtime::used_memory(batch_->device()) : 0;
   }
   void tell_times() {
     std::vector<metrics::kernel_seconds> list;
@@ -166,10 +171,7 @@ class batch_engine : public token_engine {
   }
 
   void fail_all(const std::string& why) {
-    for (const seat& each : seats_) {
-      if (each.who) each.who->fail(why);
-      if (each.asked) each.asked->refuse(api_error(503, why, {}, "generation_failed", 1));
-    }
+    for (const seat& each : seats_) fail(each, why);
     seats_.clear();
   }
 
@@ -211,21 +213,34 @@ class batch_engine : public token_engine {
     return static_cast<std::uint32_t>(std::clamp(wanted_seconds / step_seconds_, 1.0, 8.0));
   }
 
-  void step() {
+  /// Leaves the device idle for its share behind so many seconds of work.
+  void rest(double busy) {
+    if (options_.gpu_idle <= 0 || busy <= 0) return;
+    std::unique_lock lock(mutex_);
+    news_.wait_for(lock, std::chrono::duration<double>(busy * options_.gpu_idle / (1 - options_.gpu_idle)), [&] { return stopping_ || ends_; });
+  }
+
+  /// @return seconds that the device was busy
+  double step() {
     std::erase_if(seats_, [&](const seat& each) {
       const bool gone = each.who && each.who->cancelled();
       if (gone) batch_->leave(each.handle);
       return gone;
     });
-    if (seats_.empty()) return;
+    if (seats_.empty()) return 0;
     const std::uint32_t tokens = tokens_of_step();
     const auto start = steady::now();
     const std::span<const batch_token> drawn = batch_->step(tokens);
-    step_seconds_ = std::chrono::duration<double>(steady::now() - start).count() / tokens;
+    const double busy = std::chrono::duration<double>(steady::now() - start).count();
+    step_seconds_ = busy / tokens;
+    counts_.device_busy(busy);
     for (const batch_token& token : drawn) {
       const auto of = std::find_if(seats_.begin(), seats_.end(), [&](const seat& each) { return each.handle == token.of; });
       if (of == seats_.end()) continue;  // ended with an earlier token of this step
-      if (of->asked) {
+      if (!token.finite) {
+        fail(*of, "the model's numbers at this position are none: this generation has ended, others go on");
+        seats_.erase(of);
+      } else if (of->asked) {
         of->asked->answer(likeliest(*words_, batch_->logits(token.of), of->asked->top));
         seats_.erase(of);
       } else if (!take(*of, token)) {
@@ -233,6 +248,14 @@ class batch_engine : public token_engine {
         seats_.erase(of);
       }
     }
+    return busy;
+  }
+
+  /// One ends with an error.
+  void fail(const seat& each, const std::string& why) {
+    if (each.who) each.who->fail(why);
+    if (each.asked) each.asked->refuse(api_error(503, why, {}, "generation_failed", 1));
+    counts_.failed();
   }
 
   /// @return false: the generation has ended
@@ -240,12 +263,19 @@ class batch_engine : public token_engine {
     generation& who = *of.who;
     if (who.ids().empty()) who.cached_tokens = batch_->cached_tokens(token.of);
     std::int32_t id = token.id;
-    if (who.drawn_by_host()) {
-      id = who.draw(batch_->logits(token.of), of.history);
-      of.history.push_back(id);
-    }
     const auto before = who.last_token;
-    const bool goes_on = who.take(id);
+    bool goes_on = false;
+    const std::span<const float> logits = who.drawn_by_host() ? batch_->logits(token.of) : std::span<const float>();
+    try {
+      if (who.drawn_by_host()) {
+        id = who.draw(logits, of.history);
+        of.history.push_back(id);
+      }
+      goes_on = who.take(id);
+    } catch (const std::exception& problem) {  // the host's: the device and the others are well
+      fail(of, problem.what());
+      return false;
+    }
     if (who.ids().size() > 1) counts_.token(std::chrono::duration<double>(who.last_token - before).count());
     if (goes_on) {
       if (id != token.id) batch_->set_next(token.of, id);
@@ -286,11 +316,14 @@ class batch_engine : public token_engine {
   void load() {
     set_status(status().state, "opening the model");
     tool::set_quiet();  // warnings go to the log
-    const io::checkpoint checkpoint = tool::open_model({options_.model, options_.i2s_layout});
+    tool::load_model({options_.model, options_.i2s_layout}, [this](const io::checkpoint& checkpoint) { load(checkpoint); });
+  }
+
+  void load(const io::checkpoint& checkpoint) {
     plans_ = &batch_plans_of(checkpoint);
     if (!checkpoint.vocabulary())
       throw file_error(checkpoint.path(), std::nullopt, "the model has no tokenizer", "tokenizer.json or tokenizer.model beside the weights", "none");
-    if (!words_) {
+    if (!words_ready_) {
       words_ = std::make_unique<language>(*checkpoint.vocabulary(), plans_->config().vocab_size, tool::template_engine());
       facts_.id = options_.name.empty() ? std::string(plans_->name) : options_.name;
       facts_.aliases = options_.aliases;
@@ -305,7 +338,7 @@ class batch_engine : public token_engine {
     session_options loading;
     loading.templates = tool::template_engine();
     loading.progress = [&](const load_progress& at) {
-      set_status(status().state, "weights", at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total));
+      if (!tool::model_arrives()) set_status(status().state, "weights", at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total));
       const std::lock_guard lock(mutex_);
       if (stopping_) throw std::runtime_error("stopped while the model was loaded");
     };
@@ -325,7 +358,7 @@ class batch_engine : public token_engine {
     counts_.page_size = table.shape.page_size;
     counts_.pages = table.shape.pages;
     counts_.free_pages = batch_->free_pages();
-    counts_.device_free_bytes = runtime::available_memory(device);
+    tell_memory();
     generate_some();
     tell_times();
     set_status(engine_state::ready);  // before it is told: who reads the log asks at once

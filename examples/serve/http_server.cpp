@@ -528,6 +528,7 @@ task<void> server_core::accept() {
     }
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
+    socket.set_option(tcp::socket::send_buffer_size(limit.send_buffer_bytes), ignored);
     const auto client = std::make_shared<connection>(*this, std::move(socket), from.address().to_string());
     net::co_spawn(sockets, [client]() -> task<void> { co_await client->serve(); }, net::detached);
   }

@@ -50,7 +50,7 @@ struct settings {
   serve::listen_options listen;
   serve::api_options api;
   std::string api_key_file, index;
-  unsigned idle_seconds = 60, drain_seconds = 10;
+  unsigned idle_seconds = 60, read_seconds = 30, drain_seconds = 10;
   bool allow_without_key = false, quiet = false;
 };
 
@@ -68,6 +68,7 @@ void add_options(CLI::App& app, settings& to) {
   add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out", "Model")->check(CLI::IsMember({"block128", "block64", "rows4"}));
   add("--index", to.index, "Folder with the index of the model's features, for /v1/infer and /v1/trace; made there where there is none", "Model");
   add("--device", to.engine.device, "Index, UUID or part of the name of the device", "Model");
+  add("--gpu-idle", to.engine.gpu_idle, "Share of the time to leave the device idle: slower, cooler, and others get their turn; the same texts", "Model")->check(CLI::Range(0.0, 0.95));
   add("--model-name", to.engine.name, "Name that /v1/models gives; none: the engraved model's", "Model");
   add("--model-alias", to.engine.aliases, "Other names that requests may ask for", "Model");
 
@@ -89,6 +90,7 @@ void add_options(CLI::App& app, settings& to) {
   add("--max-completion-tokens", limit.completion_tokens, "Tokens of an answer; 0: as the context has room", "Limits");
   add("--queue", limit.queue, "Generations that wait; more are answered with 429", "Limits")->check(CLI::Range(1, 100'000));
   add("--idle-seconds", to.idle_seconds, "Seconds that a connection may stay open without a request", "Limits")->check(CLI::Range(1, 86'400));
+  add("--read-seconds", to.read_seconds, "Seconds that a client may take to read a piece of its answer", "Limits")->check(CLI::Range(1, 3600));
   add("--drain-seconds", to.drain_seconds, "Seconds that running requests get when the server is asked to stop", "Limits")->check(CLI::Range(0, 3600));
   app.add_flag("--quiet", to.quiet, "Log warnings and errors alone")->envname("INTAGLIO_SERVE_QUIET")->group("Other");
 }
@@ -110,6 +112,7 @@ void check(settings& of) {
   if (!is_loopback(of.listen.address) && of.api.access.api_key.empty() && !of.allow_without_key)
     throw std::runtime_error("--host " + of.listen.address + ": others can reach this address: expected --api-key-file, or --allow-without-key if that is meant");
   of.api.limit.idle = std::chrono::seconds(of.idle_seconds);
+  of.api.limit.write = std::chrono::seconds(of.read_seconds);
   of.listen.drain = std::chrono::seconds(of.drain_seconds);
   of.engine.queue = of.api.limit.queue;
   of.api.pages = serve::page_files();

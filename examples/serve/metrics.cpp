@@ -72,7 +72,9 @@ std::string metrics::text() const {
   out += single("intaglio_completion_tokens_total", "Tokens generated.", "counter", completion_tokens_);
   out += head("intaglio_kernel_seconds_total", "Time on the device by kernel, of the passes that were timed: one in 128 that draw tokens, one in 16 of prompts.", "counter");
   for (const kernel_seconds& each : kernels_) out += "intaglio_kernel_seconds_total{pass=\"" + each.pass + "\",kernel=\"" + each.kernel + "\"} " + decimal(each.seconds) + '\n';
+  out += head("intaglio_device_busy_seconds_total", "Time while passes of the model were under way.", "counter") + "intaglio_device_busy_seconds_total " + decimal(busy_seconds_) + '\n';
   out += single("intaglio_cancelled_total", "Generations whose client went away.", "counter", cancelled_);
+  out += single("intaglio_failed_total", "Generations that ended with an error.", "counter", failed_);
   out += single("intaglio_device_restarts_total", "Times the device was opened anew after it failed.", "counter", restarts_);
   out += single("intaglio_connections", "Connections open.", "gauge", connections);
   out += single("intaglio_running", "Generations on the device.", "gauge", running);
@@ -84,7 +86,9 @@ std::string metrics::text() const {
   out += single("intaglio_kv_page_positions", "Positions of a page of the KV cache.", "gauge", page_size);
   out += single("intaglio_kv_pages", "Pages of the KV cache.", "gauge", pages);
   out += single("intaglio_kv_pages_free", "Pages that no generation uses; they may still hold prompts to share.", "gauge", free_pages);
+  out += single("intaglio_waiting_for_pages", "Generations that gave their pages to earlier ones and wait for others.", "gauge", waiting_for_pages);
   out += single("intaglio_device_free_bytes", "Memory that the device has left, as its driver tells.", "gauge", device_free_bytes);
+  out += single("intaglio_device_used_bytes", "Memory of the device that this process has, as its driver tells; 0 where it does not.", "gauge", device_used_bytes);
   return out;
 }
 

@@ -38,11 +38,17 @@ class metrics {
     double seconds = 0;
   };
   void device_times(std::vector<kernel_seconds> list);
+  /// While passes were under way.
+  void device_busy(double seconds) {
+    const std::lock_guard lock(mutex_);
+    busy_seconds_ += seconds;
+  }
   void cancelled() { cancelled_ += 1; }
+  void failed() { failed_ += 1; }
   void restarted() { restarts_ += 1; }
 
   // Gauges.
-  std::atomic<std::uint64_t> connections{0}, running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0}, device_free_bytes{0}, slots{0}, page_size{0}, pages{0}, free_pages{0};
+  std::atomic<std::uint64_t> connections{0}, running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0}, device_free_bytes{0}, device_used_bytes{0}, slots{0}, page_size{0}, pages{0}, free_pages{0}, waiting_for_pages{0};
   std::atomic<bool> ready{false};
 
   std::string text() const;
@@ -52,8 +58,9 @@ class metrics {
   std::map<std::pair<std::string, int>, std::uint64_t> requests_;
   histogram request_seconds_, first_token_seconds_, token_seconds_;
   std::vector<kernel_seconds> kernels_;
+  double busy_seconds_ = 0;
   std::uint64_t prompt_tokens_ = 0, cached_tokens_ = 0, completion_tokens_ = 0;
-  std::atomic<std::uint64_t> cancelled_{0}, restarts_{0};
+  std::atomic<std::uint64_t> cancelled_{0}, failed_{0}, restarts_{0};
 };
 
 }  // namespace intaglio::serve

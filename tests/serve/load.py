@@ -1,32 +1,37 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Load: many connections at once, mixed requests, some that go away and some that are malformed. Every accepted request has to be answered, with the text
-that the same request gets alone; memory has to stay flat. Prints times to the first token and between tokens; --svg draws them."""
+that the same request gets alone; memory of the process and of the device has to stay flat. Prints times to the first token and between tokens; --svg draws
+them and the memory."""
 
 import argparse
 import asyncio
-import bisect
 import json
-import math
+import multiprocessing
 import random
 import statistics
+import subprocess
+import threading
 import time
 
+from load_drawing import drawing
 from server import Checks, Server
+from spread import Spread
 
 options = argparse.ArgumentParser(description=__doc__)
 options.add_argument("--seconds", type=float, default=10)
 options.add_argument("--connections", type=int, default=200)
-options.add_argument("--memory-percent", type=float, default=2, help="by which resident memory may grow between the first third of the run and its end")
+options.add_argument("--processes", type=int, default=1, help="of clients, that these are not what is measured; they share the connections")
+options.add_argument("--memory-percent", type=float, default=2, help="by which memory may grow between the first third of the run and its end")
 options.add_argument("--seed", type=int, default=1)
+options.add_argument("--tell", type=float, default=0, help="seconds from a line of progress to the next; 0: none")
 options.add_argument("--svg")
 options.add_argument("--title", default="")
 wanted = options.parse_args()
 begun = time.time()
 check = Checks()
-server = Server()
-random.seed(wanted.seed)
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+MOST_FAILURES = 50  # more say nothing new
 
 
 def kinds():
@@ -58,6 +63,24 @@ def request(path, body, stream):
 MALFORMED = [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40), b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n", b"\r\n\r\n\r\n \r\n\r\n",
              request(CHAT, {"messages": 7}, True), request(TEXT, {"prompt": [10**9]}, False), request(CHAT, {}, False).replace(b"{", b"[", 1), request(TEXT, {"prompt": "x", "temperature": 99}, True),
              b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{\"a\":\xff\xfe}", b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"]
+KINDS = list(kinds())
+
+
+class Link:
+    """A connection that is kept from one answer to the next, as clients of OpenAI's keep theirs."""
+
+    def __init__(self, port):
+        self.port, self.reader, self.writer = port, None, None
+
+    async def open(self):
+        if self.writer is None:
+            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 22)
+        return self.reader, self.writer
+
+    def close(self):
+        if self.writer is not None:
+            self.writer.transport.abort()
+            self.writer = None
 
 
 async def head_of(reader):
@@ -66,9 +89,10 @@ async def head_of(reader):
     return int(lines[0].split()[1]), fields
 
 
-async def ask(path, body, stream, times=None, leave_after=None):
-    """(status, texts by choice, whether all of it came); times gets (first token, [between tokens])."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 22)
+async def ask(link, path, body, stream, times=None, leave_after=None):
+    """(status, texts by choice, whether all of it came); times get (first token, between tokens)."""
+    reader, writer = await link.open()
+    kept = False
     try:
         sent = time.perf_counter()
         writer.write(request(path, body, stream))
@@ -76,9 +100,12 @@ async def ask(path, body, stream, times=None, leave_after=None):
             await asyncio.sleep(leave_after)
             return 0, None, False
         status, fields = await head_of(reader)
+        while status == 102:
+            status, fields = await head_of(reader)
         texts, last, gaps, whole = {}, sent, [], False
         if status != 200 or not stream:
             content = json.loads(await reader.readexactly(int(fields["content-length"])))
+            kept = status == 200 and fields.get("connection") == "keep-alive"
             return status, {each["index"]: each["message"]["content"] if path == CHAT else each["text"] for each in content.get("choices", [])} if status == 200 else fields, True
         while size := int(await reader.readline(), 16):
             piece = (await reader.readexactly(size + 2)).decode()
@@ -101,15 +128,19 @@ async def ask(path, body, stream, times=None, leave_after=None):
                 if leave_after is not None:
                     return 0, None, False
         await reader.readline()
+        kept = True
         if times is not None and gaps and body.get("n", 1) == 1:
-            times.append((gaps[0], gaps[1:]))
+            times[0].add(gaps[0])
+            for gap in gaps[1:]:
+                times[1].add(gap)
         return status, texts, whole
     finally:
-        writer.transport.abort()
+        if not kept:
+            link.close()
 
 
-async def send_malformed(data):
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+async def send_malformed(port, data):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(data)
         writer.write_eof()
@@ -121,112 +152,196 @@ async def send_malformed(data):
         writer.transport.abort()
 
 
-count = {"answered": 0, "left": 0, "malformed": 0, "full": 0}
-times, memory, free = [], [], []
-KINDS = list(kinds())
+COUNTED = ("answered", "left", "malformed", "full")
 
 
-async def client(until, alone):
-    while time.time() < until:
+def add(counted, which, more=1):
+    """To what processes share."""
+    with counted.get_lock():
+        if which is None:
+            counted.value += more
+        else:
+            counted[which] += more
+
+
+async def client(port, until, alone, counts, times, check, failures):
+    link = Link(port)
+    while time.time() < until and failures.value < MOST_FAILURES:
         dice = random.random()
         which = random.randrange(len(KINDS))
         path, body, stream = KINDS[which]
+        failed = check.failed
         try:
             if dice < 0.05:
-                status = await asyncio.wait_for(send_malformed(random.choice(MALFORMED)), 60)
+                status = await asyncio.wait_for(send_malformed(port, random.choice(MALFORMED)), 60)
                 check(status == 0 or 400 <= status < 500, f"a malformed request: expected 400 and up or a closed connection, found {status}")
-                count["malformed"] += 1
+                add(counts, 2)
             elif dice < 0.15:
-                await asyncio.wait_for(ask(path, body, stream, None, random.random()), 300)
-                count["left"] += 1
+                await asyncio.wait_for(ask(link, path, body, stream, None, random.random()), 300)
+                add(counts, 1)
             else:
-                status, texts, whole = await asyncio.wait_for(ask(path, body, stream, times), 300)
+                status, texts, whole = await asyncio.wait_for(ask(link, path, body, stream, times), 300)
                 if status == 429:
                     check("retry-after" in texts, "a full queue tells when to come again")
-                    count["full"] += 1
+                    add(counts, 3)
                     await asyncio.sleep(1)
                     continue
                 check(status == 200 and whole, f"an accepted request is answered: found {status} {texts}")
                 check(status != 200 or texts == alone[which], f"request {which}: expected what it gives alone, {alone[which]}, found {texts}")
-                count["answered"] += 1
+                add(counts, 0)
+                if random.random() < 0.2:
+                    link.close()
         except (OSError, asyncio.IncompleteReadError, TimeoutError, asyncio.TimeoutError) as problem:
             check(False, f"request {which} (leaving {0.05 <= dice < 0.15}): {problem!r}")
+            link.close()
+        if check.failed != failed:
+            add(failures, None, check.failed - failed)
+    link.close()
 
 
-async def watch(until):
-    while time.time() < until:
-        memory.append((time.time(), server.memory_bytes()))
-        text = (await asyncio.to_thread(server.ask, "GET", "/metrics", seconds=120))[2]
-        free.append(next(float(line.split()[1]) for line in text.splitlines() if line.startswith("intaglio_device_free_bytes ")))
-        await asyncio.sleep(min(1.0, wanted.seconds / 20))
+def clients(seed, connections, port, until, alone, counts, failures, results):
+    """A process of its own."""
+    random.seed(seed)
+    own, times = Checks(), (Spread(), Spread())
+
+    async def all_of_them():
+        await asyncio.gather(*(client(port, until, alone, counts, times, own, failures) for _ in range(connections)))
+
+    asyncio.run(all_of_them())
+    results.put((own.passed, own.failed, *times))
 
 
-def part(values, share):
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+def numbers(text):
+    return {line.split()[0]: float(line.split()[1]) for line in text.splitlines() if not line.startswith("#")}
 
 
-def milliseconds(values):
-    return f"p50 {1000 * part(values, 0.5):.1f} ms, p99 {1000 * part(values, 0.99):.1f} ms"
+def gauges():
+    return numbers(server.ask("GET", "/metrics", seconds=120)[2])
 
 
-async def run():
-    alone, lonely = [], []
+def memory_of_card():
+    """What all programs have of the first card, as NVIDIA's tool tells: bytes; None where there is none."""
+    try:
+        told = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"], capture_output=True, text=True, timeout=30)
+        return float(told.stdout.strip()) * 2**20
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+class Watch(threading.Thread):
+    """Memory over time: of the process, of the device as the server tells (used by it, and free), and of the whole card."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.samples = {"resident": [], "device": [], "free": [], "card": []}
+        self.over = threading.Event()
+        self.start_time = time.time()
+
+    def run(self):
+        told, card = time.time(), 0
+        while not self.over.wait(min(1.0, wanted.seconds / 20)):
+            at = time.time() - self.start_time
+            try:
+                now, resident = gauges(), server.memory_bytes()
+            except (OSError, IndexError, ValueError):
+                continue  # what the server did not answer is told by its clients
+            self.samples["resident"].append((at, resident))
+            self.samples["device"].append((at, now["intaglio_device_used_bytes"]))
+            self.samples["free"].append((at, now["intaglio_device_free_bytes"]))
+            if at >= card:
+                card = at + wanted.seconds / 100
+                of_card = memory_of_card()
+                if of_card is not None:
+                    self.samples["card"].append((at, of_card))
+            if wanted.tell and time.time() - told >= wanted.tell:
+                told = time.time()
+                of_card = f"{self.samples['card'][-1][1] / 2**20:.0f} MiB" if self.samples["card"] else "unknown"
+                print(f"{at:.0f} s: {' '.join(f'{name} {count}' for name, count in zip(COUNTED, counts))} failures {failures.value}; {now['intaglio_completion_tokens_total']:.0f} tokens, running "
+                      f"{now['intaglio_running']:.0f}, queue {now['intaglio_queue']:.0f}; resident {resident / 2**20:.1f} MiB, device {now['intaglio_device_used_bytes'] / 2**20:.1f} MiB, card {of_card}", flush=True)
+
+
+def milliseconds(of):
+    return f"p50 {1000 * of.part(0.5):.1f} ms, p99 {1000 * of.part(0.99):.1f} ms" if of.count else "none"
+
+
+def growth(name):
+    """(median of the run's end in bytes, percent by which that is above the median behind the first third)."""
+    samples = watch.samples[name]
+    third = [bytes for at, bytes in samples if wanted.seconds / 3 <= at <= wanted.seconds / 2]
+    last = [bytes for at, bytes in samples if at >= wanted.seconds * 5 / 6]
+    if not third or not last or not statistics.median(third):
+        return None
+    return statistics.median(last), 100 * (statistics.median(last) / statistics.median(third) - 1)
+
+
+async def ask_alone(port, times):
+    """What each request gives with nobody beside it; choices one by one, since choice i has seed + i."""
+    out, link = [], Link(port)
     for path, body, stream in KINDS:
-        status, texts, whole = await ask(path, body, stream, lonely)
-        check(status == 200 and whole, f"alone: expected 200, found {status} {texts}")
-        alone.append(texts)
-    start = time.time()
-    until = start + wanted.seconds
-    await asyncio.gather(watch(until), *(client(until, alone) for _ in range(wanted.connections)))
-    return lonely, start, time.time() - start
+        texts = {}
+        for choice in range(body.get("n", 1)):
+            single = {**body, "n": 1, **({"seed": body["seed"] + choice} if "seed" in body else {})}
+            status, found, whole = await ask(link, path, single, stream, times)
+            check(status == 200 and whole, f"alone: expected 200, found {status} {found}")
+            texts[choice] = found.get(0)
+        out.append(texts)
+    link.close()
+    return out
 
 
-lonely, start, took = asyncio.run(run())
+server = Server()
+lonely = (Spread(), Spread())
+alone = asyncio.run(ask_alone(server.port, lonely))
+before = gauges()["intaglio_completion_tokens_total"]
+processes = multiprocessing.get_context("fork")
+counts, failures, results = processes.Array("Q", len(COUNTED)), processes.Value("Q"), processes.SimpleQueue()
+start = time.time()
+shares = [wanted.connections // wanted.processes + (i < wanted.connections % wanted.processes) for i in range(wanted.processes)]
+workers = [processes.Process(target=clients, args=(wanted.seed + i, share, server.port, start + wanted.seconds, alone, counts, failures, results)) for i, share in enumerate(shares)]
+for each in workers:
+    each.start()
+watch = Watch()
+watch.start()
+firsts, gaps = Spread(), Spread()
+for _ in workers:
+    passed, failed, first, between = results.get()
+    check.passed += passed
+    check.failed += failed
+    firsts.join(first)
+    gaps.join(between)
+took = time.time() - start
+watch.over.set()
+watch.join()
+for each in workers:
+    each.join()
+
 until = time.time() + 20
 while time.time() < until:
-    gauges = {line.split()[0]: float(line.split()[1]) for line in server.ask("GET", "/metrics")[2].splitlines() if not line.startswith("#")}
-    if gauges["intaglio_running"] == gauges["intaglio_queue"] == 0:
+    after = gauges()
+    if after["intaglio_running"] == after["intaglio_queue"] == 0:
         break
     time.sleep(0.1)
-check.equal((gauges["intaglio_running"], gauges["intaglio_queue"], gauges["intaglio_device_restarts_total"]), (0, 0, 0), "nothing is left running, and the device was well")
-check.equal(gauges["intaglio_kv_pages_free"], gauges["intaglio_kv_pages"], "all pages are free")
+check.equal((after["intaglio_running"], after["intaglio_queue"], after["intaglio_device_restarts_total"]), (0, 0, 0), "nothing is left running, and the device was well")
+check.equal(after["intaglio_kv_pages_free"], after["intaglio_kv_pages"], "all pages are free")
 check.equal(server.ask("GET", "/health")[0], 200, "health behind the load")
-third = [bytes for at, bytes in memory if wanted.seconds / 3 <= at - start <= wanted.seconds / 2]
-last = [bytes for at, bytes in memory if at - start >= wanted.seconds * 5 / 6]
-grown = 100 * (statistics.median(last) / statistics.median(third) - 1)
-check(grown <= wanted.memory_percent, f"resident memory: expected to grow by {wanted.memory_percent} % at most, found {grown:.1f} %")
+told = []
+for name, what in [("resident", "resident memory"), ("device", "the device's memory that the server uses"), ("card", "the card's memory in use")]:
+    grown = growth(name)
+    if grown is None:
+        told.append(f"{what}: not told here")
+        check(name != "resident", "resident memory: expected samples, found none")
+        continue
+    check(abs(grown[1]) <= wanted.memory_percent if name != "resident" else grown[1] <= wanted.memory_percent, f"{what}: expected flat to {wanted.memory_percent} %, found {grown[1]:+.2f} %")
+    told.append(f"{what} {grown[0] / 2**20:.1f} MiB ({grown[1]:+.2f} %)")
+free = [bytes for _, bytes in watch.samples["free"]]
 check(min(free) >= 0.98 * max(free), f"the device's free memory: expected flat to 2 %, found {min(free):.0f} .. {max(free):.0f}")
 check.equal(server.stop(), 0, "exit code")
 
-firsts, gaps = [first for first, _ in times], [gap for _, each in times for gap in each]
-print(f"{wanted.connections} connections, {took:.0f} s: {count['answered']} answered ({count['answered'] / took:.1f}/s), {count['left']} went away, {count['malformed']} malformed, {count['full']} were told to come again; "
-      f"{gauges['intaglio_completion_tokens_total'] / took:.0f} tokens/s; memory {statistics.median(last) / 2**20:.0f} MiB ({grown:+.2f} %)")
-print(f"first token: {milliseconds(firsts)}; between tokens: {milliseconds(gaps)}; alone: first {milliseconds([first for first, _ in lonely])}, between {milliseconds([gap for _, each in lonely for gap in each])}")
-
-
-def drawing():
-    """Shares of all times that are below one, over a logarithmic axis."""
-    width, height, left, top = 720, 320, 60, 40
-    low, high = 1e-3, 10 ** math.ceil(math.log10(max(firsts)))
-    across = lambda seconds: left + (width - left - 20) * (math.log10(max(low, seconds)) - math.log10(low)) / (math.log10(high) - math.log10(low))
-    up = lambda share: height - 40 - (height - 40 - top) * share
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12"><rect width="{width}" height="{height}" fill="#fff"/>',
-           f'<text x="{left}" y="20" font-size="14">{wanted.title}</text>']
-    at = low
-    while at <= high * 1.01:
-        out.append(f'<path d="M{across(at):.1f} {top}V{height - 40}" stroke="#ddd"/><text x="{across(at):.1f}" y="{height - 24}" text-anchor="middle">{f"{at * 1000:g} ms" if at < 1 else f"{at:g} s"}</text>')
-        at *= 10
-    for share in (0, 0.5, 0.99):
-        out.append(f'<path d="M{left} {up(share):.1f}H{width - 20}" stroke="#ddd"/><text x="{left - 6}" y="{up(share) + 4:.1f}" text-anchor="end">{100 * share:g} %</text>')
-    for name, values, colour, y in [("between tokens", gaps, "#1f6feb", 60), ("to the first token", firsts, "#c2410c", 76)]:
-        values = sorted(values)
-        steps = [low * (high / low) ** (i / 200) for i in range(201)]
-        line = " ".join(f"{across(each):.1f},{up(bisect.bisect_right(values, each) / len(values)):.1f}" for each in steps)
-        out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/><text x="{left + 10}" y="{y}" fill="{colour}">{name}: {milliseconds(values)}</text>')
-    return "\n".join(out) + "\n</svg>\n"
-
-
-if wanted.svg:
+print(f"{wanted.connections} connections, {took:.0f} s: " + ", ".join(f"{count} {what}" for what, count in zip(("answered", "went away", "malformed", "told to come again"), counts)) +
+      f" ({counts[0] / took:.1f} answers/s); {(after['intaglio_completion_tokens_total'] - before) / took:.0f} tokens/s; {after['intaglio_slots']:.0f} slots")
+print("; ".join(told))
+print(f"first token: {milliseconds(firsts)}; between tokens: {milliseconds(gaps)}; alone: first {milliseconds(lonely[0])}, between {milliseconds(lonely[1])}")
+if wanted.svg and firsts.count and gaps.count:
     with open(wanted.svg, "w") as file:
-        file.write(drawing())
+        file.write(drawing(wanted.title, {"between tokens": gaps, "to the first token": firsts}, {"resident memory": watch.samples["resident"], "device memory": watch.samples["device"], "card": watch.samples["card"]}))
 check.end("load", begun)

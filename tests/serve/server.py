@@ -15,7 +15,7 @@ STARTED = []
 
 
 class Server:
-    """A running server; its log is read to the end."""
+    """A running server; its log is read to the end, and kept but for the lines of single requests."""
 
     def __init__(self, *flags, environment=None, wait=True):
         self.process = subprocess.Popen([PROGRAM, "--port", "0", *flags], stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
@@ -30,8 +30,11 @@ class Server:
 
     def _read(self):
         for line in self.process.stderr:
+            event = json.loads(line)  # each line is an object
+            if event["event"] == "request":
+                continue
             with self.events:
-                self.log.append(json.loads(line))  # each line is an object
+                self.log.append(event)
                 self.events.notify_all()
         with self.events:
             self.log.append({"event": "end"})

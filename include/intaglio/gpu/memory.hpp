@@ -21,6 +21,7 @@ enum class placement : std::uint8_t {
 struct heap_status {
   memory_heap heap;
   std::uint64_t available_bytes = 0;  ///< what the driver lets this program still take, or without VK_EXT_memory_budget the whole heap
+  std::uint64_t used_bytes = 0;       ///< what the driver says that this program has taken; 0 without VK_EXT_memory_budget
 };
 
 inline std::vector<heap_status> memory_status(const device& of) {
@@ -35,7 +36,7 @@ inline std::vector<heap_status> memory_status(const device& of) {
     for (std::uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
       const std::uint64_t limit = native(budget)->heapBudget[i], used = native(budget)->heapUsage[i];
       const bool local = (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
-      out.push_back({{memory.memoryHeaps[i].size, local}, known ? limit - std::min(limit, used) : memory.memoryHeaps[i].size});
+      out.push_back({{memory.memoryHeaps[i].size, local}, known ? limit - std::min(limit, used) : memory.memoryHeaps[i].size, known ? used : 0});
     }
     return out;
   });

@@ -94,6 +94,14 @@ inline std::uint64_t available_memory(const gpu::device& on) {
   return out;
 }
 
+/// Bytes of the device's own memory that this program has, as the driver tells; 0 where it does not.
+inline std::uint64_t used_memory(const gpu::device& on) {
+  std::uint64_t out = 0;
+  for (const auto& status : gpu::memory_status(on))
+    if (status.heap.device_local) out += status.used_bytes;
+  return out;
+}
+
 /// @error out_of_memory naming what is needed, what there is and the largest context that fits
 inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device, std::optional<std::uint64_t> weights = {}) {
   const memory_need need = needed_memory(of, weights);
