@@ -742,12 +742,12 @@ class kernel_proof {
     const bool few = call.kernel == kernels::kernel::attention_few, alone = call.kernel == kernels::kernel::attention, chunk = !few && !alone;
     const std::uint32_t splits = alone ? constant(call, "splits") : 1;
     // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be as before.
-    const std::uint32_t latest = shape.context - tokens_;
+    const std::uint32_t latest = std::min(shape.context, table_->context) - tokens_;  // a pool has more positions than a slot may take
     std::vector<std::uint32_t> positions{std::min(position, latest)};
     if (splits > 1) positions.insert(positions.end(), 2, std::min(kernels::attention_span + position, latest));
     if (chunk || few) positions.push_back(std::min(kernels::attention_span - position, latest));
-    if (batched_) positions.push_back(std::min({kernels::attention_span - 1, latest, table_->context - tokens_}));
-    std::uint32_t filled_positions = positions.back() + tokens_;
+    if (batched_) positions.push_back(std::min(kernels::attention_span - 1, latest));
+    std::uint32_t filled_positions = *std::max_element(positions.begin(), positions.end()) + tokens_;
     if (shape.ring) {  // once around
       positions.push_back(shape.context + position);
       filled_positions = shape.context;
