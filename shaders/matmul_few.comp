@@ -32,6 +32,7 @@ layout(constant_id = 10) const uint cache_element = 0;
 layout(constant_id = 11) const uint subgroup_width = 0;
 layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
+layout(constant_id = 14) const uint tile_rows = 4;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "codec.glsl"
@@ -154,7 +155,7 @@ void main() {
   uint tokens = min(max(count, first_token + 1u) - first_token, tile_tokens);  // no return: behind that the driver takes lanes apart
   bool wanted = first_token < count;
   read_epilogue();
-  for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < groups; group += gl_NumWorkGroups.x * subgroups) {
+  for (uint group = gl_WorkGroupID.x * (tile_rows / 4u) + subgroup_index; group < groups; group += gl_NumWorkGroups.x * (tile_rows / 4u)) {
     if (single) {
       multiply(first_token, tokens, group, 0u);
       float sum = reduced();

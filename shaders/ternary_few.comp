@@ -31,6 +31,7 @@ layout(constant_id = 10) const uint cache_element = 0;
 layout(constant_id = 11) const uint subgroup_width = 0;
 layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
+layout(constant_id = 14) const uint tile_rows = 4;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "ternary.glsl"
@@ -53,7 +54,7 @@ void main() {
   if (first_token >= count) return;
   uint tokens = min(count - first_token, tile_tokens);
   read_epilogue();
-  for (uint group = gl_WorkGroupID.x; group < rows / 4u; group += gl_NumWorkGroups.x) {
+  for (uint group = gl_WorkGroupID.x * (tile_rows / 4u); group < rows / 4u; group += gl_NumWorkGroups.x * (tile_rows / 4u)) {
     ivec4 sums[8];
     LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[t] = ivec4(0);
     for (uint tile = gl_LocalInvocationIndex; tile < tiles; tile += workgroup_size) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8 and 32 rows, and the time of every
+// Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16 and 32 rows, and the time of every
 // dispatch of a pass. usage: batch [name... [--position N] [--passes N] [--dispatches] [--prove]]; names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>
@@ -70,7 +70,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   const runtime::kernel_modules modules = runtime::usable_modules(device).at(0);
   runtime::weight_memory weights;
   double one = 0;
-  for (const std::uint32_t slots : {8u, 32u}) {
+  for (const std::uint32_t slots : {8u, 16u, 32u}) {
     const plan::planned made = plan::planned::of<Model>(target, context, {.slots = slots});
     const plan::table& table = made.table();
     if (slots == 8) {
@@ -90,7 +90,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
     runtime::batch_executor run(device, table, std::move(weights), modules, nullptr);
     if (how.prove)
       if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
-    for (const std::uint32_t rows : {1u, 8u, 32u}) {
+    for (const std::uint32_t rows : {1u, 8u, 16u, 32u}) {
       if (rows > slots) continue;
       const double ms = median_ms([&] {
         fill(run, how);

@@ -38,6 +38,10 @@ TEST_CASE("int8 products want their very shape, for a subgroup, without saturati
     return !gpu::multiplies_int8({shape});
   };
   CHECK(without([](gpu::matrix_shape& s) { s.n = 8; }));
+  gpu::matrix_shape narrow = int8_shape();
+  narrow.n = 8;
+  CHECK(gpu::multiplies_int8({narrow}, 8));
+  CHECK_FALSE(gpu::multiplies_int8({int8_shape()}, 8));
   CHECK(without([](gpu::matrix_shape& s) { s.b = gpu::matrix_element::u8; }));
   CHECK(without([](gpu::matrix_shape& s) { s.result = gpu::matrix_element::f32; }));
   CHECK(without([](gpu::matrix_shape& s) { s.saturates = VK_TRUE; }));

@@ -8,7 +8,7 @@ using kernels::epilogue;
 namespace {
 
 product_result run(kernel_device& on, const chunk_problem& p, std::uint32_t subgroups, std::uint32_t groups, std::uint32_t tile_tokens) {
-  return run(on, kernels::kernel::ternary_few, p, subgroups, {{"tile_tokens", tile_tokens}}, {groups, (p.product.room + tile_tokens - 1) / tile_tokens, 1});
+  return run(on, kernels::kernel::ternary_few, p, subgroups, {{"tile_tokens", tile_tokens}, {"tile_rows", 4u}}, {groups, (p.product.room + tile_tokens - 1) / tile_tokens, 1});
 }
 
 }  // namespace

@@ -50,10 +50,10 @@ struct matrix_shape {
   }
 };
 
-/// True for what the module ternary_chunk_matrix multiplies by.
-inline bool multiplies_int8(const std::vector<matrix_shape>& shapes) {
-  return std::any_of(shapes.begin(), shapes.end(), [](const matrix_shape& s) {
-    return s.m == 16 && s.n == 16 && s.k == 32 && s.a == matrix_element::s8 && s.b == matrix_element::s8 && s.c == matrix_element::s32 &&
+/// True for what modules multiply by: ternary_chunk_matrix 16 columns of int8 at a time, matmul_few_matrix 8.
+inline bool multiplies_int8(const std::vector<matrix_shape>& shapes, std::uint32_t n = 16) {
+  return std::any_of(shapes.begin(), shapes.end(), [n](const matrix_shape& s) {
+    return s.m == 16 && s.n == n && s.k == 32 && s.a == matrix_element::s8 && s.b == matrix_element::s8 && s.c == matrix_element::s32 &&
            s.result == matrix_element::s32 && s.saturates == VK_FALSE && s.scope == matrix_shape::subgroup_scope;
   });
 }

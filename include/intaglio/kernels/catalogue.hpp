@@ -72,12 +72,13 @@ inline constexpr interface ternary_matmul_interface{
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"head_dim"},
       {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}, {"slot_words"}, {"page_size"}}}};
 
-/// ternary_matmul with prologue::quantized for tiles of up to 8 tokens: a workgroup has a group of 4 rows at a time, grid x strides over them.
+/// ternary_matmul with prologue::quantized for tiles of up to 8 tokens: a workgroup has a group of 4 rows at a time (tile_rows), grid x strides over them. With
+/// matrices: one workgroup for each few_tile, columns as they are.
 inline constexpr interface ternary_few_interface{
     "ternary_few",
     {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"},
-      {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}, {"slot_words"}, {"page_size"}}}};
+      {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}, {"slot_words"}, {"page_size"}, {"tile_rows"}}}};
 
 /// ternary_matmul with prologue::quantized for up to max_tokens tokens: workgroup (x, y) has tile_rows rows and tile_tokens tokens.
 /// The module for cooperative matrices wants subgroups of 32, columns that are a multiple of chunk_columns, tile_tokens of 32, and of tile_rows
@@ -197,12 +198,25 @@ inline constexpr interface fixed_interface{
 /// Words of `fixed` for a token.
 constexpr std::uint32_t fixed_words(std::uint32_t width) { return width / 32 * 28; }
 
-/// matmul, with its bits, of what `fixed` left, for codecs of blocks and tiles of up to 8 tokens (y). rows: a multiple of 4; grid x strides over groups of 4.
+/// matmul, with its bits, of what `fixed` left, for codecs of blocks. rows: a multiple of 4. A workgroup has tile_rows rows, 4 a subgroup, and grid x strides over the
+/// rows; y: tiles of up to 8 tokens. With matrices (few_matrix_tile): one workgroup for each tile of 16 to 64 rows and 8, 16 or 32 tokens.
 inline constexpr interface matmul_few_interface{
     "matmul_few",
     {{{"input"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"}, {"cache_element"},
-      {"subgroup_width"}, {"slot_words"}, {"page_size"}}}};
+      {"subgroup_width"}, {"slot_words"}, {"page_size"}, {"tile_rows"}}}};
+
+/// What a workgroup of matmul_few or ternary_few with matrices has: rows, tokens and subgroups of 32, eight of which share 16 to 64 rows.
+struct few_tile {
+  std::uint32_t rows = 0, tokens = 0, subgroups = 0;
+};
+/// Of a product over so many tokens; none where dot products are as fast.
+constexpr few_tile few_matrix_tile(kernel which, std::uint32_t rows, std::uint32_t tokens) {
+  if (tokens <= 8) return {};
+  if (which == kernel::ternary_few) return {rows < 8192 ? 16u : 32u, 32, 8};
+  if (tokens <= 16) return {32, 16, 8};
+  return {32, 32, 16};
+}
 
 inline constexpr std::uint32_t staged_where_room = 2;
 

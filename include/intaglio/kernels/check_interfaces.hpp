@@ -30,6 +30,7 @@
 #include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul_few.hpp"
+#include "intaglio/kernels/spirv/matmul_few_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_few_portable.hpp"
 #include "intaglio/kernels/spirv/matmul_portable.hpp"
 #include "intaglio/kernels/spirv/norm_add.hpp"
@@ -45,6 +46,7 @@
 #include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_few.hpp"
+#include "intaglio/kernels/spirv/ternary_few_matrix.hpp"
 #include "intaglio/kernels/spirv/ternary_few_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_float.hpp"
 #include "intaglio/kernels/spirv/ternary_float_cpu.hpp"
@@ -69,6 +71,7 @@ static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_
 static_assert(shader_interface<matches(ternary_matmul_interface, spirv::ternary_matmul_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_few_interface, spirv::ternary_few_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_few_interface, spirv::ternary_few_portable_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_few_interface, spirv::ternary_few_matrix_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(ternary_chunk_interface, spirv::ternary_chunk_matrix_spirv)>::agrees);
@@ -114,6 +117,7 @@ static_assert(shader_interface<matches(walk_trace_interface, spirv::walk_trace_s
 static_assert(shader_interface<matches(fixed_interface, spirv::fixed_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_portable_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_matrix_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

@@ -568,6 +568,7 @@ class lowering {
   constexpr void share_columns(const weight& w) {
     const std::uint32_t tiles = w.columns / 16, most = 32 * c_.target.matmul_subgroups, rounds = (tiles + most - 1) / most;
     set("tile_tokens", c_.tile_tokens());
+    set("tile_rows", 4u);
     d_->subgroups = (tiles + 32 * rounds - 1) / (32 * rounds);
     d_->groups = {std::min(w.rows / 4, 65535u), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
@@ -724,6 +725,7 @@ class lowering {
     while (tile % 4 == 0 && rows / 4 * (c_.tokens / tile) < busy_subgroups) tile /= 2;
     set("tile_tokens", tile);
     d_->subgroups = 4;
+    set("tile_rows", 4 * d_->subgroups);
     d_->groups = {std::min((rows / 4 + d_->subgroups - 1) / d_->subgroups, 65535u), (c_.tokens + tile - 1) / tile, 1};
   }
   constexpr void fixed(const node& n) {

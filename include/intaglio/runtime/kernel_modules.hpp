@@ -40,6 +40,7 @@
 #include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul_few.hpp"
+#include "intaglio/kernels/spirv/matmul_few_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_few_portable.hpp"
 #include "intaglio/kernels/spirv/matmul_portable.hpp"
 #include "intaglio/kernels/spirv/norm_add.hpp"
@@ -54,6 +55,7 @@
 #include "intaglio/kernels/spirv/ternary_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/ternary_chunk_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_few.hpp"
+#include "intaglio/kernels/spirv/ternary_few_matrix.hpp"
 #include "intaglio/kernels/spirv/ternary_few_portable.hpp"
 #include "intaglio/kernels/spirv/ternary_float.hpp"
 #include "intaglio/kernels/spirv/ternary_float_cpu.hpp"
@@ -97,15 +99,16 @@ struct kernel_modules {
   bool integer_dot = true;  ///< ternary products by packed dot products, else by shifts and masks
   bool matrix = false;      ///< those of chunks by cooperative matrices of int8
   bool half_matrix = false; ///< those of chunks by cooperative matrices of f16
+  bool few_matrix = false;  ///< those of a few tokens by cooperative matrices of int8
   std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that surely run at once (shaders/layers.comp)
   module_source source = &modules_of<>;
 
   /// Changes with any module's source and with the choice of variants.
   std::string identity() const {
     namespace spirv = kernels::spirv;
-    std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2) + (half_matrix ? 16 : 0);
+    std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2) + (half_matrix ? 16 : 0) + (few_matrix ? 32 : 0);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_few_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::attention_few_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::rms_norm_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_down_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::walk_trace_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::attention_few_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::rms_norm_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_down_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::walk_trace_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash, spirv::matmul_few_matrix_source_hash, spirv::ternary_few_matrix_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -151,7 +154,10 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       }
       break;
     case kernels::kernel::ternary_few:
-      if constexpr (has(kernels::kernel::ternary_few)) return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::ternary_few_spirv) : bytes(spirv::ternary_few_portable_spirv);
+      if constexpr (has(kernels::kernel::ternary_few)) {
+        if (chosen.few_matrix) return bytes(spirv::ternary_few_matrix_spirv);
+        return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::ternary_few_spirv) : bytes(spirv::ternary_few_portable_spirv);
+      }
       break;
     case kernels::kernel::ternary_chunk:
       if constexpr (has(kernels::kernel::ternary_chunk)) {
@@ -247,7 +253,10 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       if constexpr (has(kernels::kernel::fixed)) return bytes(spirv::fixed_spirv);
       break;
     case kernels::kernel::matmul_few:
-      if constexpr (has(kernels::kernel::matmul_few)) return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::matmul_few_spirv) : bytes(spirv::matmul_few_portable_spirv);
+      if constexpr (has(kernels::kernel::matmul_few)) {
+        if (chosen.few_matrix) return bytes(spirv::matmul_few_matrix_spirv);
+        return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::matmul_few_spirv) : bytes(spirv::matmul_few_portable_spirv);
+      }
       break;
     case kernels::kernel::pages:
       if constexpr (has(kernels::kernel::pages)) return bytes(spirv::pages_spirv);
@@ -295,12 +304,13 @@ inline std::vector<kernel_modules> usable_modules(const gpu::device& on, module_
                       choose_subgroup(on.limits()).size == 32;
   const bool half_matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_float16) && gpu::multiplies_halves(on.description().matrix_shapes) &&
                            choose_subgroup(on.limits()).size == 32 && on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
+  const bool few_matrix = matrix && gpu::multiplies_int8(on.description().matrix_shapes, 8) && on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
   const std::uint32_t resident = resident_workgroups(on);
   if (on.has(gpu::feature::shader_integer_dot_product))
     for (const bool with_matrix : {true, false}) {
       if (with_matrix && !matrix && !half_matrix) continue;
-      if (resident != 0) out.push_back({.in_one = true, .integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .resident_workgroups = resident, .source = source});
-      out.push_back({.integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .source = source});
+      if (resident != 0) out.push_back({.in_one = true, .integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .few_matrix = with_matrix && few_matrix, .resident_workgroups = resident, .source = source});
+      out.push_back({.integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .few_matrix = with_matrix && few_matrix, .source = source});
     }
   out.push_back({.integer_dot = false, .source = source});
   return out;

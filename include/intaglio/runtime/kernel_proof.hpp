@@ -58,17 +58,22 @@ class kernel_proof {
     for (const auto part : of.recorded())
       for (const auto& call : part) {
         if (call.kernel == kernels::kernel::layers || call.kernel == kernels::kernel::layers_coded) continue;
-        // Tiles show their borders only to more tokens than the first of them has.
-        tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::matmul_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : call.kernel == kernels::kernel::attention_halves ? 70u : 2u, of.max_tokens);
-        const double apart = difference(call);
-        // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
-        const bool rounds = call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up || call.kernel == kernels::kernel::walk_down ||
-                            (call.kernel == kernels::kernel::ternary_matmul && constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
-        // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or in a cache may round the other way.
-        const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves || call.kernel == kernels::kernel::attention_halves;
-        const bool fills_cache = call.kernel == kernels::kernel::head_norm || ((call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::matmul_few) && constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
-        const bool rounds_cache = fills_cache && table_->cache_element == kernels::element::f16;
-        if (!(apart <= (rounds ? 3e-2 : halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4))) return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
+        std::vector<std::uint32_t> passes = kernels_->rows_of(call);
+        passes.push_back(0);
+        for (const std::uint32_t rows : passes) {
+          rows_ = rows;
+          // Tiles show their borders only to more tokens than the first of them has.
+          tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::matmul_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : call.kernel == kernels::kernel::attention_halves ? 70u : kernels_->takes_matrices(call, rows_) ? 18u : 2u, rows_ != 0 ? rows_ : of.max_tokens);
+          const double apart = difference(call);
+          // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
+          const bool rounds = call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up || call.kernel == kernels::kernel::walk_down ||
+                              (call.kernel == kernels::kernel::ternary_matmul && constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
+          // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or in a cache may round the other way.
+          const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves || call.kernel == kernels::kernel::attention_halves;
+          const bool fills_cache = call.kernel == kernels::kernel::head_norm || ((call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::matmul_few) && constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
+          const bool rounds_cache = fills_cache && table_->cache_element == kernels::element::f16;
+          if (!(apart <= (rounds ? 3e-2 : halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4))) return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
+        }
       }
     return {};
   }
@@ -128,7 +133,7 @@ class kernel_proof {
     for (const auto& [name, memory] : buffers)
       if (operand(call, name).where != plan::region::none) push[face.push_index(name)] = memory->address();
     gpu::recorder to(device_, "proof of " + std::string(face.name));
-    to.dispatch(kernels_->of(call), std::as_bytes(std::span(push)), call.groups);
+    to.dispatch(kernels_->of(call, rows_), std::as_bytes(std::span(push)), kernels_->groups_of(call, rows_, width_));
     const gpu::recording commands = to.finish();
     const VkCommandBuffer handle = commands.handle();
     queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::patience * 12);
@@ -975,7 +980,7 @@ class kernel_proof {
   const plan::table* table_;
   const kernel_set* kernels_;
   const weight_memory* weights_;
-  std::uint32_t tokens_ = 1, width_ = 1, random_ = 12345;
+  std::uint32_t tokens_ = 1, width_ = 1, rows_ = 0, random_ = 12345;  // rows_: of a pass over fewer than all
   bool batched_ = false;
   gpu::queue queue_;
   gpu::transfer transfer_;

@@ -41,7 +41,25 @@ class kernel_set {
   }
 
   const kernel_modules& modules() const noexcept { return modules_; }
-  const gpu::pipeline& of(const plan::dispatch& call) const { return pipelines_[find(keys_, key_of(call))]; }
+  /// @param rows of a batch that a pass has; 0: all
+  const gpu::pipeline& of(const plan::dispatch& call, std::uint32_t rows = 0) const { return pipelines_[find(keys_, key_of(call, rows))]; }
+  /// Workgroups of a dispatch. @param all rows of the sequence, if `rows` is not 0
+  std::array<std::uint32_t, 3> groups_of(const plan::dispatch& call, std::uint32_t rows = 0, std::uint32_t all = 0) const {
+    std::array<std::uint32_t, 3> out = call.groups;
+    if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0)
+      return {(constant(call, "rows") + by.rows - 1) / by.rows, ((rows != 0 ? rows : tokens_of(call)) + by.tokens - 1) / by.tokens, 1};
+    if (rows != 0) out[1] = std::max(1u, out[1] * rows / all);
+    return out;
+  }
+  /// Whether it is a product of few tokens by matrices, whose tiles are those of the device and not of the plan.
+  bool takes_matrices(const plan::dispatch& call, std::uint32_t rows = 0) const { return tile_of(call, rows).rows != 0; }
+  /// Passes over how many rows have pipelines of their own, beside those over all.
+  std::vector<std::uint32_t> rows_of(const plan::dispatch& call) const {
+    std::vector<std::uint32_t> out;
+    if (takes_matrices(call))
+      for (std::uint32_t rows = 8; rows < tokens_of(call); rows *= 2) out.push_back(rows);
+    return out;
+  }
   std::size_t size() const noexcept { return pipelines_.size(); }
   std::uint32_t subgroup_size() const noexcept { return subgroup_.size; }
 
@@ -50,13 +68,27 @@ class kernel_set {
     kernels::kernel kernel;
     const shader::expression* activation;
     std::array<std::uint32_t, kernels::max_specialization_constants> values;
+    bool few_matrix = false;
     friend bool operator==(const key&, const key&) = default;
   };
-  key key_of(const plan::dispatch& call) const {
+  static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
+  static std::uint32_t tokens_of(const plan::dispatch& call) { return call.groups[1] * constant(call, "tile_tokens"); }
+  /// No rows: not by matrices.
+  kernels::few_tile tile_of(const plan::dispatch& call, std::uint32_t rows) const {
+    if (!modules_.few_matrix || (call.kernel != kernels::kernel::matmul_few && call.kernel != kernels::kernel::ternary_few)) return {};
+    return kernels::few_matrix_tile(call.kernel, constant(call, "rows"), rows != 0 ? rows : tokens_of(call));
+  }
+  key key_of(const plan::dispatch& call, std::uint32_t rows = 0) const {
     key out{call.kernel, call.activation, call.specialization};
     out.values[0] = call.subgroups * subgroup_.size;
     const kernels::interface& face = kernels::interface_of(call.kernel);
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
+    if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
+      out.few_matrix = true;
+      out.values[0] = by.subgroups * subgroup_.size;
+      out.values[face.specialization_index("tile_rows")] = by.rows;
+      out.values[face.specialization_index("tile_tokens")] = by.tokens;
+    }
     if (call.kernel == kernels::kernel::matmul) {
       const auto constant = [&](std::string_view name) -> std::uint32_t& { return out.values[face.specialization_index(name)]; };
       constexpr std::uint64_t rest = 2048;  // a norm's sums
@@ -67,8 +99,12 @@ class kernel_set {
   }
   void want(std::span<const plan::dispatch> calls, std::vector<key>& wanted) const {
     for (const auto& call : calls) {
-      const key its = key_of(call);
-      if (find(keys_, its) == keys_.size() && find(wanted, its) == wanted.size()) wanted.push_back(its);
+      std::vector<std::uint32_t> passes = rows_of(call);
+      passes.push_back(0);
+      for (const std::uint32_t rows : passes) {
+        const key its = key_of(call, rows);
+        if (find(keys_, its) == keys_.size() && find(wanted, its) == wanted.size()) wanted.push_back(its);
+      }
     }
   }
   void make(const std::vector<key>& wanted, gpu::pipeline_cache* cache) {
@@ -79,8 +115,10 @@ class kernel_set {
       const kernels::interface& face = kernels::interface_of(wanted[i].kernel);
       const std::size_t count = face.specialization_count();
       for (std::uint32_t id = 0; id < count; ++id) constants[i][id] = {id, wanted[i].values[id]};
-      if (wanted[i].activation != nullptr) gating[i] = modules_.with(wanted[i].kernel, *wanted[i].activation);
-      const auto module = gating[i].empty() ? modules_.of(wanted[i].kernel) : std::as_bytes(std::span(gating[i]));
+      kernel_modules modules = modules_;
+      modules.few_matrix = wanted[i].few_matrix;
+      if (wanted[i].activation != nullptr) gating[i] = modules.with(wanted[i].kernel, *wanted[i].activation);
+      const auto module = gating[i].empty() ? modules.of(wanted[i].kernel) : std::as_bytes(std::span(gating[i]));
       descriptions.push_back({.name = face.name, .spirv = module, .constants = std::span(constants[i]).first(count),
                               .push_constant_bytes = face.push_bytes(), .required_subgroup_size = subgroup_.required});
     }

@@ -110,9 +110,7 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
             const std::uint64_t address = addresses.resolve(call.push[i], table, layer);
             std::memcpy(push.data() + face.push_offset(i), &address, sizeof address);
           }
-          std::array<std::uint32_t, 3> groups = call.groups;
-          if (rows != 0) groups[1] = std::max(1u, groups[1] * rows / of.max_tokens);
-          to.dispatch(kernels.of(call), std::span(push).first(face.push_bytes()), groups);
+          to.dispatch(kernels.of(call, rows), std::span(push).first(face.push_bytes()), kernels.groups_of(call, rows, of.max_tokens));
           if (measure) out.dispatches.push_back({&call, layer, 0});
         }
       };

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// Launches of products by matrices, which no CPU driver runs: their tiles cover all rows and tokens, and a pass over fewer rows has its own.
+#include "intaglio/runtime/kernel_set.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "gpu/checked_device.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
+
+using namespace intaglio;
+
+namespace {
+
+constexpr decoder_config one_layer{
+    .model_type = architecture::llama, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 1, .num_attention_heads = 8, .num_key_value_heads = 2,
+    .head_dim = 32, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .hidden_act = activation::silu, .tie_word_embeddings = false};
+
+}  // namespace
+
+TEST_CASE("products by matrices cover all rows and tokens of the pass, others keep the plan's workgroups") {
+  const checked_device on;
+  const runtime::kernel_set with(on.device, {.few_matrix = true}), without(on.device, {});
+  for (const std::uint32_t slots : {3u, 16u, 40u}) {
+    const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 128, {.slots = slots});
+    const plan::sequence& batch = made.table().batch;
+    std::size_t products = 0;
+    for (const auto part : batch.recorded())
+      for (const plan::dispatch& call : part) {
+        CHECK(without.rows_of(call).empty());
+        CHECK(without.groups_of(call) == call.groups);
+        if (call.kernel != kernels::kernel::matmul_few || slots <= 8) {
+          CHECK_FALSE(with.takes_matrices(call));
+          CHECK(with.groups_of(call) == call.groups);
+          CHECK(with.groups_of(call, 1, slots)[1] == std::max(1u, call.groups[1] / slots));
+          continue;
+        }
+        ++products;
+        const std::uint32_t rows = call.specialization[kernels::matmul_few_interface.specialization_index("rows")];
+        std::vector<std::uint32_t> passes = with.rows_of(call);
+        CHECK(passes == (slots == 40 ? std::vector<std::uint32_t>{8, 16, 32} : std::vector<std::uint32_t>{8}));
+        CHECK(with.groups_of(call, 8, slots)[1] == std::max(1u, call.groups[1] * 8 / slots));  // by dot products
+        passes.front() = slots;
+        for (const std::uint32_t tokens : passes) {
+          const kernels::few_tile by = kernels::few_matrix_tile(call.kernel, rows, tokens);
+          const auto groups = with.groups_of(call, tokens == slots ? 0 : tokens, slots);
+          CHECK(groups == std::array<std::uint32_t, 3>{(rows + by.rows - 1) / by.rows, (tokens + by.tokens - 1) / by.tokens, 1});
+        }
+      }
+    CHECK(products == (slots <= 8 ? 0 : 5));
+  }
+}
+
+TEST_CASE("a subgroup of a product by matrices keeps at most 16 numbers a lane of a tile") {
+  for (const auto kernel : {kernels::kernel::matmul_few, kernels::kernel::ternary_few})
+    for (const std::uint32_t rows : {1024u, 4096u, 6144u, 28672u, 262144u})
+      for (const std::uint32_t tokens : {1u, 8u, 16u, 24u, 32u, 256u}) {
+        const kernels::few_tile by = kernels::few_matrix_tile(kernel, rows, tokens);
+        CHECK((by.rows == 0) == (tokens <= 8));
+        if (by.rows == 0) continue;
+        CHECK(by.rows % 16 == 0);
+        CHECK((by.tokens == 16 || by.tokens == 32));
+        CHECK(by.subgroups % 8 == 0);
+        if (kernel == kernels::kernel::matmul_few) CHECK(by.rows * 8 / by.subgroups * by.tokens <= 512);
+      }
+}
