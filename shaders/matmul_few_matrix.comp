@@ -31,7 +31,7 @@ layout(constant_id = 7) const uint q_size = 256;
 layout(constant_id = 8) const uint kv_size = 64;
 layout(constant_id = 9) const uint context = 256;
 layout(constant_id = 10) const uint cache_element = 0;
-layout(constant_id = 11) const uint subgroup_width = 0;
+layout(constant_id = 11) const uint subgroup_width = 32;
 layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
 layout(constant_id = 14) const uint tile_rows = 16;
@@ -51,7 +51,7 @@ layout(push_constant, scalar) uniform Push { Words input_, weight, output_, stat
 #include "epilogue.glsl"
 
 const uint step_blocks = 8u;  // of columns, and as many subgroups have a row
-const uint row_parts = workgroup_size / 256u, part_rows = tile_rows / row_parts, row_fragments = part_rows / 16u, token_fragments = tile_tokens / 8u;
+const uint row_parts = workgroup_size / (step_blocks * subgroup_width), part_rows = tile_rows / row_parts, row_fragments = part_rows / 16u, token_fragments = tile_tokens / 8u;
 const uint groups = rows / 4u, tile_groups = tile_rows / 4u;
 // Halves of a block that have factors of their own are blocks of their own, with zeros for the other half.
 const uint parts = codec == codec_q6_k ? 2u : 1u;

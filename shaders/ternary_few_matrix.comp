@@ -29,7 +29,7 @@ layout(constant_id = 7) const uint kv_size = 64;
 layout(constant_id = 8) const uint context = 256;
 layout(constant_id = 9) const float rope_theta = 500000.0;
 layout(constant_id = 10) const uint cache_element = 0;
-layout(constant_id = 11) const uint subgroup_width = 0;
+layout(constant_id = 11) const uint subgroup_width = 32;
 layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
 layout(constant_id = 14) const uint tile_rows = 16;
@@ -46,7 +46,7 @@ layout(push_constant, scalar) uniform Push { Words input_, factors, weight, scal
 #define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
 
-const uint parts = workgroup_size / 32u, step_tiles = 4u * parts;  // of 16 columns; a part is a subgroup's columns
+const uint parts = workgroup_size / subgroup_width, step_tiles = 4u * parts;  // of 16 columns; a part is a subgroup's columns
 const uint tiles = columns / 16u, groups = rows / 4u, tile_groups = tile_rows / 4u, row_fragments = tile_rows / 16u, token_fragments = tile_tokens / 8u;
 
 // Rows of codes, then tokens of activations, 16 bytes apart from the next, so that neighbours begin in different banks. In the end sums by part, token and row.
