@@ -202,6 +202,9 @@ class transfer_run {
   }
   void start_anew() {
     if (watch_.anew) watch_.anew();
+    empty();
+  }
+  void empty() {
     if (::ftruncate(file_, 0) != 0) fail_file("cannot be emptied", errno);
     done_ = 0;
     hash_ = {};
@@ -375,7 +378,7 @@ class transfer_run {
     }
     if (state_.size && size && *size != *state_.size) {
       const std::uint64_t before = *state_.size;
-      start_anew();
+      empty();
       refuse("length of the file", std::to_string(before) + " bytes, as the server said before", std::to_string(*size));
     }
     if (size) state_.size = size;
@@ -415,7 +418,7 @@ class transfer_run {
     for (const auto* promised : {&from_.sha256, static_cast<const std::optional<std::string>*>(&state_.sha256)})
       if (*promised && **promised != found) {
         const std::string expected = **promised;
-        start_anew();
+        empty();
         keep_();
         refuse("SHA-256 of the file", expected, found);
       }

@@ -158,16 +158,18 @@ TEST_CASE("mapped_file: of a file that still arrives, reads wait for their bytes
   struct arrival : intaglio::io::file_arrival {
     std::filesystem::path path;
     mutable std::uint64_t waited = 0, finished = 0;
-    bool broken = false;
+    bool broken = false, waits = true;
     std::uint64_t size() const override { return 8; }
     void wait(std::uint64_t end) const override {
       if (broken) throw std::runtime_error("the net is gone");
+      if (!waits) return;
       waited = std::max(waited, end);
       std::ofstream(path, std::ios::binary) << std::string("abcdefgh").substr(0, static_cast<std::size_t>(waited));
     }
     void finish() const override {
       ++finished;
       wait(8);
+      if (!waits) throw std::runtime_error("another file");
     }
   };
   const temporary_folder folder;
@@ -184,6 +186,9 @@ TEST_CASE("mapped_file: of a file that still arrives, reads wait for their bytes
   CHECK(coming->waited == 5);
   file.expect_unchanged();
   CHECK(coming->finished == 1);
+  std::filesystem::resize_file(coming->path, 0);  // what was there is gone: who writes knows why
+  coming->waits = false;
+  CHECK_THROWS_WITH(file.read(0, std::as_writable_bytes(std::span(two))), "another file");
   coming->broken = true;
   CHECK_THROWS_WITH(file.read(0, std::as_writable_bytes(std::span(two))), "the net is gone");
   CHECK_THROWS_WITH(mapped_file(file.reopened()).expect_unchanged(), "the net is gone");

@@ -96,6 +96,7 @@ class mapped_file {
       const ::ssize_t count = ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<::off_t>(offset + done));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) throw file_error(path_, offset + done, "cannot read: " + system_text(errno));
+      if (count == 0 && arrival_) arrival_->finish();  // knows better why
       if (count == 0)
         throw file_error(path_, offset + done, "the file was cut while it was being read", std::to_string(size_) + " bytes",
                          std::to_string(offset + done));
