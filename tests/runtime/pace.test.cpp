@@ -37,6 +37,17 @@ TEST_CASE("slower counts at once, faster by and by") {
   CHECK(speed.segment_ms() < 10.1);
 }
 
+TEST_CASE("more segments than ever together count at once") {
+  pace speed;
+  speed.observe(1, 40);
+  speed.observe(2, 8);
+  CHECK(speed.segment_ms() == 4.0);
+  speed.observe(4, 2);
+  CHECK(speed.segment_ms() == 0.5);
+  speed.observe(4, 1);
+  CHECK(speed.segment_ms() > 0.25);
+}
+
 TEST_CASE("measurements that say nothing are ignored") {
   pace speed;
   speed.observe(0, 5);

@@ -91,7 +91,7 @@ step_headers() {
 step_cpu() { run_ctest build/test/cpu.log build/dev -L cpu -j "$jobs"; }
 
 # The suite of the GPU runs under the validation layer with subgroups of 8 (step validation) and on another version of the driver with subgroups of 4 (wider
-# ones take Mesa 25 minutes to compile). What is left runs here: whole families of models with subgroups of 8, and every kernel with subgroups of 16
+# ones take Mesa 25 minutes to compile), the kernels' dearest cases under the layer alone. What is left runs here: whole families of models with subgroups of 8, and every kernel with subgroups of 16
 # (tests/CMakeLists.txt).
 lavapipe_at() {  # lavapipe_at WIDTH ICD COMMAND...
   LP_NATIVE_VECTOR_WIDTH=$((32 * $1)) on_lavapipe "${@:2}"
@@ -140,7 +140,7 @@ TEXT
   on_lavapipe "$(lavapipe_22)" build/test/planted_hazard >build/test/planted_hazard.log 2>&1
   grep -q 'SYNC-HAZARD-WRITE-AFTER-WRITE' build/test/planted_hazard.log ||
     { echo "expected the layer to see the planted hazard, found:" >&2; cat build/test/planted_hazard.log >&2; return 1; }
-  lavapipe_at 8 "$(lavapipe_22)" run_ctest "$log" build/dev -L 'gpu|host' -j "$jobs"
+  lavapipe_at 8 "$(lavapipe_22)" run_ctest "$log" build/dev -L 'gpu|host|dear' -j "$jobs"
   no_messages "$log.plain"
   result+="; $assisted; no message"
 }

@@ -19,11 +19,12 @@ class pace {
     return std::min(bounded, std::max(1u, largest_ * 2));
   }
 
-  /// A submission of so many segments took so long. Slower counts at once, faster by and by.
+  /// A submission of so many segments took so long. Slower counts at once, faster by and by, or at once where more went together than ever before: what a
+  /// submission costs by itself, and what a driver does at a first run, weigh on the first ones, which are small.
   void observe(std::uint32_t segments, double took_ms) {
     if (segments == 0 || !(took_ms >= 0)) return;
     const double each = std::max(took_ms / segments, 1e-6);
-    segment_ms_ = segment_ms_ <= 0 || each > segment_ms_ ? each : 0.75 * segment_ms_ + 0.25 * each;
+    segment_ms_ = segment_ms_ <= 0 || each > segment_ms_ || segments > largest_ ? each : 0.75 * segment_ms_ + 0.25 * each;
     largest_ = std::max(largest_, std::min(segments, 500'000u));
   }
 

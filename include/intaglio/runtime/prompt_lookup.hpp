@@ -32,12 +32,12 @@ class draft_budget {
  public:
   static constexpr double share = 0.02, start = 4, most = 6;
 
-  /// Whether a pass that takes as long as `cost` decode passes may draw one token only.
-  bool allows(double cost) const noexcept { return credit_ >= cost - 1; }
-  /// Tokens to decode before it may, at most `limit`: so many where it never may.
+  /// Whether a pass that takes as long as `cost` decode passes may draw one token only. A dearer one than is ever saved for may where all is there, to be
+  /// paid off behind it: its time may have been taken wrongly, and its drafts may be right.
+  bool allows(double cost) const noexcept { return credit_ >= std::min(cost - 1, most); }
+  /// Tokens to decode before it may, at most `limit`.
   std::uint32_t tokens_until(double cost, std::uint32_t limit) const noexcept {
-    if (cost - 1 > most) return limit;
-    const double tokens = std::ceil((cost - 1 - credit_) / share);
+    const double tokens = std::ceil((std::min(cost - 1, most) - credit_) / share);
     return tokens < 1 ? 0 : tokens > limit ? limit : static_cast<std::uint32_t>(tokens);
   }
   void decoded(std::uint32_t tokens) noexcept { credit_ = std::min(most, credit_ + share * tokens); }
