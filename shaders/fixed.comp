@@ -17,6 +17,7 @@ layout(constant_id = 1) const uint width = 256;
 layout(constant_id = 2) const uint prologue = 0;
 layout(constant_id = 3) const float eps = 1e-5;
 layout(constant_id = 4) const uint subgroup_width = 0;
+layout(constant_id = 5) const uint rows_per_token = 1;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool normalises = prologue == 3u;
@@ -30,7 +31,7 @@ const uint blocks = width / 32u, octets = width / 8u;
 void main() {
   find_place();
   uint token = gl_WorkGroupID.y, first = token * (width / 4u);
-  bool wanted = token < state.at[state_count];
+  bool wanted = token / rows_per_token < state.at[state_count];
   if (subgroup_width < 32u && !wanted) return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   float largest, r = 1.0;
   if (normalises) r = inverse_rms(input_, first, norm_weight, eps, largest);

@@ -69,9 +69,18 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, 
 
 float inverse[tile_tokens];  // 1 / root mean square of each token of the tile
 
-// Columns 4 * quad .. of token t of the tile.
-vec4 activations(uint first_token, uint t, uint quad) {
-  precise vec4 y = float_quad(input_, (first_token + t) * (columns / 4u) + quad);
+// Tokens of one expert, whose rows of the output expert_tiles has written down: the tile's place among them, and its rows.
+const bool listed = experts_used != 0u && tile_tokens > 1u;
+uint listed_at, listed_rows[listed ? tile_tokens : 1u];
+uint row_of(uint first_row, uint t) { return listed ? choice.at[listed_at + t] : first_row + t; }
+uint input_of_row(uint row) { return own_input != 0u ? row : row / per_token; }
+// Token t of the tile among those of the input.
+uint token_of(uint first_token, uint t) { return listed ? input_of_row(choice.at[listed_at + t]) : first_token + t; }
+uint token_at(uint first_token, uint t) { return listed ? input_of_row(listed_rows[t]) : first_token + t; }  // t: unrolled
+
+// Columns 4 * quad .. of a token, token t of the tile.
+vec4 activations(uint token, uint t, uint quad) {
+  precise vec4 y = float_quad(input_, token * (columns / 4u) + quad);
   if (normalises) y = (y * float_quad(norm_weight, quad)) * inverse[tile_tokens == 1u ? 0u : t];
   return y;
 }
@@ -80,11 +89,11 @@ const uint staged_blocks = tile_tokens * (columns / 32u), staged_octets = tile_t
 shared uvec4 shared_x[staged == 0u ? 1u : codec <= element_bf16 ? 2u * staged_octets : 6u * staged_blocks];
 shared uvec2 shared_scales[staged == 0u || codec <= element_bf16 ? 1u : staged_blocks];
 
-fixed_block fix(uint first_token, uint t, uint block) {
+fixed_block fix(uint token, uint t, uint block) {
   vec4 y[8];
   uint greatest_bits = 0u;
   LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) {
-    y[e] = activations(first_token, t, 8u * block + e);
+    y[e] = activations(token, t, 8u * block + e);
     uvec4 bits = floatBitsToUint(y[e]) & 0x7fffffffu;
     greatest_bits = max(greatest_bits, max(max(bits.x, bits.y), max(bits.z, bits.w)));
   }
@@ -114,13 +123,13 @@ void stage(uint first_token, uint tokens) {
   if (dense) {
     for (uint i = gl_LocalInvocationIndex; i < tokens * 2u * octets; i += workgroup_size) {
       uint t = i / (2u * octets), quad = i % (2u * octets);
-      shared_x[i] = quad < columns / 4u ? floatBitsToUint(activations(first_token, t, quad)) : uvec4(0u);
+      shared_x[i] = quad < columns / 4u ? floatBitsToUint(activations(token_of(first_token, t), t, quad)) : uvec4(0u);
     }
   } else if (INTEGER_DOT != 0 && subgroup_width >= 8u) {
     // Eight lanes a block, a quad each.
     for (uint i = gl_LocalInvocationIndex; i < tokens * 8u * blocks; i += workgroup_size) {
       uint t = i / (8u * blocks), e = i & 7u;
-      vec4 y = activations(first_token, t, i % (8u * blocks));
+      vec4 y = activations(token_of(first_token, t), t, i % (8u * blocks));
       uvec4 bits = floatBitsToUint(y) & 0x7fffffffu;
       uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
       LATER_UNROLLED for (uint k = 0u; k < 3u; ++k) greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 1u << k));
@@ -138,7 +147,7 @@ void stage(uint first_token, uint tokens) {
     }
   } else {
     for (uint i = gl_LocalInvocationIndex; i < tokens * blocks; i += workgroup_size) {
-      fixed_block x = fix(first_token, i / blocks, i % blocks);
+      fixed_block x = fix(token_of(first_token, i / blocks), i / blocks, i % blocks);
       LATER_UNROLLED for (uint p = 0u; p < 6u; ++p) shared_x[p * staged_blocks + i] = x.words[p];
       shared_scales[i] = uvec2((floatBitsToUint(x.scale) >> 22) | uint(x.sums.x) << 16, uint(x.sums.y));
     }
@@ -148,11 +157,12 @@ void stage(uint first_token, uint tokens) {
 octet octet_of_x(uint first_token, uint t, uint index) {
   uint quad = 2u * index;
   if (staged != 0u) return octet(uintBitsToFloat(shared_x[t * 2u * octets + quad]), uintBitsToFloat(shared_x[t * 2u * octets + quad + 1u]));
-  return octet(activations(first_token, t, quad), quad + 1u < columns / 4u ? activations(first_token, t, quad + 1u) : vec4(0.0));
+  uint token = token_at(first_token, t);
+  return octet(activations(token, t, quad), quad + 1u < columns / 4u ? activations(token, t, quad + 1u) : vec4(0.0));
 }
 
 fixed_block block_of_x(uint first_token, uint t, uint block) {
-  if (staged == 0u) return fix(first_token, t, block);
+  if (staged == 0u) return fix(token_at(first_token, t), t, block);
   uint i = t * blocks + block;
   fixed_block x;
   EACH_UNROLLED for (uint p = 0u; p < 6u; ++p) x.words[p] = shared_x[p * staged_blocks + i];
@@ -331,7 +341,7 @@ void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool 
 
 void main() {
   find_place();
-  // With experts a token of the output is a pair of token and expert.
+  // With experts a token of the output is a pair of token and expert; of several at once the tile is one of a list.
   uint groups = (rows + 3u) / 4u, first_row = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count] * per_token;
   uint first_token = experts_used != 0u && own_input == 0u ? first_row / per_token : first_row;
 #if !WIDE_LOADS
@@ -354,13 +364,22 @@ void main() {
     return;
   }
 #endif
-  if (first_row >= count) return;
-  uint tokens = min(count - first_row, tile_tokens);
-  uint first_group = experts_used == 0u ? 0u : choice.at[first_row / per_token * 2u * per_token + first_row % per_token] * groups;
+  uint tokens, first_group = 0u;
+  if (listed) {
+    listed_at = gl_WorkGroupID.y * (tile_tokens + 2u) + 2u;
+    tokens = min(choice.at[listed_at - 1u], tile_tokens);
+    if (tokens == 0u) return;
+    first_group = choice.at[listed_at - 2u] * groups;
+    LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t) listed_rows[listed ? t : 0u] = choice.at[listed_at + min(t, tokens - 1u)];
+  } else {
+    if (first_row >= count) return;
+    tokens = min(count - first_row, tile_tokens);
+    if (experts_used != 0u) first_group = choice.at[first_row / per_token * 2u * per_token + first_row % per_token] * groups;
+  }
   if (normalises)
     for (uint t = 0u; t < tokens; ++t) {
       if (t != 0u) workgroup_barrier();  // the sums of the token before have been read
-      float largest, r = inverse_rms(input_, (first_token + t) * norm_quads, norm_weight, eps, largest);
+      float largest, r = inverse_rms(input_, token_of(first_token, t) * norm_quads, norm_weight, eps, largest);
       LATER_UNROLLED for (uint i = 0u; i < tile_tokens; ++i)
         if (i == t) inverse[i] = r;
     }
@@ -386,6 +405,6 @@ void main() {
       if (lane == t % subgroup_size) kept[t / subgroup_size] = all;
     }
     LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-      if (k * subgroup_size < tile_tokens && lane + k * subgroup_size < tokens) finish_rows(first_row + lane + k * subgroup_size, group, kept[k]);
+      if (k * subgroup_size < tile_tokens && lane + k * subgroup_size < tokens) finish_rows(row_of(first_row, lane + k * subgroup_size), group, kept[k]);
   }
 }

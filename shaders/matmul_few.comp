@@ -33,11 +33,14 @@ layout(constant_id = 11) const uint subgroup_width = 0;
 layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
 layout(constant_id = 14) const uint tile_rows = 4;
+layout(constant_id = 15) const uint experts_used = 0;
+layout(constant_id = 16) const uint own_input = 0;
+layout(constant_id = 17) const uint list_tokens = 8;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "codec.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, weight, output_, state, keys, values, rope; };
+layout(push_constant, scalar) uniform Push { Words input_, weight, output_, state, keys, values, rope, tiles; };
 
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
@@ -47,6 +50,8 @@ layout(push_constant, scalar) uniform Push { Words input_, weight, output_, stat
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
 #define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
+
+#include "listed.glsl"
 
 const bool single = subgroup_width >= 32u;  // a lane is one virtual lane
 #define each_token(t) LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
@@ -111,12 +116,12 @@ float add_block(float sum, uint words[8], vec3 factor, fixed_block x) {
 vec4 sums[8];  // of the four rows, by token
 
 // Sums over virtual lane j of the lane. Tokens that are not there are the last one again.
-void multiply(uint first_token, uint tokens, uint group, uint j) {
+void multiply(tile_place tile, uint group, uint j) {
   each_token(t) sums[t] = vec4(0.0);
   for (uint block = virtual_lane + j * virtual_width; block < blocks; block += 32u) {
     uint words[4][8];
     vec3 factor[4];
-    lane_place from = place_in_group(weight, group, block);
+    lane_place from = place_in_group(weight, tile.first_group + group, block);
     raw_factors factors = load_factors(from, block);
     each_row(r) {
       raw_codes raw = load_codes(from, r);
@@ -125,7 +130,7 @@ void multiply(uint first_token, uint tokens, uint group, uint j) {
     }
     each_token(t)
       if (t < tile_tokens) {
-        fixed_block x = block_of_x(first_token + min(t, tokens - 1u), block);
+        fixed_block x = block_of_x(input_of(tile, min(t, tile.tokens - 1u)), block);
         each_row(r) sums[t][r] = add_block(sums[t][r], words[r], factor[r], x);
       }
   }
@@ -151,21 +156,21 @@ float reduced() {
 
 void main() {
   find_place();
-  uint groups = rows / 4u, first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
-  uint tokens = min(max(count, first_token + 1u) - first_token, tile_tokens);  // no return: behind that the driver takes lanes apart
-  bool wanted = first_token < count;
+  uint groups = rows / 4u;
+  tile_place tile = find_tile(gl_WorkGroupID.y);
+  if (listed && !tile.wanted) return;
   read_epilogue();
   for (uint group = gl_WorkGroupID.x * (tile_rows / 4u) + subgroup_index; group < groups; group += gl_NumWorkGroups.x * (tile_rows / 4u)) {
     if (single) {
-      multiply(first_token, tokens, group, 0u);
+      multiply(tile, group, 0u);
       float sum = reduced();
       uint own = 4u * (lane & 7u);
       vec4 y = vec4(subgroupShuffle(sum, own), subgroupShuffle(sum, own + 1u), subgroupShuffle(sum, own + 2u), subgroupShuffle(sum, own + 3u));
-      if (lane < tokens && wanted) finish(first_token + lane, group, y);
+      if (lane < tile.tokens && tile.wanted) finish(row_of(tile, lane), group, y);
     } else {
       vec4 part[8][8];  // by token and virtual lane of the invocation
       for (uint j = 0u; j < virtual_count; ++j) {
-        multiply(first_token, tokens, group, j);
+        multiply(tile, group, j);
         each_token(t) part[t][j] = sums[t];
       }
       vec4 kept[2];
@@ -175,7 +180,7 @@ void main() {
         if (lane == t % subgroup_size) kept[t / subgroup_size] = all;
       }
       LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-        if (k * subgroup_size < 8u && lane + k * subgroup_size < tokens && wanted) finish(first_token + lane + k * subgroup_size, group, kept[k]);
+        if (k * subgroup_size < 8u && lane + k * subgroup_size < tile.tokens && tile.wanted) finish(row_of(tile, lane + k * subgroup_size), group, kept[k]);
     }
   }
 }

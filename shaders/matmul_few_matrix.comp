@@ -35,11 +35,14 @@ layout(constant_id = 11) const uint subgroup_width = 32;
 layout(constant_id = 12) const uint slot_words = 0;
 layout(constant_id = 13) const uint page_size = 0;
 layout(constant_id = 14) const uint tile_rows = 16;
+layout(constant_id = 15) const uint experts_used = 0;
+layout(constant_id = 16) const uint own_input = 0;
+layout(constant_id = 17) const uint list_tokens = 8;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "codec.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, weight, output_, state, keys, values, rope; };
+layout(push_constant, scalar) uniform Push { Words input_, weight, output_, state, keys, values, rope, tiles; };
 
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
@@ -49,6 +52,7 @@ layout(push_constant, scalar) uniform Push { Words input_, weight, output_, stat
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
 #define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
+#include "listed.glsl"
 
 const uint step_blocks = 8u;  // of columns, and as many subgroups have a row
 const uint row_parts = workgroup_size / (step_blocks * subgroup_width), part_rows = tile_rows / row_parts, row_fragments = part_rows / 16u, token_fragments = tile_tokens / 8u;
@@ -77,20 +81,20 @@ lane_place row_at[weight_slots];
 uvec2 factors_at[weight_slots];
 uint x_at[x_slots], rest_at;
 
-void find_inputs(uint first_row, uint first_token, uint tokens) {
+void find_inputs(uint first_row, tile_place tile) {
   LATER_UNROLLED for (uint i = 0u; i < weight_slots; ++i) {
     uint row = min(first_row + min((gl_LocalInvocationIndex + i * workgroup_size) / step_blocks, tile_rows - 1u), rows - 1u), r = row & 3u;
-    row_at[i] = place_in_group(weight, row / 4u, 0u);
+    row_at[i] = place_in_group(weight, tile.first_group + row / 4u, 0u);
     uint after = codec == codec_q8_0 ? 128u * blocks : codec == codec_q6_k ? 96u * blocks : 64u * blocks;  // the codes
     factors_at[i] = advanced(row_at[i].group, after + (codec == codec_q4_k ? 16u * supers * r : codec == codec_q4_1 ? 4u * r : r / 2u * 4u));
     row_at[i].quads = advanced(row_at[i].group, (codec == codec_q8_0 ? 32u : 16u) * blocks * r);
     row_at[i].pairs = advanced(row_at[i].group, 8u * blocks * r);
   }
   LATER_UNROLLED for (uint i = 0u; i < x_slots; ++i) {
-    uint item = gl_LocalInvocationIndex + i * workgroup_size, of_token = item / (2u * step_blocks), token = first_token + min(of_token % tile_tokens, tokens - 1u);
+    uint item = gl_LocalInvocationIndex + i * workgroup_size, of_token = item / (2u * step_blocks), token = input_of(tile, min(of_token % tile_tokens, tile.tokens - 1u));
     x_at[i] = (token * 7u + 2u * min(of_token / tile_tokens, 2u) + (item & 1u)) * blocks;
   }
-  rest_at = ((first_token + min(gl_LocalInvocationIndex / step_blocks, tokens - 1u)) * 7u + 6u) * blocks;
+  rest_at = (input_of(tile, min(gl_LocalInvocationIndex / step_blocks, tile.tokens - 1u)) * 7u + 6u) * blocks;
 }
 
 // Blocks that are not there are the last one again, as are rows and tokens: a load without a condition waits for none before it.
@@ -239,10 +243,11 @@ void end_turn(uint turn) {
 void main() {
   // Neighbours in time are tiles of tokens of the same rows.
   uint linear = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-  uint first_token = linear % gl_NumWorkGroups.y * tile_tokens, first_row = linear / gl_NumWorkGroups.y * tile_rows, count = state.at[state_count];
-  uint tokens = min(max(count, first_token + 1u) - first_token, tile_tokens);  // no return: behind that the driver takes lanes apart
+  uint first_row = linear / gl_NumWorkGroups.y * tile_rows;
+  tile_place tile = find_tile(linear % gl_NumWorkGroups.y);
+  if (listed && !tile.wanted) return;
   read_epilogue();
-  find_inputs(first_row, first_token, tokens);
+  find_inputs(first_row, tile);
   uint turn = 0u, block = 0u, next_turn = 0u, next_block = 0u;
   advance(next_turn, next_block);
   load_weights(0u);
@@ -279,6 +284,6 @@ void main() {
     LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) y[k] = y[k] + y[k + 4u];
     LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) y[k] = y[k] + y[k + 2u];
     y[0] = y[0] + y[1];
-    if (first_token + token < count && first_row / 4u + group < groups) finish(first_token + token, first_row / 4u + group, y[0]);
+    if (token < tile.tokens && tile.wanted && first_row / 4u + group < groups) finish(row_of(tile, token), first_row / 4u + group, y[0]);
   }
 }

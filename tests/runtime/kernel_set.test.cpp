@@ -6,6 +6,7 @@
 
 #include "gpu/checked_device.hpp"
 #include "intaglio/models/llama.hpp"
+#include "intaglio/models/mixtral.hpp"
 #include "intaglio/plan/planned.hpp"
 
 using namespace intaglio;
@@ -49,6 +50,42 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
       }
     CHECK(products == (slots <= 8 ? 0 : 5));
   }
+}
+
+TEST_CASE("products by experts have workgroups for every list that a pass can fill, by matrices and without") {
+  constexpr auto mixture = [] {
+    auto out = one_layer;
+    out.num_local_experts = 8, out.num_experts_per_tok = 2;
+    return out;
+  };
+  static constexpr decoder_config config = mixture();
+  const checked_device on;
+  const runtime::kernel_set with(on.device, {.few_matrix = true}), without(on.device, {});
+  const plan::planned coded = plan::planned::of<models::mixtral<config, dtype::q8_0, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 1024, {.slots = 64}),
+                      dense = plan::planned::of<models::mixtral<config, dtype::f16>>(plan::profiles::portable, 1024, {.slots = 64});
+  for (const plan::planned* made : {&coded, &dense})
+    for (const plan::sequence* of : {&made->table().prefill, &made->table().batch}) {
+      std::size_t products = 0;
+      for (const plan::dispatch& call : of->period) {
+        if (!runtime::kernel_set::lists_tokens(call)) continue;
+        ++products;
+        const bool few = call.kernel == kernels::kernel::matmul_few;
+        CHECK(few == (made == &coded));
+        const auto constant = [&](std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; };
+        const std::uint32_t list = constant(few ? "list_tokens" : "tile_tokens"), tile = constant("tile_tokens"), lists = kernels::expert_tile_count(of->max_tokens, 8, 2, list);
+        CHECK(list == (!few ? 8u : of == &made->table().prefill ? 32u : 16u));
+        CHECK(without.groups_of(call) == call.groups);
+        CHECK(call.groups[1] == lists * (list / tile));
+        CHECK(with.takes_matrices(call) == few);
+        if (few) CHECK(with.groups_of(call)[1] == lists);
+        CHECK(with.rows_of(call).empty());
+        // Lists are not as many times fewer as rows are: each of few pairs may be alone in its own.
+        for (const std::uint32_t rows : {1u, 2u, 8u, 16u, 32u})
+          CHECK(without.groups_of(call, rows, of->max_tokens)[1] >= kernels::expert_tile_count(rows, 8, 2, list) * (list / tile));
+        CHECK(without.groups_of(call, 1, of->max_tokens)[1] == 2 * (list / tile));
+      }
+      CHECK(products == 2);
+    }
 }
 
 TEST_CASE("a subgroup of a product by matrices keeps at most 16 numbers a lane of a tile") {

@@ -3,6 +3,7 @@
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <cstring>
 
 #include "gpu/checked_device.hpp"
 #include "intaglio/io/checkpoint.hpp"
@@ -85,6 +86,39 @@ TEST_CASE("a Hugging Face folder, whose experts are tensors of their own, gives 
   CHECK(file.config() == mixtral_tiny);
   const plan::planned chained = plan::planned::of<in_f32>(plan::profiles::cpu);
   check(on, chained.table(), io::checkpoint::open(folder.path()));
+}
+
+namespace {
+
+/// Logits of 33 tokens in chunks of 16, 16 and 1, whose experts have lists of tokens, and token by token.
+template <class Model>
+void check_chunks(const checked_device& on, const std::filesystem::path& file, plan::profile profile) {
+  const auto logits_of = [&](std::uint32_t tokens) {
+    profile.prefill_tokens = profile.logits_tokens = tokens;
+    profile.tile_tokens = profile.verify_tokens = std::min(tokens, 8u);
+    const plan::planned made = plan::planned::of<Model>(profile);
+    const auto lists = std::ranges::count_if(made.table().logits.period, [](const plan::dispatch& d) { return d.kernel == kernels::kernel::expert_tiles; });
+    CHECK(lists == (tokens == 1 ? 0 : 1));
+    const std::array<const plan::table*, 1> tables{&made.table()};
+    basic_session session(on.device, tables, io::checkpoint::open(file), {.cache_folder = ""});
+    return session.logits(std::span(prompt()).first(33)).logits;
+  };
+  const auto chunks = logits_of(16), alone = logits_of(1);
+  REQUIRE(chunks.size() == 33 * 288);
+  CHECK(std::memcmp(chunks.data(), alone.data(), 4 * chunks.size()) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a chunk whose tokens are taken by expert has the bits of token by token, of dense weights and of blocks", "[once]") {
+  checked_device on;
+  const temporary_folder folder;
+  auto words = small_sentencepiece();
+  for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i) words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
+  model().write_gguf(folder / "tiny.gguf", words);
+  check_chunks<models::mixtral<mixtral_tiny, dtype::q8_0, dtype::f32, dtype::f32>>(on, folder / "tiny.gguf", exact_portable);
+  check_chunks<models::mixtral<mixtral_tiny, dtype::bf16, dtype::f32, dtype::f32>>(on, folder / "tiny.gguf", exact_portable);
+  check_chunks<models::mixtral<mixtral_tiny, dtype::q4_0, dtype::f32, dtype::f32>>(on, folder / "tiny.gguf", plan::profiles::cpu);
 }
 
 TEST_CASE("chunks whose products besides the experts' round to f16 give the logits of exact chunks to 5e-3 of the largest, and their tokens", "[once]") {

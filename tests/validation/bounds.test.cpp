@@ -14,6 +14,7 @@
 #include "intaglio/gpu/queue.hpp"
 #include "intaglio/gpu/recorder.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/mixtral.hpp"
 #include "intaglio/plan/engrave_batch.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 #include "validation/exact_operands.hpp"
@@ -37,6 +38,15 @@ constexpr decoder_config small_silu_config = [] {
   return out;
 }();
 using small = models::bitnet_b158<small_config>;
+constexpr decoder_config small_mixture_config = [] {
+  auto out = small_config;
+  out.model_type = architecture::llama;
+  out.hidden_act = activation::silu;
+  out.num_local_experts = 4, out.num_experts_per_tok = 2;
+  return out;
+}();
+template <dtype W>
+using small_mixture = models::mixtral<small_mixture_config, W, dtype::f16, dtype::f16>;
 using small_silu = models::bitnet_b158<small_silu_config, dtype::i2_s, dtype::f32, dtype::f32>;
 /// The shipped profile with short chunks in narrow tiles, which llvmpipe compiles in a fifth of the time.
 constexpr plan::profile quick(plan::profile of) {
@@ -54,15 +64,20 @@ constexpr std::uint32_t whole_pages = 280;
 struct form {
   const plan::table* table;
   runtime::kernel_modules modules;
-  bool batch = false;  ///< of the table only what it has for a batch
+  bool batch = false;    ///< of the table only what it has for a batch
+  bool experts = false;  ///< only what a mixture has besides
 };
 const form forms[] = {{&engraved<small, cpu>::table, {.wide_loads = true}},           {&engraved<small_silu, cpu>::table, {.wide_loads = true}},
                       {&engraved<small, portable>::table, {.integer_dot = true}},     {&engraved<small, portable>::table, {.integer_dot = false}},
                       {&engraved<small_silu, portable>::table, {.integer_dot = false}},
                       {&engraved_batch<small, cpu, two_slots, whole_pages>::table, {.wide_loads = true}, true},
                       {&engraved_batch<small, portable, two_slots, whole_pages>::table, {.integer_dot = true}, true},
-                      {&engraved<small, cpu, 44>::table, {.wide_loads = true, .in_one = true}}};  // for all layers in one dispatch, with many operands
-constexpr std::size_t module_count = 25;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
+                      {&engraved<small, cpu, 44>::table, {.wide_loads = true, .in_one = true}},  // for all layers in one dispatch, with many operands
+                      {&engraved<small_mixture<dtype::q8_0>, cpu>::table, {.wide_loads = true}, false, true},
+                      {&engraved<small_mixture<dtype::f16>, portable>::table, {.integer_dot = true}, false, true},
+                      {&engraved<small_mixture<dtype::q8_0>, portable>::table, {.integer_dot = true}, false, true},
+                      {&engraved<small_mixture<dtype::q8_0>, portable>::table, {.integer_dot = false}, false, true}};
+constexpr std::size_t module_count = 34;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
 
 /// What a session's state may never hold, but does here.
 struct wild_state {
@@ -129,6 +144,32 @@ struct chosen_call {
   stated_operands operands;
 };
 
+std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
+bool has(const plan::dispatch& call, std::string_view name) { const auto& face = kernels::interface_of(call.kernel); return face.specialization_index(name) < face.specialization_count(); }
+/// What a mixture has besides: kernels that know experts, and what prepares their inputs.
+bool is_of_experts(const plan::dispatch& call) {
+  return call.kernel == kernels::kernel::fixed || call.kernel == kernels::kernel::route || (has(call, "experts_used") && constant(call, "experts_used") != 0);
+}
+/// Lists that expert_tiles leaves for a product.
+std::uint32_t list_tokens_of(const plan::dispatch& call) {
+  return call.kernel == kernels::kernel::matmul_few ? constant(call, "list_tokens") : call.kernel == kernels::kernel::matmul && constant(call, "tile_tokens") > 1 ? constant(call, "tile_tokens") : 0;
+}
+
+/// Which experts tokens have, or which tokens an expert, such that a product touches all bytes: of the last expert, into the last list and the last rows.
+void write_choice(const plan::sequence& in, const plan::dispatch& call, std::span<std::byte> to) {
+  const std::uint32_t used = constant(call, "experts_used"), experts = small_mixture_config.num_local_experts, pairs = in.max_tokens * used;
+  std::vector<std::uint32_t> words(to.size() / 4 + 1);
+  if (const std::uint32_t list = list_tokens_of(call); list != 0) {
+    const std::size_t last = to.size() / 4 / (list + 2) * (list + 2) - (list + 2);
+    words[last] = experts - 1, words[last + 1] = list;
+    for (std::uint32_t i = 0; i < list; ++i) words[last + 2 + i] = pairs - list + i;
+  } else {
+    // An odd number each, so that as many lists are filled as there can be; the last pair has the last expert.
+    for (std::uint32_t pair = 0; pair < pairs; ++pair) words[pair / used * 2 * used + pair % used] = experts - 1 - (pairs - 1 - pair) % experts;
+  }
+  std::memcpy(to.data(), words.data(), to.size());
+}
+
 /// Runs one dispatch with a state; returns how many messages of the layer that gives, and one more where the poison was hurt.
 std::size_t complaints_of(const gpu::device& on, const gpu::pipeline& kernel, const plan::table& of, const chosen_call& chosen, const exact_operands& memory,
                           const wild_state& state) {
@@ -136,6 +177,8 @@ std::size_t complaints_of(const gpu::device& on, const gpu::pipeline& kernel, co
   const kernels::interface& face = kernels::interface_of(chosen.call.kernel);
   const auto contents_of = [&](std::string_view name) { return memory.contents[chosen.operands.push[face.push_index(name)]]; };
   write_state(of, *chosen.in, state, contents_of("state"));
+  if (has(chosen.call, "experts_used") && chosen.call.kernel != kernels::kernel::route && constant(chosen.call, "experts_used") != 0)
+    write_choice(*chosen.in, chosen.call, contents_of(chosen.call.kernel == kernels::kernel::matmul_few ? "tiles" : "choice"));
   std::vector<std::uint64_t> push, arguments;
   for (const std::size_t each : chosen.operands.push) push.push_back(each == stated_operands::none ? 0 : memory.addresses[each]);
   for (const std::size_t each : chosen.operands.arguments) arguments.push_back(each == stated_operands::none ? 0 : memory.addresses[each]);
@@ -158,6 +201,10 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
   if (operand.name == "drawn" && call.kernel == kernels::kernel::accept) return operand.bytes - 4;  // what was drawn behind a wrong draft
   if (operand.name == "scratch" && call.groups[0] == 1)  // sample_cpu has no lists, but marks
     return kernels::sample_scratch_bytes(of.config->vocab_size) - std::uint64_t{(of.config->vocab_size + 31) / 32} * 4;
+  if (operand.name == "choice" && list_tokens_of(call) == 0 && (call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::expert_tiles)) return std::uint64_t{4} * constant(call, "experts_used");  // weights
+  if (call.kernel == kernels::kernel::expert_tiles && operand.name == "output") return std::uint64_t{4} * (constant(call, "list_tokens") - 1);  // the last list holds one
+  if (call.kernel == kernels::kernel::matmul_few && operand.name == "input") return 12;  // of q8_0 the scale alone is read of what stands behind the codes
+  if (list_tokens_of(call) != 0 && operand.where == plan::region::state) return operand.bytes;  // lists say all
   // Most kernels are given all parameters and read the position or the count: three bytes are too few for both.
   if (operand.where == plan::region::state && of.batch.layers != 0 && call.kernel == kernels::kernel::sample) return operand.bytes - 4 - 3;  // its last history is not in the window
   if (operand.name == "state" && call.kernel != kernels::kernel::embed && call.kernel != kernels::kernel::sample) return operand.bytes - 4 - 3;
@@ -185,7 +232,7 @@ TEST_CASE("no kernel leaves the bytes that the plan states, whatever the session
       if (in->batched != each.batch) continue;
       else for (const auto part : in->recorded())
         for (plan::dispatch call : part) {
-          if (each.modules.in_one != (call.kernel == kernels::kernel::layers)) continue;
+          if (each.modules.in_one != (call.kernel == kernels::kernel::layers) || (each.experts && !is_of_experts(call))) continue;
           // One workgroup, which then does every part of every step: several share them as they come, and the turns of their loops with them.
           if (call.kernel == kernels::kernel::layers) call.groups = {1, 1, 1};
           stated_operands operands = testing::operands_of(*in, call);
@@ -220,8 +267,10 @@ TEST_CASE("no kernel leaves the bytes that the plan states, whatever the session
       for (std::size_t i = 0; i < bytes.size(); ++i) {
         const stated_operand& operand = one.operands.all[i];
         INFO(operand.name << " " << operand.slot << " of layer " << operand.layer << " a word shorter than its " << bytes[i] << " bytes");
+        const std::uint64_t untouched = untouched_bytes(table, one.call, operand);
+        if (untouched == bytes[i]) continue;
         std::vector<std::uint64_t> shorter = bytes;
-        shorter[i] -= 4 + untouched_bytes(table, one.call, operand);
+        shorter[i] -= 4 + untouched;
         wild_state last = states.front();
         if (operand.name == "firsts") last.repeat_last_n = 0, last.temperature = 0;  // what the head found first counts where the choice is greedy and nothing penalised
         CHECK(complaints_of(on, kernel, table, one, exact_operands(on, shorter), last) > 0);

@@ -12,9 +12,9 @@ namespace intaglio::kernels {
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
   walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm,
-  attention_few
+  attention_few, expert_tiles
 };
-inline constexpr std::size_t kernel_count = 35;
+inline constexpr std::size_t kernel_count = 36;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -180,7 +180,8 @@ inline constexpr interface head_rescore_interface{
 /// that has the shared memory, 0 elsewhere.
 /// Experts: with experts_used k above 0, weight holds one matrix of `rows` rows (a multiple of 4) an expert, one behind the other, and row y of the grid is the
 /// product by expert y % k of token y / k, which `choice` names (route). Its output is row y; its input is row y too with own_input 1, else the token's.
-/// tile_tokens is 1, the epilogue store or gated.
+/// With tile_tokens above 1 `choice` is what expert_tiles left in lists of tile_tokens, and row y of the grid a tile of it: the same rows, with one read of
+/// the expert's weights for all of the tile. The epilogue is store or gated.
 /// gates: none, or with epilogue gated where the gates themselves go, f32 [tokens, rows / 2].
 inline constexpr interface matmul_interface{
     "matmul",
@@ -190,21 +191,24 @@ inline constexpr interface matmul_interface{
 
 /// What matmul_few multiplies: x as for matmul with a codec of blocks, u32 [tokens, 7, width / 32, 4]: of each block bits 16 .. 23 of its 32 columns, four a word,
 /// then bits 8 .. 15, then 0 .. 7, two quads each, then the block's scale, f32, the sum of the upper bits, that of the 16 below, and a word of nothing.
-/// width: a multiple of 32. With prologue::norm one workgroup a token (y), else any number of them (x).
+/// width: a multiple of 32. With prologue::norm one workgroup a token (y), else any number of them (x). rows_per_token: of the input and the output, which then
+/// count as tokens, what experts gave.
 inline constexpr interface fixed_interface{
     "fixed",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}, {"rows_per_token"}}}};
 /// Words of `fixed` for a token.
 constexpr std::uint32_t fixed_words(std::uint32_t width) { return width / 32 * 28; }
 
 /// matmul, with its bits, of what `fixed` left, for codecs of blocks. rows: a multiple of 4. A workgroup has tile_rows rows, 4 a subgroup, and grid x strides over the
 /// rows; y: tiles of up to 8 tokens. With matrices (few_matrix_tile): one workgroup for each tile of 16 to 64 rows and 8, 16 or 32 tokens.
+/// Experts: with experts_used above 0 as matmul's with tile_tokens above 1, tiles being what expert_tiles left in lists of list_tokens rows, of which every
+/// workgroup takes tile_tokens: list_tokens / tile_tokens workgroups (y) a list.
 inline constexpr interface matmul_few_interface{
     "matmul_few",
-    {{{"input"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
+    {{{"input"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"tiles"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"}, {"cache_element"},
-      {"subgroup_width"}, {"slot_words"}, {"page_size"}, {"tile_rows"}}}};
+      {"subgroup_width"}, {"slot_words"}, {"page_size"}, {"tile_rows"}, {"experts_used"}, {"own_input"}, {"list_tokens"}}}};
 
 /// What a workgroup of matmul_few or ternary_few with matrices has: rows, tokens and subgroups of 32, eight of which share 16 to 64 rows.
 struct few_tile {
@@ -337,6 +341,19 @@ inline constexpr interface pages_interface{
 inline constexpr interface route_interface{
     "route", {{{"logits"}, {"choice"}, {"state"}}}, {{{"workgroup_size"}, {"experts"}, {"experts_used"}}}};
 
+/// The pairs of token and choice that each expert has of a pass, in lists of list_tokens: output u32 [tiles, 2 + list_tokens] has of a list its expert, how many pairs it
+/// holds, and which, rising, as token * experts_used + j. Lists of an expert are neighbours, experts rise, and lists that nothing is left for hold none.
+/// tiles: expert_tile_count(max_tokens, ...). The same whatever the order in which workgroups come. One workgroup an expert (x).
+inline constexpr interface expert_tiles_interface{
+    "expert_tiles",
+    {{{"choice"}, {"output"}, {"state"}}},
+    {{{"workgroup_size"}, {"experts"}, {"experts_used"}, {"list_tokens"}, {"tiles"}, {"max_tokens"}}}};
+/// Lists of expert_tiles that so many tokens can take at most: the last list of every expert may hold a single pair.
+constexpr std::uint32_t expert_tile_count(std::uint32_t tokens, std::uint32_t experts, std::uint32_t experts_used, std::uint32_t list_tokens) {
+  const std::uint64_t pairs = std::uint64_t{tokens} * experts_used, with_any = pairs < experts ? pairs : experts;
+  return static_cast<std::uint32_t>((pairs + with_any * (list_tokens - 1)) / list_tokens);
+}
+
 /// output[token, :] += sum over j of weight j of choice[token] times input[token * k + j, :], f32 [tokens, width]; width a multiple of 4. One workgroup a token (y).
 inline constexpr interface expert_sum_interface{
     "expert_sum", {{{"input"}, {"choice"}, {"output"}, {"state"}}}, {{{"workgroup_size"}, {"width"}, {"experts_used"}}}};
@@ -454,7 +471,7 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &walk_gate_up_interface,  &walk_down_interface,     &pages_interface,
                                                              &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
                                                              &fixed_interface,         &matmul_few_interface,    &layers_coded_interface,
-                                                             &walk_trace_interface,    &rms_norm_interface,      &attention_few_interface};
+                                                             &walk_trace_interface,    &rms_norm_interface,      &attention_few_interface, &expert_tiles_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -16,6 +16,7 @@
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
 #include "intaglio/kernels/spirv/expert_sum.hpp"
+#include "intaglio/kernels/spirv/expert_tiles.hpp"
 #include "intaglio/kernels/spirv/fixed.hpp"
 #include "intaglio/kernels/spirv/halves.hpp"
 #include "intaglio/kernels/spirv/head_norm.hpp"
@@ -103,6 +104,7 @@ static_assert(shader_interface<matches(norm_add_interface, spirv::norm_add_spirv
 static_assert(shader_interface<matches(rms_norm_interface, spirv::rms_norm_spirv)>::agrees);
 static_assert(shader_interface<matches(route_interface, spirv::route_spirv)>::agrees);
 static_assert(shader_interface<matches(expert_sum_interface, spirv::expert_sum_spirv)>::agrees);
+static_assert(shader_interface<matches(expert_tiles_interface, spirv::expert_tiles_spirv)>::agrees);
 static_assert(shader_interface<matches(halves_interface, spirv::halves_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_matrix_spirv)>::agrees);

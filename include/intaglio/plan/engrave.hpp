@@ -126,6 +126,51 @@ constexpr void insert_fixed(ir::graph& g, const profile& target, std::vector<nod
   nodes = std::move(out);
 }
 
+/// Rows of the lists of expert_tiles, where products take tiles of `tile`: longer where experts have enough tokens on the average, for those by cooperative matrices.
+constexpr std::uint32_t expert_list_tokens(std::uint32_t tile, std::uint32_t tokens, std::uint32_t experts, std::uint32_t top_k) {
+  while (2 * tile <= 32 && std::uint64_t{2} * tile * experts <= std::uint64_t{tokens} * top_k) tile *= 2;
+  return tile;
+}
+
+/// In a pass of several tokens an expert's weights are read once for a list of the tokens that have it: each product of a choice reads lists that a node behind
+/// `route` makes. Weights of blocks meet what a node of its own made of the input, where the profile has chunks by tiles.
+/// @param tile tokens that share one read of the weights
+constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_t tokens, std::uint32_t tile, std::vector<node>& nodes) {
+  if (tokens == 1 || tile == 1) return;
+  const auto weight_of = [&](const node& n) { return g.weights[static_cast<std::size_t>(n.weights[0])]; };
+  const auto has_blocks = [&](const node& n) { return target.chunk_tiles && !kernels::is_dense(*codec_of(weight_of(n).type)); };
+  const auto multiplies = [](const node& n, ir::value_id choice) { return n.kernel == kernels::kernel::matmul && n.experts != 0 && n.choice == choice; };
+  std::vector<node> out;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    node& n = nodes[i];
+    if (n.kernel == kernels::kernel::route) {
+      bool all_blocks = true;
+      for (const node& other : nodes) all_blocks = all_blocks && (!multiplies(other, n.out) || has_blocks(other));
+      node lists{.lowered = true, .kernel = kernels::kernel::expert_tiles, .where = n.where, .block = n.block, .in = n.out, .out = static_cast<ir::value_id>(g.values.size()),
+                 .experts = n.experts, .top_k = n.top_k, .list_tokens = all_blocks ? expert_list_tokens(tile, tokens, n.experts, n.top_k) : tile};
+      const std::uint32_t words = kernels::expert_tile_count(tokens, n.experts, n.top_k, lists.list_tokens) * (lists.list_tokens + 2);
+      g.values.push_back({dtype::u32, (words + tokens - 1) / tokens, n.where, text<32>{"expert tiles"}});
+      for (node& other : nodes)
+        if (multiplies(other, n.out)) other.choice = lists.out, other.list_tokens = lists.list_tokens;
+      out.push_back(n);
+      out.push_back(lists);
+      continue;
+    }
+    if (n.list_tokens != 0 && has_blocks(n)) {
+      const std::uint32_t columns = weight_of(n).columns, rows = g.values[static_cast<std::size_t>(n.in)].width / columns;
+      const node made{.lowered = true, .kernel = kernels::kernel::fixed, .where = n.where, .block = n.block, .in = n.in, .out = static_cast<ir::value_id>(g.values.size()),
+                      .top_k = rows, .norm = n.norm, .prologue = n.prologue, .eps = n.eps};
+      g.values.push_back({dtype::u32, rows * kernels::fixed_words(columns), n.where, text<32>{"fixed"}});
+      n.kernel = kernels::kernel::matmul_few;
+      n.in = made.out;
+      n.norm = ir::none;
+      out.push_back(made);
+    }
+    out.push_back(n);
+  }
+  nodes = std::move(out);
+}
+
 /// In a pass over a few tokens the head of dense weights reads what a node of its own normalised: its subgroups would do so for every four rows.
 constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes) {
   if (nodes.empty() || nodes.back().kernel != kernels::kernel::dense_matmul) return;
@@ -150,13 +195,14 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   ir::graph g = traced;
   if (kind.batch.slots == 0) insert_halves(g, target, kind.tokens, nodes);
   else insert_fixed(g, target, nodes);
+  const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
+  group_by_expert(g, target, kind.tokens, c.tile_tokens(), nodes);
   if (is_few(target, kind.tokens, kind.batch.slots != 0)) insert_norm(g, nodes);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
   if (!failure.empty()) return;
   placement p = place(g, nodes, kind.tokens, failure);
   if (!failure.empty()) return;
 
-  const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
   place_partials(nodes, c, p);
   const auto head = static_cast<std::uint32_t>(nodes.size()) - 1;
   const bool samples_head = kind.sampler && kind.tokens == 1 && nodes[head].kernel == kernels::kernel::dense_matmul;

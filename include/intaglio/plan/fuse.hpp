@@ -72,8 +72,9 @@ struct node {
   ir::value_id stream = ir::none;            ///< what `add` adds to, overwritten by out
   std::uint32_t out_width = 0;               ///< elements a token of `out` where it holds more than the graph's value, 0: as that
   ir::value_id out = ir::none;               ///< ir::none: the kernel writes to the cache or the state only
-  ir::value_id choice = ir::none;            ///< which experts a token has
-  std::uint32_t experts = 0, top_k = 0;
+  ir::value_id choice = ir::none;            ///< which experts a token has, or which tokens an expert
+  std::uint32_t experts = 0, top_k = 0;      ///< top_k of `fixed`: rows of a token, which experts gave
+  std::uint32_t list_tokens = 0;             ///< `choice` is of lists so long (expert_tiles); 0: of route
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;

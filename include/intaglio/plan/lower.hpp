@@ -125,6 +125,7 @@ class lowering {
       case kernels::kernel::walk_trace: walk_trace(n); break;
       case kernels::kernel::route: route(n); break;
       case kernels::kernel::expert_sum: expert_sum(n); break;
+      case kernels::kernel::expert_tiles: expert_tiles(n); break;
       case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::pages: break;
     }
     return d;
@@ -690,9 +691,11 @@ class lowering {
     }
     const std::uint32_t rows = n.experts == 0 ? w.rows : w.rows / n.experts, outputs = n.experts == 0 ? 1 : n.top_k;
     if (n.experts != 0) {
-      bind_value("choice", n.choice, false);
+      const bool few = d_->kernel == kernels::kernel::matmul_few;
+      bind_value(few ? "tiles" : "choice", n.choice, false);
       set("experts_used", n.top_k);
-      set("own_input", width(n.in) == w.columns && n.top_k != 1 ? 0u : 1u);
+      set("own_input", width(n.in) == (few ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u);
+      if (few) set("list_tokens", n.list_tokens);
       d_->weight_bytes -= w.bytes - w.bytes / n.experts * std::min(n.experts, c_.tokens * n.top_k);
     }
     set("columns", w.columns);
@@ -702,10 +705,10 @@ class lowering {
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
     if (n.gates != ir::none) bind_value("gates", n.gates, true);
     if (chunk) return tile_halves(w);
-    if (d_->kernel == kernels::kernel::matmul_few) return share_tokens(rows);
+    if (d_->kernel == kernels::kernel::matmul_few) return share_tokens(n, rows);
     set("prologue", n.prologue);
     set("eps", n.eps);
-    const std::uint32_t tile = c_.tokens == 1 || n.experts != 0 ? 1 : c_.tile_tokens();
+    const std::uint32_t tile = c_.tokens == 1 || (n.experts != 0 && n.list_tokens == 0) ? 1 : n.list_tokens != 0 ? n.list_tokens : c_.tile_tokens();
     set("tile_tokens", tile);
     // What other devices have no room for is worth it where one has: a down projection of 7B takes 46 KiB.
     set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u : c_.tokens == 1 && c_.target.matmul_subgroups > 1 ? kernels::staged_where_room : 0u);
@@ -717,29 +720,34 @@ class lowering {
       return;
     }
     const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
-    d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile * outputs, 1};
+    d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), n.list_tokens != 0 ? lists(n) : (c_.tokens + tile - 1) / tile * outputs, 1};
   }
   /// A subgroup a group of rows, which it has for a tile of tokens: fewer of them where there would not be enough subgroups to keep the device busy.
-  constexpr void share_tokens(std::uint32_t rows) {
+  constexpr void share_tokens(const node& n, std::uint32_t rows) {
     std::uint32_t tile = c_.tile_tokens();
-    while (tile % 4 == 0 && rows / 4 * (c_.tokens / tile) < busy_subgroups) tile /= 2;
+    const std::uint32_t all = n.list_tokens != 0 ? c_.tokens * n.top_k : c_.tokens;
+    while (tile % 4 == 0 && rows / 4 * (all / tile) < busy_subgroups) tile /= 2;
     set("tile_tokens", tile);
     d_->subgroups = 4;
     set("tile_rows", 4 * d_->subgroups);
-    d_->groups = {std::min((rows / 4 + d_->subgroups - 1) / d_->subgroups, 65535u), (c_.tokens + tile - 1) / tile, 1};
+    d_->groups = {std::min((rows / 4 + d_->subgroups - 1) / d_->subgroups, 65535u), n.list_tokens != 0 ? lists(n) * (n.list_tokens / tile) : (c_.tokens + tile - 1) / tile, 1};
   }
+  /// Lists of expert_tiles that a product has at most.
+  constexpr std::uint32_t lists(const node& n) const { return kernels::expert_tile_count(c_.tokens, n.experts, n.top_k, n.list_tokens); }
   constexpr void fixed(const node& n) {
+    const std::uint32_t rows = std::max(1u, n.top_k), columns_of_row = width(n.in) / rows;
     d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view() : graph_.values[static_cast<std::size_t>(n.in)].name.view());
     bind_value("input", n.in, false);
     if (n.norm != ir::none) bind_norm(n.norm);
     bind_value("output", n.out, true);
     bind_state();
-    set("width", width(n.in));
+    set("width", columns_of_row);
     set("prologue", n.prologue);
     set("eps", n.eps);
+    set("rows_per_token", rows);
     const std::uint32_t columns = 8 * 32 * c_.target.norm_subgroups;  // of a workgroup at once
     d_->subgroups = n.norm != ir::none ? norm_subgroups() : c_.target.norm_subgroups;
-    d_->groups = {n.norm != ir::none ? 1 : (width(n.in) + columns - 1) / columns, c_.tokens, 1};
+    d_->groups = {n.norm != ir::none ? 1 : (columns_of_row + columns - 1) / columns, c_.tokens * rows, 1};
   }
   /// A few tokens leave most of the device idle: wider workgroups then.
   constexpr std::uint32_t norm_subgroups() const { return is_few(c_.target, c_.tokens, c_.batched()) ? 2 * c_.target.norm_subgroups : c_.target.norm_subgroups; }
@@ -793,6 +801,21 @@ class lowering {
     set("experts", n.experts);
     set("experts_used", n.top_k);
     d_->groups = {1, c_.tokens, 1};
+  }
+
+  constexpr void expert_tiles(const node& n) {
+    const std::uint32_t tiles = lists(n);
+    d_->label.append("expert tiles");
+    bind_value("choice", n.in, false);
+    bind("output", {region::arena, 0, placement_.offset(n.out)}, std::uint64_t{4} * tiles * (n.list_tokens + 2), true);
+    bind_state();
+    set("experts", n.experts);
+    set("experts_used", n.top_k);
+    set("list_tokens", n.list_tokens);
+    set("tiles", tiles);
+    set("max_tokens", c_.tokens);
+    d_->subgroups = c_.target.norm_subgroups;
+    d_->groups = {n.experts, 1, 1};
   }
 
   constexpr void expert_sum(const node& n) {

@@ -87,6 +87,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
                                                                      static_cast<std::uint32_t>(constant("tile_tokens")))
                                       : 0) + 32 + norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
     case kernels::kernel::route: case kernels::kernel::expert_sum: return 4;
+    case kernels::kernel::expert_tiles: return 4 * (constant("experts") + 64 * std::uint64_t{d.subgroups});
     case kernels::kernel::fixed: return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0);
     case kernels::kernel::matmul_few: return 4;
     case kernels::kernel::halves: return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0) + combining;

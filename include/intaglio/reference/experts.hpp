@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels route and expert_sum, and matmul by the experts that route chose, on the CPU.
+// Kernels route, expert_tiles and expert_sum, and matmul by the experts that route chose, on the CPU.
 #pragma once
 
 #include <bit>
@@ -29,6 +29,32 @@ inline void route(std::span<const float> logits, std::span<std::uint32_t> choice
     choice[j] = static_cast<std::uint32_t>(best);
   }
   for (std::size_t j = 0; j < used; ++j) choice[used + j] = std::bit_cast<std::uint32_t>(parts[j] / sum);
+}
+
+/// Words behind the lists that hold anything have no meaning but a count of 0.
+/// @shape  choice: [tokens, 2 * used]; tiles: [expert_tile_count, 2 + list_tokens]
+inline void expert_tiles(std::span<const std::uint32_t> choice, std::size_t used, std::uint32_t experts, std::uint32_t list_tokens, std::span<std::uint32_t> tiles) {
+  std::size_t at = 0;
+  const std::size_t pairs = choice.size() / 2, words = list_tokens + std::size_t{2};
+  for (std::uint32_t expert = 0; expert < experts; ++expert) {
+    std::uint32_t count = 0;
+    for (std::size_t pair = 0; pair < pairs; ++pair) {
+      if (choice[pair / used * 2 * used + pair % used] != expert) continue;
+      if (count == list_tokens) at += words, count = 0;
+      tiles[at] = expert;
+      tiles[at + 1] = ++count;
+      tiles[at + 1 + count] = static_cast<std::uint32_t>(pair);
+    }
+    if (count != 0) at += words;
+  }
+  for (; at < tiles.size(); at += words) tiles[at + 1] = 0;
+}
+
+/// The choice that lists stand for; weights stay as they are.
+inline void choice_of_tiles(std::span<const std::uint32_t> tiles, std::uint32_t list_tokens, std::size_t used, std::span<std::uint32_t> choice) {
+  const std::size_t words = list_tokens + std::size_t{2};
+  for (std::size_t at = 0; at < tiles.size(); at += words)
+    for (std::size_t i = 0; i < tiles[at + 1]; ++i) choice[tiles[at + 2 + i] / used * 2 * used + tiles[at + 2 + i] % used] = tiles[at];
 }
 
 /// Products of matmul by the experts of each token's choice, store or gated; shape is an expert's.

@@ -85,6 +85,9 @@ class machine {
       case kernels::kernel::sample: c.sample(); break;
       case kernels::kernel::accept: c.accept(); break;
       case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: c.matmul(); break;
+      case kernels::kernel::fixed: c.fixed(); break;
+      case kernels::kernel::matmul_few: c.matmul_few(); break;
+      case kernels::kernel::expert_tiles: c.expert_tiles(); break;
       case kernels::kernel::halves: c.halves(); break;
       case kernels::kernel::head_norm: c.head_norm(); break;
       case kernels::kernel::norm_add: c.norm_add(); break;
@@ -97,7 +100,7 @@ class machine {
       case kernels::kernel::walk_trace: c.walk_trace(); break;
       case kernels::kernel::route: c.route(); break;
       case kernels::kernel::expert_sum: c.expert_sum(); break;
-      case kernels::kernel::fixed: case kernels::kernel::matmul_few: case kernels::kernel::pages: break;  // of a batch, whose reference is each session alone
+      case kernels::kernel::pages: break;  // of a batch, whose reference is each session alone
       case kernels::kernel::layers: case kernels::kernel::layers_coded: break;  // the steps of the chain are its reference
     }
   }
@@ -213,7 +216,7 @@ class machine {
                                .kv_size = constant("kv_size"), .context = constant("context"), .ring = constant("ring") != 0, .cache_element = element("cache_element"),
                                .gate = d.act()};
       const std::size_t n = tokens(), columns = shape.columns;
-      if (d.kernel == kernels::kernel::matmul && constant("experts_used") != 0) return expert_matmul(shape);
+      if (d.kernel == kernels::kernel::matmul && constant("experts_used") != 0) return expert_matmul(shape, constant("tile_tokens") > 1 ? constant("tile_tokens") : 0);
       const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size : shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
       const auto output = memory<float>("output").first(n * width);
       if (d.kernel == kernels::kernel::matmul_chunk) {
@@ -230,11 +233,53 @@ class machine {
                         weight<std::uint64_t>("rope"), gates);
     }
 
-    void expert_matmul(const matmul_shape& shape) {
-      const std::size_t used = constant("experts_used"), n = tokens(), width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
+    /// @param list_tokens of the lists that say who has which expert; 0: route's choice does
+    void expert_matmul(const matmul_shape& shape, std::uint32_t list_tokens) {
+      const bool few = d.kernel == kernels::kernel::matmul_few;
+      const std::size_t used = constant("experts_used"), width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
+      std::size_t n = tokens();
+      std::vector<std::uint32_t> choice;
+      if (list_tokens == 0) {
+        const auto from = memory<std::uint32_t>("choice").first(n * 2 * used);
+        choice.assign(from.begin(), from.end());
+      } else {
+        const std::size_t lists = d.groups[1] / (few ? list_tokens / constant("tile_tokens") : 1);
+        const auto tiles = memory<std::uint32_t>(few ? "tiles" : "choice").first(lists * (list_tokens + 2));
+        n = m.state[kernels::state::count];
+        choice.resize(n * 2 * used);
+        reference::choice_of_tiles(tiles, list_tokens, used, choice);
+      }
       const bool own_input = constant("own_input") != 0;
-      reference::expert_matmul(shape, used, own_input, input_behind_norm(own_input ? n * used : n, shape.columns), memory<std::uint32_t>("choice").first(n * 2 * used),
-                               weight<std::byte>("weight"), memory<float>("output").first(n * used * width));
+      const std::size_t rows = own_input ? n * used : n;
+      reference::expert_matmul(shape, used, own_input, few ? fixed_input(rows, shape.columns) : input_behind_norm(rows, shape.columns), choice, weight<std::byte>("weight"),
+                               memory<float>("output").first(n * used * width));
+    }
+    void expert_tiles() {
+      const std::uint32_t used = constant("experts_used"), list_tokens = constant("list_tokens"), n = std::min(m.state[kernels::state::count], constant("max_tokens"));
+      reference::expert_tiles(memory<std::uint32_t>("choice").first(std::size_t{2} * used * n), used, constant("experts"), list_tokens,
+                              memory<std::uint32_t>("output").first(std::size_t{constant("tiles")} * (list_tokens + 2)));
+    }
+    /// What `fixed` left, as numbers.
+    std::vector<float> fixed_input(std::size_t rows, std::size_t columns) const {
+      std::vector<float> out;
+      const std::size_t words = kernels::fixed_words(static_cast<std::uint32_t>(columns));
+      for (std::size_t row = 0; row < rows; ++row) {
+        const auto values = fixed_values(memory<std::uint32_t>("input").subspan(row * words, words));
+        out.insert(out.end(), values.begin(), values.end());
+      }
+      return out;
+    }
+    void fixed() {
+      const std::uint32_t width = constant("width"), words = kernels::fixed_words(width);
+      const std::size_t rows = std::size_t{std::min(m.state[kernels::state::count], d.groups[1] / constant("rows_per_token"))} * constant("rows_per_token");
+      const auto y = input_behind_norm(rows, width);
+      for (std::size_t row = 0; row < rows; ++row) std::ranges::copy(fixed_words(std::span(y).subspan(row * width, width)), memory<std::uint32_t>("output").subspan(row * words).begin());
+    }
+    /// By experts; those of a batch, whose reference is each session alone, are left out.
+    void matmul_few() {
+      if (constant("experts_used") == 0) return;
+      expert_matmul({.columns = constant("columns"), .rows = constant("rows"), .codec = static_cast<kernels::codec>(constant("codec")), .epilogue = static_cast<kernels::epilogue>(constant("epilogue")),
+                     .gate = d.act()}, constant("list_tokens"));
     }
 
     /// Rows of the input as they are or normalised, as the prologue says.

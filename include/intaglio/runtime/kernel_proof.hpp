@@ -63,7 +63,7 @@ class kernel_proof {
         for (const std::uint32_t rows : passes) {
           rows_ = rows;
           // Tiles show their borders only to more tokens than the first of them has.
-          tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::matmul_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : call.kernel == kernels::kernel::attention_halves ? 70u : kernels_->takes_matrices(call, rows_) ? 18u : 2u, rows_ != 0 ? rows_ : of.max_tokens);
+          tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::matmul_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : call.kernel == kernels::kernel::attention_halves ? 70u : kernels_->takes_matrices(call, rows_) ? 18u : kernel_set::lists_tokens(call) ? 6u : 2u, rows_ != 0 ? rows_ : of.max_tokens);
           const double apart = difference(call);
           // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
           const bool rounds = call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up || call.kernel == kernels::kernel::walk_down ||
@@ -189,10 +189,12 @@ class kernel_proof {
       case kernels::kernel::head_screen: return head_screen(call);
       case kernels::kernel::head_rescore: return head_rescore(call);
       case kernels::kernel::matmul: return constant(call, "experts_used") == 0 ? matmul(call) : expert_matmul(call);
-      case kernels::kernel::matmul_chunk: case kernels::kernel::matmul_few: return matmul(call);
+      case kernels::kernel::matmul_chunk: return matmul(call);
+      case kernels::kernel::matmul_few: return constant(call, "experts_used") == 0 ? matmul(call) : expert_matmul(call);
       case kernels::kernel::fixed: return fixed(call);
       case kernels::kernel::halves: return halves(call);
       case kernels::kernel::route: return route(call);
+      case kernels::kernel::expert_tiles: return expert_tiles(call);
       case kernels::kernel::expert_sum: return expert_sum(call);
       case kernels::kernel::head_norm: return head_norm(call);
       case kernels::kernel::norm_add: return norm_add(call);
@@ -491,11 +493,12 @@ class kernel_proof {
   /// As numbers: the device's own root may be a little off.
   double fixed(const plan::dispatch& call) {
     const std::uint32_t width = constant(call, "width");
-    const auto values = floats(std::size_t{tokens_} * width);
-    const gpu::buffer in = filled(values, std::size_t{width_} * width), out = room(std::uint64_t{4} * width_ * kernels::fixed_words(width)), memory = memory_of(state());
+    const std::size_t rows = std::size_t{tokens_} * constant(call, "rows_per_token"), room_for = std::size_t{width_} * constant(call, "rows_per_token");
+    const auto values = floats(rows * width);
+    const gpu::buffer in = filled(values, room_for * width), out = room(std::uint64_t{4} * room_for * kernels::fixed_words(width)), memory = memory_of(state());
     run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
     double worst = 0;
-    for (std::size_t t = 0; t < tokens_; ++t) {
+    for (std::size_t t = 0; t < rows; ++t) {
       std::vector<float> y(values.begin() + static_cast<std::ptrdiff_t>(t * width), values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
       if (static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
         reference::rms_norm(std::span(values).subspan(t * width, width), weight<float>(operand(call, "norm_weight"), 0, width), real(call, "eps"), y);
@@ -539,17 +542,28 @@ class kernel_proof {
     const std::uint32_t columns = shape.columns, rows = constant(call, "rows"), used = constant(call, "experts_used"), experts = table_->weights[operand(call, "weight").slot].rows / rows;
     const std::uint32_t parts = shape.epilogue == kernels::epilogue::gated ? 2 : 1, out_width = rows / parts, run_rows = std::min(rows, 32u);
     const std::size_t outputs = std::size_t{tokens_} * used, inputs = constant(call, "own_input") != 0 ? outputs : tokens_;
+    const bool few = call.kernel == kernels::kernel::matmul_few;
+    const std::uint32_t list_tokens = few ? constant(call, "list_tokens") : constant(call, "tile_tokens") > 1 ? constant(call, "tile_tokens") : 0;
     const auto values = floats(inputs * columns);
     std::vector<float> input = values;
-    if (static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
-      for (std::size_t at = 0; at < values.size(); at += columns)
-        reference::rms_norm(std::span(values).subspan(at, columns), weight<float>(operand(call, "norm_weight"), 0, columns), real(call, "eps"), std::span(input).subspan(at, columns));
+    std::vector<std::uint32_t> prepared;
+    for (std::size_t at = 0; at < values.size(); at += columns) {
+      const auto of_row = std::span(values).subspan(at, columns);
+      if (few) std::ranges::copy(reference::fixed_words(of_row), std::back_inserter(prepared));
+      else if (static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
+        reference::rms_norm(of_row, weight<float>(operand(call, "norm_weight"), 0, columns), real(call, "eps"), std::span(input).subspan(at, columns));
+    }
     std::vector<std::uint32_t> choice(2 * outputs);
     for (std::uint32_t t = 0; t < tokens_; ++t)
-      for (std::uint32_t j = 0; j < used; ++j) choice[t * 2 * used + j] = (experts - 1 + t + j * 3) % experts;
-    const gpu::buffer in = filled(values, width_ * used * std::size_t{columns}), chosen = filled(choice, std::size_t{2} * width_ * used), out = room(std::uint64_t{4} * width_ * used * out_width),
-                      memory = memory_of(state());
-    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"choice", &chosen}});
+      for (std::uint32_t j = 0; j < used; ++j) choice[t * 2 * used + j] = (experts - 1 + t % 2 + j * 3) % experts;
+    std::vector<std::uint32_t> which = choice;
+    if (list_tokens != 0) {
+      which.assign(std::size_t{kernels::expert_tile_count(width_, experts, used, list_tokens)} * (list_tokens + 2), 0);
+      reference::expert_tiles(choice, used, experts, list_tokens, which);
+    }
+    const gpu::buffer in = few ? filled(prepared, width_ * used * std::size_t{kernels::fixed_words(columns)}) : filled(values, width_ * used * std::size_t{columns}),
+                      chosen = filled(which, std::size_t{2} * width_ * used), out = room(std::uint64_t{4} * width_ * used * out_width), memory = memory_of(state());
+    run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {few ? "tiles" : "choice", &chosen}});
     const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
     shape.rows = run_rows;
     double worst = 0;
@@ -579,6 +593,24 @@ class kernel_proof {
       for (std::size_t j = used; j < 2 * used; ++j) worst = std::max(worst, static_cast<double>(std::abs(std::bit_cast<float>(found[j]) - std::bit_cast<float>(expected[j]))));
     }
     return worst;
+  }
+
+  /// As many pairs in each list as the kernel finds, and which.
+  double expert_tiles(const plan::dispatch& call) {
+    const std::uint32_t experts = constant(call, "experts"), used = constant(call, "experts_used"), list_tokens = constant(call, "list_tokens"), words = list_tokens + 2;
+    std::vector<std::uint32_t> choice(std::size_t{2} * tokens_ * used);
+    for (std::uint32_t t = 0; t < tokens_; ++t)
+      for (std::uint32_t j = 0; j < used; ++j) choice[t * 2 * used + j] = (experts - 1 + t % 3 + j) % experts;
+    std::vector<std::uint32_t> expected(std::size_t{constant(call, "tiles")} * words);
+    reference::expert_tiles(choice, used, experts, list_tokens, expected);
+    const gpu::buffer chosen = filled(choice, std::size_t{2} * width_ * used), out = filled(std::vector<std::uint32_t>(expected.size(), ~0u), 0), memory = memory_of(state());
+    run(call, {{"choice", &chosen}, {"output", &out}, {"state", &memory}});
+    const auto found = read<std::uint32_t>(out, 0, expected.size());
+    for (std::size_t at = 0; at < expected.size(); at += words) {
+      if (found[at + 1] != expected[at + 1]) return 1;
+      if (expected[at + 1] != 0 && (found[at] != expected[at] || !std::equal(expected.begin() + static_cast<std::ptrdiff_t>(at + 2), expected.begin() + static_cast<std::ptrdiff_t>(at + 2 + expected[at + 1]), found.begin() + static_cast<std::ptrdiff_t>(at + 2)))) return 1;
+    }
+    return 0;
   }
 
   double expert_sum(const plan::dispatch& call) {

@@ -47,8 +47,10 @@ class kernel_set {
   std::array<std::uint32_t, 3> groups_of(const plan::dispatch& call, std::uint32_t rows = 0, std::uint32_t all = 0) const {
     std::array<std::uint32_t, 3> out = call.groups;
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0)
-      return {(constant(call, "rows") + by.rows - 1) / by.rows, ((rows != 0 ? rows : tokens_of(call)) + by.tokens - 1) / by.tokens, 1};
-    if (rows != 0) out[1] = std::max(1u, out[1] * rows / all);
+      return {(constant(call, "rows") + by.rows - 1) / by.rows,
+              lists_tokens(call) ? lists_of(call, rows) * (constant(call, "list_tokens") / by.tokens) : ((rows != 0 ? rows : tokens_of(call)) + by.tokens - 1) / by.tokens, 1};
+    if (lists_tokens(call)) out[1] = lists_of(call, rows) * parts_of(call);
+    else if (rows != 0) out[1] = std::max(1u, out[1] * rows / all);
     return out;
   }
   /// Whether it is a product of few tokens by matrices, whose tiles are those of the device and not of the plan.
@@ -56,9 +58,14 @@ class kernel_set {
   /// Passes over how many rows have pipelines of their own, beside those over all.
   std::vector<std::uint32_t> rows_of(const plan::dispatch& call) const {
     std::vector<std::uint32_t> out;
-    if (takes_matrices(call))
+    if (takes_matrices(call) && !lists_tokens(call))
       for (std::uint32_t rows = 8; rows < tokens_of(call); rows *= 2) out.push_back(rows);
     return out;
+  }
+  /// Whether it takes tokens by lists of expert_tiles.
+  static bool lists_tokens(const plan::dispatch& call) {
+    return (call.kernel == kernels::kernel::matmul_few && constant(call, "experts_used") != 0) ||
+           (call.kernel == kernels::kernel::matmul && constant(call, "experts_used") != 0 && constant(call, "tile_tokens") > 1);
   }
   std::size_t size() const noexcept { return pipelines_.size(); }
   std::uint32_t subgroup_size() const noexcept { return subgroup_.size; }
@@ -73,9 +80,19 @@ class kernel_set {
   };
   static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
   static std::uint32_t tokens_of(const plan::dispatch& call) { return call.groups[1] * constant(call, "tile_tokens"); }
+  /// How many workgroups (y) share a list of expert_tiles, and how many lists so many rows, 0 being all, take at most.
+  static std::uint32_t parts_of(const plan::dispatch& call) { return call.kernel == kernels::kernel::matmul ? 1 : constant(call, "list_tokens") / constant(call, "tile_tokens"); }
+  static std::uint32_t lists_of(const plan::dispatch& call, std::uint32_t rows) {
+    const std::uint32_t all = call.groups[1] / parts_of(call);
+    return rows == 0 ? all : std::min(all, rows * constant(call, "experts_used"));
+  }
   /// No rows: not by matrices.
   kernels::few_tile tile_of(const plan::dispatch& call, std::uint32_t rows) const {
     if (!modules_.few_matrix || (call.kernel != kernels::kernel::matmul_few && call.kernel != kernels::kernel::ternary_few)) return {};
+    if (lists_tokens(call)) {
+      const kernels::few_tile out = kernels::few_matrix_tile(call.kernel, constant(call, "rows"), constant(call, "list_tokens"));
+      return out.tokens != 0 && constant(call, "list_tokens") % out.tokens == 0 ? out : kernels::few_tile{};
+    }
     return kernels::few_matrix_tile(call.kernel, constant(call, "rows"), rows != 0 ? rows : tokens_of(call));
   }
   key key_of(const plan::dispatch& call, std::uint32_t rows = 0) const {
