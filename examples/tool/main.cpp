@@ -382,7 +382,7 @@ class command_line {
     c->add_option("ACTION", walk_router_.action, "build: write the routers of all layers; run: continue a text by them, greedily, and say who was chosen")->required()->check(CLI::IsMember({"build", "run"}));
     add_model(*c, walk_router_.model);
     c->add_option("--file", walk_router_.file, "of the routers; default: router.bin in the index's folder")->type_name("FILE");
-    c->add_option("--experts", walk_router_.experts, "build: experts of a layer")->type_name("N")->capture_default_str();
+    c->add_option("--experts", walk_router_.experts, "build: experts of a layer; a mixture (with -m) has its own")->type_name("N")->capture_default_str();
     c->add_option("--method", walk_router_.method, "build: clusters of gate vectors, or contiguous features")->check(CLI::IsMember({"clusters", "contiguous"}))->capture_default_str();
     c->add_option("--rounds", walk_router_.rounds, "build: of k-means at most")->type_name("N")->capture_default_str();
     c->add_option("--top-k", walk_router_.top_k, "run: experts of a token and layer; all of them are the full walk")->type_name("K")->capture_default_str();

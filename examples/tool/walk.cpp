@@ -175,7 +175,7 @@ void walk_bench(const walk_options& options) {
   const decoder_config& c = files.source.config();
   auto ids = files.ids(options.prompt, options.ids);
   ids = continued(files, model, ids, options.tokens, nullptr);
-  const std::size_t some = options.count.value_or(std::max(1u, c.intermediate_size / 4));
+  const std::size_t some = options.count.value_or(std::max(1u, features_of_token(c) / 4));
   struct way {
     std::string name;
     reference::walk_choice choice;
@@ -227,7 +227,7 @@ void walk_bench(const walk_options& options) {
     double limit(double of) const { return ns == 0 ? 0 : 100 * bytes / (ns / 1e9) / of; }
   };
   const auto reads = [&](const way& of) {
-    const double all = vector * c.intermediate_size * c.num_hidden_layers, ups = vector * of.chosen / tokens, downs = vector * of.written / tokens;
+    const double all = vector * features_of_token(c) * c.num_hidden_layers, ups = vector * of.chosen / tokens, downs = vector * of.written / tokens;
     return std::array{part_read{"gate", all, of.parts.gate / tokens}, part_read{"gather", ups, of.parts.gather / tokens}, part_read{"accumulate", downs, of.parts.accumulate / tokens}};
   };
   if (options.json) {
@@ -257,7 +257,7 @@ void walk_bench(const walk_options& options) {
   for (const way& each : ways)
     if (each.chosen != 0)
       print_line(row({each.name, fixed(us(each.parts.gate), 1), fixed(us(each.parts.select), 1), fixed(us(each.parts.gather), 1), fixed(us(each.parts.accumulate), 1),
-                      fixed(100 * each.chosen / tokens / c.num_hidden_layers / c.intermediate_size, 1) + " %"}));
+                      fixed(100 * each.chosen / tokens / c.num_hidden_layers / features_of_token(c), 1) + " %"}));
   print_line("bytes that each must read, and percent of a streaming read by one thread, " + fixed(rate / 1e9, 1) + " GB/s");
   print_line(row({"", "gate", "", "gather", "", "accumulate", ""}));
   for (const way& each : ways) {
@@ -275,7 +275,7 @@ void walk_sweep(const walk_options& options) {
   const decoder_config& c = files.source.config();
   const auto ids = continued(files, model, files.ids(options.prompt, options.ids), options.tokens, nullptr);
   const auto dense = all_logits(model, ids, nullptr);
-  const std::size_t features = c.intermediate_size;
+  const std::size_t features = features_of_token(c);
   std::vector<std::size_t> counts;
   for (std::size_t k = 16; k < features; k *= 2) {
     counts.push_back(k);

@@ -19,7 +19,8 @@ std::filesystem::path file_of(const walk_router_options& options) {
 void build(const walk_router_options& options) {
   const io::feature_index index = io::feature_index::open(options.index);
   progress_bar bar("building");
-  const io::feature_router router =
+  const bool own = index.config().num_local_experts != 0;  // a mixture has experts and routers of its own
+  const io::feature_router router = own ? io::mixture_router(index, open_model(options.model)) :
       io::build_router(index, {.experts = options.experts, .method = options.method == "contiguous" ? io::router_method::contiguous : io::router_method::clusters, .rounds = options.rounds,
                                .progress = [&](std::uint32_t layers) { bar.show(static_cast<double>(layers) / static_cast<double>(index.layers()), std::to_string(layers) + " of " + std::to_string(index.layers()) + " layers"); }});
   bar.clear();
@@ -30,8 +31,8 @@ void build(const walk_router_options& options) {
     for (const std::uint32_t expert : router.layer(layer).expert_of) ++sizes[expert];
     least = std::min(least, *std::ranges::min_element(sizes)), most = std::max(most, *std::ranges::max_element(sizes));
   }
-  if (options.json) return print_line(json{{"file", file_of(options).string()}, {"layers", router.layers()}, {"experts", options.experts}, {"smallest", least}, {"largest", most}}.dump(-1, ' ', false, json::error_handler_t::replace));
-  print_line(std::to_string(router.layers()) + " layers of " + std::to_string(options.experts) + " experts with " + std::to_string(least) + " to " + std::to_string(most) + " features: " + printable(file_of(options).string(), 240));
+  if (options.json) return print_line(json{{"file", file_of(options).string()}, {"layers", router.layers()}, {"experts", router.layer(0).experts()}, {"smallest", least}, {"largest", most}}.dump(-1, ' ', false, json::error_handler_t::replace));
+  print_line(std::to_string(router.layers()) + " layers of " + std::to_string(router.layer(0).experts()) + " experts with " + std::to_string(least) + " to " + std::to_string(most) + " features: " + printable(file_of(options).string(), 240));
 }
 
 void run(const walk_router_options& options) {

@@ -70,6 +70,9 @@ struct walked_files {
   }
 };
 
+/// Features of a layer that a token's walk looks at, all of them: of a mixture those of its experts.
+inline std::uint32_t features_of_token(const decoder_config& c) { return c.intermediate_size * std::max(1u, c.num_experts_per_tok); }
+
 inline std::uint32_t most_probable(std::span<const float> logits) { return static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin()); }
 
 /// The `count` largest, largest first.

@@ -158,16 +158,18 @@ std::uint32_t list_tokens_of(const plan::dispatch& call) {
 /// Which experts tokens have, or which tokens an expert, such that a product touches all bytes: of the last expert, into the last list and the last rows.
 void write_choice(const plan::sequence& in, const plan::dispatch& call, std::span<std::byte> to) {
   const std::uint32_t used = constant(call, "experts_used"), experts = small_mixture_config.num_local_experts, pairs = in.max_tokens * used;
-  std::vector<std::uint32_t> words(to.size() / 4 + 1);
+  std::vector<std::uint32_t> words;
   if (const std::uint32_t list = list_tokens_of(call); list != 0) {
-    const std::size_t last = to.size() / 4 / (list + 2) * (list + 2) - (list + 2);
+    const std::size_t all = (to.size() / 4 + list + 1) / (list + 2) * (list + 2), last = all - (list + 2);  // as stated, where it is a word shorter too
+    words.resize(all);
     words[last] = experts - 1, words[last + 1] = list;
     for (std::uint32_t i = 0; i < list; ++i) words[last + 2 + i] = pairs - list + i;
   } else {
+    words.resize(std::size_t{2} * pairs);
     // An odd number each, so that as many lists are filled as there can be; the last pair has the last expert.
     for (std::uint32_t pair = 0; pair < pairs; ++pair) words[pair / used * 2 * used + pair % used] = experts - 1 - (pairs - 1 - pair) % experts;
   }
-  std::memcpy(to.data(), words.data(), to.size());
+  std::memcpy(to.data(), words.data(), std::min(to.size(), 4 * words.size()));
 }
 
 /// Runs one dispatch with a state; returns how many messages of the layer that gives, and one more where the poison was hurt.

@@ -116,6 +116,8 @@ class feature_index {
     stated.hidden_size = config().hidden_size;
     stated.intermediate_size = config().intermediate_size;
     stated.num_hidden_layers = config().num_hidden_layers;
+    stated.num_local_experts = config().num_local_experts;
+    stated.num_experts_per_tok = config().num_experts_per_tok;
     return config_differences(engraved, stated);
   }
 

@@ -53,6 +53,9 @@ struct feature_manifest {
   bool complete() const { return layers.size() == config.num_hidden_layers; }
 };
 
+/// Features of a layer: of a mixture those of its experts, one expert's behind the other's.
+constexpr std::uint32_t features_of_layer(const decoder_config& c) { return c.intermediate_size * (c.num_local_experts == 0 ? 1 : c.num_local_experts); }
+
 namespace feature_json {
 
 inline std::string hex8(std::uint32_t value) {
@@ -145,6 +148,13 @@ inline feature_manifest feature_manifest_of(strict_json& document) {
   c.vocab_size = feature_json::u32(config["vocab_size"], config_limits::vocab_size);
   c.rope_theta = feature_json::real(config["rope_theta"]);
   c.sliding_window = feature_json::u32(config["sliding_window"], config_limits::max_position_embeddings);
+  if (config["num_local_experts"].present()) {
+    c.num_local_experts = feature_json::u32(config["num_local_experts"], config_limits::num_local_experts);
+    c.num_experts_per_tok = feature_json::u32(config["num_experts_per_tok"], c.num_local_experts);
+    if (c.num_local_experts == 0) config["num_local_experts"].refuse("at least 1");
+    if (c.num_experts_per_tok == 0) config["num_experts_per_tok"].refuse("at least 1");
+    if (c.intermediate_size > config_limits::intermediate_size / c.num_local_experts) config["num_local_experts"].refuse("at most " + std::to_string(config_limits::intermediate_size) + " features of all");
+  }
   if (c.hidden_size == 0) config["hidden_size"].refuse("at least 1");
   if (c.intermediate_size == 0) config["intermediate_size"].refuse("at least 1");
   if (c.num_hidden_layers == 0) config["num_hidden_layers"].refuse("at least 1");
@@ -155,7 +165,8 @@ inline feature_manifest feature_manifest_of(strict_json& document) {
     layer.file = layers[i]["file"].text();
     if (layer.file != feature_layer_file(i)) layers[i]["file"].refuse("'" + feature_layer_file(i) + "'");
     layer.features = feature_json::u32(layers[i]["features"], config_limits::intermediate_size);
-    if (layer.features != c.intermediate_size) layers[i]["features"].refuse("intermediate_size " + std::to_string(c.intermediate_size));
+    if (layer.features != features_of_layer(c))
+      layers[i]["features"].refuse("intermediate_size " + std::to_string(c.intermediate_size) + (c.num_local_experts == 0 ? std::string() : " of each of " + std::to_string(c.num_local_experts) + " experts"));
     std::uint64_t end = 0;
     for (const feature_vector which : feature_vectors) {
       layer[which] = feature_json::block(layers[i][std::string(name(which)).c_str()], layer.features, c.hidden_size, end);
@@ -191,6 +202,7 @@ inline void write_feature_manifest(const std::filesystem::path& folder, const fe
                    {"vocab_size", c.vocab_size},
                    {"rope_theta", c.rope_theta},
                    {"sliding_window", c.sliding_window}};
+  if (c.num_local_experts != 0) out["config"]["num_local_experts"] = c.num_local_experts, out["config"]["num_experts_per_tok"] = c.num_experts_per_tok;
   out["layers"] = json::array();
   for (const feature_layer& layer : manifest.layers) {
     json entry{{"file", layer.file}, {"features", layer.features}};

@@ -162,6 +162,7 @@ class feature_patch final : public feature_changes {
   /// What a change would need to be, empty where it is sound.
   std::string fault_of(const feature_change& change) const {
     if (change.edit < feature_edit::insert || change.edit > feature_edit::restore) return "insert, update, remove or restore";
+    if (index_->config().num_local_experts != 0) return "an index whose features are of one FFN a layer: a mixture's experts stay as they are";
     if (change.layer >= index_->layers()) return "a layer of " + std::to_string(index_->layers());
     const std::uint32_t count = features(change.layer);
     const bool ternary = index_->layer(change.layer)[feature_vector::gate].type == dtype::i2_s;

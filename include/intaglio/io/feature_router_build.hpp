@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes routers of a feature index: experts are neighbouring features, or clusters of gate vectors that point the same way.
+// Makes routers of a feature index: experts are neighbouring features, clusters of gate vectors that point the same way, or a mixture's own.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/feature_router.hpp"
 #include "intaglio/io/ordered_work.hpp"
 
@@ -86,8 +87,9 @@ inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates
 }
 
 /// Routers whose weights are the mean gate vectors of their experts: a token has the experts whose features its input opens most, on the average.
-/// @throws argument_error: more experts than features; file_error
+/// @throws argument_error: more experts than features, an index of a mixture; file_error
 inline feature_router build_router(const feature_index& index, const router_build_options& options = {}) {
+  if (index.config().num_local_experts != 0) throw argument_error("method", "own: a mixture's features are its experts', and its own router chooses among them", "another");
   for (std::uint32_t layer = 0; layer < index.layers(); ++layer) {
     const std::uint32_t most = std::min(index.layer(layer).features, feature_router::most_experts);
     if (options.experts == 0 || options.experts > most) throw argument_error("experts", "1 to " + std::to_string(most), std::to_string(options.experts));
@@ -122,6 +124,23 @@ inline feature_router build_router(const feature_index& index, const router_buil
         ++done;
         if (options.progress) options.progress(done);
       });
+  return {index, std::move(layers)};
+}
+
+/// The routers of a mixture: its experts and the products by which it chooses them.
+/// @throws argument_error: a model without experts, or an index of another; file_error
+inline feature_router mixture_router(const feature_index& index, const checkpoint& model) {
+  const decoder_config& c = model.config();
+  if (c.num_local_experts == 0) throw argument_error("model", "a mixture of experts", "one FFN a layer");
+  if (const auto lines = index.differences(c); !lines.empty()) throw mismatch_error((index.path() / feature_index_file).string(), lines, {});
+  std::vector<router_layer> layers(index.layers());
+  for (std::uint32_t layer = 0; layer < layers.size(); ++layer) {
+    router_layer& of = layers[layer];
+    for (std::uint32_t f = 0; f < index.layer(layer).features; ++f) of.expert_of.push_back(f / c.intermediate_size);
+    of.bias.assign(c.num_local_experts, 0.f);
+    of.weights.resize(std::size_t{c.num_local_experts} * c.hidden_size);
+    model.read_f32(model.at("blk." + std::to_string(layer) + ".ffn_gate_inp.weight"), 0, c.num_local_experts, of.weights);
+  }
   return {index, std::move(layers)};
 }
 

@@ -73,8 +73,10 @@ class checkpoint_features : public feature_source {
   checkpoint_features(checkpoint model, std::optional<dtype> codec, std::uint64_t turn_bytes) : model_(std::move(model)), codec_(codec), turn_bytes_(turn_bytes) {
     if (codec_ && *codec_ != dtype::f32 && *codec_ != dtype::f16 && *codec_ != dtype::bf16) throw argument_error("codec", "own, f32, f16 or bf16", std::string(name(*codec_)));
     if (model_.packed() != nullptr) throw file_error(model_.path(), 0, "packed file", "the model that it was packed from: its tensors are not here as they were", "weights of plans");
-    for (const char* tensor : {"blk.0.ffn_gate.weight", "blk.0.ffn_up.weight", "blk.0.ffn_down.weight"})
-      if (model_.find(tensor) == nullptr) throw file_error(model_.path(), std::nullopt, "features of the model", "a gated FFN with the tensor " + std::string(tensor), "none");
+    for (const feature_vector which : feature_vectors)
+      if (const std::string name = tensor_name(0, which); model_.find(name) == nullptr) throw file_error(model_.path(), std::nullopt, "features of the model", "a gated FFN with the tensor " + name, "none");
+    if (std::uint64_t{config().intermediate_size} * experts() > config_limits::intermediate_size)
+      throw argument_error("model", "at most " + std::to_string(config_limits::intermediate_size) + " features of a layer", std::to_string(std::uint64_t{config().intermediate_size} * experts()));
     if (is_own_ternary() && config().hidden_size % ternary_word_columns != 0)
       throw argument_error("codec", "f32, f16 or bf16 for a hidden_size that is no multiple of " + std::to_string(ternary_word_columns), "own, ternary");
   }
@@ -86,7 +88,7 @@ class checkpoint_features : public feature_source {
 
   feature_layer describe(std::uint32_t layer) override {
     feature_layer out;
-    out.features = config().intermediate_size;
+    out.features = features_of_layer(config());
     for (const feature_vector which : feature_vectors) {
       const checkpoint_tensor& from = tensor(layer, which);
       codes_[static_cast<std::size_t>(which)].reset();
@@ -134,7 +136,7 @@ class checkpoint_features : public feature_source {
     std::vector<float> row(described_.features), vector(static_cast<std::size_t>(columns)), rounded(vector.size());
     std::vector<std::byte> encoded;
     for (const std::uint64_t h : sampled(columns, 4, layer)) {
-      read_down_values(layer, h, row);
+      for (std::uint32_t e = 0; e < experts(); ++e) read_down_values(layer, e * columns + h, std::span(row).subspan(std::size_t{e} * config().intermediate_size, config().intermediate_size));
       if (block.type != dtype::i2_s) {
         encoded.resize(static_cast<std::size_t>(feature_row_bytes(block.type, row.size())));
         encode_row(block.type, row, encoded);
@@ -151,9 +153,11 @@ class checkpoint_features : public feature_source {
   static constexpr std::uint64_t chunk_elements = 1 << 18;
 
   bool is_own_ternary() const { return !codec_ && config().model_type == architecture::bitnet; }
-  const checkpoint_tensor& tensor(std::uint32_t layer, feature_vector which) const {
-    return model_.at("blk." + std::to_string(layer) + ".ffn_" + std::string(name(which)) + ".weight");
+  std::uint32_t experts() const { return std::max(1u, config().num_local_experts); }
+  std::string tensor_name(std::uint32_t layer, feature_vector which) const {
+    return "blk." + std::to_string(layer) + ".ffn_" + std::string(name(which)) + (config().num_local_experts != 0 ? "_exps.weight" : ".weight");
   }
+  const checkpoint_tensor& tensor(std::uint32_t layer, feature_vector which) const { return model_.at(tensor_name(layer, which)); }
   std::string where(std::uint32_t layer, feature_vector which) const { return "tensor '" + printable(tensor(layer, which).stored_name, 70) + "'"; }
 
   /// Rows of gate or up; on any thread.
@@ -185,7 +189,7 @@ class checkpoint_features : public feature_source {
         [&](std::size_t, std::size_t slot) { sink(places[slot]); });
   }
 
-  /// Rows of down as the checkpoint has them, [count, features]; on any thread.
+  /// Rows of down as the checkpoint has them, [count, intermediate_size], an expert's matrix behind the other's; on any thread.
   void read_down(std::uint32_t, std::uint64_t first, std::uint64_t count, std::span<std::int8_t> out) const { codes_[2]->rows(first, count, out); }
   void read_down(std::uint32_t layer, std::uint64_t first, std::uint64_t count, std::span<float> out) const {
     model_.read_f32(tensor(layer, feature_vector::down), first, count, out);
@@ -200,7 +204,11 @@ class checkpoint_features : public feature_source {
   /// Down by features: passes over the matrix, each of which turns as many features as the memory takes.
   template <class T>
   void turn(std::uint32_t layer, unsigned threads, const feature_sink& sink) {
-    const auto columns = static_cast<std::size_t>(config().hidden_size), features = static_cast<std::size_t>(described_.features);
+    for (std::uint32_t expert = 0; expert < experts(); ++expert) turn<T>(layer, expert, threads, sink);
+  }
+  template <class T>
+  void turn(std::uint32_t layer, std::uint32_t expert, unsigned threads, const feature_sink& sink) {
+    const std::size_t columns = config().hidden_size, features = config().intermediate_size;
     const dtype type = described_[feature_vector::down].type;
     const std::size_t at_once = std::clamp<std::size_t>(static_cast<std::size_t>(turn_bytes_ / sizeof(T)) / columns, 1, features);
     const std::size_t step = std::max<std::size_t>(1, static_cast<std::size_t>(chunk_elements) / features);
@@ -214,7 +222,7 @@ class checkpoint_features : public feature_source {
           [&](std::size_t item, std::size_t slot) {
             const std::size_t first = item * step, count = std::min(step, columns - first);
             places[slot].resize(count * features);
-            read_down(layer, first, count, std::span<T>(places[slot]));
+            read_down(layer, expert * columns + first, count, std::span<T>(places[slot]));
             for (std::size_t f = begin; f < end; ++f)
               for (std::size_t r = 0; r < count; ++r) turned[(f - begin) * columns + first + r] = places[slot][r * features + f];
           },

@@ -178,8 +178,9 @@ inline feature_build_report import_vindex(const std::filesystem::path& from, con
 /// @throws file_error
 inline void export_vindex(const feature_index& index, const std::filesystem::path& folder, const std::function<void(const file_progress&)>& progress = {}) {
   using json = nlohmann::ordered_json;
-  const locked_folder lock(folder);
   const decoder_config& c = index.config();
+  if (c.num_local_experts != 0) throw file_error((index.path() / feature_index_file).string(), std::nullopt, "layers in LARQL's layout", "one FFN each", std::to_string(c.num_local_experts) + " experts");
+  const locked_folder lock(folder);
   bool half = true;
   for (std::uint32_t layer = 0; layer < index.layers(); ++layer) half &= index.layer(layer)[feature_vector::gate].type == dtype::f16;
   json checksums = json::object(), layers = json::array();

@@ -692,7 +692,8 @@ class lowering {
     const std::uint32_t rows = n.experts == 0 ? w.rows : w.rows / n.experts, outputs = n.experts == 0 ? 1 : n.top_k;
     if (n.experts != 0) {
       const bool few = d_->kernel == kernels::kernel::matmul_few;
-      bind_value(few ? "tiles" : "choice", n.choice, false);
+      if (n.list_tokens != 0) bind(few ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
+      else bind_value("choice", n.choice, false);
       set("experts_used", n.top_k);
       set("own_input", width(n.in) == (few ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u);
       if (few) set("list_tokens", n.list_tokens);
@@ -734,6 +735,7 @@ class lowering {
   }
   /// Lists of expert_tiles that a product has at most.
   constexpr std::uint32_t lists(const node& n) const { return kernels::expert_tile_count(c_.tokens, n.experts, n.top_k, n.list_tokens); }
+  constexpr std::uint64_t list_bytes(const node& n) const { return std::uint64_t{4} * lists(n) * (n.list_tokens + 2); }
   constexpr void fixed(const node& n) {
     const std::uint32_t rows = std::max(1u, n.top_k), columns_of_row = width(n.in) / rows;
     d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view() : graph_.values[static_cast<std::size_t>(n.in)].name.view());
@@ -807,7 +809,7 @@ class lowering {
     const std::uint32_t tiles = lists(n);
     d_->label.append("expert tiles");
     bind_value("choice", n.in, false);
-    bind("output", {region::arena, 0, placement_.offset(n.out)}, std::uint64_t{4} * tiles * (n.list_tokens + 2), true);
+    bind("output", {region::arena, 0, placement_.offset(n.out)}, list_bytes(n), true);
     bind_state();
     set("experts", n.experts);
     set("experts_used", n.top_k);

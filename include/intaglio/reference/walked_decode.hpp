@@ -22,13 +22,22 @@ namespace intaglio::reference {
 /// The vectors of a layer; they must stay until the next call. Of ternary models they are -s, 0 and s, s being the matrix's scale.
 using layer_vectors = std::function<walked_layer(std::uint32_t layer)>;
 
+/// Features that are looked at, rising, and what each one's value counts; all 1 where `weights` is empty.
+struct routed_features {
+  routed_features() = default;
+  routed_features(std::vector<std::uint32_t> which, std::vector<float> how_much = {}) : features(std::move(which)), weights(std::move(how_much)) {}
+  std::vector<std::uint32_t> features;
+  std::vector<float> weights;
+};
+
 struct walk_choice {
   std::uint32_t first_layer = 0;  ///< layers below are dense
   std::size_t count = std::numeric_limits<std::size_t>::max();  ///< features of a layer, those with the largest |score|; all of them: the full walk
   std::vector<std::size_t> counts{};  ///< of each layer, in the place of `count`
   bool active_only = false;       ///< the exact walk: features that the gate turns off are left out
-  /// Which features of a layer are looked at for an input of its gates, rising; none where empty is: all. No others' gates are computed.
-  std::function<std::vector<std::uint32_t>(std::uint32_t layer, std::span<const float> x, std::size_t features)> route{};
+  /// Which features of a layer are looked at for an input of its gates; without it all, of a mixture those of the experts that its own router chose, weighed as
+  /// it says. No others' gates are computed.
+  std::function<routed_features(std::uint32_t layer, std::span<const float> x, std::size_t features)> route{};
   std::size_t of_layer(std::uint32_t layer) const { return counts.empty() ? count : counts.at(layer); }
 };
 
@@ -75,8 +84,11 @@ class walked_decode {
         }
         if (i + 1 == block.size() || !is_product(block[i + 1]) || operand(block[i + 1], "input").offset != operand(block[i], "output").offset)
           throw argument_error("walk", "a product behind the gated one of layer " + std::to_string(layer), "another FFN");
-        walk(block[i], block[i + 1], layer);
-        ++i, ++walked;
+        const bool mixture = is_mixture(block[i]);
+        if (mixture && (i + 2 >= block.size() || block[i + 2].kernel != kernels::kernel::expert_sum || operand(block[i + 2], "input").offset != operand(block[i + 1], "output").offset))
+          throw argument_error("walk", "the sum of experts behind the products of layer " + std::to_string(layer), "another FFN");
+        walk(block[i], mixture ? block[i + 2] : block[i + 1], layer);
+        i += mixture ? 2 : 1, ++walked;
       }
       if (layer >= choice_.first_layer && walked != 1) throw argument_error("walk", "one gated FFN in layer " + std::to_string(layer), std::to_string(walked));
     }
@@ -95,28 +107,30 @@ class walked_decode {
     const auto prologue = static_cast<kernels::prologue>(constant(d, "prologue"));
     return prologue == (d.kernel == kernels::kernel::matmul ? kernels::prologue::norm : kernels::prologue::norm_quantize);
   }
+  static bool is_mixture(const plan::dispatch& gate_up) { return gate_up.kernel == kernels::kernel::matmul && constant(gate_up, "experts_used") != 0; }
   std::span<const float> weight(const plan::dispatch& d, std::string_view name, std::uint32_t layer, std::size_t count) const {
     return {reinterpret_cast<const float*>(machine_.weight(operand(d, name), layer).data()), count};
   }
 
-  void walk(const plan::dispatch& gate_up, const plan::dispatch& down, std::uint32_t layer) {
+  /// @param last what writes the FFN's output: the product by down, or the sum of a mixture's experts
+  void walk(const plan::dispatch& gate_up, const plan::dispatch& last, std::uint32_t layer) {
     const walked_layer of = vectors_(layer);
     const bool ternary = gate_up.kernel == kernels::kernel::ternary_matmul;
-    const std::size_t width = constant(gate_up, "columns"), features = constant(gate_up, "rows") / 2;
+    const std::size_t width = constant(gate_up, "columns"), features = (is_mixture(gate_up) ? table_.weights[operand(gate_up, "weight").slot].rows : constant(gate_up, "rows")) / 2;
     // Features that were inserted stand behind the plan's; a ternary FFN has a norm over them, which has no more weights.
     const bool fits = ternary ? of.features() == features : of.features() >= features;
     if (of.hidden_size != width || !fits || of.up.size() != of.gate.size() || of.down.size() != of.gate.size())
       throw argument_error("walk: vectors of layer " + std::to_string(layer), std::to_string(features) + " of " + std::to_string(width), std::to_string(of.features()) + " of " + std::to_string(of.hidden_size));
-    const std::vector<float> y = ternary ? ternary_walk(of, gate_up, down, layer) : float_walk(of, gate_up, layer);
-    const bool adds = constant(down, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add);
-    const auto out = reinterpret_cast<float*>(machine_.arena.data() + operand(down, "output").offset);
+    const std::vector<float> y = ternary ? ternary_walk(of, gate_up, last, layer) : float_walk(of, gate_up, layer);
+    const bool adds = is_mixture(gate_up) || constant(last, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add);
+    const auto out = reinterpret_cast<float*>(machine_.arena.data() + operand(last, "output").offset);
     for (std::size_t i = 0; i < width; ++i) out[i] = adds ? out[i] + y[i] : y[i];
   }
 
-  /// @param routed the features that are looked at, where there is a router
-  std::vector<std::uint32_t> choose(shader::activation_function act, std::span<const float> scores, std::uint32_t layer, const std::vector<std::uint32_t>& routed) const {
+  /// @param routed the features that are looked at, where not all are
+  std::vector<std::uint32_t> choose(shader::activation_function act, std::span<const float> scores, std::uint32_t layer, const std::vector<std::uint32_t>& routed, bool some_only) const {
     const std::size_t count = choice_.of_layer(layer);
-    if (choice_.route) {
+    if (some_only) {
       std::vector<float> some;
       for (const std::uint32_t f : routed) some.push_back(scores[f]);
       std::vector<std::uint32_t> out;
@@ -141,11 +155,27 @@ class walked_decode {
     return rising_union(nearest);
   }
 
-  std::vector<std::uint32_t> routes(std::uint32_t layer, std::span<const float> x, std::size_t features) const {
-    if (!choice_.route) return {};
-    std::vector<std::uint32_t> out = choice_.route(layer, x, features);
-    if (!std::ranges::is_sorted(out, std::less_equal{}) || (!out.empty() && out.back() >= features))
+  routed_features routes(const plan::dispatch& gate_up, std::uint32_t layer, std::span<const float> x, std::size_t features) const {
+    if (!choice_.route) return is_mixture(gate_up) ? of_chosen_experts(gate_up, features) : routed_features{};
+    routed_features out = choice_.route(layer, x, features);
+    const auto& which = out.features;
+    if (!std::ranges::is_sorted(which, std::less_equal{}) || (!which.empty() && which.back() >= features) || (!out.weights.empty() && out.weights.size() != which.size()))
       throw argument_error("route of layer " + std::to_string(layer), "rising features of " + std::to_string(features), "others");
+    return out;
+  }
+
+  /// What kernel route left: of each chosen expert all features, weighed as the token has it.
+  routed_features of_chosen_experts(const plan::dispatch& gate_up, std::size_t features) const {
+    const std::size_t used = constant(gate_up, "experts_used"), each = constant(gate_up, "rows") / 2;
+    const auto choice = machine_.floats(operand(gate_up, "choice").offset, 2 * used);
+    std::vector<float> weight_of(features / each);
+    for (std::size_t j = 0; j < used; ++j) weight_of.at(std::bit_cast<std::uint32_t>(choice[j])) = choice[used + j];
+    routed_features out;
+    for (std::size_t e = 0; e < weight_of.size(); ++e) {
+      bool chosen = false;
+      for (std::size_t j = 0; j < used; ++j) chosen = chosen || std::bit_cast<std::uint32_t>(choice[j]) == e;
+      for (std::size_t f = e * each; chosen && f < (e + 1) * each; ++f) out.features.push_back(static_cast<std::uint32_t>(f)), out.weights.push_back(weight_of[e]);
+    }
     return out;
   }
 
@@ -154,15 +184,21 @@ class walked_decode {
     std::vector<float> x(width);
     rms_norm(machine_.floats(operand(gate_up, "input").offset, width), weight(gate_up, "norm_weight", layer, width), std::bit_cast<float>(constant(gate_up, "eps")), x);
     const auto start = clock::now();
-    const std::vector<std::uint32_t> routed = routes(layer, x, of.features());
+    const routed_features routed = routes(gate_up, layer, x, of.features());
+    const bool some_only = choice_.route || is_mixture(gate_up);
     std::vector<float> scores;
-    if (!choice_.route) scores = gate_scores(of.gate, x);
+    if (!some_only) scores = gate_scores(of.gate, x);
     else scores.resize(of.features());
-    for (const std::uint32_t f : routed) scores[f] = dot(walked_layer::row(of.gate, f, width), x);
+    for (const std::uint32_t f : routed.features) scores[f] = dot(walked_layer::row(of.gate, f, width), x);
     const auto scored = clock::now();
-    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer, routed);
+    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer, routed.features, some_only);
     const auto selected = clock::now();
-    const std::vector<float> values = walk_values(of, gate_up.act(), scores, x, chosen);
+    std::vector<float> values = walk_values(of, gate_up.act(), scores, x, chosen);
+    if (!routed.weights.empty())
+      for (std::size_t i = 0, at = 0; i < chosen.size(); ++i) {
+        while (routed.features[at] != chosen[i]) ++at;
+        values[i] = product(values[i], routed.weights[at]);
+      }
     const auto gathered = clock::now();
     std::vector<float> out = accumulate_features(of, chosen, values);
     if (after_) after_({layer, x, scores, chosen, values, of, {nanoseconds(start, scored), nanoseconds(scored, selected), nanoseconds(selected, gathered), nanoseconds(gathered, clock::now())}});
@@ -187,13 +223,13 @@ class walked_decode {
     std::vector<float> x(width);
     for (std::size_t c = 0; c < width; ++c) x[c] = product(static_cast<float>(q[c]), factor[0].inverse_scale);
     const auto start = clock::now();
-    const std::vector<std::uint32_t> routed = routes(layer, x, features);
+    const std::vector<std::uint32_t> routed = routes(gate_up, layer, x, features).features;
     std::vector<float> scores(features);
     const auto score = [&](std::size_t f) { scores[f] = product(static_cast<float>(sum(walked_layer::row(of.gate, f, width), q)), product(factor[0].inverse_scale, scales[0])); };
     for (const std::uint32_t f : routed) score(f);
     for (std::size_t f = 0; !choice_.route && f < features; ++f) score(f);
     const auto scored = clock::now();
-    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer, routed);
+    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer, routed, static_cast<bool>(choice_.route));
     const auto selected = clock::now();
     std::vector<float> h(features);
     for (const std::uint32_t f : chosen) {

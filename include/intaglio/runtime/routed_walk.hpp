@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A model on the CPU reference whose FFNs are walked by routers (io/feature_router.hpp): of each layer and token the features of some experts alone, and how
-// often each expert came.
+// often each expert came. Of a mixture the experts are its own, and what they add is weighed by their shares.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,9 @@ struct router_statistics {
 };
 
 /// A choice of features by routers, which counts what they chose. The router and the statistics must outlive it.
-/// @param top_k experts of a layer and token; all there are, or more: the full walk  @param active_only of their features those that are on
-inline reference::walk_choice routed_choice(const io::feature_router& router, std::size_t top_k, bool active_only, router_statistics& statistics) {
+/// @param top_k experts of a layer and token; all there are, or more: the full walk, but of a mixture all of its experts  @param active_only of their features those that are on
+/// @param weighs what features add counts their expert's share, as in a mixture
+inline reference::walk_choice routed_choice(const io::feature_router& router, std::size_t top_k, bool active_only, router_statistics& statistics, bool weighs = false) {
   if (top_k == 0) throw argument_error("top_k", "at least 1 expert", "0");
   statistics = {};
   for (std::uint32_t layer = 0; layer < router.layers(); ++layer) {
@@ -45,7 +46,7 @@ inline reference::walk_choice routed_choice(const io::feature_router& router, st
     of.shares.resize(of.chosen.size());
   }
   reference::walk_choice out{.active_only = active_only};
-  out.route = [&router, &statistics, top_k](std::uint32_t layer, std::span<const float> x, std::size_t features) {
+  out.route = [&router, &statistics, top_k, weighs](std::uint32_t layer, std::span<const float> x, std::size_t features) -> reference::routed_features {
     const auto experts = router.route(layer, x, top_k);
     auto& of = statistics.layers[layer];
     for (const io::routed_expert& each : experts) {
@@ -55,9 +56,24 @@ inline reference::walk_choice routed_choice(const io::feature_router& router, st
     auto walked = router.features(layer, experts, features);
     of.features += walked.size();
     of.all_features += features;
-    return walked;
+    if (!weighs) return walked;
+    std::vector<float> share_of(router.layer(layer).experts()), weights;
+    for (const io::routed_expert& each : experts) share_of[each.expert] = each.share;
+    for (const std::uint32_t f : walked) weights.push_back(share_of[router.layer(layer).expert_of[f]]);
+    return {std::move(walked), std::move(weights)};
   };
   return out;
+}
+
+/// Whether a router parts features as a mixture's layers have them: each expert's behind the other's.
+inline bool is_mixture_router(const io::feature_router& router, const decoder_config& of) {
+  for (std::uint32_t layer = 0; layer < router.layers(); ++layer) {
+    const auto& expert_of = router.layer(layer).expert_of;
+    if (router.layer(layer).experts() != of.num_local_experts) return false;
+    for (std::size_t f = 0; f < expert_of.size(); ++f)
+      if (expert_of[f] != f / of.intermediate_size) return false;
+  }
+  return true;
 }
 
 struct routed_prediction {
@@ -66,14 +82,16 @@ struct routed_prediction {
   router_statistics statistics;
 };
 
-/// Continues a prompt by `tokens` tokens, the walks routed. @error argument_error: no prompt, one that does not fit, routers of another model
+/// Continues a prompt by `tokens` tokens, the walks routed. @error argument_error: no prompt, one that does not fit, routers of another model, of a mixture others than its own
 inline routed_prediction predict_with_router(walked_model& model, const io::feature_router& router, std::span<const std::uint32_t> prompt, std::uint32_t tokens, std::size_t top_k,
                                              bool active_only = false) {
   if (prompt.empty()) throw argument_error("prompt", "at least one token", "none");
   if (router.layers() != model.config().num_hidden_layers) throw argument_error("router", std::to_string(model.config().num_hidden_layers) + " layers", std::to_string(router.layers()));
+  const bool mixture = model.config().num_local_experts != 0;
+  if (mixture && !is_mixture_router(router, model.config())) throw argument_error("router", "the mixture's own, whose experts have " + std::to_string(model.config().intermediate_size) + " features each", "another");
   routed_prediction out;
   out.ids.assign(prompt.begin(), prompt.end());
-  const reference::walk_choice choice = routed_choice(router, top_k, active_only, out.statistics);
+  const reference::walk_choice choice = routed_choice(router, top_k, active_only, out.statistics, mixture);
   const std::size_t whole = std::min<std::size_t>(prompt.size() + tokens, model.table().context);
   model.restart();
   for (std::size_t i = 0; i < out.ids.size(); ++i) {
