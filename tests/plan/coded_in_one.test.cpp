@@ -80,6 +80,9 @@ TEST_CASE("models and profiles that keep the chain", "[plan][in_one]") {
   CHECK(has(made<models::gemma3_4b<dtype::bf16>>()));
   CHECK(has(made<models::mistral_7b<dtype::q8_0>>()));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::bf16>>()));  // 14,336 floats leave the shared memory
+  CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_k>>()));  // unpacking takes longer than waiting
+  CHECK_FALSE(has(made<models::mistral_7b<dtype::q6_k>>()));
+  CHECK(has(made<models::gemma3_4b<dtype::q4_k>>()));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.layers_parts = 0; }))));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.layers_subgroups = 1; }))));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.cache_element = kernels::element::f32; }))));
