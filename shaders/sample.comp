@@ -24,6 +24,7 @@ layout(constant_id = 6) const uint draws = 1;
 layout(constant_id = 7) const uint first_count = 0;
 layout(constant_id = 8) const uint slot_words = 0;
 layout(constant_id = 9) const uint slice = 256;
+layout(constant_id = 10) const uint greedy = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "first_token.glsl"
@@ -538,7 +539,7 @@ void main() {
   penalty = uintBitsToFloat(state.at[own + state_repeat_penalty]);
   window = min(state.at[own + state_repeat_last_n], position);
   penalised = penalty != 1.0 && window != 0u;
-  bool samples_it = temperature >= 1e-6;
+  bool samples_it = greedy == 0u && temperature >= 1e-6;
   precise float by_temperature = log2_e / temperature;
   temperature_scale = by_temperature;
 
@@ -555,7 +556,7 @@ void main() {
       for (uint i = me; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
     } else {
       first = load_list(list);
-      if (drawn_list) {
+      if (greedy == 0u && drawn_list) {
         shared_barrier();
         token = token_by_chance(list, target);
         break;

@@ -166,6 +166,7 @@ class bench_run {
     run_->prompt_seconds(out_.start_prompt);
     run_->decode(std::min(out_.start_prompt, table.context - 1), 1);
     out.first_token_ms = lap();
+    run_->complete();
     cache.store();
     tell(std::string(label) + ": weights " + seconds_text(out.load_ms) + ", " + std::to_string(kernels) + " kernels compiled and proven in " + seconds_text(out.kernels_ms) + ", " +
          std::to_string(out_.start_prompt) + " tokens and one in " + seconds_text(out.first_token_ms));

@@ -53,6 +53,9 @@ class bench_driver {
   /// Whether decode runs with all layers in one dispatch.
   bool in_one() const { return !run_->plan_of(runtime::pass_kind::decode).in_one.empty(); }
 
+  /// What a cold start has left to do.
+  void complete() { run_->complete(); }
+
   /// Feeds a prompt from position 0 and waits for its end.
   double prompt_seconds(std::uint32_t prompt) {
     const std::uint32_t widest = run_->table().prefill.max_tokens;

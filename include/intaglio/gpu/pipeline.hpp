@@ -6,6 +6,8 @@
 #include <intaglio/gpu/pipeline_cache.hpp>
 
 #include <cstring>
+#include <functional>
+#include <mutex>
 #include <span>
 #include <thread>
 
@@ -157,21 +159,25 @@ class pipeline {
   bool keeps_statistics_ = false;
 };
 
-/// Makes all pipelines, in the order of their descriptions, on up to `threads` threads (0: as many as the machine has, 16 at most).
+/// Makes all pipelines, on up to `threads` threads (0: as many as the machine has, 16 at most), which begin with the first description.
 /// `cache` may be null; it counts what it held and what had to be compiled.
-/// @error as of `pipeline`; the first failure in order of the descriptions, after all threads have ended
-inline std::vector<pipeline> build_pipelines(const device& on, std::span<const pipeline_description> descriptions, pipeline_cache* cache = nullptr,
-                                             unsigned threads = 0) {
-  return translated([&] {
-    std::vector<pipeline> out(descriptions.size());
+/// @param take is given each with its description's index as soon as it is made, on any of the threads, one call at a time
+/// @error as of `pipeline`; the first failure in order of the descriptions, after all threads have ended; then some have been given
+inline void build_pipelines(const device& on, std::span<const pipeline_description> descriptions, pipeline_cache* cache, unsigned threads,
+                            const std::function<void(std::size_t, pipeline&&)>& take) {
+  translated([&] {
     std::vector<std::exception_ptr> failures(descriptions.size());
     const VkPipelineCache handle = cache != nullptr ? cache->handle() : VK_NULL_HANDLE;
     std::atomic<std::size_t> next{0};
     std::atomic<bool> failed{false};
+    std::mutex taking;
     const auto work = [&]() noexcept {
       for (std::size_t i = next++; i < descriptions.size() && !failed; i = next++) {
         try {
-          out[i] = pipeline(on, descriptions[i], handle);
+          pipeline made(on, descriptions[i], handle);
+          const std::lock_guard own(taking);
+          if (cache != nullptr) cache->count(made.cached());
+          take(i, std::move(made));
         } catch (...) {
           failures[i] = std::current_exception();
           failed = true;
@@ -189,8 +195,13 @@ inline std::vector<pipeline> build_pipelines(const device& on, std::span<const p
     }
     for (const auto& failure : failures)
       if (failure) std::rethrow_exception(failure);
-    if (cache != nullptr)
-      for (const auto& each : out) cache->count(each.cached());
+  });
+}
+/// The same; they are in the order of their descriptions.
+inline std::vector<pipeline> build_pipelines(const device& on, std::span<const pipeline_description> descriptions, pipeline_cache* cache = nullptr, unsigned threads = 0) {
+  return translated([&] {
+    std::vector<pipeline> out(descriptions.size());
+    build_pipelines(on, descriptions, cache, threads, [&](std::size_t i, pipeline&& made) { out[i] = std::move(made); });
     return out;
   });
 }

@@ -39,7 +39,7 @@ class batch_executor {
   batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
       : batch_executor(on, table, std::move(weights), kernel_set(on, modules), cache) {}
   /// @param kernels may have some of its pipelines already
-  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache)
+  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache, bool = false)
       : device_(on), table_(&table), weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
     gpu::translated([&] { create(cache); });
   }
@@ -58,17 +58,16 @@ class batch_executor {
   /// Gives up the weights, for another executor; this one may then only be destroyed.
   weight_memory release_weights() { return std::move(weights_); }
 
-  /// Holds every pipeline against the CPU reference. Before the first pass. @return the first that differs, or an empty kernel
-  kernel_fault prove(compile_ahead&& = {}) {
-    return gpu::translated([&] {
-      kernel_proof proof(device_, *table_, kernels_, weights_);
-      std::vector<const plan::sequence*> list{&table_->batch, &table_->moves, &table_->prefill};
-      if (has_alone()) list.push_back(&table_->decode);
-      for (const plan::sequence* each : list)
-        if (kernel_fault fault = proof.check(*each); !fault.kernel.empty()) return fault;
-      return kernel_fault{};
-    });
+  /// Holds every pipeline against the CPU reference. Before there is an executor. @return the first that differs, or an empty kernel
+  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, bool = true) {
+    return gpu::translated([&] { return runtime::prove_kernels(on, table, kernels, weights, begins_with(kernels.modules(), table)); });
   }
+  /// No batch runs all layers in one dispatch, or has samplers of two forms: its rows are sampled in different ways.
+  kernel_fault prove_in_one(compile_ahead&& = {}) { return {}; }
+  static bool has_greedy_forms(const kernel_modules&) { return false; }
+  void note_when_complete(gpu::pipeline_cache& in, std::string note) { in.set_note(std::move(note)); }
+  /// As prove_kernels, with the executor's own.
+  kernel_fault prove() { return prove_kernels(device_, *table_, kernels_, weights_); }
 
   /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
   void set(std::uint32_t slot, const slot_words& to) {

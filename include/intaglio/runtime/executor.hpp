@@ -72,16 +72,27 @@ class executor {
   /// @param weights loaded, or still being loaded by the caller's transfers on this device
   /// @error device_error, out_of_memory, device_lost
   executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
-      : executor(on, table, std::move(weights), kernel_set(on, modules), cache) {}
-  /// @param kernels may have some of its pipelines already
-  executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache)
+      : executor(on, table, std::move(weights), kernel_set(on, modules, has_greedy_forms(modules)), cache) {}
+  /// @param kernels may have some of its pipelines already, made or begun
+  /// @param draws_later leaves passes that draw, other than greedily, to complete(), where their sampler is a pipeline of its own
+  executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache, bool draws_later = false)
       : device_(on), table_(&table), decode_(runs_in_one(kernels.modules(), table) ? &table.decode_in_one : &table.decode),
         weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
-    gpu::translated([&] { create(cache); });
+    gpu::translated([&] { create(cache, draws_later); });
+  }
+  /// Ends what is left to do, so that the next start finds it done.
+  ~executor() {
+    if (complete_ || note_in_ == nullptr) return;
+    try {
+      complete();
+    } catch (...) {  // the next start will see
+    }
   }
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
+  /// Whether its samplers have a form for passes that draw nothing, which is compiled in a tenth of the time. On CPU drivers all is compiled on first use.
+  static bool has_greedy_forms(const kernel_modules& modules) { return !modules.wide_loads; }
   /// Whose pipelines an executor begins with.
   static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table) {
     if (!runs_in_one(modules, table)) return {&table.decode, &table.prefill};
@@ -105,29 +116,72 @@ class executor {
     return kind == pass_kind::decode ? *decode_ : kind == pass_kind::prefill ? table_->prefill : kind == pass_kind::verify ? table_->verify : table_->logits;
   }
 
-  /// Holds every pipeline of decode and prefill against the CPU reference, and a dispatch of all layers against prefill or, of coded weights, whose
-  /// chunks may round in another way, against the chain of decode. Before the first job.
+  /// Holds every pipeline of decode and prefill against the CPU reference, but the dispatch of all layers. Before there is an executor.
+  /// @return the first that differs, or an empty kernel  @error device_lost, out_of_memory; as of kernel_set::of
+  /// @param draws with the samplers that complete() proves else
+  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, bool draws = true) {
+    return gpu::translated([&] {
+      const std::vector<const plan::sequence*> list = begins_with(kernels.modules(), table);
+      kernel_fault fault = runtime::prove_kernels(on, table, kernels, weights, list, draws);
+      weights.expect_unchanged();  // or a file that was cut would look like a kernel that is wrong
+      return fault;
+    });
+  }
+  /// Holds a dispatch of all layers against prefill or, of coded weights, whose chunks may round in another way, against the chain of decode.
+  /// Before the first job.
   /// @param ahead compiles the dispatch of all layers meanwhile, or nothing
-  /// @return the first that differs, or an empty kernel
-  kernel_fault prove(compile_ahead&& ahead = {}) {
+  /// @return as prove_kernels
+  kernel_fault prove_in_one(compile_ahead&& ahead = {}) {
     return gpu::translated([&] {
       kernel_fault fault;
-      takes_times_ = false;  // what is proven is the recordings that run else
-      {
-        kernel_proof proof(device_, *table_, kernels_, weights_);
-        fault = proof.check(*decode_);
-        if (fault.kernel.empty() && held_against_chain(*decode_)) fault = proof.check(table_->decode);
-        if (fault.kernel.empty()) fault = proof.check(table_->prefill);
-      }
       ahead.wait();
-      weights_.expect_unchanged();  // or a file that was cut would look like a kernel that is wrong
-      if (fault.kernel.empty() && !decode_->in_one.empty() && !all_layers_agree())
-        fault = {std::string(kernels::interface_of(decode_->in_one.front().kernel).name), std::string(decode_->in_one.front().label.view()), 1};
+      if (decode_->in_one.empty()) return fault;
+      takes_times_ = false;  // what is proven is the recordings that run else
+      const bool agree = all_layers_agree();
+      weights_.expect_unchanged();
+      if (!agree) fault = {std::string(kernels::interface_of(decode_->in_one.front().kernel).name), std::string(decode_->in_one.front().label.view()), 1};
       times_ = {};
       next_timed_ = first_timed;
       takes_times_ = true;
       return fault;
     });
+  }
+  /// What is left of the start of an executor that draws later: waits for the sampler's pipeline, proves and records it. The first job that draws does that, too.
+  /// What is in flight is waited for, and the job dropped. @error device_error: the sampler differs from the reference; out_of_memory, device_lost
+  void complete() {
+    if (complete_) return;
+    gpu::translated([&] {
+      drain();
+      kernels_.wait();
+      kernel_proof proof(device_, *table_, kernels_, weights_);
+      for (const kernel_proof::claim& each : kernel_proof::claims_of(*decode_, kernels_))
+        if (each.has_greedy && !each.greedy)
+          if (const kernel_fault fault = proof.check(each); !fault.kernel.empty()) refuse(device_, fault);
+      weights_.expect_unchanged();
+      recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {true, true});
+      counters_.recordings += made.size() + 1;
+      made.speed = sequence(pass_kind::decode).speed;
+      sequence(pass_kind::decode) = std::move(made);
+      complete_ = true;
+      record_timed(pass_kind::decode);
+      if (note_in_ == nullptr) return;
+      note_in_->set_note(note_);
+      note_in_->store();
+    });
+  }
+  /// Whether every pass can be run at once.
+  bool is_complete() const noexcept { return complete_; }
+  /// What to note in the pipelines' cache when all is proven: at once, if nothing is left but what is compiled. @param in outlives the executor
+  void note_when_complete(gpu::pipeline_cache& in, std::string note) {
+    if (complete_) return in.set_note(std::move(note));
+    note_ = std::move(note);
+    note_in_ = &in;
+    if (kernels_.ready()) complete();
+  }
+  /// Both proofs. @error as of both
+  kernel_fault prove() {
+    kernel_fault fault = prove_kernels(device_, *table_, kernels_, weights_);
+    return fault.kernel.empty() ? prove_in_one() : fault;
   }
   /// Where a pass drew no token: true if workgroups of the dispatch of all layers waited in vain for each other. From then on decode is the chain
   /// of dispatches; the job is dropped, and what its passes before that one drew and left in the cache stands.
@@ -140,6 +194,7 @@ class executor {
       std::uint32_t gave_up = 0;
       gpu::transfer(device_, std::uint64_t{1} << 16).download(state_, table_->progress_offset() + 4 * kernels::layers::progress_gave_up, std::as_writable_bytes(std::span(&gave_up, 1)));
       if (gave_up == 0) return false;
+      complete();
       recorded_sequence chain = record_proven(table_->decode, prove, nullptr);
       decode_ = &table_->decode;
       sequence(pass_kind::decode) = std::move(chain);
@@ -188,11 +243,13 @@ class executor {
     });
   }
 
-  /// Begins a job; what an earlier one had not submitted is dropped. Allocates and records nothing.
+  /// Begins a job; what an earlier one had not submitted is dropped. Allocates and records nothing, but for complete().
   /// @param position tokens in the KV cache before it
   /// @param tokens of the first pass; decode passes go on with what they draw
   /// @param passes as many as submit() may submit in all; 1 but for decode. In one of kind verify the tokens behind the first are drafts
   void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens, const sampling_options& sampling, std::uint32_t passes) {
+    const bool greedy = !(sampling.temperature >= 1e-6f) && sequence(kind).greedy.handle() != nullptr;  // as the sampler sees it
+    if (kind == pass_kind::decode && !greedy) complete();
     const std::size_t box = static_cast<std::size_t>(counters_.jobs % mailboxes);
     if (box_used_[box] != 0) finish_until(box_used_[box]);
     const std::span<std::uint32_t> words = mailbox(box);
@@ -201,7 +258,7 @@ class executor {
     words[kernels::state::count] = static_cast<std::uint32_t>(tokens.size());
     write_sampling(sampling, words);
     std::copy(tokens.begin(), tokens.end(), words.begin() + kernels::state::tokens);
-    job_ = {kind, box, passes, 0, 0, true, position + static_cast<std::uint32_t>(tokens.size())};
+    job_ = {kind, box, passes, 0, 0, true, position + static_cast<std::uint32_t>(tokens.size()), greedy};
     if (position == 0) written_ = 0;
     counters_.jobs += 1;
     completed_ = 0;
@@ -242,8 +299,8 @@ class executor {
     job at = job_;
     while (left != 0 && at.pass < at.passes && passes < max_passes) {
       if (at.segment == 0 && wants_times(job_.kind, of, left, budget_ms)) {
-        buffers_[used++] = timed_[static_cast<std::size_t>(job_.kind)].handles.front();
-        sample_ = {true, 0, job_.kind};
+        buffers_[used++] = timed(job_.kind, job_.greedy).handles.front();
+        sample_ = {true, 0, job_.kind, job_.greedy};
         next_timed_[static_cast<std::size_t>(job_.kind)] = times_[static_cast<std::size_t>(job_.kind)].passes + timed_interval[static_cast<std::size_t>(job_.kind)];
         count += of.size();
         left -= of.size();
@@ -253,7 +310,7 @@ class executor {
         continue;
       }
       if (at.segment == 0) ++times_[static_cast<std::size_t>(job_.kind)].passes;
-      buffers_[used++] = of.handles[at.segment];
+      buffers_[used++] = job_.greedy && at.segment + 1 == of.size() ? of.greedy.handle() : of.handles[at.segment];
       ++count;
       --left;
       if (++at.segment == of.size()) {
@@ -289,12 +346,13 @@ class executor {
     gpu::translated([&] {
       drain_flights();
       const recorded_sequence& of = sequence(job_.kind);
-      const recorded_sequence fresh = record_sequence(device_, *table_, *of.plan, kernels_, addresses_, nullptr, false, of.plan->layers);
+      const recorded_sequence fresh = record_sequence(device_, *table_, *of.plan, kernels_, addresses_, nullptr, false, of.plan->layers, 0, {!job_.greedy, job_.greedy});
       if (traces_ && job_.kind == pass_kind::decode) traces_->overwritten(job_.end - 1 + job_.pass);
       counters_.recordings += fresh.size();
       std::size_t used = 0;
       if (job_.feed) buffers_[used++] = feeds_[job_.box].handle();
       for (const VkCommandBuffer each : fresh.handles) buffers_[used++] = each;
+      if (job_.greedy) buffers_[used - 1] = fresh.greedy.handle();
       try {
         box_used_[job_.box] = queue_.submit({buffers_.data(), used}, fresh.segments.front().name());
         counters_.submits += 1;
@@ -367,6 +425,7 @@ class executor {
       throw argument_error("kind of the timed pass", "decode, prefill or a prepared verify", "one with a copy to the host, or not prepared");
     return gpu::translated([&] {
       drain();
+      complete();
       auto& timed = timed_[static_cast<std::size_t>(kind)];
       if (timed.plan == nullptr) timed = timed_sequence(kind);
       begin(kind, position, tokens, {}, 1);
@@ -384,31 +443,41 @@ class executor {
  private:
   /// A sequence with a timestamp behind every dispatch, in one command buffer.
   /// @error device_error: no timestamps on this device
-  recorded_sequence timed_sequence(pass_kind kind) {
+  recorded_sequence timed_sequence(pass_kind kind, bool greedy = false) {
     const plan::sequence& plan = *sequence(kind).plan;
-    recorded_sequence out = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, true, std::max(1u, plan.repeats()));
+    recorded_sequence out = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, true, std::max(1u, plan.repeats()), 0, {!greedy, greedy});
+    if (greedy) {
+      out.segments.back() = std::move(out.greedy);
+      out.handles.back() = out.segments.back().handle();
+    }
     counters_.recordings += out.size();
     return out;
   }
+  recorded_sequence& timed(pass_kind kind, bool greedy) { return greedy ? timed_greedy_ : timed_[static_cast<std::size_t>(kind)]; }
+  const recorded_sequence& timed(pass_kind kind, bool greedy) const { return greedy ? timed_greedy_ : timed_[static_cast<std::size_t>(kind)]; }
   void record_timed(pass_kind kind) {
-    recorded_sequence& timed = timed_[static_cast<std::size_t>(kind)];
-    timed = {};
-    if (device_.limits().timestamp_bits == 0) return;
-    timed = timed_sequence(kind);
-    ticks_.resize(std::max<std::size_t>(ticks_.size(), timed.segments.front().points()));
+    const auto record = [&](bool greedy) {
+      recorded_sequence& made = timed(kind, greedy);
+      made = {};
+      if (device_.limits().timestamp_bits == 0) return;
+      made = timed_sequence(kind, greedy);
+      ticks_.resize(std::max<std::size_t>(ticks_.size(), made.segments.front().points()));
+    };
+    if (kind != pass_kind::decode || complete_) record(false);
+    if (sequence(kind).greedy.handle() != nullptr) record(true);
   }
   /// One pass of decode in 128 and one of prefill in 16 is timed, an early one of each among them: timestamps cost, on some drivers as much as a
   /// dispatch.
   static constexpr std::array<std::uint64_t, 2> timed_interval{128, 16}, first_timed{3, 0};
   bool wants_times(pass_kind kind, const recorded_sequence& of, std::uint32_t segments_left, double budget_ms) const {
-    if (!takes_times_ || sample_.taken || static_cast<std::size_t>(kind) >= timed_interval.size() || timed_[static_cast<std::size_t>(kind)].plan == nullptr) return false;
+    if (!takes_times_ || sample_.taken || static_cast<std::size_t>(kind) >= timed_interval.size() || timed(kind, job_.greedy).plan == nullptr) return false;
     if (times_[static_cast<std::size_t>(kind)].passes < next_timed_[static_cast<std::size_t>(kind)]) return false;
     return segments_left >= of.size() && of.speed.segment_ms() * of.size() <= budget_ms / 2;
   }
   void collect_times() {
     const std::size_t kind = static_cast<std::size_t>(sample_.kind);
+    const recorded_sequence& of = timed(sample_.kind, sample_.greedy);
     sample_ = {};
-    const recorded_sequence& of = timed_[kind];
     const auto ticks = std::span(ticks_).first(of.segments.front().points());
     of.clocks.front().read_ticks(ticks);
     for (std::size_t i = 1; i < ticks.size(); ++i) {
@@ -424,8 +493,8 @@ class executor {
     kernels_.add(list, cache);
     if (prove)
       if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(plan); !fault.kernel.empty()) refuse(device_, fault);
-    recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses_);
-    counters_.recordings += made.size();
+    recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, false, 0, 0, {true, kernels_.has_greedy(plan)});
+    counters_.recordings += made.size() + (made.greedy.handle() != nullptr ? 1 : 0);
     return made;
   }
   std::uint32_t drawn_word(std::uint32_t index) const {
@@ -439,6 +508,7 @@ class executor {
     std::uint32_t passes = 0, pass = 0, segment = 0;
     bool feed = false;
     std::uint32_t end = 0;  ///< position behind the first pass
+    bool greedy = false;    ///< its last segments are the form that draws nothing
   };
   struct flight {
     std::uint64_t number = 0;
@@ -461,8 +531,11 @@ class executor {
     return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4};
   }
 
-  void create(gpu::pipeline_cache* cache) {
+  void create(gpu::pipeline_cache* cache, bool draws_later) {
     kernels_.add(begins_with(kernels_.modules(), *table_), cache);
+    const bool has_greedy = kernels_.has_greedy(*decode_);
+    complete_ = !has_greedy || !draws_later;
+    if (complete_) kernels_.wait();
     const decoder_config& config = *table_->config;
     arena_ = gpu::buffer(device_, std::max(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");
@@ -497,9 +570,9 @@ class executor {
       to.copy(mailbox_, box * box_bytes_, state_, 0, mailbox(box).size_bytes());
       feeds_[box] = to.finish();
     }
-    sequence(pass_kind::decode) = record_sequence(device_, *table_, *decode_, kernels_, addresses_);
+    sequence(pass_kind::decode) = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {complete_, has_greedy});
     sequence(pass_kind::prefill) = record_sequence(device_, *table_, table_->prefill, kernels_, addresses_);
-    counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size();
+    counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size() + (complete_ && has_greedy ? 1 : 0);
     record_timed(pass_kind::decode);
     record_timed(pass_kind::prefill);
     buffers_.resize(max_buffers);
@@ -551,7 +624,8 @@ class executor {
     };
     std::vector<std::byte> expected;
     if (held_against_chain(*decode_)) {
-      recorded_sequence other = record_proven(table_->decode, false, nullptr);
+      const bool has_greedy = kernels_.has_greedy(table_->decode);
+      recorded_sequence other = record_sequence(device_, *table_, table_->decode, kernels_, addresses_, nullptr, false, 0, 0, {!has_greedy, has_greedy});
       const plan::sequence* in_one = std::exchange(decode_, &table_->decode);
       std::swap(sequence(pass_kind::decode), other);
       one_by_one();
@@ -621,11 +695,13 @@ class executor {
   std::array<gpu::recording, mailboxes> feeds_;
   std::array<recorded_sequence, pass_kinds> sequences_;
   std::array<recorded_sequence, pass_kinds> timed_;
+  recorded_sequence timed_greedy_;  ///< of decode
   std::array<pass_times, pass_kinds> times_;
   struct sample {
     bool taken = false;
     std::uint64_t number = 0;  ///< of the submission that it is in
     pass_kind kind = pass_kind::decode;
+    bool greedy = false;
   };
   sample sample_;  ///< the timed pass under way
   std::vector<std::uint64_t> ticks_;
@@ -633,6 +709,9 @@ class executor {
   bool takes_times_ = true;
   std::vector<VkCommandBuffer> buffers_;
   executor_counters counters_;
+  bool complete_ = true;  ///< passes that draw are recorded, too
+  gpu::pipeline_cache* note_in_ = nullptr;
+  std::string note_;
   job job_;
   std::array<std::uint64_t, mailboxes> box_used_{};
   std::array<flight, max_in_flight> flights_;

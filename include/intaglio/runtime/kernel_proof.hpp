@@ -3,12 +3,18 @@
 // model's own weights of layer 0, and the CPU reference for a few rows of each product. Takes some milliseconds beside compiling.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <exception>
+#include <iterator>
 #include <span>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "intaglio/core/error.hpp"
@@ -50,31 +56,54 @@ class kernel_proof {
   kernel_proof(const gpu::device& on, const plan::table& of, const kernel_set& kernels, const weight_memory& weights)
       : device_(on), table_(&of), kernels_(&kernels), weights_(&weights), queue_(on), transfer_(on, std::uint64_t{1} << 20) {}
 
-  /// Runs every dispatch of the sequence once, the period's for layer 0; what does all layers in one dispatch is left out.
-  /// @return the first fault  @error device_lost, out_of_memory
-  kernel_fault check(const plan::sequence& of) {
-    width_ = of.max_tokens;
-    batched_ = of.batched;
+  /// A dispatch to be held against the reference.
+  struct claim {
+    const plan::sequence* of = nullptr;
+    const plan::dispatch* call = nullptr;
+    std::uint32_t rows = 0;  ///< of a pass over fewer than all
+    bool greedy = false;     ///< the form of a sampler for passes that draw nothing
+    bool has_greedy = false; ///< whether there is one
+  };
+  /// Every dispatch of a sequence once, the period's for layer 0; what does all layers in one dispatch is left out.
+  static std::vector<claim> claims_of(const plan::sequence& of, const kernel_set& kernels) {
+    std::vector<claim> out;
     for (const auto part : of.recorded())
       for (const auto& call : part) {
         if (call.kernel == kernels::kernel::layers || call.kernel == kernels::kernel::layers_coded) continue;
-        std::vector<std::uint32_t> passes = kernels_->rows_of(call);
-        passes.push_back(0);
-        for (const std::uint32_t rows : passes) {
-          rows_ = rows;
-          // Tiles show their borders only to more tokens than the first of them has.
-          tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::matmul_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : call.kernel == kernels::kernel::attention_halves ? 70u : kernels_->takes_matrices(call, rows_) ? 18u : kernel_set::lists_tokens(call) ? 6u : 2u, rows_ != 0 ? rows_ : of.max_tokens);
-          const double apart = difference(call);
-          // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
-          const bool rounds = call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up || call.kernel == kernels::kernel::walk_down ||
-                              (call.kernel == kernels::kernel::ternary_matmul && constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
-          // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or in a cache may round the other way.
-          const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves || call.kernel == kernels::kernel::attention_halves;
-          const bool fills_cache = call.kernel == kernels::kernel::head_norm || ((call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::matmul_few) && constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
-          const bool rounds_cache = fills_cache && table_->cache_element == kernels::element::f16;
-          if (!(apart <= (rounds ? 3e-2 : halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4))) return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
-        }
+        for (const std::uint32_t rows : kernels.rows_of(call)) out.push_back({&of, &call, rows});
+        const bool has_greedy = kernels.has_greedy(call);
+        if (has_greedy) out.push_back({&of, &call, 0, true, true});
+        out.push_back({&of, &call, 0, false, has_greedy});
       }
+    return out;
+  }
+
+  /// @return the first fault of the sequence  @error device_lost, out_of_memory
+  kernel_fault check(const plan::sequence& of) {
+    for (const claim& each : claims_of(of, *kernels_))
+      if (kernel_fault fault = check(each); !fault.kernel.empty()) return fault;
+    return {};
+  }
+  /// Waits until the dispatch's pipeline is made, and runs it. @return a fault, or an empty kernel  @error device_lost, out_of_memory
+  kernel_fault check(const claim& one) {
+    const plan::sequence& of = *one.of;
+    const plan::dispatch& call = *one.call;
+    width_ = of.max_tokens;
+    batched_ = of.batched;
+    rows_ = one.rows;
+    greedy_ = one.greedy;
+    random_ = 12345;
+    // Tiles show their borders only to more tokens than the first of them has.
+    tokens_ = std::min(call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::matmul_chunk ? 18u : call.kernel == kernels::kernel::attention_chunk ? 10u : call.kernel == kernels::kernel::attention_halves ? 70u : kernels_->takes_matrices(call, rows_) ? 18u : kernel_set::lists_tokens(call) ? 6u : 2u, rows_ != 0 ? rows_ : of.max_tokens);
+    const double apart = difference(call);
+    // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
+    const bool rounds = call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up || call.kernel == kernels::kernel::walk_down ||
+                        (call.kernel == kernels::kernel::ternary_matmul && constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
+    // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or in a cache may round the other way.
+    const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves || call.kernel == kernels::kernel::attention_halves;
+    const bool fills_cache = call.kernel == kernels::kernel::head_norm || ((call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::matmul_few) && constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
+    const bool rounds_cache = fills_cache && table_->cache_element == kernels::element::f16;
+    if (!(apart <= (rounds ? 3e-2 : halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4))) return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
     return {};
   }
 
@@ -133,7 +162,7 @@ class kernel_proof {
     for (const auto& [name, memory] : buffers)
       if (operand(call, name).where != plan::region::none) push[face.push_index(name)] = memory->address();
     gpu::recorder to(device_, "proof of " + std::string(face.name));
-    to.dispatch(kernels_->of(call, rows_), std::as_bytes(std::span(push)), kernels_->groups_of(call, rows_, width_));
+    to.dispatch(kernels_->of(call, rows_, greedy_), std::as_bytes(std::span(push)), kernels_->groups_of(call, rows_, width_));
     const gpu::recording commands = to.finish();
     const VkCommandBuffer handle = commands.handle();
     queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::patience * 12);
@@ -936,23 +965,28 @@ class kernel_proof {
     std::vector<reference::ranked_token> firsts(std::max(constant(call, "first_count"), 1u));
     firsts.back() = reference::first_ranked(std::span(logits).first(vocabulary));
     const gpu::buffer first = filled(firsts, firsts.size());
-    double worst = 0;
+    // The reference first, while the pipeline, which takes long to compile, may still be made.
+    std::vector<std::vector<std::uint32_t>> states, expected;
     for (const sampling_options& options : {sampling_options{}, sampling_options{.temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 7},
                                             sampling_options{.temperature = 1.1f, .seed = 8}, sampling_options{.temperature = 1, .top_p = 0.6f, .seed = 9},
-                                            sampling_options{.temperature = 2, .min_p = 0.1f, .seed = 10}}) {
-      auto words = state();
+                                            sampling_options{.temperature = 2, .min_p = 0.1f, .seed = 10}, sampling_options{.repeat_penalty = 1.2f}}) {
+      if (greedy_ && options.temperature > 0) continue;
+      auto& words = states.emplace_back(state());
       words[kernels::state::count] = rows;
       write_sampling(options, words);
       words[kernels::state::repeat_last_n] = std::min(words[kernels::state::repeat_last_n], table_->context);
-      const gpu::buffer memory = memory_of(words);
-      run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}, {"drawn", &drawn}, {"firsts", &first}, {"counters", &counters}});
-      for (std::uint32_t i = 0; i < rows; ++i) {
-        const std::uint32_t expected = reference::successor(std::span(logits).subspan(std::size_t{i} * vocabulary, vocabulary), table_->max_tokens, table_->context, words, i);
-        const bool rings = batched_ || draws == 1;
-        if (read<std::uint32_t>(rings ? ring : drawn, batched_ ? std::size_t{i} * table_->ring_size : i, 1)[0] != expected) worst = 1;
-      }
+      auto& tokens = expected.emplace_back();
+      for (std::uint32_t i = 0; i < rows; ++i)
+        tokens.push_back(reference::successor(std::span(logits).subspan(std::size_t{i} * vocabulary, vocabulary), table_->max_tokens, table_->context, words, i));
     }
-    return worst;
+    for (std::size_t turn = 0; turn < states.size(); ++turn) {
+      const gpu::buffer memory = memory_of(states[turn]);
+      run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}, {"drawn", &drawn}, {"firsts", &first}, {"counters", &counters}});
+      const bool rings = batched_ || draws == 1;
+      for (std::uint32_t i = 0; i < rows; ++i)
+        if (read<std::uint32_t>(rings ? ring : drawn, batched_ ? std::size_t{i} * table_->ring_size : i, 1)[0] != expected[turn][i]) return 1;
+    }
+    return 0;
   }
 
   /// Two drafts, of which the first is right; with two tokens a pass it is the only one.
@@ -1013,9 +1047,49 @@ class kernel_proof {
   const kernel_set* kernels_;
   const weight_memory* weights_;
   std::uint32_t tokens_ = 1, width_ = 1, rows_ = 0, random_ = 12345;  // rows_: of a pass over fewer than all
-  bool batched_ = false;
+  bool batched_ = false, greedy_ = false;
   gpu::queue queue_;
   gpu::transfer transfer_;
 };
+
+/// Holds the dispatches of sequences against the reference, several at a time, each as soon as its pipeline is made.
+/// @param draws with the form that draws of samplers that have another one
+/// @return the first fault in their order, as far as they came  @error device_lost, out_of_memory; as of kernel_set::of
+inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, std::span<const plan::sequence* const> sequences,
+                                  bool draws = true) {
+  std::vector<kernel_proof::claim> claims;
+  for (const plan::sequence* each : sequences) {
+    const auto some = kernel_proof::claims_of(*each, kernels);
+    std::copy_if(some.begin(), some.end(), std::back_inserter(claims), [&](const auto& each) { return draws || each.greedy || !each.has_greedy; });
+  }
+  std::vector<kernel_fault> faults(claims.size());
+  std::vector<std::exception_ptr> failures(claims.size() + 1);
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> ended{false};
+  const auto work = [&]() noexcept {
+    std::size_t i = claims.size();  // while the proof has no memory yet
+    try {
+      kernel_proof proof(on, table, kernels, weights);
+      for (i = next++; i < claims.size() && !ended; i = next++)
+        if (faults[i] = proof.check(claims[i]); !faults[i].kernel.empty()) ended = true;
+    } catch (...) {
+      failures[i] = std::current_exception();
+      ended = true;
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    try {
+      for (std::size_t i = 1; i < std::min<std::size_t>({8, std::max(1u, std::thread::hardware_concurrency()), claims.size()}); ++i) workers.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads to be had
+    }
+    work();
+  }
+  for (const auto& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  for (kernel_fault& fault : faults)
+    if (!fault.kernel.empty()) return std::move(fault);
+  return {};
+}
 
 }  // namespace intaglio::runtime

@@ -4,10 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "intaglio/gpu/pipeline.hpp"
@@ -16,33 +23,50 @@
 
 namespace intaglio::runtime {
 
-/// Pipelines by dispatch. Grows when another sequence is added, never between tokens.
+/// Pipelines by dispatch. Grows when another sequence is added, never between tokens. Those that are begun are waited for by whoever asks for one of them.
 class kernel_set {
  public:
-  kernel_set(const gpu::device& on, const kernel_modules& modules) : device_(on), modules_(modules), subgroup_(choose_subgroup(on.limits())) {}
+  /// @param greedy_forms makes a sampler's greedy form as well, wherever it is asked for one of a session alone
+  kernel_set(const gpu::device& on, const kernel_modules& modules, bool greedy_forms = false)
+      : device_(on), modules_(modules), subgroup_(choose_subgroup(on.limits())), greedy_forms_(greedy_forms) {}
 
   /// Makes what the dispatches of sequences need and what is not there yet.
   /// @error device_error naming the kernel: the device refuses it; out_of_memory, device_lost
   void add(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache) {
-    gpu::translated([&] {
-      std::vector<key> wanted;
-      for (const plan::sequence* each : sequences)
-        for (const auto part : each->recorded()) want(part, wanted);
-      make(wanted, cache);
-    });
+    gpu::translated([&] { make(wanted_of(sequences), cache, false); });
   }
   /// The same for some dispatches.
   void add(std::span<const plan::dispatch> calls, gpu::pipeline_cache* cache) {
     gpu::translated([&] {
       std::vector<key> wanted;
       want(calls, wanted);
-      make(wanted, cache);
+      make(std::move(wanted), cache, false);
     });
+  }
+  /// Begins to make them, on a thread; what fails is told of by of() and wait(). @param cache outlives wait(), and is asked for nothing until then
+  void begin(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache) {
+    gpu::translated([&] { make(wanted_of(sequences), cache, true); });
+  }
+  /// Returns when all are made. @error as of add()
+  void wait() const {
+    for (const auto& each : builds_) each->wait();
+  }
+  /// Whether wait() returns at once.
+  bool ready() const {
+    return std::all_of(builds_.begin(), builds_.end(), [](const auto& each) { return each->ended(); });
   }
 
   const kernel_modules& modules() const noexcept { return modules_; }
-  /// @param rows of a batch that a pass has; 0: all
-  const gpu::pipeline& of(const plan::dispatch& call, std::uint32_t rows = 0) const { return pipelines_[find(keys_, key_of(call, rows))]; }
+  /// Whether there is a form of the dispatch for passes that draw nothing.
+  bool has_greedy(const plan::dispatch& call) const {
+    return greedy_forms_ && call.kernel == kernels::kernel::sample && constant(call, "draws") == 1 && constant(call, "slot_words") == 0;
+  }
+  bool has_greedy(const plan::sequence& of) const { return !of.epilogue.empty() && has_greedy(of.epilogue.back()); }
+  /// Waits until it is made. @param rows of a batch that a pass has; 0: all  @param greedy the form of a dispatch that has one  @error as of add()
+  const gpu::pipeline& of(const plan::dispatch& call, std::uint32_t rows = 0, bool greedy = false) const {
+    const place& at = places_[find(keys_, key_of(call, rows, greedy && has_greedy(call)))];
+    return at.in->of(at.index);
+  }
   /// Workgroups of a dispatch. @param all rows of the sequence, if `rows` is not 0
   std::array<std::uint32_t, 3> groups_of(const plan::dispatch& call, std::uint32_t rows = 0, std::uint32_t all = 0) const {
     std::array<std::uint32_t, 3> out = call.groups;
@@ -67,7 +91,7 @@ class kernel_set {
     return (call.kernel == kernels::kernel::matmul_few && constant(call, "experts_used") != 0) ||
            (call.kernel == kernels::kernel::matmul && constant(call, "experts_used") != 0 && constant(call, "tile_tokens") > 1);
   }
-  std::size_t size() const noexcept { return pipelines_.size(); }
+  std::size_t size() const noexcept { return keys_.size(); }
   std::uint32_t subgroup_size() const noexcept { return subgroup_.size; }
 
  private:
@@ -95,10 +119,11 @@ class kernel_set {
     }
     return kernels::few_matrix_tile(call.kernel, constant(call, "rows"), rows != 0 ? rows : tokens_of(call));
   }
-  key key_of(const plan::dispatch& call, std::uint32_t rows = 0) const {
+  key key_of(const plan::dispatch& call, std::uint32_t rows = 0, bool greedy = false) const {
     key out{call.kernel, call.activation, call.specialization};
     out.values[0] = call.subgroups * subgroup_.size;
     const kernels::interface& face = kernels::interface_of(call.kernel);
+    if (greedy) out.values[face.specialization_index("greedy")] = 1;
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
       out.few_matrix = true;
@@ -115,33 +140,122 @@ class kernel_set {
     return out;
   }
   void want(std::span<const plan::dispatch> calls, std::vector<key>& wanted) const {
+    const auto take = [&](const key& its) {
+      if (find(keys_, its) == keys_.size() && find(wanted, its) == wanted.size()) wanted.push_back(its);
+    };
     for (const auto& call : calls) {
       std::vector<std::uint32_t> passes = rows_of(call);
       passes.push_back(0);
-      for (const std::uint32_t rows : passes) {
-        const key its = key_of(call, rows);
-        if (find(keys_, its) == keys_.size() && find(wanted, its) == wanted.size()) wanted.push_back(its);
-      }
+      if (has_greedy(call)) take(key_of(call, 0, true));
+      for (const std::uint32_t rows : passes) take(key_of(call, rows));
     }
   }
-  void make(const std::vector<key>& wanted, gpu::pipeline_cache* cache) {
-    std::vector<std::array<gpu::specialization, kernels::max_specialization_constants>> constants(wanted.size());
-    std::vector<std::vector<std::uint32_t>> gating(wanted.size());
-    std::vector<gpu::pipeline_description> descriptions;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const kernels::interface& face = kernels::interface_of(wanted[i].kernel);
-      const std::size_t count = face.specialization_count();
-      for (std::uint32_t id = 0; id < count; ++id) constants[i][id] = {id, wanted[i].values[id]};
-      kernel_modules modules = modules_;
-      modules.few_matrix = wanted[i].few_matrix;
-      if (wanted[i].activation != nullptr) gating[i] = modules.with(wanted[i].kernel, *wanted[i].activation);
-      const auto module = gating[i].empty() ? modules.of(wanted[i].kernel) : std::as_bytes(std::span(gating[i]));
-      descriptions.push_back({.name = face.name, .spirv = module, .constants = std::span(constants[i]).first(count),
-                              .push_constant_bytes = face.push_bytes(), .required_subgroup_size = subgroup_.required});
+  /// Pipelines that are made together. Does not move: its thread has its address.
+  class build {
+   public:
+    build(const gpu::device& on, const kernel_modules& modules, std::uint32_t required_subgroup_size, std::vector<key> wanted, gpu::pipeline_cache* cache, bool apart)
+        : device_(on), modules_(modules), required_subgroup_size_(required_subgroup_size), wanted_(std::move(wanted)), cache_(cache), pipelines_(wanted_.size()), made_(wanted_.size()) {
+      if (apart) try {
+          thread_ = std::jthread([this]() noexcept { run(); });
+          return;
+        } catch (const std::system_error&) {  // no thread to be had
+        }
+      run();
     }
-    auto made = gpu::build_pipelines(device_, descriptions, cache);
-    keys_.insert(keys_.end(), wanted.begin(), wanted.end());
-    for (auto& each : made) pipelines_.push_back(std::move(each));
+    build(const build&) = delete;
+    build& operator=(const build&) = delete;
+
+    const gpu::pipeline& of(std::size_t index) {
+      std::unique_lock own(mutex_);
+      changed_.wait(own, [&] { return made_[index] || ended_; });
+      if (!made_[index]) std::rethrow_exception(failure_);
+      return pipelines_[index];
+    }
+    bool ended() {
+      const std::lock_guard own(mutex_);
+      return ended_;
+    }
+    void wait() {
+      std::unique_lock own(mutex_);
+      changed_.wait(own, [&] { return ended_; });
+      if (failure_) std::rethrow_exception(failure_);
+    }
+
+   private:
+    void run() noexcept {
+      std::exception_ptr failure;
+      try {
+        gpu::translated([&] { compile(); });
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      {
+        const std::lock_guard own(mutex_);
+        failure_ = failure;
+        ended_ = true;
+      }
+      changed_.notify_all();
+    }
+    void compile() {
+      std::vector<std::array<gpu::specialization, kernels::max_specialization_constants>> constants(wanted_.size());
+      std::vector<std::vector<std::uint32_t>> gating(wanted_.size());
+      std::vector<gpu::pipeline_description> descriptions;
+      std::vector<std::size_t> order;
+      for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        const kernels::interface& face = kernels::interface_of(wanted_[i].kernel);
+        const std::size_t count = face.specialization_count();
+        for (std::uint32_t id = 0; id < count; ++id) constants[i][id] = {id, wanted_[i].values[id]};
+        kernel_modules modules = modules_;
+        modules.few_matrix = wanted_[i].few_matrix;
+        if (wanted_[i].activation != nullptr) gating[i] = modules.with(wanted_[i].kernel, *wanted_[i].activation);
+        const auto module = gating[i].empty() ? modules.of(wanted_[i].kernel) : std::as_bytes(std::span(gating[i]));
+        descriptions.push_back({.name = face.name, .spirv = module, .constants = std::span(constants[i]).first(count),
+                                .push_constant_bytes = face.push_bytes(), .required_subgroup_size = required_subgroup_size_});
+        order.push_back(i);
+      }
+      // The largest first: they take the longest.
+      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return descriptions[a].spirv.size() > descriptions[b].spirv.size(); });
+      std::vector<gpu::pipeline_description> sorted;
+      for (const std::size_t i : order) sorted.push_back(descriptions[i]);
+      gpu::build_pipelines(device_, sorted, cache_, 0, [&](std::size_t i, gpu::pipeline&& made) {
+        {
+          const std::lock_guard own(mutex_);
+          pipelines_[order[i]] = std::move(made);
+          made_[order[i]] = true;
+        }
+        changed_.notify_all();
+      });
+    }
+
+    gpu::device device_;
+    kernel_modules modules_;
+    std::uint32_t required_subgroup_size_;
+    std::vector<key> wanted_;
+    gpu::pipeline_cache* cache_;
+    std::vector<gpu::pipeline> pipelines_;  ///< by wanted_
+    std::vector<bool> made_;
+    bool ended_ = false;
+    std::exception_ptr failure_;
+    std::mutex mutex_;  ///< of the four above
+    std::condition_variable changed_;
+    std::jthread thread_;  // goes first
+  };
+  std::vector<key> wanted_of(std::span<const plan::sequence* const> sequences) const {
+    std::vector<key> wanted;
+    for (const plan::sequence* each : sequences)
+      for (const auto part : each->recorded()) want(part, wanted);
+    return wanted;
+  }
+  /// @param apart on a thread; else nothing stays of what fails
+  void make(std::vector<key> wanted, gpu::pipeline_cache* cache, bool apart) {
+    if (wanted.empty()) return;
+    auto made = std::make_unique<build>(device_, modules_, subgroup_.required, wanted, cache, apart);
+    if (!apart) made->wait();
+    builds_.push_back(std::move(made));
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      keys_.push_back(wanted[i]);
+      places_.push_back({builds_.back().get(), i});
+    }
   }
   static std::size_t find(const std::vector<key>& in, const key& wanted) {
     return static_cast<std::size_t>(std::find(in.begin(), in.end(), wanted) - in.begin());
@@ -150,8 +264,14 @@ class kernel_set {
   gpu::device device_;
   kernel_modules modules_;
   subgroup_choice subgroup_;
+  bool greedy_forms_;
+  struct place {
+    build* in = nullptr;
+    std::size_t index = 0;
+  };
   std::vector<key> keys_;
-  std::vector<gpu::pipeline> pipelines_;
+  std::vector<place> places_;  ///< by keys_
+  std::vector<std::unique_ptr<build>> builds_;
 };
 
 }  // namespace intaglio::runtime

@@ -2,51 +2,30 @@
 // Pipelines are made while the weights stream: the driver's compiler needs the processor, the weights the disk and the bus.
 #pragma once
 
-#include <exception>
 #include <optional>
 #include <span>
-#include <system_error>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "intaglio/gpu/pipeline_cache.hpp"
 #include "intaglio/runtime/kernel_set.hpp"
 
 namespace intaglio::runtime {
 
-/// Makes a plan's pipelines on a thread.
+/// Pipelines that are being made, for whoever comes to need them.
 class pipelines_ahead {
  public:
   pipelines_ahead() = default;
-  /// @param sequences of a plan's table, which outlives this  @param cache outlives this, and nobody else uses it until take()
-  pipelines_ahead(const gpu::device& on, const kernel_modules& modules, std::vector<const plan::sequence*> sequences, gpu::pipeline_cache& cache) {
-    kernels_.emplace(on, modules);
-    try {
-      thread_ = std::jthread([this, of = std::move(sequences), &cache]() noexcept {
-        try {
-          kernels_->add(of, &cache);
-        } catch (...) {
-          failure_ = std::current_exception();
-        }
-      });
-    } catch (const std::system_error&) {  // no thread to be had: who takes the set makes them
-    }
+  /// @param greedy_forms as kernel_set has it
+  /// @param sequences of a plan's table, which outlives this  @param cache outlives the set and nobody else uses it until kernel_set::wait() returns
+  pipelines_ahead(const gpu::device& on, const kernel_modules& modules, std::span<const plan::sequence* const> sequences, gpu::pipeline_cache& cache, bool greedy_forms = false) {
+    kernels_.emplace(on, modules, greedy_forms).begin(sequences, &cache);
   }
-  pipelines_ahead(pipelines_ahead&&) = delete;  // the thread has its address
 
-  /// The set, when the thread has ended; nothing from the second time on.
-  /// @error device_error naming the kernel: the device refuses it; out_of_memory, device_lost
-  std::optional<kernel_set> take() {
-    if (thread_.joinable()) thread_.join();
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-    return std::exchange(kernels_, std::nullopt);
-  }
+  /// The set, some of whose pipelines may still be under way; nothing from the second time on.
+  std::optional<kernel_set> take() { return std::exchange(kernels_, std::nullopt); }
 
  private:
   std::optional<kernel_set> kernels_;
-  std::exception_ptr failure_;
-  std::jthread thread_;  // goes first
 };
 
 }  // namespace intaglio::runtime

@@ -67,6 +67,7 @@ struct recorded_sequence {
   const plan::sequence* plan = nullptr;
   std::vector<gpu::recording> segments;
   std::vector<VkCommandBuffer> handles;
+  gpu::recording greedy;                      ///< the last segment of passes that draw nothing, where it has a form of its own
   std::vector<gpu::timestamps> clocks;        ///< one a segment where times are taken, else none
   std::vector<dispatch_time> dispatches;      ///< in order of recording, where times are taken
   runtime::pace speed;
@@ -77,20 +78,27 @@ struct recorded_sequence {
 /// Layers of one segment: fine for wide passes, which take long, coarser for single tokens.
 inline std::uint32_t layers_per_segment(const plan::sequence& of) { return of.max_tokens > 1 ? 1u : std::max(1u, of.layers / 10); }
 
+/// What is recorded of a sequence whose sampler has a form for passes that draw nothing.
+struct sampler_forms {
+  bool drawing = true, greedy = false;
+};
+
 /// Records a sequence.
 /// @param copy null, or where a probing sequence leaves its states and logits; a chain of dispatches
 /// @param measure takes the time of every dispatch
 /// @param layers of one segment, 0: layers_per_segment()
 /// @param rows of a batch: for passes over the first so many slots, a share of which whole tiles of rows are made; 0: all
+/// @param forms those that are recorded of the last segment, where the sampler has two; without the one that draws that segment is empty
 /// @error out_of_memory, device_lost; device_error: no timestamps on this device
 inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of, const kernel_set& kernels,
-                                         const address_table& addresses, const probe* copy = nullptr, bool measure = false, std::uint32_t layers = 0, std::uint32_t rows = 0) {
+                                         const address_table& addresses, const probe* copy = nullptr, bool measure = false, std::uint32_t layers = 0, std::uint32_t rows = 0,
+                                         sampler_forms forms = {}) {
   return gpu::translated([&] {
     recorded_sequence out;
     out.plan = &of;
     const std::uint32_t repeats = of.repeats(), step = layers != 0 ? layers : layers_per_segment(of);
     const std::uint32_t count = std::max(1u, (repeats + step - 1) / step);
-    for (std::uint32_t s = 0; s < count; ++s) {
+    const auto segment = [&](std::uint32_t s, bool greedy) {
       const std::uint32_t first = s * step, end = std::min(repeats, first + step);
       std::size_t dispatches = 0;
       for (std::uint32_t layer = first; layer < end; ++layer) dispatches += of.stretch(layer).size();
@@ -110,7 +118,7 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
             const std::uint64_t address = addresses.resolve(call.push[i], table, layer);
             std::memcpy(push.data() + face.push_offset(i), &address, sizeof address);
           }
-          to.dispatch(kernels.of(call, rows), std::span(push).first(face.push_bytes()), kernels.groups_of(call, rows, of.max_tokens));
+          to.dispatch(kernels.of(call, rows, greedy), std::span(push).first(face.push_bytes()), kernels.groups_of(call, rows, of.max_tokens));
           if (measure) out.dispatches.push_back({&call, layer, 0});
         }
       };
@@ -137,8 +145,13 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
         if (copy != nullptr && copy->logits_bytes != 0)
           to.full_barrier().copy(*copy->arena, of.logits_offset, *copy->to, copy->logits_at, copy->logits_bytes).full_barrier();
       }
-      out.segments.push_back(to.finish());
+      return to.finish();
+    };
+    for (std::uint32_t s = 0; s < count; ++s) {
+      const bool last = s + 1 == count;
+      out.segments.push_back(!last || forms.drawing ? segment(s, false) : gpu::recording{});
       out.handles.push_back(out.segments.back().handle());
+      if (last && forms.greedy) out.greedy = segment(s, true);
     }
     return out;
   });
