@@ -18,6 +18,7 @@ layout(constant_id = 2) const uint prologue = 0;
 layout(constant_id = 3) const float eps = 1e-5;
 layout(constant_id = 4) const uint subgroup_width = 0;
 layout(constant_id = 5) const uint rows_per_token = 1;
+layout(constant_id = 6) const uint tiled = 0;  // as matmul_few by matrices reads it
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool normalises = prologue == 3u;
@@ -61,14 +62,26 @@ void main() {
     }
     sums += subgroupShuffleXor(sums, 1u);
     sums += subgroupShuffleXor(sums, 2u);
-    // A part of all blocks behind the other: neighbours read neighbours.
-    uint at = token * 7u * blocks + block, pair = 2u * (at + (octet >> 1 & 1u) * blocks) + (octet & 1u);
+    // A part of all blocks behind the other: neighbours read neighbours. Tiled: of eight tokens a part of a block.
+    uint in_tile = token & 7u, of_tile = (token - in_tile) * 7u * blocks, plane = tiled != 0u ? 32u : 4u * blocks;
+    uint at = tiled != 0u ? 0u : token * 7u * blocks + block;
+    uint pair = tiled != 0u ? 2u * of_tile + 96u * block + 4u * in_tile + (octet & 3u) : 2u * (at + (octet >> 1 & 1u) * blocks) + (octet & 1u);
     if (wanted && own < octets) {
       WordPairs(output_).at[pair] = upper_words;
-      WordPairs(output_).at[pair + 4u * blocks] = middle_words;
-      WordPairs(output_).at[pair + 8u * blocks] = lower_words;
+      uint turned = tiled != 0u ? 0x7f7f7f7fu : 0u;  // 127 less bytes without a sign
+      WordPairs(output_).at[pair + plane] = middle_words ^ turned;
+      WordPairs(output_).at[pair + 2u * plane] = lower_words ^ turned;
       uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 23 : floatBitsToUint(not_a_number);
-      if ((octet & 3u) == 0u) WordQuads(output_).at[at + 6u * blocks] = uvec4(scale_, uint(sums.x), uint(sums.y), 0u);
+      if ((octet & 3u) == 0u) {
+        if (tiled != 0u) {
+          uint rest = 4u * of_tile + 192u * blocks + 16u * block + in_tile;
+          precise float whole = float(sums.x) * 65536.0 + float(sums.y);
+          output_.at[rest] = scale_;
+          Floats(output_).at[rest + 8u] = whole;
+        } else {
+          WordQuads(output_).at[at + 6u * blocks] = uvec4(scale_, uint(sums.x), uint(sums.y), 0u);
+        }
+      }
     }
   }
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // matmul_few: its form by cooperative matrices held against that by dot products, bit by bit, over codecs and odd shapes; and the time of both at the
 // shapes of Mistral 7B and Gemma-3 4B, as chains of products that wait for each other and read weights that no cache holds.
-// usage: few [codec... [--check] [--tokens N]... [--tile ROWSxSUBGROUPS]... [--spirv FILE]... [--statistics] [--only PRODUCT]]; a FILE takes the place of the module with matrices
+// usage: few [codec... [--check] [--tokens N]... [--tile ROWSxSUBGROUPS]... [--spirv FILE]... [--only-files] [--statistics] [--only PRODUCT]]; a FILE stands beside the module with matrices
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "intaglio/gpu/recorder.hpp"
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
+#include "intaglio/kernels/spirv/stream_read.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -44,7 +47,7 @@ struct options {
   std::vector<std::uint32_t> tokens;
   std::vector<form> tiles;
   std::vector<std::vector<std::byte>> modules;
-  bool check = false, statistics = false;
+  bool check = false, statistics = false, only_files = false;
   std::string only;
 };
 
@@ -60,12 +63,13 @@ class bench {
   gpu::pipeline pipeline(const product& p, codec type, const form& by) const {
     const auto width = runtime::choose_subgroup(on_.limits());
     const auto& face = kernels::matmul_few_interface;
-    std::vector<gpu::specialization> constants{{0, by.subgroups * width.size}};
+    const std::uint32_t lanes = by.rows == 0 ? width.size : 32;
+    std::vector<gpu::specialization> constants{{0, by.subgroups * lanes}};
     const auto set = [&](std::string_view name, auto value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), static_cast<std::uint32_t>(value)}); };
     set("columns", p.columns), set("rows", p.rows), set("codec", type), set("epilogue", p.after), set("tile_tokens", by.tokens), set("tile_rows", by.rows == 0 ? 4 * by.subgroups : by.rows), set("head_dim", 128);
-    set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("cache_element", 0), set("subgroup_width", width.size), set("slot_words", 0), set("page_size", 0);
+    set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("cache_element", 0), set("subgroup_width", lanes), set("slot_words", 0), set("page_size", 0);
     runtime::kernel_modules modules;
-    modules.few_matrix = by.rows != 0;
+    modules.few_tiled = by.rows != 0;
     auto words = modules.with(kernels::kernel::matmul_few, *shader::activation_function{activation::silu});
     if (by.rows != 0 && by.module != 0) {
       const auto& bytes = how_.modules[by.module - 1];
@@ -74,7 +78,6 @@ class bench {
       words = kernels::splicer(words, *shader::activation_function{activation::silu}).spliced();
     }
     gpu::pipeline out(on_, {.name = "matmul_few", .spirv = std::as_bytes(std::span(words)), .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required, .keep_statistics = how_.statistics});
-    for (const std::string& line : out.statistics()) std::printf("    %s\n", line.c_str());
     return out;
   }
   static std::array<std::uint32_t, 3> grid(const product& p, const form& by, std::uint32_t tokens) {
@@ -87,9 +90,9 @@ class bench {
     return {0, 4, tile};
   }
 
-  std::vector<std::uint64_t> push(std::uint64_t weight) const {
+  std::vector<std::uint64_t> push(std::uint64_t weight, const form& by) const {
     const std::uint64_t base = small_.address();
-    return {base + x_at, weight, base + y_at, base, base + keys_at, base + values_at, base + rope_at};
+    return {base + (by.rows == 0 ? x_at : tiled_at), weight, base + y_at, base, base + keys_at, base + values_at, base + rope_at};
   }
   void tokens(std::uint32_t count) {
     chain(1, [&](gpu::recorder& to, std::uint32_t) { to.fill(small_, 4 * kernels::state::position, 4, 5).fill(small_, 4 * kernels::state::count, 4, count).full_barrier(); });
@@ -122,17 +125,19 @@ class bench {
     transfer_.upload(small_, plain_at, std::as_bytes(std::span(x)));
     const auto width = runtime::choose_subgroup(on_.limits());
     const auto& face = kernels::fixed_interface;
-    std::vector<gpu::specialization> constants{{0, 8 * width.size}};
-    const auto set = [&](std::string_view name, std::uint32_t value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value}); };
-    set("width", columns), set("prologue", 0), set("eps", 0), set("subgroup_width", width.size);
-    const gpu::pipeline fixed(on_, {.name = "fixed", .spirv = runtime::kernel_modules{}.of(kernels::kernel::fixed), .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
-    const std::uint64_t base = small_.address(), to_push[] = {base + plain_at, base + plain_at, base + x_at, base};
     tokens(count);
-    chain(1, [&](gpu::recorder& to, std::uint32_t) { to.dispatch(fixed, std::as_bytes(std::span(to_push)), {1, count, 1}); });
+    for (const std::uint32_t tiled : {0u, 1u}) {
+      std::vector<gpu::specialization> constants{{0, 8 * width.size}};
+      const auto set = [&](std::string_view name, std::uint32_t value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value}); };
+      set("width", columns), set("prologue", 0), set("eps", 0), set("subgroup_width", width.size), set("tiled", tiled);
+      const gpu::pipeline fixed(on_, {.name = "fixed", .spirv = runtime::kernel_modules{}.of(kernels::kernel::fixed), .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
+      const std::uint64_t base = small_.address(), to_push[] = {base + plain_at, base + plain_at, base + (tiled != 0 ? tiled_at : x_at), base};
+      chain(1, [&](gpu::recorder& to, std::uint32_t) { to.dispatch(fixed, std::as_bytes(std::span(to_push)), {1, count, 1}); });
+    }
   }
   std::vector<std::uint32_t> result(const product& p, const form& by, const gpu::pipeline& pipe, std::uint32_t count) {
     const std::uint64_t words = std::uint64_t{p.rows} * count;
-    const auto pushed = push(weights_[0].address());
+    const auto pushed = push(weights_[0].address(), by);
     chain(1, [&](gpu::recorder& to, std::uint32_t) {
       to.fill(small_, y_at, 4 * words, 0x3f000000u).fill(small_, keys_at, megabyte, 0).fill(small_, values_at, megabyte, 0).full_barrier();
       to.dispatch(pipe, std::as_bytes(std::span(pushed)), grid(p, by, count)).full_barrier();
@@ -155,7 +160,7 @@ class bench {
       const form first = dots(p.rows, 32);
       const gpu::pipeline expects = pipeline(p, type, first);
       for (form by : how_.tiles) {
-        if (by.module != module || (type == codec::q6_k && by.rows > 32) || (how_.tiles.size() > 3 && which++ % 2 != 0)) continue;
+        if (by.module != module || (how_.tiles.size() > 3 && which++ % 2 != 0)) continue;
         const gpu::pipeline pipe = pipeline(p, type, by);
         for (const std::uint32_t count : {1u, 7u, 8u, 17u, 32u}) {
           tokens(count);
@@ -179,11 +184,28 @@ class bench {
     constexpr std::uint32_t length = 16;
     const double seconds = chain(length, [&](gpu::recorder& to, std::uint32_t i) {
       const std::uint64_t place = (turn_ + i) % places, of = place % weight_parts;
-      const auto pushed = push(weights_[of].address() + place / weight_parts * each);
+      const auto pushed = push(weights_[of].address() + place / weight_parts * each, by);
       to.dispatch(pipe, std::as_bytes(std::span(pushed)), grid(p, by, count));
     });
     turn_ += length;
     return seconds / length * 1e6;
+  }
+  /// Bytes a microsecond of a read from end to end.
+  double streaming() {
+    constexpr std::uint32_t groups = 132 * 8, rounds = 60;  // 259 MB
+    const std::uint64_t bytes = std::uint64_t{rounds} * 8 * groups * 256 * 16;
+    const gpu::specialization width{0, 256};
+    struct pushed {
+      std::uint64_t input, output;
+      std::uint32_t rounds;
+    };
+    const gpu::pipeline pipe(on_, {.name = "stream_read", .spirv = std::as_bytes(std::span(kernels::spirv::stream_read_spirv)).first(sizeof(kernels::spirv::stream_read_spirv) / 4 * 4), .constants = {&width, 1}, .push_constant_bytes = kernels::stream_read_interface.push_bytes()});
+    constexpr std::uint32_t length = 8;
+    const double seconds = chain(length, [&](gpu::recorder& to, std::uint32_t i) {
+      const pushed from{weights_[i % weight_parts].address() + i / weight_parts * (part / 8), small_.address(), rounds};
+      to.dispatch(pipe, std::as_bytes(std::span(&from, 1)).first(kernels::stream_read_interface.push_bytes()), {groups, 1, 1});
+    });
+    return static_cast<double>(bytes) * length / seconds * 1e-6;
   }
   void fill_weights() {
     chain(1, [&](gpu::recorder& to, std::uint32_t) {
@@ -193,7 +215,7 @@ class bench {
   }
 
  private:
-  static constexpr std::uint64_t x_at = 64 * megabyte, y_at = 128 * megabyte, keys_at = 320 * megabyte, values_at = 400 * megabyte, rope_at = 2 * megabyte, plain_at = 32 * megabyte;
+  static constexpr std::uint64_t x_at = 64 * megabyte, y_at = 128 * megabyte, keys_at = 320 * megabyte, values_at = 400 * megabyte, rope_at = 2 * megabyte, plain_at = 32 * megabyte, tiled_at = 96 * megabyte;
 
   template <class Record>
   double chain(std::uint32_t length, const Record& record) {
@@ -233,6 +255,7 @@ int main(int count, char** arguments) try {
   for (int i = 1; i < count; ++i) {
     const std::string word = arguments[i];
     if (word == "--check") how.check = true;
+    else if (word == "--only-files") how.only_files = true;
     else if (word == "--statistics") how.statistics = true;
     else if (word == "--only") how.only = arguments[++i];
     else if (word == "--tokens") how.tokens.push_back(static_cast<std::uint32_t>(std::atoi(arguments[++i])));
@@ -251,12 +274,12 @@ int main(int count, char** arguments) try {
   }
   if (how.codecs.empty()) how.codecs = {codec::q8_0, codec::q4_0, codec::q4_1, codec::q4_k, codec::q6_k};
   if (how.tokens.empty()) how.tokens = {8, 16, 32};
-  if (tiles.empty()) tiles = {{32, 8}, {32, 16}, {64, 16}, {16, 8}};
-  // Of a subgroup up to 16 numbers a lane: 512 rows times tokens.
-  for (std::size_t module = 0; module <= how.modules.size(); ++module)
+  if (tiles.empty()) tiles = {{32, 8}, {16, 8}, {16, 16}, {16, 4}};
+  // Of a subgroup up to 64 sums a lane.
+  for (std::size_t module = how.only_files ? 1 : 0; module <= how.modules.size(); ++module)
     for (const auto& [rows, subgroups] : tiles)
       for (const std::uint32_t tokens : how.tokens)
-        if (rows == 0 || (rows * 8 / subgroups >= 16 && rows * 8 / subgroups * tokens <= 512)) how.tiles.push_back({rows, subgroups, rows == 0 ? 8 : tokens, module});
+        if (rows * tokens / subgroups <= 64) how.tiles.push_back({rows, subgroups, tokens, module});
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
   for (const auto& shape : device.description().matrix_shapes)
@@ -264,32 +287,60 @@ int main(int count, char** arguments) try {
   bench on(device, how);
   if (how.check) {
     for (const codec type : how.codecs)
-      for (std::size_t module = 0; module <= how.modules.size(); ++module) {
+      for (std::size_t module = how.only_files ? 1 : 0; module <= how.modules.size(); ++module) {
         std::printf("%s, module %zu: %s\n", kernels::info(type).name.data(), module, on.same(type, module) ? "the bits of dot products" : "WRONG");
         std::fflush(stdout);
       }
     return 0;
   }
   on.fill_weights();
+  const double rate = on.streaming();
+  std::printf("streaming read: %.2f TB/s\n", rate * 1e-6);
+  struct job {
+    std::string title;
+    product p;
+    codec type;
+    std::uint32_t tokens;
+    form by;
+    gpu::pipeline pipe;
+  };
+  std::vector<job> jobs;
   for (const codec type : how.codecs)
     for (const auto& [model, products] : {std::pair{"Mistral 7B", std::span(mistral)}, std::pair{"Gemma-3 4B", std::span(gemma)}})
       for (const product& p : products) {
         if (!how.only.empty() && how.only != p.name && how.only != model && how.only != std::string(model) + " " + p.name) continue;
-        std::printf("%s %s %s, %.1f MB, us:\n", model, kernels::info(type).name.data(), p.name, static_cast<double>(kernels::matmul_weight_bytes(type, p.rows, p.columns)) / 1e6);
         for (const std::uint32_t tokens : how.tokens) {
-          on.tokens(tokens);
-          std::printf("  %2u tokens:", tokens);
-          std::vector<form> forms{bench::dots(p.rows, tokens)};
+          const std::string title = std::string(model) + " " + kernels::info(type).name.data() + " " + p.name + ", " + std::to_string(tokens) + " tokens";
+          jobs.push_back({title, p, type, tokens, bench::dots(p.rows, tokens), {}});
           for (const form& by : how.tiles)
-            if (by.tokens == tokens || (by.tokens == 16 && tokens == 32)) forms.push_back(by);
-          for (const form& by : forms) {
-            const gpu::pipeline pipe = on.pipeline(p, type, by);
-            std::printf("  %s %.1f", label_of(by).c_str(), on.time(p, type, by, tokens, pipe));
-            std::fflush(stdout);
-          }
-          std::printf("\n");
+            if ((by.tokens == tokens || (by.tokens == 16 && tokens == 32))) jobs.push_back({title, p, type, tokens, by, {}});
         }
       }
+  {
+    std::atomic<std::size_t> next{0};
+    std::vector<std::jthread> makers;
+    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+      makers.emplace_back([&] {
+        for (std::size_t at = next++; at < jobs.size(); at = next++)
+          try {
+            jobs[at].pipe = on.pipeline(jobs[at].p, jobs[at].type, jobs[at].by);
+          } catch (const intaglio::error&) {  // more shared memory than there is
+          }
+      });
+  }
+  std::string title;
+  std::uint32_t rows = 0;
+  for (const job& each : jobs) {
+    if (each.title != title) std::printf("%s%s, us and percent of a streaming read:\n", title.empty() ? "" : "\n", each.title.c_str());
+    title = each.title;
+    if (rows != each.tokens) on.tokens(rows = each.tokens);
+    if (each.pipe.handle() == VK_NULL_HANDLE) continue;
+    const double microseconds = on.time(each.p, each.type, each.by, each.tokens, each.pipe), bytes = static_cast<double>(kernels::matmul_weight_bytes(each.type, each.p.rows, each.p.columns));
+    std::printf("  %s %.1f %.0f%%", label_of(each.by).c_str(), microseconds, 100 * bytes / rate / microseconds);
+    for (const std::string& line : each.pipe.statistics()) std::printf("\n    %s", line.c_str());
+    std::fflush(stdout);
+  }
+  std::printf("\n");
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;

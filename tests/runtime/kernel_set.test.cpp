@@ -22,7 +22,7 @@ constexpr decoder_config one_layer{
 TEST_CASE("products by matrices cover all rows and tokens of the pass, others keep the plan's workgroups") {
   const checked_device on;
   const runtime::kernel_set with(on.device, {.few_matrix = true}), without(on.device, {});
-  for (const std::uint32_t slots : {3u, 16u, 40u}) {
+  for (const std::uint32_t slots : {3u, 8u, 16u, 40u}) {
     const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 128, {.slots = slots});
     const plan::sequence& batch = made.table().batch;
     std::size_t products = 0;
@@ -30,7 +30,14 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
       for (const plan::dispatch& call : part) {
         CHECK(without.rows_of(call).empty());
         CHECK(without.groups_of(call) == call.groups);
-        if (call.kernel != kernels::kernel::matmul_few || slots <= 8) {
+        const bool whole = slots % 8 == 0, makes = call.kernel == kernels::kernel::fixed;
+        for (const std::uint32_t rows : {0u, 1u, 8u, 16u, 32u}) {
+          CHECK_FALSE(without.takes_tiles(call, rows));
+          if (rows <= slots) CHECK(with.takes_tiles(call, rows) == (whole && (rows != 0 ? rows : slots) <= 16 && (makes || call.kernel == kernels::kernel::matmul_few)));
+        }
+        const std::vector<std::uint32_t> all_passes = slots == 40 ? std::vector<std::uint32_t>{8, 16, 32} : slots == 16 ? std::vector<std::uint32_t>{8} : std::vector<std::uint32_t>{};
+        if (makes) CHECK(with.rows_of(call) == all_passes);
+        if (call.kernel != kernels::kernel::matmul_few || !whole) {
           CHECK_FALSE(with.takes_matrices(call));
           CHECK(with.groups_of(call) == call.groups);
           CHECK(with.groups_of(call, 1, slots)[1] == std::max(1u, call.groups[1] / slots));
@@ -39,16 +46,15 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
         ++products;
         const std::uint32_t rows = call.specialization[kernels::matmul_few_interface.specialization_index("rows")];
         std::vector<std::uint32_t> passes = with.rows_of(call);
-        CHECK(passes == (slots == 40 ? std::vector<std::uint32_t>{8, 16, 32} : std::vector<std::uint32_t>{8}));
-        CHECK(with.groups_of(call, 8, slots)[1] == std::max(1u, call.groups[1] * 8 / slots));  // by dot products
-        passes.front() = slots;
+        CHECK(passes == all_passes);
+        passes.push_back(slots);
         for (const std::uint32_t tokens : passes) {
-          const kernels::few_tile by = kernels::few_matrix_tile(call.kernel, rows, tokens);
+          const kernels::few_tile by = tokens <= 16 ? kernels::tiled_few_tile(tokens) : kernels::few_matrix_tile(call.kernel, rows, tokens);
           const auto groups = with.groups_of(call, tokens == slots ? 0 : tokens, slots);
           CHECK(groups == std::array<std::uint32_t, 3>{(rows + by.rows - 1) / by.rows, (tokens + by.tokens - 1) / by.tokens, 1});
         }
       }
-    CHECK(products == (slots <= 8 ? 0 : 5));
+    CHECK(products == (slots == 3 ? 0 : 5));
   }
 }
 
@@ -100,4 +106,19 @@ TEST_CASE("a subgroup of a product by matrices keeps at most 16 numbers a lane o
         CHECK(by.subgroups % 8 == 0);
         if (kernel == kernels::kernel::matmul_few) CHECK(by.rows * 8 / by.subgroups * by.tokens <= 512);
       }
+}
+
+TEST_CASE("products of tiled x: 64 sums a lane, shared memory that every device with matrices has, no codec whose blocks have two factors") {
+  for (const std::uint32_t tokens : {1u, 8u, 9u, 16u}) {
+    const kernels::few_tile by = kernels::tiled_few_tile(tokens);
+    CHECK((by.rows == 16 || by.rows == 32));
+    CHECK(by.tokens == (tokens + 7) / 8 * 8);
+    CHECK((by.subgroups == 8 || by.subgroups == 16));
+    CHECK(by.rows * by.tokens / by.subgroups <= 64);
+    const std::uint32_t staged = by.subgroups * by.rows * (2 * 32 / by.subgroups + 1), sums = 32 * 8 * (by.rows / 4 + 1);
+    CHECK(16 * std::max(staged, sums) + 2 * 128 * by.rows <= kernels::matrix_shared_memory_bytes);
+    CHECK(kernels::wants_tiles(kernels::codec::q4_k, tokens));
+    CHECK_FALSE(kernels::wants_tiles(kernels::codec::q6_k, tokens));
+  }
+  CHECK_FALSE(kernels::wants_tiles(kernels::codec::q8_0, 17));
 }

@@ -191,17 +191,18 @@ inline constexpr interface matmul_interface{
 
 /// What matmul_few multiplies: x as for matmul with a codec of blocks, u32 [tokens, 7, width / 32, 4]: of each block bits 16 .. 23 of its 32 columns, four a word,
 /// then bits 8 .. 15, then 0 .. 7, two quads each, then the block's scale, f32, the sum of the upper bits, that of the 16 below, and a word of nothing.
-/// width: a multiple of 32. With prologue::norm one workgroup a token (y), else any number of them (x). rows_per_token: of the input and the output, which then
-/// count as tokens, what experts gave.
+/// width: a multiple of 32. With prologue::norm one workgroup a token (y), else any number of them (x). `tiled`: of each eight tokens u32
+/// [width / 32, 3, 8, 8], planes as above, of which the lower two are 127 less bytes without a sign; then f32 [width / 32, 2, 8], scales, and the sum of the integers. In a plan `tiled` says that the product may want it so, and the device decides (runtime::kernel_set).
+/// rows_per_token: of the input and the output, which then count as tokens, what experts gave.
 inline constexpr interface fixed_interface{
     "fixed",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}, {"rows_per_token"}}}};
+    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}, {"rows_per_token"}, {"tiled"}}}};
 /// Words of `fixed` for a token.
 constexpr std::uint32_t fixed_words(std::uint32_t width) { return width / 32 * 28; }
 
 /// matmul, with its bits, of what `fixed` left, for codecs of blocks. rows: a multiple of 4. A workgroup has tile_rows rows, 4 a subgroup, and grid x strides over the
-/// rows; y: tiles of up to 8 tokens. With matrices (few_matrix_tile): one workgroup for each tile of 16 to 64 rows and 8, 16 or 32 tokens.
+/// rows; y: tiles of up to 8 tokens. With matrices (few_matrix_tile, tiled_few_tile): one workgroup for each tile of 16 to 64 rows and 8, 16 or 32 tokens.
 /// Experts: with experts_used above 0 as matmul's with tile_tokens above 1, tiles being what expert_tiles left in lists of list_tokens rows, of which every
 /// workgroup takes tile_tokens: list_tokens / tile_tokens workgroups (y) a list.
 inline constexpr interface matmul_few_interface{
@@ -214,7 +215,11 @@ inline constexpr interface matmul_few_interface{
 struct few_tile {
   std::uint32_t rows = 0, tokens = 0, subgroups = 0;
 };
-/// Of a product over so many tokens; none where dot products are as fast.
+/// Whether a product of so many tokens is faster where x is tiled: up to 16, of codecs whose blocks have one factor.
+constexpr bool wants_tiles(codec type, std::uint32_t tokens) { return type != codec::q6_k && tokens <= 16; }
+/// Of a product of x that is tiled. Each subgroup has all rows and 32 / subgroups virtual lanes.
+constexpr few_tile tiled_few_tile(std::uint32_t tokens) { return {32, tokens <= 8 ? 8u : 16u, 8}; }
+/// Of any other product over so many tokens; none where dot products are as fast.
 constexpr few_tile few_matrix_tile(kernel which, std::uint32_t rows, std::uint32_t tokens) {
   if (tokens <= 8) return {};
   if (which == kernel::ternary_few) return {rows < 8192 ? 16u : 32u, 32, 8};

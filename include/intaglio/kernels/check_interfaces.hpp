@@ -33,6 +33,7 @@
 #include "intaglio/kernels/spirv/matmul_few.hpp"
 #include "intaglio/kernels/spirv/matmul_few_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_few_portable.hpp"
+#include "intaglio/kernels/spirv/matmul_few_tiled.hpp"
 #include "intaglio/kernels/spirv/matmul_portable.hpp"
 #include "intaglio/kernels/spirv/norm_add.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
@@ -120,6 +121,7 @@ static_assert(shader_interface<matches(fixed_interface, spirv::fixed_spirv)>::ag
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_matrix_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_few_interface, spirv::matmul_few_tiled_spirv)>::agrees);
 static_assert(shader_interface<matches(stream_read_interface, spirv::stream_read_spirv)>::agrees);
 
 }  // namespace intaglio::kernels

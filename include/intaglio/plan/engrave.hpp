@@ -116,6 +116,7 @@ constexpr void insert_fixed(ir::graph& g, const profile& target, std::vector<nod
       node made{.lowered = true, .kernel = kernels::kernel::fixed, .where = n.where, .block = n.block, .in = n.in,
                 .out = static_cast<ir::value_id>(g.values.size()), .norm = n.norm, .prologue = n.prologue, .eps = n.eps};
       g.values.push_back({dtype::u32, kernels::fixed_words(g.values[static_cast<std::size_t>(n.in)].width), n.where, text<32>{"fixed"}});
+      made.weights[0] = n.weights[0];  // none of its own: the codec is asked for
       n.kernel = kernels::kernel::matmul_few;
       n.in = made.out;
       n.norm = ir::none;

@@ -152,6 +152,32 @@ inline std::vector<float> fixed_values(std::span<const std::uint32_t> words) {
   return out;
 }
 
+/// Tokens of fixed_words as `fixed` leaves them where it is tiled: of each eight tokens [blocks, 3, 8, 8] words of planes, then [blocks, 2, 8] scales and sums.
+inline std::vector<std::uint32_t> tiled_words(std::span<const std::uint32_t> tokens, std::size_t columns) {
+  const std::size_t blocks = columns / 32, count = tokens.size() / (28 * blocks);
+  std::vector<std::uint32_t> out((count + 7) / 8 * 224 * blocks);
+  for (std::size_t t = 0; t < count; ++t)
+    for (std::size_t b = 0; b < blocks; ++b) {
+      std::uint32_t* const tile = out.data() + t / 8 * 224 * blocks;
+      const auto from = [&](std::size_t part, std::size_t i) { return tokens[(t * 7 * blocks + part * blocks + b) * 4 + i]; };
+      for (std::size_t word = 0; word < 24; ++word) tile[(b * 3 + word / 8) * 64 + t % 8 * 8 + word % 8] = from(word / 4, word % 4) ^ (word < 8 ? 0u : 0x7f7f7f7fu);
+      tile[192 * blocks + 16 * b + t % 8] = from(6, 0);
+      const float whole = static_cast<float>(static_cast<std::int32_t>(from(6, 1))) * 65536.0f + static_cast<float>(static_cast<std::int32_t>(from(6, 2)));
+      tile[192 * blocks + 16 * b + 8 + t % 8] = std::bit_cast<std::uint32_t>(whole);
+    }
+  return out;
+}
+/// A token of such tiles as fixed_words has it, but for the sums, which are 0.
+inline std::vector<std::uint32_t> untiled_words(std::span<const std::uint32_t> tiles, std::size_t columns, std::size_t token) {
+  const std::size_t blocks = columns / 32, tile = token / 8 * 224 * blocks;
+  std::vector<std::uint32_t> out(28 * blocks);
+  for (std::size_t b = 0; b < blocks; ++b) {
+    for (std::size_t word = 0; word < 24; ++word) out[(word / 4 * blocks + b) * 4 + word % 4] = tiles[tile + (b * 3 + word / 8) * 64 + token % 8 * 8 + word % 8] ^ (word < 8 ? 0u : 0x7f7f7f7fu);
+    out[(6 * blocks + b) * 4] = tiles[tile + 192 * blocks + 16 * b + token % 8];
+  }
+  return out;
+}
+
 /// Sums of products with the upper 8 bits of activations and with the 16 below.
 struct fixed_sums {
   std::int32_t upper = 0, lower = 0;

@@ -43,6 +43,7 @@
 #include "intaglio/kernels/spirv/matmul_few.hpp"
 #include "intaglio/kernels/spirv/matmul_few_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_few_portable.hpp"
+#include "intaglio/kernels/spirv/matmul_few_tiled.hpp"
 #include "intaglio/kernels/spirv/matmul_portable.hpp"
 #include "intaglio/kernels/spirv/norm_add.hpp"
 #include "intaglio/kernels/spirv/norm_quantize.hpp"
@@ -101,6 +102,7 @@ struct kernel_modules {
   bool matrix = false;      ///< those of chunks by cooperative matrices of int8
   bool half_matrix = false; ///< those of chunks by cooperative matrices of f16
   bool few_matrix = false;  ///< those of a few tokens by cooperative matrices of int8
+  bool few_tiled = false;   ///< and x of such products in tiles of eight tokens
   std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that surely run at once (shaders/layers.comp)
   module_source source = &modules_of<>;
 
@@ -109,7 +111,7 @@ struct kernel_modules {
     namespace spirv = kernels::spirv;
     std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2) + (half_matrix ? 16 : 0) + (few_matrix ? 32 : 0);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_few_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::attention_few_source_hash, spirv::attention_cpu_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::sample_cpu_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::rms_norm_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::expert_tiles_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_down_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::walk_trace_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash, spirv::matmul_few_matrix_source_hash, spirv::ternary_few_matrix_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::attention_few_source_hash, spirv::attention_cpu_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::sample_cpu_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::rms_norm_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::expert_tiles_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_down_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::walk_trace_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash, spirv::matmul_few_matrix_source_hash, spirv::matmul_few_tiled_source_hash, spirv::ternary_few_matrix_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
@@ -258,6 +260,7 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       break;
     case kernels::kernel::matmul_few:
       if constexpr (has(kernels::kernel::matmul_few)) {
+        if (chosen.few_tiled) return bytes(spirv::matmul_few_tiled_spirv);
         if (chosen.few_matrix) return bytes(spirv::matmul_few_matrix_spirv);
         return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::matmul_few_spirv) : bytes(spirv::matmul_few_portable_spirv);
       }

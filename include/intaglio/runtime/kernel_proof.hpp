@@ -526,16 +526,21 @@ class kernel_proof {
     const auto values = floats(rows * width);
     const gpu::buffer in = filled(values, room_for * width), out = room(std::uint64_t{4} * room_for * kernels::fixed_words(width)), memory = memory_of(state());
     run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+    const bool tiled = kernels_->takes_tiles(call, rows_);
+    const auto tiles = read<std::uint32_t>(out, 0, tiled ? (tokens_ + 7) / 8 * 8 * kernels::fixed_words(width) : 0);
     double worst = 0;
+    std::vector<std::uint32_t> expected;
     for (std::size_t t = 0; t < rows; ++t) {
       std::vector<float> y(values.begin() + static_cast<std::ptrdiff_t>(t * width), values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
       if (static_cast<kernels::prologue>(constant(call, "prologue")) == kernels::prologue::norm)
         reference::rms_norm(std::span(values).subspan(t * width, width), weight<float>(operand(call, "norm_weight"), 0, width), real(call, "eps"), y);
-      const auto found = read<std::uint32_t>(out, t * kernels::fixed_words(width), kernels::fixed_words(width));
+      const auto found = tiled ? reference::untiled_words(tiles, width, t) : read<std::uint32_t>(out, t * kernels::fixed_words(width), kernels::fixed_words(width));
       const auto numbers = reference::fixed_values(found);
-      worst = std::max({worst, apart(numbers, y), reference::fixed_words(numbers) == found ? 0.0 : 1.0});
+      const auto words = reference::fixed_words(numbers);
+      worst = std::max({worst, apart(numbers, y), tiled || words == found ? 0.0 : 1.0});
+      expected.insert(expected.end(), words.begin(), words.end());
     }
-    return worst;
+    return tiled && reference::tiled_words(expected, width) != tiles ? 1.0 : worst;
   }
 
   double halves(const plan::dispatch& call) {
@@ -688,6 +693,7 @@ class kernel_proof {
       const auto words = reference::fixed_words(std::span(values).subspan(at, columns));
       prepared.insert(prepared.end(), words.begin(), words.end());
     }
+    if (few && kernels_->takes_tiles(call, rows_)) prepared = reference::tiled_words(prepared, columns);
     const gpu::buffer in = chunk ? filled(bits, std::size_t{width_} * columns) : few ? filled(prepared, std::size_t{width_} * kernels::fixed_words(columns)) : filled(values, std::size_t{width_} * columns), factors = filled(factor, width_),
                       out = filled(start, std::size_t{width_} * out_width), keys = room(cache_of(call).key_bytes), cached = room(cache_of(call).value_bytes),
                       memory = memory_of(state());

@@ -79,10 +79,17 @@ class kernel_set {
   }
   /// Whether it is a product of few tokens by matrices, whose tiles are those of the device and not of the plan.
   bool takes_matrices(const plan::dispatch& call, std::uint32_t rows = 0) const { return tile_of(call, rows).rows != 0; }
+  /// Whether `fixed` leaves x tiled and matmul_few reads it so (kernels::fixed_interface): on devices that multiply matrices, where slots are whole tiles.
+  bool takes_tiles(const plan::dispatch& call, std::uint32_t rows = 0) const {
+    const bool makes = call.kernel == kernels::kernel::fixed;
+    if (!modules_.few_matrix || (!makes && call.kernel != kernels::kernel::matmul_few) || lists_tokens(call) || tokens_of(call) % 8 != 0) return false;
+    const auto type = makes ? constant(call, "tiled") != 0 ? kernels::codec::q8_0 : kernels::codec::q6_k : static_cast<kernels::codec>(constant(call, "codec"));
+    return kernels::wants_tiles(type, rows != 0 ? rows : tokens_of(call));
+  }
   /// Passes over how many rows have pipelines of their own, beside those over all.
   std::vector<std::uint32_t> rows_of(const plan::dispatch& call) const {
     std::vector<std::uint32_t> out;
-    if (takes_matrices(call) && !lists_tokens(call))
+    if ((takes_matrices(call) && !lists_tokens(call)) || (call.kernel == kernels::kernel::fixed && modules_.few_matrix && constant(call, "tiled") != 0))
       for (std::uint32_t rows = 8; rows < tokens_of(call); rows *= 2) out.push_back(rows);
     return out;
   }
@@ -99,11 +106,11 @@ class kernel_set {
     kernels::kernel kernel;
     const shader::expression* activation;
     std::array<std::uint32_t, kernels::max_specialization_constants> values;
-    bool few_matrix = false;
+    bool few_matrix = false, few_tiled = false;
     friend bool operator==(const key&, const key&) = default;
   };
   static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
-  static std::uint32_t tokens_of(const plan::dispatch& call) { return call.groups[1] * constant(call, "tile_tokens"); }
+  static std::uint32_t tokens_of(const plan::dispatch& call) { return call.groups[1] * (call.kernel == kernels::kernel::fixed ? 1 : constant(call, "tile_tokens")); }
   /// How many workgroups (y) share a list of expert_tiles, and how many lists so many rows, 0 being all, take at most.
   static std::uint32_t parts_of(const plan::dispatch& call) { return call.kernel == kernels::kernel::matmul ? 1 : constant(call, "list_tokens") / constant(call, "tile_tokens"); }
   static std::uint32_t lists_of(const plan::dispatch& call, std::uint32_t rows) {
@@ -117,7 +124,8 @@ class kernel_set {
       const kernels::few_tile out = kernels::few_matrix_tile(call.kernel, constant(call, "rows"), constant(call, "list_tokens"));
       return out.tokens != 0 && constant(call, "list_tokens") % out.tokens == 0 ? out : kernels::few_tile{};
     }
-    return kernels::few_matrix_tile(call.kernel, constant(call, "rows"), rows != 0 ? rows : tokens_of(call));
+    const std::uint32_t tokens = rows != 0 ? rows : tokens_of(call);
+    return takes_tiles(call, rows) ? kernels::tiled_few_tile(tokens) : kernels::few_matrix_tile(call.kernel, constant(call, "rows"), tokens);
   }
   key key_of(const plan::dispatch& call, std::uint32_t rows = 0, bool greedy = false) const {
     key out{call.kernel, call.activation, call.specialization};
@@ -127,10 +135,12 @@ class kernel_set {
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
       out.few_matrix = true;
+      out.few_tiled = takes_tiles(call, rows);
       out.values[0] = by.subgroups * subgroup_.size;
       out.values[face.specialization_index("tile_rows")] = by.rows;
       out.values[face.specialization_index("tile_tokens")] = by.tokens;
     }
+    if (call.kernel == kernels::kernel::fixed) out.values[face.specialization_index("tiled")] = takes_tiles(call, rows) ? 1 : 0;
     if (call.kernel == kernels::kernel::matmul) {
       const auto constant = [&](std::string_view name) -> std::uint32_t& { return out.values[face.specialization_index(name)]; };
       constexpr std::uint64_t rest = 2048;  // a norm's sums
@@ -207,6 +217,7 @@ class kernel_set {
         for (std::uint32_t id = 0; id < count; ++id) constants[i][id] = {id, wanted_[i].values[id]};
         kernel_modules modules = modules_;
         modules.few_matrix = wanted_[i].few_matrix;
+        modules.few_tiled = wanted_[i].few_tiled;
         if (wanted_[i].activation != nullptr) gating[i] = modules.with(wanted_[i].kernel, *wanted_[i].activation);
         const auto module = gating[i].empty() ? modules.of(wanted_[i].kernel) : std::as_bytes(std::span(gating[i]));
         descriptions.push_back({.name = face.name, .spirv = module, .constants = std::span(constants[i]).first(count),
