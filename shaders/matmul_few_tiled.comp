@@ -217,7 +217,7 @@ void add_block(uint b, Words x, Words scales) {
 }
 
 void main() {
-  if (experts_used != 0u || own_input != 0u || list_tokens == 0u) return;  // lists of experts are matmul_few_matrix's
+  if (experts_used != 0u && (own_input | list_tokens) != 0u) return;  // lists of experts are matmul_few_matrix's
   // Neighbours in time are tiles of tokens of the same rows.
   uint linear = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   uint first_token = linear % gl_NumWorkGroups.y * tile_tokens, wanted_row = linear / gl_NumWorkGroups.y * tile_rows, count = state.at[state_count];
