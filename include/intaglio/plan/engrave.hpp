@@ -72,8 +72,17 @@ constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t conte
 /// Whether the head's rows can be had as int8: tiles of 16 columns.
 constexpr bool screenable(const ir::graph& g, const node& head) { return g.weights[static_cast<std::size_t>(head.weights[0])].columns % 16 == 0; }
 
-/// In a chunk with arithmetic `halves` each product of coded weights reads what a node of its own in front of it made of the input, whose value goes
-/// behind the graph's; attention is that of halves too. Experts' products are not, each token has others; nor are those by which they are chosen, which
+/// A node that makes of what `n` reads, normalised as n would have it, the value that n reads from now on, which goes behind the graph's.
+constexpr node insert_in_front(ir::graph& g, node& n, kernels::kernel kernel, const ir::value& value) {
+  const node made{.lowered = true, .kernel = kernel, .where = n.where, .block = n.block, .in = n.in, .out = static_cast<ir::value_id>(g.values.size()),
+                  .norm = n.norm, .prologue = n.prologue, .eps = n.eps};
+  g.values.push_back(value);
+  n.in = made.out;
+  n.norm = ir::none;
+  return made;
+}
+
+/// In a chunk with arithmetic `halves` each product of coded weights reads what a node of its own in front of it made of the input; attention is that of halves too. Experts' products are not, each token has others; nor are those by which they are chosen, which
 /// must be the same however a token comes.
 constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t tokens, std::vector<node>& nodes) {
   if (target.coded_chunks != chunk_arithmetic::halves || tokens <= target.tile_tokens) return;
@@ -91,12 +100,9 @@ constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t 
       out.push_back(n);
       continue;
     }
-    node made{.lowered = true, .kernel = kernels::kernel::halves, .where = n.where, .block = n.block, .rule = rule_index("halves"), .in = n.in,
-              .out = static_cast<ir::value_id>(g.values.size()), .norm = n.norm, .prologue = n.prologue, .eps = n.eps};
-    g.values.push_back({dtype::f16, columns + 2, n.where, text<32>{"halves"}});  // two more hold the token's factor
+    node made = insert_in_front(g, n, kernels::kernel::halves, {dtype::f16, columns + 2, n.where, text<32>{"halves"}});  // two more hold the token's factor
+    made.rule = rule_index("halves");
     n.kernel = kernels::kernel::matmul_chunk;
-    n.in = made.out;
-    n.norm = ir::none;
     out.push_back(made);
     out.push_back(n);
   }
@@ -113,13 +119,9 @@ constexpr void insert_fixed(ir::graph& g, const profile& target, std::vector<nod
     for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
     const bool has_blocks = n.kernel == kernels::kernel::matmul && !kernels::is_dense(*codec_of(g.weights[static_cast<std::size_t>(n.weights[0])].type));
     if (has_blocks && n.experts == 0 && rows % 4 == 0) {
-      node made{.lowered = true, .kernel = kernels::kernel::fixed, .where = n.where, .block = n.block, .in = n.in,
-                .out = static_cast<ir::value_id>(g.values.size()), .norm = n.norm, .prologue = n.prologue, .eps = n.eps};
-      g.values.push_back({dtype::u32, kernels::fixed_words(g.values[static_cast<std::size_t>(n.in)].width), n.where, text<32>{"fixed"}});
+      node made = insert_in_front(g, n, kernels::kernel::fixed, {dtype::u32, kernels::fixed_words(g.values[static_cast<std::size_t>(n.in)].width), n.where, text<32>{"fixed"}});
       made.weights[0] = n.weights[0];  // none of its own: the codec is asked for
       n.kernel = kernels::kernel::matmul_few;
-      n.in = made.out;
-      n.norm = ir::none;
       out.push_back(made);
     }
     out.push_back(n);
@@ -159,12 +161,9 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
     }
     if (n.list_tokens != 0 && has_blocks(n)) {
       const std::uint32_t columns = weight_of(n).columns, rows = g.values[static_cast<std::size_t>(n.in)].width / columns;
-      const node made{.lowered = true, .kernel = kernels::kernel::fixed, .where = n.where, .block = n.block, .in = n.in, .out = static_cast<ir::value_id>(g.values.size()),
-                      .top_k = rows, .norm = n.norm, .prologue = n.prologue, .eps = n.eps};
-      g.values.push_back({dtype::u32, rows * kernels::fixed_words(columns), n.where, text<32>{"fixed"}});
+      node made = insert_in_front(g, n, kernels::kernel::fixed, {dtype::u32, rows * kernels::fixed_words(columns), n.where, text<32>{"fixed"}});
+      made.top_k = rows;
       n.kernel = kernels::kernel::matmul_few;
-      n.in = made.out;
-      n.norm = ir::none;
       out.push_back(made);
     }
     out.push_back(n);
