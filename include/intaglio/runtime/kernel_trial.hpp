@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// A dispatch of a plan run by itself on the device, with made-up activations in the place of all that is no weight: what proofs of kernels share.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "intaglio/core/float16.hpp"
+#include "intaglio/gpu/queue.hpp"
+#include "intaglio/gpu/recorder.hpp"
+#include "intaglio/gpu/transfer.hpp"
+#include "intaglio/kernels/cache_layout.hpp"
+#include "intaglio/kernels/state.hpp"
+#include "intaglio/runtime/kernel_set.hpp"
+#include "intaglio/runtime/weight_memory.hpp"
+
+namespace intaglio::runtime {
+
+namespace proofs {
+
+/// Elements that a dispatch left.
+template <class T>
+std::vector<T> read(const gpu::buffer& from, std::size_t first, std::size_t count) {
+  std::vector<T> out(count);
+  std::memcpy(out.data(), from.mapped().data() + first * sizeof(T), count * sizeof(T));
+  return out;
+}
+
+/// The largest difference in units of the largest expected value; infinite where a number is none.
+inline double apart(std::span<const float> found, std::span<const float> expected) {
+  double largest = 1e-30, out = 0;
+  for (const float x : expected) largest = std::max(largest, std::abs(static_cast<double>(x)));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double each = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])) / largest;
+    if (std::isnan(each)) return HUGE_VAL;  // larger than any fault
+    out = std::max(out, each);
+  }
+  return out;
+}
+
+/// f16 or f32 bytes as numbers.
+inline std::vector<float> cache_floats(std::span<const std::byte> bytes, std::size_t element) {
+  std::vector<float> out(bytes.size() / element);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::uint16_t half = 0;
+    if (element == 4) std::memcpy(&out[i], bytes.data() + 4 * i, 4);
+    else std::memcpy(&half, bytes.data() + 2 * i, 2), out[i] = f32_from_f16(half);
+  }
+  return out;
+}
+/// The same of what lies at the beginning of caches.
+inline double caches_apart(const gpu::buffer& keys, std::span<const std::byte> k, const gpu::buffer& values, std::span<const std::byte> v, std::size_t element) {
+  return std::max(apart(cache_floats(keys.mapped().first(k.size()), element), cache_floats(k, element)),
+                  apart(cache_floats(values.mapped().first(v.size()), element), cache_floats(v, element)));
+}
+
+}  // namespace proofs
+
+/// Runs dispatches one at a time; what is tried is set from outside, before each.
+class kernel_trial {
+ public:
+  kernel_trial(const gpu::device& on, const plan::table& of, const kernel_set& kernels, const weight_memory& weights)
+      : table(&of), set(&kernels), device_(on), weights_(&weights), queue_(on), transfer_(on, std::uint64_t{1} << 20) {}
+
+  static constexpr std::uint32_t position = 3;  ///< of the first token, unless a proof says otherwise
+
+  const plan::table* table;
+  const kernel_set* set;
+  std::uint32_t tokens = 1;  ///< that this dispatch is given
+  std::uint32_t width = 1;   ///< tokens that a pass of its sequence has room for
+  std::uint32_t rows = 0;    ///< of a pass over fewer than all; 0: all
+  bool batched = false, greedy = false;
+
+  void seed(std::uint32_t with) noexcept { random_ = with; }
+
+  std::uint32_t constant(const plan::dispatch& call, std::string_view name) const {
+    return call.specialization.at(kernels::interface_of(call.kernel).specialization_index(name));  // .at: no kernel is proven by what it has not
+  }
+  float real(const plan::dispatch& call, std::string_view name) const { return std::bit_cast<float>(constant(call, name)); }
+  const plan::operand& operand(const plan::dispatch& call, std::string_view name) const {
+    return call.push.at(kernels::interface_of(call.kernel).push_index(name));
+  }
+  /// 24 bits.
+  std::uint32_t next() {
+    random_ = random_ * 1664525u + 1013904223u;
+    return random_ >> 8;
+  }
+  /// In (-2, 2).
+  std::vector<float> floats(std::size_t count) {
+    std::vector<float> out(count);
+    for (float& x : out) x = (static_cast<float>(next()) * 0x1p-24f - 0.5f) * 4.0f;
+    return out;
+  }
+  /// Zeros that the host sees.
+  gpu::buffer room(std::uint64_t bytes) const {
+    gpu::buffer out(device_, std::max<std::uint64_t>(bytes, 4), gpu::placement::readback, "a kernel's proof");
+    std::memset(out.mapped().data(), 0, out.mapped().size());
+    return out;
+  }
+  /// @param elements at least so many, zeros behind the values
+  template <class T>
+  gpu::buffer filled(const std::vector<T>& values, std::size_t elements) const {
+    gpu::buffer out = room(std::max(elements, values.size()) * sizeof(T));
+    std::memcpy(out.mapped().data(), values.data(), values.size() * sizeof(T));
+    return out;
+  }
+  /// Elements of a weight of layer 0 as they lie on the device.
+  template <class T>
+  std::vector<T> weight(const plan::operand& what, std::uint64_t first, std::uint64_t count) {
+    const auto& item = weights_->placed.items[weights_->first[what.slot]];
+    std::vector<T> out(static_cast<std::size_t>(count));
+    transfer_.download(weights_->placed.buffers[item.buffer], item.offset + what.offset + first * sizeof(T), std::as_writable_bytes(std::span(out)));
+    return out;
+  }
+
+  /// Runs a dispatch with buffers in the place of all that is no weight.
+  using named_buffers = std::vector<std::pair<std::string_view, const gpu::buffer*>>;
+  void run(const plan::dispatch& call, const named_buffers& buffers) {
+    const kernels::interface& face = kernels::interface_of(call.kernel);
+    std::vector<std::uint64_t> push(face.push_count());
+    for (std::size_t i = 0; i < push.size(); ++i)
+      if (call.push[i].where == plan::region::weight) push[i] = weights_->address(*table, call.push[i].slot, 0) + call.push[i].offset;
+    for (const auto& [name, memory] : buffers)
+      if (operand(call, name).where != plan::region::none) push[face.push_index(name)] = memory->address();
+    gpu::recorder to(device_, "proof of " + std::string(face.name));
+    to.dispatch(set->of(call, rows, greedy), std::as_bytes(std::span(push)), set->groups_of(call, rows, width));
+    const gpu::recording commands = to.finish();
+    const VkCommandBuffer handle = commands.handle();
+    queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::patience * 12);
+  }
+
+  std::vector<std::uint32_t> state(std::uint32_t first = position) const {
+    std::vector<std::uint32_t> words(kernels::state::words(table->max_tokens, table->context));
+    words[kernels::state::position] = first;
+    words[kernels::state::count] = tokens;
+    return words;
+  }
+
+  /// The same in slots of a batch: each token has one of its own, and all see the same pages, which stand in their order.
+  std::vector<std::uint32_t> slots_of(const std::vector<std::uint32_t>& alone) const {
+    namespace state = kernels::state;
+    const std::uint32_t size = state::slot_words(table->context, table->shape.page_size), pages = table->slot_pages();
+    std::vector<std::uint32_t> out(static_cast<std::size_t>(table->batch_state_bytes() / 4));
+    out[state::count] = tokens;
+    for (std::uint32_t t = 0; t < tokens; ++t) {
+      std::uint32_t* const slot = out.data() + state::first_slot + std::size_t{t} * size;
+      std::copy_n(alone.begin(), state::tokens, slot);
+      slot[state::position] = alone[state::position] + t;
+      slot[state::count] = 1;
+      slot[state::limit] = table->context;
+      slot[state::tokens] = alone[state::tokens + t];
+      for (std::uint32_t page = 0; page < pages; ++page) slot[state::page_table + page] = page;
+      std::copy_n(alone.begin() + state::history(table->max_tokens), table->context, slot + state::page_table + pages);
+    }
+    return out;
+  }
+  gpu::buffer memory_of(const std::vector<std::uint32_t>& alone) const { return filled(batched ? slots_of(alone) : alone, 0); }
+  plan::layer_cache cache_of(const plan::dispatch& call) const { return batched ? table->pool(call.block) : table->caches[call.block]; }
+  /// Of each token the last head of f32 [tokens, q_size].
+  std::vector<float> last_heads(const gpu::buffer& from, std::uint32_t q_size, std::uint32_t head) const {
+    std::vector<float> out;
+    for (std::uint32_t t = 0; t < tokens; ++t) {
+      const auto row = proofs::read<float>(from, std::size_t{t} * q_size + q_size - head, head);
+      out.insert(out.end(), row.begin(), row.end());
+    }
+    return out;
+  }
+  /// A made-up number as an element of a cache.
+  void put(const gpu::buffer& cache, std::uint64_t at, std::size_t element) {
+    const float value = floats(1)[0];
+    const std::uint16_t half = f16_from_f32(value);
+    if (element == 4) std::memcpy(cache.mapped().data() + 4 * at, &value, 4);
+    else std::memcpy(cache.mapped().data() + 2 * at, &half, 2);
+  }
+
+ private:
+  gpu::device device_;
+  const weight_memory* weights_;
+  std::uint32_t random_ = 12345;
+  gpu::queue queue_;
+  gpu::transfer transfer_;
+};
+
+}  // namespace intaglio::runtime
