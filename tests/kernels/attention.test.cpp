@@ -63,7 +63,7 @@ TEST_CASE("attention: a workgroup of each width that a profile may ask for") {
   for (const std::uint32_t subgroups : {8u, 12u, 16u, 32u}) check(on, p, subgroups, 1, 1);
 }
 
-TEST_CASE("attention: spans by workgroups of their own give the same bits, with one span and with several") {
+TEST_CASE("attention: spans by workgroups of their own give the same bits, with one span and with several", "[dear]") {
   kernel_device on;
   on.wide_loads = on.fixed_width = GENERATE(false, true);
   random_numbers random(7);

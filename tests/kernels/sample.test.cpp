@@ -68,7 +68,7 @@ TEST_CASE("sample: the reference's token for every combination of parameters") {
     }
 }
 
-TEST_CASE("sample: the largest vocabularies, by the fewest subgroups that a plan gives them") {
+TEST_CASE("sample: the largest vocabularies, by the fewest subgroups that a plan gives them", "[dear]") {
   kernel_device on;
   random_numbers random(10);
   for (const std::uint32_t vocab : {8192u, 128'256u, 262'208u})
@@ -81,7 +81,7 @@ TEST_CASE("sample: the largest vocabularies, by the fewest subgroups that a plan
     }
 }
 
-TEST_CASE("sample: top-k and top-p cut among equal logits as a sort does, up to the largest vocabulary") {
+TEST_CASE("sample: top-k and top-p cut among equal logits as a sort does, up to the largest vocabulary", "[dear]") {
   kernel_device on;
   random_numbers random(12);
   for (const std::uint32_t vocab : {1000u, 262'208u}) {
