@@ -5,15 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "intaglio/gpu/queue.hpp"
-#include "intaglio/gpu/recorder.hpp"
-#include "intaglio/kernels/matmul_layout.hpp"
+#include "bench/measuring.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
 #include "intaglio/shader/activation.hpp"
@@ -38,18 +34,18 @@ struct tile {
 
 constexpr std::uint64_t part = std::uint64_t{2} << 30, weights = 3;
 
-class bench {
+class chunk_products {
  public:
-  bench(const gpu::device& on, std::uint32_t tokens, bool matrix, std::vector<std::byte> spirv)
+  chunk_products(const gpu::device& on, std::uint32_t tokens, bool matrix, std::vector<std::byte> spirv)
       : on_(on), tokens_(tokens), matrix_(matrix), spirv_(std::move(spirv)), queue_(on), small_(on, std::uint64_t{512} << 20, gpu::placement::device_local, "vectors") {
     for (std::uint64_t at = 0; at < weights; ++at) weights_.emplace_back(on, part, gpu::placement::device_local, "weights");
     // Numbers of all sizes, as far as a fill has them: halves of 1 to 2.
-    chain(1, [&](gpu::recorder& to, std::uint32_t) {
+    bench::run_once(on_, queue_, [&](gpu::recorder& to) {
       to.fill(small_, 0, std::uint64_t{512} << 20, 0x3c003d55u);
       for (auto& each : weights_) to.fill(each, 0, part, 0x35a8b4a1u);
       to.full_barrier();
     });
-    chain(1, [&](gpu::recorder& to, std::uint32_t) { to.fill(small_, 4 * kernels::state::position, 4, 5).fill(small_, 4 * kernels::state::count, 4, tokens).full_barrier(); });
+    bench::run_once(on_, queue_, [&](gpu::recorder& to) { to.fill(small_, 4 * kernels::state::position, 4, 5).fill(small_, 4 * kernels::state::count, 4, tokens).full_barrier(); });
   }
 
   /// Microseconds of one product.
@@ -67,7 +63,7 @@ class bench {
     const gpu::pipeline pipeline(on_, {.name = "matmul_chunk", .spirv = spirv_.empty() ? std::as_bytes(std::span(words)) : std::span<const std::byte>(spirv_), .constants = constants,
                                        .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
     const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256, places = part / each * weights;
-    const double seconds = chain(8, [&](gpu::recorder& to, std::uint32_t i) {
+    const double seconds = bench::chain_seconds(on_, queue_, 8, 5, [&](gpu::recorder& to, std::uint32_t i) {
       const std::uint64_t place = i % places, of = place % weights;
       const std::uint64_t push[] = {base + (std::uint64_t{64} << 20), base + (std::uint64_t{1} << 20), weights_[of].address() + place / weights * each, base + (std::uint64_t{128} << 20), base,
                                     base + (std::uint64_t{320} << 20), base + (std::uint64_t{400} << 20), base + (std::uint64_t{2} << 20)};
@@ -77,25 +73,6 @@ class bench {
   }
 
  private:
-  template <class Record>
-  double chain(std::uint32_t length, const Record& record) {
-    const gpu::timestamps points(on_, length + 1);
-    gpu::recorder to(on_, "chain", length > 1 ? &points : nullptr);
-    for (std::uint32_t i = 0; i < length; ++i) {
-      record(to, i);
-      to.barrier();
-    }
-    const gpu::recording commands = to.finish();
-    const VkCommandBuffer handle = commands.handle();
-    std::vector<double> times;
-    for (int turn = 0; turn < 5; ++turn) {
-      queue_.wait(queue_.submit({&handle, 1}, "chain"), std::chrono::seconds(60));
-      if (commands.points() != 0) times.push_back(points.read(commands.points()).back() * 1e-9);
-    }
-    std::sort(times.begin(), times.end());
-    return times.empty() ? 0.0 : times[times.size() / 2];
-  }
-
   const gpu::device& on_;
   std::uint32_t tokens_;
   bool matrix_;
@@ -121,20 +98,14 @@ int main(int count, char** arguments) try {
       tile by{};
       std::sscanf(arguments[++i], "%ux%u/%u", &by.rows, &by.tokens, &by.subgroups);
       tiles.push_back(by);
-    } else if (word == "--spirv") {
-      std::ifstream file(arguments[++i], std::ios::binary);
-      const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-      spirv.resize(bytes.size());
-      std::memcpy(spirv.data(), bytes.data(), bytes.size());
-    } else
-      for (std::uint32_t c = 0; c < 8; ++c)
-        if (kernels::codec_table[c].name == word) codecs.push_back(static_cast<kernels::codec>(c));
+    } else if (word == "--spirv") spirv = bench::module_in(arguments[++i]);
+    else if (!bench::add_codec(word, codecs)) throw argument_error("chunk", "a codec or an option", word);
   }
   if (codecs.empty()) codecs = {kernels::codec::q4_0, kernels::codec::q8_0, kernels::codec::bf16};
   if (tiles.empty()) tiles = {{128, 128, 4}, {128, 64, 4}, {64, 64, 4}};
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
-  bench on(device, tokens, matrix, spirv);
+  chunk_products on(device, tokens, matrix, spirv);
   for (const auto type : codecs)
     for (const auto& [model, products, layers] : {std::tuple{"Mistral 7B", std::span(mistral), 32}, std::tuple{"Gemma-3 4B", std::span(gemma), 34}}) {
       double sum = 0;
@@ -154,7 +125,7 @@ int main(int count, char** arguments) try {
       }
       std::printf("%-10s %-5s products of %u tokens: %.1f ms, %.0f tok/s without the rest\n", model, kernels::info(type).name.data(), tokens, sum / 1e3, 1e6 * tokens / sum);
     }
-} catch (const intaglio::error& problem) {
+} catch (const std::exception& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;
 }

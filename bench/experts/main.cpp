@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/measuring.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/executor.hpp"
@@ -35,11 +36,6 @@ struct options {
   bool dispatches = false;
 };
 
-double median(std::vector<double> list) {
-  std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2), list.end());
-  return list[list.size() / 2];
-}
-
 template <class Model>
 void measure(const gpu::device& device, const plan::profile& target, const char* name, const options& how) {
   if (!how.codecs.empty() && std::find(how.codecs.begin(), how.codecs.end(), name) == how.codecs.end()) return;
@@ -64,12 +60,12 @@ void measure(const gpu::device& device, const plan::profile& target, const char*
       }
       all.push_back(whole), experts.push_back(of_experts);
     }
-    std::printf("%-5s %4zu tokens: %9.3f ms, %8.0f tokens/s; experts %9.3f ms, %6.1f us a layer and token\n", name, ids.size(), median(all) / 1e6, 1e9 * static_cast<double>(ids.size()) / median(all),
-                median(experts) / 1e6, median(experts) / 1e3 / table.config->num_hidden_layers / static_cast<double>(ids.size()));
+    std::printf("%-5s %4zu tokens: %9.3f ms, %8.0f tokens/s; experts %9.3f ms, %6.1f us a layer and token\n", name, ids.size(), bench::median(all) / 1e6, 1e9 * static_cast<double>(ids.size()) / bench::median(all),
+                bench::median(experts) / 1e6, bench::median(experts) / 1e3 / table.config->num_hidden_layers / static_cast<double>(ids.size()));
     std::fflush(stdout);
     if (!how.dispatches) continue;
     for (const plan::dispatch& each : table.prefill.period)
-      if (times.contains(&each)) std::printf("    %-13s %-30s %5u x %5u %10.2f us\n", kernels::interface_of(each.kernel).name.data(), each.label.data, each.groups[0], each.groups[1], median(times[&each]) / 1e3);
+      if (times.contains(&each)) std::printf("    %-13s %-30s %5u x %5u %10.2f us\n", kernels::interface_of(each.kernel).name.data(), each.label.data, each.groups[0], each.groups[1], bench::median(times[&each]) / 1e3);
   }
 }
 

@@ -7,18 +7,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
 
+#include "bench/measuring.hpp"
+#include "examples/tool/stream_read.hpp"
 #include "intaglio/core/float16.hpp"
-#include "intaglio/gpu/queue.hpp"
-#include "intaglio/gpu/recorder.hpp"
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
-#include "intaglio/kernels/spirv/stream_read.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -53,9 +51,9 @@ struct options {
 
 constexpr std::uint64_t part = std::uint64_t{2} << 30, weight_parts = 2, megabyte = 1u << 20;
 
-class bench {
+class few_products {
  public:
-  bench(const gpu::device& on, options how)
+  few_products(const gpu::device& on, options how)
       : on_(on), how_(std::move(how)), queue_(on), transfer_(on), small_(on, 512 * megabyte, gpu::placement::device_local, "vectors"), read_(on, 16 * megabyte, gpu::placement::readback, "results") {
     for (std::uint64_t at = 0; at < weight_parts; ++at) weights_.emplace_back(on, how_.check ? 16 * megabyte : part, gpu::placement::device_local, "weights");
   }
@@ -95,7 +93,7 @@ class bench {
     return {base + (by.rows == 0 ? x_at : tiled_at), weight, base + y_at, base, base + keys_at, base + values_at, base + rope_at};
   }
   void tokens(std::uint32_t count) {
-    chain(1, [&](gpu::recorder& to, std::uint32_t) { to.fill(small_, 4 * kernels::state::position, 4, 5).fill(small_, 4 * kernels::state::count, 4, count).full_barrier(); });
+    bench::run_once(on_, queue_, [&](gpu::recorder& to) { to.fill(small_, 4 * kernels::state::position, 4, 5).fill(small_, 4 * kernels::state::count, 4, count).full_barrier(); });
   }
 
   /// Random rows of a codec, with factors of all sizes.
@@ -132,13 +130,13 @@ class bench {
       set("width", columns), set("prologue", 0), set("eps", 0), set("subgroup_width", width.size), set("tiled", tiled);
       const gpu::pipeline fixed(on_, {.name = "fixed", .spirv = runtime::kernel_modules{}.of(kernels::kernel::fixed), .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
       const std::uint64_t base = small_.address(), to_push[] = {base + plain_at, base + plain_at, base + (tiled != 0 ? tiled_at : x_at), base};
-      chain(1, [&](gpu::recorder& to, std::uint32_t) { to.dispatch(fixed, std::as_bytes(std::span(to_push)), {1, count, 1}); });
+      bench::run_once(on_, queue_, [&](gpu::recorder& to) { to.dispatch(fixed, std::as_bytes(std::span(to_push)), {1, count, 1}); });
     }
   }
   std::vector<std::uint32_t> result(const product& p, const form& by, const gpu::pipeline& pipe, std::uint32_t count) {
     const std::uint64_t words = std::uint64_t{p.rows} * count;
     const auto pushed = push(weights_[0].address(), by);
-    chain(1, [&](gpu::recorder& to, std::uint32_t) {
+    bench::run_once(on_, queue_, [&](gpu::recorder& to) {
       to.fill(small_, y_at, 4 * words, 0x3f000000u).fill(small_, keys_at, megabyte, 0).fill(small_, values_at, megabyte, 0).full_barrier();
       to.dispatch(pipe, std::as_bytes(std::span(pushed)), grid(p, by, count)).full_barrier();
       to.copy(small_, y_at, read_, 0, 4 * words).copy(small_, keys_at, read_, 4 * words, megabyte).copy(small_, values_at, read_, 4 * words + megabyte, megabyte).full_barrier();
@@ -182,7 +180,7 @@ class bench {
   double time(const product& p, codec type, const form& by, std::uint32_t count, const gpu::pipeline& pipe) {
     const std::uint64_t bytes = kernels::matmul_weight_bytes(type, p.rows, p.columns), each = (bytes + 255) / 256 * 256, places = part / each * weight_parts;
     constexpr std::uint32_t length = 16;
-    const double seconds = chain(length, [&](gpu::recorder& to, std::uint32_t i) {
+    const double seconds = bench::chain_seconds(on_, queue_, length, 3, [&](gpu::recorder& to, std::uint32_t i) {
       const std::uint64_t place = (turn_ + i) % places, of = place % weight_parts;
       const auto pushed = push(weights_[of].address() + place / weight_parts * each, by);
       to.dispatch(pipe, std::as_bytes(std::span(pushed)), grid(p, by, count));
@@ -190,25 +188,8 @@ class bench {
     turn_ += length;
     return seconds / length * 1e6;
   }
-  /// Bytes a microsecond of a read from end to end.
-  double streaming() {
-    constexpr std::uint32_t groups = 132 * 8, rounds = 60;  // 259 MB
-    const std::uint64_t bytes = std::uint64_t{rounds} * 8 * groups * 256 * 16;
-    const gpu::specialization width{0, 256};
-    struct pushed {
-      std::uint64_t input, output;
-      std::uint32_t rounds;
-    };
-    const gpu::pipeline pipe(on_, {.name = "stream_read", .spirv = std::as_bytes(std::span(kernels::spirv::stream_read_spirv)).first(sizeof(kernels::spirv::stream_read_spirv) / 4 * 4), .constants = {&width, 1}, .push_constant_bytes = kernels::stream_read_interface.push_bytes()});
-    constexpr std::uint32_t length = 8;
-    const double seconds = chain(length, [&](gpu::recorder& to, std::uint32_t i) {
-      const pushed from{weights_[i % weight_parts].address() + i / weight_parts * (part / 8), small_.address(), rounds};
-      to.dispatch(pipe, std::as_bytes(std::span(&from, 1)).first(kernels::stream_read_interface.push_bytes()), {groups, 1, 1});
-    });
-    return static_cast<double>(bytes) * length / seconds * 1e-6;
-  }
   void fill_weights() {
-    chain(1, [&](gpu::recorder& to, std::uint32_t) {
+    bench::run_once(on_, queue_, [&](gpu::recorder& to) {
       for (auto& each : weights_) to.fill(each, 0, part, 0x15a814a1u);
       to.full_barrier();
     });
@@ -216,25 +197,6 @@ class bench {
 
  private:
   static constexpr std::uint64_t x_at = 64 * megabyte, y_at = 128 * megabyte, keys_at = 320 * megabyte, values_at = 400 * megabyte, rope_at = 2 * megabyte, plain_at = 32 * megabyte, tiled_at = 96 * megabyte;
-
-  template <class Record>
-  double chain(std::uint32_t length, const Record& record) {
-    const gpu::timestamps points(on_, length + 1);
-    gpu::recorder to(on_, "chain", length > 1 ? &points : nullptr);
-    for (std::uint32_t i = 0; i < length; ++i) {
-      record(to, i);
-      to.barrier();
-    }
-    const gpu::recording commands = to.finish();
-    const VkCommandBuffer handle = commands.handle();
-    std::vector<double> times;
-    for (int turn = 0; turn < (length > 1 ? 3 : 1); ++turn) {
-      queue_.wait(queue_.submit({&handle, 1}, "chain"), std::chrono::seconds(20));
-      if (commands.points() != 0) times.push_back(points.read(commands.points()).back() * 1e-9);
-    }
-    std::sort(times.begin(), times.end());
-    return times.empty() ? 0.0 : times[times.size() / 2];
-  }
 
   const gpu::device& on_;
   options how_;
@@ -263,14 +225,8 @@ int main(int count, char** arguments) try {
       std::uint32_t rows = 0, subgroups = 0;
       std::sscanf(arguments[++i], "%ux%u", &rows, &subgroups);
       tiles.emplace_back(rows, subgroups);
-    } else if (word == "--spirv") {
-      std::ifstream file(arguments[++i], std::ios::binary);
-      const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-      how.modules.emplace_back(bytes.size());
-      std::memcpy(how.modules.back().data(), bytes.data(), bytes.size());
-    } else
-      for (std::uint32_t c = 0; c < 8; ++c)
-        if (kernels::codec_table[c].name == word) how.codecs.push_back(static_cast<codec>(c));
+    } else if (word == "--spirv") how.modules.push_back(bench::module_in(arguments[++i]));
+    else if (!bench::add_codec(word, how.codecs)) throw argument_error("few", "a codec or an option", word);
   }
   if (how.codecs.empty()) how.codecs = {codec::q8_0, codec::q4_0, codec::q4_1, codec::q4_k, codec::q6_k};
   if (how.tokens.empty()) how.tokens = {8, 16, 32};
@@ -284,7 +240,7 @@ int main(int count, char** arguments) try {
   std::printf("%s\n", device.label().c_str());
   for (const auto& shape : device.description().matrix_shapes)
     if (how.check) std::printf("  %s\n", shape.text().c_str());
-  bench on(device, how);
+  few_products on(device, how);
   if (how.check) {
     for (const codec type : how.codecs)
       for (std::size_t module = how.only_files ? 1 : 0; module <= how.modules.size(); ++module) {
@@ -294,7 +250,7 @@ int main(int count, char** arguments) try {
     return 0;
   }
   on.fill_weights();
-  const double rate = on.streaming();
+  const double rate = tool::stream_read_rate(device) * 1e-6;  // bytes a microsecond
   std::printf("streaming read: %.2f TB/s\n", rate * 1e-6);
   struct job {
     std::string title;
@@ -311,7 +267,7 @@ int main(int count, char** arguments) try {
         if (!how.only.empty() && how.only != p.name && how.only != model && how.only != std::string(model) + " " + p.name) continue;
         for (const std::uint32_t tokens : how.tokens) {
           const std::string title = std::string(model) + " " + kernels::info(type).name.data() + " " + p.name + ", " + std::to_string(tokens) + " tokens";
-          jobs.push_back({title, p, type, tokens, bench::dots(p.rows, tokens), {}});
+          jobs.push_back({title, p, type, tokens, few_products::dots(p.rows, tokens), {}});
           for (const form& by : how.tiles)
             if ((by.tokens == tokens || (by.tokens == 16 && tokens == 32))) jobs.push_back({title, p, type, tokens, by, {}});
         }
@@ -341,7 +297,7 @@ int main(int count, char** arguments) try {
     std::fflush(stdout);
   }
   std::printf("\n");
-} catch (const intaglio::error& problem) {
+} catch (const std::exception& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;
 }

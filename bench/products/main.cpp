@@ -8,16 +8,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "intaglio/gpu/queue.hpp"
-#include "intaglio/gpu/recorder.hpp"
+#include "bench/measuring.hpp"
+#include "examples/tool/stream_read.hpp"
 #include "intaglio/gpu/transfer.hpp"
 #include "intaglio/kernels/matmul_layout.hpp"
-#include "intaglio/kernels/spirv/stream_read.hpp"
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/runtime/kernel_modules.hpp"
 #include "intaglio/shader/activation.hpp"
@@ -53,13 +51,13 @@ struct options {
 
 constexpr std::uint64_t room = std::uint64_t{6} << 30, part = std::uint64_t{2} << 30;
 
-class bench {
+class token_products {
  public:
-  bench(const gpu::device& on, options how) : on_(on), how_(std::move(how)), queue_(on), small_(on, 64u << 20, gpu::placement::device_local, "vectors") {
+  token_products(const gpu::device& on, options how) : on_(on), how_(std::move(how)), queue_(on), small_(on, 64u << 20, gpu::placement::device_local, "vectors") {
     for (std::uint64_t at = 0; at < room; at += part) weights_.emplace_back(on, part, gpu::placement::device_local, "weights");
     const std::uint32_t position = 5;
-    chain(1, [&](gpu::recorder& to, std::uint32_t) { to.fill(small_, 0, 64u << 20, 0x3c003c00u).full_barrier(); });
-    chain(1, [&](gpu::recorder& to, std::uint32_t) {
+    bench::run_once(on_, queue_, [&](gpu::recorder& to) { to.fill(small_, 0, 64u << 20, 0x3c003c00u).full_barrier(); });
+    bench::run_once(on_, queue_, [&](gpu::recorder& to) {
       to.fill(small_, 4 * kernels::state::position, 4, position).fill(small_, 4 * kernels::state::count, 4, how_.tokens).full_barrier();
     });
   }
@@ -68,42 +66,18 @@ class bench {
   template <class Record>
   double chain(std::uint32_t length, const Record& record) {
     const double one = run(length, record);
-    return length == 1 ? one : (run(3 * length, record) - one) / (2 * length);
+    return (run(3 * length, record) - one) / (2 * length);
   }
   template <class Record>
   double run(std::uint32_t length, const Record& record) {
-    gpu::recorder to(on_, "chain");
-    for (std::uint32_t i = 0; i < length; ++i) {
-      record(to, i);
-      to.barrier();
-    }
-    const gpu::recording commands = to.finish();
-    const VkCommandBuffer handle = commands.handle();
+    const gpu::recording commands = bench::chain(on_, length, record);
     std::vector<double> times;
-    for (int turn = 0; turn < (length == 1 ? 1 : 7); ++turn) {
+    for (int turn = 0; turn < 7; ++turn) {
       const auto start = std::chrono::steady_clock::now();
-      queue_.wait(queue_.submit({&handle, 1}, "chain"), std::chrono::seconds(60));
+      bench::run(queue_, commands);
       times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     }
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-  }
-
-  double streaming() {
-    constexpr std::uint32_t workgroup = 256, groups = 2112, rounds = 31;
-    const gpu::pipeline read(on_, {.name = "stream_read", .spirv = std::as_bytes(std::span(kernels::spirv::stream_read_spirv).first(sizeof kernels::spirv::stream_read_spirv - 1)),
-                                   .constants = std::vector<gpu::specialization>{{0, workgroup}}, .push_constant_bytes = kernels::stream_read_interface.push_bytes()});
-    const std::uint64_t bytes = std::uint64_t{8} * rounds * 16 * workgroup * groups;
-    struct {
-      std::uint64_t input, output;
-      std::uint32_t rounds;
-    } push{0, small_.address() + (32u << 20), rounds};
-    const double seconds = chain(3, [&](gpu::recorder& to, std::uint32_t i) {
-      push.input = weights_[i % weights_.size()].address();
-      to.dispatch(read, std::as_bytes(std::span(&push, 1)).first(20), {groups, 1, 1});
-    });
-    if (bytes > part) std::printf("stream_read goes past its buffer\n");
-    return static_cast<double>(bytes) / seconds;
+    return bench::median(std::move(times));
   }
 
   /// Bytes and microseconds of one product.
@@ -122,9 +96,9 @@ class bench {
     std::vector<std::byte> module(std::as_bytes(std::span(words)).begin(), std::as_bytes(std::span(words)).end());
     if (!how_.spirv.empty()) module = how_.spirv;
     if (std::pair key(p.name + std::to_string(p.rows), std::pair(type, subgroups)); key != made_) {
-    made_ = key;
-    pipeline_ = gpu::pipeline(on_, {.name = "matmul", .spirv = module, .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required, .keep_statistics = how_.statistics});
-    for (const std::string& line : pipeline_.statistics()) std::printf("    %s\n", line.c_str());
+      made_ = key;
+      pipeline_ = gpu::pipeline(on_, {.name = "matmul", .spirv = module, .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required, .keep_statistics = how_.statistics});
+      for (const std::string& line : pipeline_.statistics()) std::printf("    %s\n", line.c_str());
     }
     const std::uint32_t wanted = ((p.rows + 3) / 4 + subgroups - 1) / subgroups, groups = most == 0 ? wanted : std::min((p.rows + 3) / 4, most);
     const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256, places = part / each * weights_.size();
@@ -163,22 +137,16 @@ int main(int count, char** arguments) try {
     else if (word == "--tokens") how.tokens = number();
     else if (word == "--statistics") how.statistics = true;
     else if (word == "--start") how.start = true;
-    else if (word == "--spirv") {
-      std::ifstream file(arguments[++i], std::ios::binary);
-      const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-      how.spirv.resize(bytes.size());
-      std::memcpy(how.spirv.data(), bytes.data(), bytes.size());
-    } else
-      for (std::uint32_t c = 0; c < 8; ++c)
-        if (kernels::codec_table[c].name == word) codecs.push_back(static_cast<kernels::codec>(c));
+    else if (word == "--spirv") how.spirv = bench::module_in(arguments[++i]);
+    else if (!bench::add_codec(word, codecs)) throw argument_error("products", "a codec or an option", word);
   }
   if (codecs.empty()) codecs = {kernels::codec::q4_0, kernels::codec::q8_0, kernels::codec::bf16};
   if (widths.empty()) widths = {8};
   if (mosts.empty()) mosts = {0};
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
-  bench on(device, how);
-  const double rate = on.streaming();
+  token_products on(device, how);
+  const double rate = tool::stream_read_rate(device);
   std::printf("streaming read: %.0f GB/s\n", rate / 1e9);
   for (const auto type : codecs)
     for (const auto& [model, products, layers] : {std::tuple{"Mistral 7B", std::span(mistral), 32}, std::tuple{"Gemma-3 4B", std::span(gemma), 34}}) {
@@ -205,7 +173,7 @@ int main(int count, char** arguments) try {
       std::printf("%-10s %-5s products of a token: %.0f us, %.1f %% of streaming, %.0f tok/s without attention\n", model, kernels::info(type).name.data(), best_sum,
                   bytes_sum / best_sum / rate * 1e8, 1e6 / best_sum);
     }
-} catch (const intaglio::error& problem) {
+} catch (const std::exception& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;
 }
