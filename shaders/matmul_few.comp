@@ -36,6 +36,7 @@ layout(constant_id = 14) const uint tile_rows = 4;
 layout(constant_id = 15) const uint experts_used = 0;
 layout(constant_id = 16) const uint own_input = 0;
 layout(constant_id = 17) const uint list_tokens = 8;
+layout(constant_id = 18) const uint ring = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "codec.glsl"
@@ -44,7 +45,7 @@ layout(push_constant, scalar) uniform Push { Words input_, weight, output_, stat
 
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
-#define slot_of(position) min(position, context)
+#define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
 #define PAGED
 #include "slots.glsl"
 #define position_of(token) (batched ? row_position(token) : first_position + (token))

@@ -74,8 +74,10 @@ void measure(const gpu::device& device, const plan::table& table, const char* na
   std::printf("  prefill, the last chunk, from %u:\n", last);
   print_dispatches(run, runtime::pass_kind::prefill, last, std::span(tokens).first(prompt - last));
   run.prepare_verify(true, nullptr);
-  std::printf("  a pass over %u drafts:\n", table.verify.max_tokens - 1);
-  print_dispatches(run, runtime::pass_kind::verify, context, std::span(tokens).first(table.verify.max_tokens));
+  for (const std::uint32_t all : {std::min(table.verify.max_tokens, runtime::executor::few_tokens), table.verify.max_tokens}) {
+    std::printf("  a pass over %u drafts:\n", all - 1);
+    print_dispatches(run, run.verify_kind(all), context, std::span(tokens).first(all));
+  }
 }
 
 }  // namespace

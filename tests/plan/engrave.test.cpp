@@ -20,7 +20,7 @@ constexpr const plan::table& story = plan::engraved<fable, plan::profiles::cpu>:
 static_assert(two_b.decode.period.size() == 5 && two_b.decode.prologue.size() + two_b.decode.epilogue.size() == 3);
 static_assert(two_b.decode.dispatch_count() == 30 * 5 + 3 && two_b.decode.barrier_count() == 30 * 5 + 2);
 static_assert(two_b.prefill.dispatch_count() == 30 * 9 + 1 && two_b.prefill.barrier_count() == 30 * 9);
-static_assert(two_b.verify.dispatch_count() == 30 * 9 + 5 && two_b.verify.barrier_count() == 30 * 9 + 4 && two_b.verify.max_tokens == 8 && two_b.verify.has_sampler);
+static_assert(two_b.verify.dispatch_count() == 30 * 9 + 5 && two_b.verify.barrier_count() == 30 * 9 + 4 && two_b.verify.max_tokens == 16 && two_b.verify.has_sampler);
 static_assert(story.decode.dispatch_count() == 43 && story.prefill.dispatch_count() == 73);
 static_assert(two_b.logits.has_head && !two_b.logits.has_sampler && !two_b.prefill.has_head && two_b.decode.has_sampler);
 

@@ -93,6 +93,11 @@ static_assert([] {
   }
   return true;
 }());
+// Drafts: every product of blocks reads what `fixed` made of its input, as in a batch, and what it writes into a cache goes around a ring's end.
+static_assert(has_kernel(windowed.verify, kernel::fixed) && has_kernel(windowed.verify, kernel::matmul_few) && !has_kernel(windowed.verify, kernel::matmul) && has_kernel(gemma.verify, kernel::matmul_few));
+static_assert(windowed.verify.dispatch_count() == 32 * 9 + 5 && windowed.verify.barrier_count() == 32 * 9 + 4 && gemma.verify.dispatch_count() == 34 * 12 + 5);
+static_assert(constant(first(windowed.verify.period, kernel::matmul_few), "ring") == 1 && constant(first(unbounded.verify.period, kernel::matmul_few), "ring") == 0);
+static_assert(!has_kernel(stories.verify, kernel::fixed));
 constexpr const plan::table& exact = plan::engraved<mistral_v02, plan::profiles::exact>::table;
 static_assert(!has_kernel(exact.prefill, kernel::halves) && has_kernel(exact.prefill, kernel::matmul) && has_kernel(exact.prefill, kernel::attention_chunk));
 static_assert(exact.weights.size() == unbounded.weights.size() && exact.weight_bytes() == unbounded.weight_bytes());

@@ -7,9 +7,15 @@
 #include <vector>
 
 #include "gpu/checked_device.hpp"
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/basic_session.hpp"
+#include "intaglio/runtime/synthetic_weights.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
+#include "tiny_configs.hpp"
 
 using namespace intaglio;
 
@@ -17,7 +23,7 @@ namespace {
 
 std::vector<std::int32_t> drafted(const std::vector<std::int32_t>& history, std::size_t longest, std::size_t shortest, std::size_t most) {
   std::vector<std::int32_t> out(most, -1);
-  out.resize(runtime::prompt_lookup(history, longest, shortest, out));
+  out.resize(runtime::prompt_lookup(history, longest, shortest, out).tokens);
   return out;
 }
 
@@ -32,6 +38,62 @@ generation told(const checked_device& on, std::string_view prompt, const generat
   CHECK(session.position() == ids.size() + out.ids.size());
   CHECK(session.generate({.max_tokens = 3}).ids.size() == 3);
   return out;
+}
+
+constexpr decoder_config windowed = [] {
+  auto out = llama_tiny;
+  out.sliding_window = 48;
+  return out;
+}();
+/// Its rings end at position 256.
+constexpr plan::profile short_chunks = [] {
+  auto out = plan::profiles::portable;
+  out.name = "short chunks";
+  out.prefill_tokens = 32;
+  return out;
+}();
+
+/// Passes over drafts that are right, and over some that are not, against decode, behind a prompt of so many tokens; random weights.
+void check_passes(const plan::planned& planned, std::uint32_t prompt) {
+  const plan::table& table = planned.table();
+  const checked_device on;
+  runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), runtime::usable_modules(on.device).at(0), nullptr);
+  run.prepare_verify(true, nullptr);
+  const auto finish = [&] {
+    while (run.pending() || run.in_flight() != 0) {
+      if (run.may_submit()) run.submit(1e6, 16);
+      else run.wait();
+    }
+  };
+  std::vector<std::uint32_t> ids(prompt);
+  for (std::uint32_t i = 0; i < prompt; ++i) ids[i] = (i * 7919 + i * i * 31) % table.config->vocab_size;
+  const auto feed = [&] {
+    for (std::uint32_t at = 0; at + 1 < prompt; at += 32) {
+      run.begin(runtime::pass_kind::prefill, at, std::span(ids).subspan(at, std::min(32u, prompt - 1 - at)), {}, 1);
+      finish();
+    }
+  };
+  const auto decoded = [&](std::uint32_t position, std::uint32_t token, std::uint32_t count, const sampling_options& sampling) {
+    run.begin(runtime::pass_kind::decode, position, std::span(&token, 1), sampling, count);
+    finish();
+    std::vector<std::uint32_t> out;
+    for (std::uint32_t i = 0; i < count; ++i) out.push_back(run.drawn(i));
+    return out;
+  };
+  for (const sampling_options& sampling : {sampling_options{}, sampling_options{.temperature = 0.9f, .top_k = 40, .repeat_penalty = 1.2f, .seed = 3}}) {
+    feed();
+    const auto expected = decoded(prompt - 1, ids.back(), 20, sampling);
+    for (const auto& [drafts, right] : {std::pair{7u, 7u}, std::pair{7u, 2u}, std::pair{15u, 15u}, std::pair{15u, 9u}}) {
+      feed();
+      std::vector<std::uint32_t> tokens{ids.back()};
+      for (std::uint32_t i = 0; i < drafts; ++i) tokens.push_back(i < right ? expected[i] : (expected[i] + 1) % table.config->vocab_size);
+      run.begin(run.verify_kind(tokens.size()), prompt - 1, tokens, sampling, 1);
+      finish();
+      CHECK(run.accepted() == right + 1);
+      for (std::uint32_t i = 0; i <= right; ++i) CHECK(run.drawn(i) == expected[i]);
+      CHECK(decoded(prompt + right, expected[right], 19 - right, sampling) == std::vector(expected.begin() + right + 1, expected.end()));
+    }
+  }
 }
 
 constexpr std::string_view repeating = "The fox saw a red ball. The dog saw a red ball. The fox saw a red ball. The dog saw a red ball. The fox saw a";
@@ -51,33 +113,54 @@ TEST_CASE("prompt lookup: the longest match, the latest of equals, periodic text
   CHECK(drafted({}, 3, 1, 2).empty());
 }
 
+TEST_CASE("prompt lookup: what matched before the drafts is counted, through their n-gram and beyond") {
+  std::array<std::int32_t, 3> out{};
+  const auto matched = [&](const std::vector<std::int32_t>& history) { return runtime::prompt_lookup(history, 3, 2, out).matched; };
+  CHECK(matched({1, 2, 8, 1, 2}) == 2);
+  CHECK(matched({9, 8, 7, 6, 5, 1, 8, 7, 6, 5}) == 4);
+  CHECK(matched({4, 5, 4, 5, 4, 5}) == 4);
+  CHECK(matched({1, 2, 3}) == 0);
+  CHECK(matched(std::vector<std::int32_t>(200, 6)) == 64);
+}
+
 TEST_CASE("prompt lookup: drafts that fail cost no more than their share") {
-  for (const double cost : {1.2, 2.0, 3.0, 5.0, 9.0}) {
-    runtime::draft_budget budget;
-    double spent = 0;
-    std::uint32_t drawn = 0;
-    while (drawn < 5000) {
-      if (budget.allows(cost)) {
-        budget.verified(1, cost);
-        spent += cost;
+  using budget_of = runtime::draft_budget;
+  for (const double cost : {1.2, 2.0, 3.0, 5.0, 9.0})
+    for (const std::size_t matched : {2u, 3u, 8u, 64u}) {
+      budget_of budget;
+      double spent = 0;
+      std::uint32_t drawn = 0, longest_wait = 0, wait = 0;
+      while (drawn < 5000) {
+        const bool drafts = budget.allows(cost, 7, matched);
+        wait = drafts ? 0 : wait + 1;
+        longest_wait = std::max(longest_wait, wait);
+        if (drafts) budget.verified(1, cost);
+        else budget.decoded(1);
+        spent += drafts ? cost : 1;
         drawn += 1;
-      } else {
-        const std::uint32_t wait = budget.tokens_until(cost, 100);
-        CHECK(wait != 0);
-        CHECK((wait == 100) == (std::min(cost - 1, runtime::draft_budget::most) - budget.credit() > 99 * runtime::draft_budget::share));
-        budget.decoded(wait);
-        CHECK((wait == 100 || budget.allows(cost)));
-        spent += wait;
-        drawn += wait;
       }
+      INFO("cost " << cost << ", " << matched << " tokens matched");
+      const double counted_on = cost < 8 ? std::min(7.0, static_cast<double>(matched) / 2) : 0;
+      CHECK(spent <= (1 + budget_of::share) * drawn + budget_of::start + counted_on + cost);
+      CHECK(spent > drawn);
+      CHECK(longest_wait <= (cost + budget_of::most) / budget_of::share);
     }
-    INFO("cost " << cost);
-    CHECK(spent <= (1 + runtime::draft_budget::share) * drawn + runtime::draft_budget::start + std::max(0.0, cost - 1 - runtime::draft_budget::most));
-    CHECK(spent > drawn);
-  }
-  runtime::draft_budget right;
+  // Right ones are paid back at once, however long the wrong ones were.
+  budget_of right;
   for (int i = 0; i < 100; ++i) right.verified(8, 3);
-  CHECK(right.credit() == runtime::draft_budget::most);
+  CHECK(right.credit() == budget_of::most);
+}
+
+TEST_CASE("prompt lookup: a long match is tried where a short one must wait; the first is tried whatever it costs") {
+  runtime::draft_budget budget;
+  CHECK(budget.allows(20, 7, 2));
+  budget.verified(1, 4);
+  CHECK(budget.credit() == -1);
+  CHECK_FALSE(budget.allows(4, 7, 2));
+  CHECK_FALSE(budget.allows(4, 7, 7));
+  CHECK(budget.allows(4, 7, 8));
+  CHECK(budget.allows(2, 7, 4));
+  CHECK_FALSE(budget.allows(8, 7, 64));  // nothing is saved even where all are right
 }
 
 TEST_CASE("prompt lookup: the text is the same with and without drafts", "[host]") {
@@ -112,9 +195,18 @@ TEST_CASE("prompt lookup: repeating text is drafted right; limits hold to the to
   static const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   const std::array tables{&fable_table(), &fable_portable_table()};
   basic_session session(on.device, tables, file, {.cache_folder = ""});
-  auto stream = session.complete(repeating, {.max_tokens = 40, .prompt_lookup_num_tokens = 7});
-  while (stream.advance(50)) {}
-  CHECK(stream.result().ids == most.ids);
+  for (const double budget_ms : {50.0, 1e-3}) {  // the second has each pass in many submissions
+    session.reset();
+    auto stream = session.complete(repeating, {.max_tokens = 40, .prompt_lookup_num_tokens = 7});
+    while (stream.advance(budget_ms)) {}
+    CHECK(stream.result().ids == most.ids);
+  }
+}
+
+TEST_CASE("passes over drafts draw what decode does, across a ring's end too", "[once]") {
+  check_passes(plan::planned::of<models::fable>(short_chunks, 512), 40);
+  check_passes(plan::planned::of<models::llama<windowed, dtype::q4_0, dtype::f16, dtype::f32>>(short_chunks, 512), 252);
+  check_passes(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q4_k, dtype::f32>>(short_chunks, 512), 252);
 }
 
 TEST_CASE("prompt lookup: to the end of the context; options out of range are refused", "[host]") {

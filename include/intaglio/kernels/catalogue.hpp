@@ -209,7 +209,7 @@ inline constexpr interface matmul_few_interface{
     "matmul_few",
     {{{"input"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"tiles"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"}, {"cache_element"},
-      {"subgroup_width"}, {"slot_words"}, {"page_size"}, {"tile_rows"}, {"experts_used"}, {"own_input"}, {"list_tokens"}}}};
+      {"subgroup_width"}, {"slot_words"}, {"page_size"}, {"tile_rows"}, {"experts_used"}, {"own_input"}, {"list_tokens"}, {"ring"}}}};
 
 /// What a workgroup of matmul_few or ternary_few with matrices has: rows, tokens and subgroups of 32, eight of which share 16 to 64 rows.
 struct few_tile {

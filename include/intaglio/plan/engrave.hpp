@@ -109,10 +109,9 @@ constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t 
   nodes = std::move(out);
 }
 
-/// In a batch each product of weights of blocks reads what a node of its own made of the input: workgroups that prepared eight tokens for themselves would
-/// take longer for that than for the product.
-constexpr void insert_fixed(ir::graph& g, const profile& target, std::vector<node>& nodes) {
-  if (!target.chunk_tiles) return;
+/// In a pass over a batch or drafts each product of weights of blocks reads what a node of its own made of the input: workgroups that prepared eight tokens for
+/// themselves would take longer for that than for the product.
+constexpr void insert_fixed(ir::graph& g, std::vector<node>& nodes) {
   std::vector<node> out;
   for (node& n : nodes) {
     std::uint32_t rows = 0;
@@ -193,11 +192,13 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   if (!kind.head)
     while (!nodes.empty() && nodes.back().where == ir::section::epilogue) nodes.pop_back();
   ir::graph g = traced;
-  if (kind.batch.slots == 0) insert_halves(g, target, kind.tokens, nodes);
-  else insert_fixed(g, target, nodes);
+  const bool few = is_few(target, kind.tokens, kind.batch.slots != 0);
+  // Where the context has no whole tiles, matmul stays.
+  if (few && (kind.batch.slots != 0 || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
+  else if (!few && kind.batch.slots == 0) insert_halves(g, target, kind.tokens, nodes);
   const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), nodes);
-  if (is_few(target, kind.tokens, kind.batch.slots != 0)) insert_norm(g, nodes);
+  if (few) insert_norm(g, nodes);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
   if (!failure.empty()) return;
   placement p = place(g, nodes, kind.tokens, failure);

@@ -88,7 +88,7 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
 }
 
 /// Whether a pass is one over a few tokens, drafts or rows of a batch, whose products have kernels of their own.
-constexpr bool is_few(const profile& target, std::uint32_t tokens, bool batched) { return target.chunk_tiles && tokens > 1 && (tokens <= target.tile_tokens || batched); }
+constexpr bool is_few(const profile& target, std::uint32_t tokens, bool batched) { return target.chunk_tiles && tokens > 1 && (tokens <= std::max(target.tile_tokens, target.verify_tokens) || batched); }
 
 /// Offsets of what a head tells itself and the sampler besides logits.
 struct head_places {
@@ -622,7 +622,8 @@ class lowering {
     }
     const bool few = d_->kernel == kernels::kernel::attention_few;
     // Heads share what they read where there are workgroups enough without.
-    const std::uint32_t most = !few ? c_.target.attention_heads : n.heads * c_.tokens > c_.target.chunk_groups ? kernels::attention_few_heads : 1;
+    const std::uint32_t tokens = c_.batched() ? c_.tokens : std::min(c_.tokens, c_.target.tile_tokens);  // most passes over drafts have few
+    const std::uint32_t most = !few ? c_.target.attention_heads : n.heads * tokens > c_.target.chunk_groups ? kernels::attention_few_heads : 1;
     std::uint32_t together = std::max(1u, std::min(most, n.heads / n.kv_heads));
     while (n.heads / n.kv_heads % together != 0) --together;
     set("heads_together", together);

@@ -9,7 +9,7 @@
 
 namespace intaglio::plan {
 
-/// How chunks of more than tile_tokens tokens multiply coded weights. A pass over drafts has no more, so it always has decode's bits.
+/// How chunks of more than tile_tokens tokens multiply coded weights. A pass over drafts always has decode's bits.
 enum class chunk_arithmetic : std::uint8_t {
   exact,   ///< as decode does, with its bits
   halves,  ///< weights and activations rounded to f16, sums in f32 (docs/kernels.md), several times faster with cooperative matrices
@@ -36,7 +36,7 @@ struct profile {
   std::uint32_t layers_subgroups = 1;                       ///< theirs; 1: none relies on others to run, else so many of 32 all at once (plan/resident.hpp)
   std::uint32_t prefill_tokens = 32;                        ///< tokens of a prefill chunk, where the context has as many
   std::uint32_t logits_tokens = 32;                         ///< the same of a chunk whose logits are wanted, which take much memory
-  std::uint32_t verify_tokens = 8;                          ///< tokens of a pass over drafts, where the context has as many
+  std::uint32_t verify_tokens = 8;                          ///< tokens of the widest pass over drafts, where the context has as many
   std::uint32_t tile_tokens = 8;                            ///< tokens that share one read of a weight tile in prefill
   bool norm_prologue = true;                                ///< decode: every workgroup normalises and quantises for itself
   kernels::element cache_element = kernels::element::f16;
@@ -52,7 +52,7 @@ inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights 
 inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,
                                   .chunk_tiles = true, .coded_chunks = chunk_arithmetic::halves, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .head_firsts = true, .norm_subgroups = 8, .attention_subgroups = 16,
                                   .sample_subgroups = 16, .embed_subgroups = 4, .sample_slices = true, .attention_splits = true,
-                                  .layers_parts = 132, .layers_subgroups = kernels::layers::resident_subgroups, .prefill_tokens = 512, .logits_tokens = 64};
+                                  .layers_parts = 132, .layers_subgroups = kernels::layers::resident_subgroups, .prefill_tokens = 512, .logits_tokens = 64, .verify_tokens = 16};
 /// portable whose chunks leave decode's bits, whatever the weights.
 inline constexpr profile exact = [] {
   profile out = portable;

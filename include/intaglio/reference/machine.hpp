@@ -84,9 +84,8 @@ class machine {
       case kernels::kernel::head_rescore: c.head_rescore(); break;
       case kernels::kernel::sample: c.sample(); break;
       case kernels::kernel::accept: c.accept(); break;
-      case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: c.matmul(); break;
+      case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: case kernels::kernel::matmul_few: c.matmul(); break;
       case kernels::kernel::fixed: c.fixed(); break;
-      case kernels::kernel::matmul_few: c.matmul_few(); break;
       case kernels::kernel::expert_tiles: c.expert_tiles(); break;
       case kernels::kernel::halves: c.halves(); break;
       case kernels::kernel::head_norm: c.head_norm(); break;
@@ -216,7 +215,10 @@ class machine {
                                .kv_size = constant("kv_size"), .context = constant("context"), .ring = constant("ring") != 0, .cache_element = element("cache_element"),
                                .gate = d.act()};
       const std::size_t n = tokens(), columns = shape.columns;
-      if (d.kernel == kernels::kernel::matmul && constant("experts_used") != 0) return expert_matmul(shape, constant("tile_tokens") > 1 ? constant("tile_tokens") : 0);
+      const bool few = d.kernel == kernels::kernel::matmul_few;
+      if (few && constant("slot_words") != 0) return;  // of a batch, whose reference is each session alone
+      if (d.kernel != kernels::kernel::matmul_chunk && constant("experts_used") != 0)
+        return expert_matmul(shape, few ? constant("list_tokens") : constant("tile_tokens") > 1 ? constant("tile_tokens") : 0);
       const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size : shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
       const auto output = memory<float>("output").first(n * width);
       if (d.kernel == kernels::kernel::matmul_chunk) {
@@ -229,7 +231,7 @@ class machine {
       }
       auto gates = d.kernel == kernels::kernel::matmul ? memory<float>("gates") : std::span<float>{};
       if (!gates.empty()) gates = gates.first(output.size());
-      reference::matmul(shape, input_behind_norm(n, columns), weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"),
+      reference::matmul(shape, few ? fixed_input(n, columns) : input_behind_norm(n, columns), weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"),
                         weight<std::uint64_t>("rope"), gates);
     }
 
@@ -275,13 +277,6 @@ class machine {
       const auto y = input_behind_norm(rows, width);
       for (std::size_t row = 0; row < rows; ++row) std::ranges::copy(fixed_words(std::span(y).subspan(row * width, width)), memory<std::uint32_t>("output").subspan(row * words).begin());
     }
-    /// By experts; those of a batch, whose reference is each session alone, are left out.
-    void matmul_few() {
-      if (constant("experts_used") == 0) return;
-      expert_matmul({.columns = constant("columns"), .rows = constant("rows"), .codec = static_cast<kernels::codec>(constant("codec")), .epilogue = static_cast<kernels::epilogue>(constant("epilogue")),
-                     .gate = d.act()}, constant("list_tokens"));
-    }
-
     /// Rows of the input as they are or normalised, as the prologue says.
     std::vector<float> input_behind_norm(std::size_t rows, std::size_t columns) const {
       const auto input = memory<float>("input").first(rows * columns);

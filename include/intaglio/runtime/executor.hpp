@@ -27,8 +27,8 @@
 namespace intaglio::runtime {
 
 /// Which of the plan's sequences a job runs.
-enum class pass_kind : std::uint8_t { decode, prefill, logits, probe, verify };
-inline constexpr std::size_t pass_kinds = 5;
+enum class pass_kind : std::uint8_t { decode, prefill, logits, probe, verify, verify_few };  // the last: over at most few_tokens
+inline constexpr std::size_t pass_kinds = 6;
 
 /// How often the host did what costs, since the executor was made.
 struct executor_counters {
@@ -113,7 +113,7 @@ class executor {
   std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
   /// The plan of a kind of pass.
   const plan::sequence& plan_of(pass_kind kind) const noexcept {
-    return kind == pass_kind::decode ? *decode_ : kind == pass_kind::prefill ? table_->prefill : kind == pass_kind::verify ? table_->verify : table_->logits;
+    return kind == pass_kind::decode ? *decode_ : kind == pass_kind::prefill ? table_->prefill : kind == pass_kind::verify || kind == pass_kind::verify_few ? table_->verify : table_->logits;
   }
 
   /// Holds every pipeline of decode and prefill against the CPU reference, but the dispatch of all layers. Before there is an executor.
@@ -240,8 +240,30 @@ class executor {
       if (sequence(pass_kind::verify).plan != nullptr) return;
       drain();
       sequence(pass_kind::verify) = record_proven(table_->verify, prove, cache);
+      if (table_->verify.max_tokens <= few_tokens) return;
+      sequence(pass_kind::verify_few) = record_sequence(device_, *table_, table_->verify, kernels_, addresses_, nullptr, false, 0, few_tokens, {true, kernels_.has_greedy(table_->verify)});
+      counters_.recordings += sequence(pass_kind::verify_few).size();
     });
   }
+
+  /// The first run of a pass over drafts, where there was none yet and the context has room for one at `position`: it comes in small submissions, and drivers
+  /// may take long. Nobody takes what it draws, and what it leaves in the caches lies behind what is fed. @error device_lost, out_of_memory
+  /// @param tokens of the pass
+  void warm_verify(std::uint32_t position, std::uint32_t tokens, const sampling_options& sampling, double budget_ms) {
+    const pass_kind kind = verify_kind(tokens);
+    if (sequence(kind).speed.segment_ms() > 0 || position + tokens > table_->context) return;
+    begin(kind, position, std::vector<std::uint32_t>(tokens), sampling, 1);
+    while (pending()) {
+      submit(budget_ms, 1);
+      wait();
+    }
+    verify_costs_[static_cast<std::size_t>(kind)] = 0;
+  }
+  /// Time of a pass over drafts in decode passes, as measured of both at about the same time, since devices need a while to reach their clocks; 0: not yet.
+  double verify_cost(pass_kind kind) const { return verify_costs_[static_cast<std::size_t>(kind)]; }
+  static constexpr std::uint32_t few_tokens = 8;
+  /// Of a pass over so many tokens, all but the first drafts.
+  pass_kind verify_kind(std::size_t tokens) const { return tokens <= few_tokens && table_->verify.max_tokens > few_tokens ? pass_kind::verify_few : pass_kind::verify; }
 
   /// Begins a job; what an earlier one had not submitted is dropped. Allocates and records nothing, but for complete().
   /// @param position tokens in the KV cache before it
@@ -445,7 +467,7 @@ class executor {
   /// @error device_error: no timestamps on this device
   recorded_sequence timed_sequence(pass_kind kind, bool greedy = false) {
     const plan::sequence& plan = *sequence(kind).plan;
-    recorded_sequence out = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, true, std::max(1u, plan.repeats()), 0, {!greedy, greedy});
+    recorded_sequence out = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, true, std::max(1u, plan.repeats()), kind == pass_kind::verify_few ? few_tokens : 0, {!greedy, greedy});
     if (greedy) {
       out.segments.back() = std::move(out.greedy);
       out.handles.back() = out.segments.back().handle();
@@ -663,7 +685,13 @@ class executor {
     const auto now = clock::now();
     const auto from = std::max(done.at, last_end_);
     // One that was found done may have ended long before: its time, and the start of the next one, are not known.
-    if (waited && (end_is_sharp_ || from == done.at)) sequence(done.kind).speed.observe(done.segments, std::chrono::duration<double, std::milli>(now - from).count());
+    if (waited && (end_is_sharp_ || from == done.at)) {
+      const double took_ms = std::chrono::duration<double, std::milli>(now - from).count();
+      sequence(done.kind).speed.observe(done.segments, took_ms);
+      const double decode_ms = sequence(pass_kind::decode).speed.latest_ms() * sequence(pass_kind::decode).size();
+      double& cost = verify_costs_[static_cast<std::size_t>(done.kind)];
+      if (done.segments == sequence(done.kind).size() && decode_ms > 0) cost = cost > 0 ? 0.5 * (cost + took_ms / decode_ms) : took_ms / decode_ms;
+    }
     last_end_ = now;
     end_is_sharp_ = waited;
     const bool current = done.job == counters_.jobs;
@@ -697,6 +725,7 @@ class executor {
   std::array<recorded_sequence, pass_kinds> timed_;
   recorded_sequence timed_greedy_;  ///< of decode
   std::array<pass_times, pass_kinds> times_;
+  std::array<double, pass_kinds> verify_costs_{};
   struct sample {
     bool taken = false;
     std::uint64_t number = 0;  ///< of the submission that it is in

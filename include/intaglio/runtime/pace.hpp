@@ -25,14 +25,17 @@ class pace {
     if (segments == 0 || !(took_ms >= 0)) return;
     const double each = std::max(took_ms / segments, 1e-6);
     segment_ms_ = segment_ms_ <= 0 || each > segment_ms_ || segments > largest_ ? each : 0.75 * segment_ms_ + 0.25 * each;
+    latest_ms_ = each;
     largest_ = std::max(largest_, std::min(segments, 500'000u));
   }
 
   /// Milliseconds of one segment, 0 before the first measurement.
   double segment_ms() const noexcept { return segment_ms_; }
+  /// The same of the last measurement alone.
+  double latest_ms() const noexcept { return latest_ms_; }
 
  private:
-  double segment_ms_ = 0;
+  double segment_ms_ = 0, latest_ms_ = 0;
   std::uint32_t largest_ = 0;  ///< longest group that was measured
 };
 

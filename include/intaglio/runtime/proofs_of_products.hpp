@@ -120,7 +120,7 @@ inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
   shape.gate = call.act();
   shape.context = trial.constant(call, "context");
   const bool few = call.kernel == kernels::kernel::matmul_few;
-  shape.ring = !few && trial.constant(call, "ring") != 0;
+  shape.ring = trial.constant(call, "ring") != 0;
   shape.cache_element = static_cast<kernels::element>(trial.constant(call, "cache_element"));
   const std::uint32_t columns = shape.columns, rows = trial.constant(call, "rows"), q_size = trial.constant(call, "q_size"), kv_size = trial.constant(call, "kv_size"), head = trial.constant(call, "head_dim");
   const bool turns = shape.epilogue == epilogue::rope_cache;

@@ -48,7 +48,11 @@ class text_stream {
     result_.text.reserve(std::size_t{8} * std::min(limit_, 4096u));
     piece_.reserve(256);
     if (body.tokens) words_.emplace(*body.tokens);
-    if (lookup_ != 0) body.recovering([&] { body.run->prepare_verify(body.prove_kernels, body.cache ? &*body.cache : nullptr); });
+    if (lookup_ != 0)
+      body.recovering([&] {
+        body.run->prepare_verify(body.prove_kernels, body.cache ? &*body.cache : nullptr);
+        for (const std::uint32_t drafts : {lookup_, std::min(lookup_, few)}) body.run->warm_verify(body.cached, drafts + 1, sampling_, body.submit_budget_ms);
+      });
     if (limit_ == 0) finish(finish_reason::length);
   }
   text_stream(text_stream&&) noexcept = default;
@@ -174,53 +178,51 @@ class text_stream {
     if (!done()) std::this_thread::sleep_for(busy * (share / (1 - share)));
   }
 
-  /// Few enough that text flows and the ring cannot run over, many enough that the device is not kept waiting.
+  /// Few enough that text flows and the ring cannot run over, many enough that the device is not kept waiting: between two submissions it rests for 0.1 to 0.2 ms
+  /// (an H200). With prompt lookup fewer, since what is under way is drawn yet when there is something to draft, and fewest where that may be soon.
   std::uint32_t passes_per_submit() const {
     const std::uint32_t most = std::max(1u, use_->table->ring_size / 4);
     if (tokens_per_submit_ != 0) return std::min(tokens_per_submit_, most);
-    const double one_ms = pass_ms(runtime::pass_kind::decode);
-    constexpr double flow_ms = 25;
-    return one_ms <= 0 ? 1 : std::clamp(static_cast<std::uint32_t>(std::min(flow_ms / one_ms, 1e6)), 1u, most);
+    const double one_ms = pass_ms(runtime::pass_kind::decode), flow_ms = lookup_ == 0 ? 25 : matches_ ? 5 : 12.5;
+    return one_ms <= 0 ? 1 : std::clamp(static_cast<std::uint32_t>(std::min(flow_ms / one_ms, 1e6)), 1u, matches_ ? std::min(16u, most) : most);
   }
 
-  /// The next job behind what was taken: all tokens there may be, or with prompt lookup a pass over drafts or some tokens until the next look.
+  /// The next job behind what was taken: a pass over drafts, or all tokens there may be, which collect() ends where there is something to draft.
   void begin_decode() {
     runtime::session_body& body = *use_;
-    const std::uint32_t left = limit_ - static_cast<std::uint32_t>(result_.ids.size());
     if (decoding_) draw_anew();
     decoding_ = true;
-    verifying_ = false;
-    if (lookup_ == 0) return body.begin(runtime::pass_kind::decode, 1, sampling_, left);
-    const std::size_t drafted = drafts(left);
-    if (drafted == 0) {
-      const std::uint32_t until = std::max(interval_.tokens(pass_ms(runtime::pass_kind::decode)), body.drafting.tokens_until(verify_cost(), left));
-      return body.begin(runtime::pass_kind::decode, 1, sampling_, std::min(left, until));
-    }
-    verifying_ = true;
+    const std::uint32_t left = limit_ - static_cast<std::uint32_t>(result_.ids.size());
+    const std::size_t drafted = drafts();
+    verifying_ = static_cast<std::uint32_t>(drafted);
+    if (verifying_ == 0) return body.begin(runtime::pass_kind::decode, 1, sampling_, left);
     body.feed.assign(1, static_cast<std::uint32_t>(body.history.back()));
     for (const std::int32_t id : std::span(drafts_).first(drafted)) body.feed.push_back(static_cast<std::uint32_t>(id));
     result_.timings.drafted_tokens += static_cast<std::uint32_t>(drafted);
-    body.run->begin(runtime::pass_kind::verify, body.cached, body.feed, sampling_, 1);
+    body.run->begin(body.run->verify_kind(drafted + 1), body.cached, body.feed, sampling_, 1);
   }
 
   /// Fills drafts_ where that is worth a pass. @return how many
-  std::size_t drafts(std::uint32_t left) {
-    runtime::session_body& body = *use_;
-    const std::size_t most = std::min<std::size_t>(lookup_, left - 1);
-    if (most == 0 || !body.drafting.allows(verify_cost())) return 0;
-    const std::size_t found = runtime::prompt_lookup(body.history, longest_ngram_, 2, std::span(drafts_).first(most));
-    if (found == 0) interval_.found_nothing();
-    else interval_.found();
-    return found;
+  std::size_t drafts() {
+    const runtime::session_body& body = *use_;
+    matches_ = false;
+    const std::size_t most = std::min<std::size_t>(lookup_, limit_ - result_.ids.size() - 1);
+    const auto allowed = [&](std::size_t count, std::size_t matched) { return body.drafting.allows(verify_cost(count), count, matched); };
+    if (most == 0 || (!allowed(most, body.history.size()) && !allowed(std::min<std::size_t>(most, few), body.history.size()))) return 0;
+    const runtime::looked_up found = runtime::prompt_lookup(body.history, longest_ngram_, 2, std::span(drafts_).first(most));
+    matches_ = found.tokens != 0;
+    if (!matches_) return 0;
+    if (runtime::draft_budget::counted_on(most, found.matched) > few && allowed(most, found.matched)) return most;
+    return allowed(std::min<std::size_t>(most, few), found.matched) ? std::min<std::size_t>(most, few) : 0;
   }
 
   /// Of a pass, as measured; 0 before that.
   double pass_ms(runtime::pass_kind kind) const { return use_->run->speed(kind).segment_ms() * use_->run->segments(kind); }
 
   /// Time of a pass over drafts in decode passes, as measured, or a guess before that.
-  double verify_cost() const {
-    const double one = pass_ms(runtime::pass_kind::decode), all = pass_ms(runtime::pass_kind::verify);
-    return one <= 0 || all <= 0 ? 1 + runtime::draft_budget::start : all / one;
+  double verify_cost(std::size_t drafted) const {
+    const double measured = use_->run->verify_cost(use_->run->verify_kind(drafted + 1));
+    return measured > 0 ? measured : runtime::draft_budget::guess;
   }
 
   void check_lookup() const {
@@ -233,20 +235,22 @@ class text_stream {
   /// Tokens of the job that the device has put into the ring.
   std::uint32_t drawn_tokens() const {
     const std::uint32_t passes = use_->run->completed();
-    return verifying_ && passes != 0 ? use_->run->accepted() : passes;
+    return verifying_ != 0 && passes != 0 ? use_->run->accepted() : passes;
   }
 
   void collect() {
     if (!decoding_) return;
     runtime::session_body& body = *use_;
     const std::uint32_t drawn = drawn_tokens();
-    if (taken_ < drawn && verifying_) {
-      body.drafting.verified(drawn, verify_cost());
+    if (taken_ >= drawn) return;
+    if (verifying_ != 0) {
+      body.drafting.verified(drawn, verify_cost(verifying_));
       result_.timings.accepted_tokens += drawn - 1;
-    } else if (taken_ < drawn) {
+    } else {
       body.drafting.decoded(drawn - taken_);
     }
     while (!done() && decoding_ && taken_ < drawn) take_token(body.run->drawn(taken_++));
+    if (lookup_ != 0 && verifying_ == 0 && !done() && decoding_ && body.run->pending() && drafts() != 0) body.run->drop();  // what is under way is drawn yet
   }
 
   void take_token(std::uint32_t drawn) {
@@ -330,9 +334,11 @@ class text_stream {
   std::uint32_t limit_ = 0, first_ = 0, taken_ = 0, chunk_start_ = 0;
   bool stop_at_end_ = true;
   float idle_ = 0;
-  bool decoding_ = false, verifying_ = false;
+  static constexpr std::uint32_t few = runtime::executor::few_tokens - 1;  ///< drafts of a pass that costs less
+  std::uint32_t verifying_ = 0;                   ///< drafts of the pass under way
+  bool matches_ = false;                          ///< whether the last look found something to draft, worth a pass or not
+  bool decoding_ = false;
   clock::time_point start_, first_token_{};
-  runtime::look_interval interval_;
   std::vector<std::int32_t> drafts_;
   std::string piece_;
   generation result_;
