@@ -66,6 +66,7 @@ enum class role : unsigned char { plain, create, destroy };
   X(vkDestroyPipeline, destroy) \
   X(vkCreateCommandPool, create, FAULTS_MEMORY) \
   X(vkDestroyCommandPool, destroy) \
+  X(vkResetCommandPool, plain, VK_ERROR_OUT_OF_DEVICE_MEMORY) \
   X(vkAllocateCommandBuffers, plain, FAULTS_MEMORY) \
   X(vkBeginCommandBuffer, plain, FAULTS_MEMORY) \
   X(vkEndCommandBuffer, plain, FAULTS_MEMORY) \

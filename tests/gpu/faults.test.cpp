@@ -6,6 +6,7 @@
 #include "gpu/scale_add.hpp"
 #include "temporary_folder.hpp"
 
+#include <intaglio/gpu/staging_ring.hpp>
 #include <intaglio/gpu/transfer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -56,6 +57,14 @@ bool whole_life(const std::string& cache_folder, gpu::validation validate = gpu:
   gpu::transfer staged(on, 4096, false), direct(on);
   staged.upload(x, 0, std::as_bytes(std::span(in)));
   staged.finish();
+  gpu::staging_ring ring(on, count, 2, 2);
+  for (std::size_t i = 0; i < 4; ++i) {
+    ring.wait(i % 2);
+    std::memcpy(ring.place(i % 2).data(), in.data() + i * count / 4, count);
+    const gpu::staging_ring::part part{i % 2 * count, count, &x, i * count};
+    ring.copy(i % 2, {&part, 1});
+  }
+  ring.finish();
   gpu::queue line(on);
   const VkCommandBuffer handle = recorded.handle();
   for (int run = 0; run < 3; ++run) line.submit({&handle, 1}, recorded.name());

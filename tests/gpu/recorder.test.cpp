@@ -58,6 +58,26 @@ TEST_CASE("a recording replays: each run goes on from the last one's result") {
   CHECK(read(moves, x) == expected);
 }
 
+TEST_CASE("what was recorded is recorded anew in the same memory") {
+  faults::the_shim().reset();
+  gpu::device_options options;
+  options.entry = &faults::entry;
+  const checked_device checked(options);
+  const gpu::device& on = checked.device;
+  const gpu::buffer x(on, count * 4, gpu::placement::device_local, "x");
+  gpu::recording recorded;
+  gpu::queue line(on);
+  for (const std::uint32_t word : {3u, 5u, 7u}) {
+    gpu::recorder commands(on, "fill", std::move(recorded));
+    recorded = commands.fill(x, 0, x.size_bytes(), word).finish();
+    const VkCommandBuffer handle = recorded.handle();
+    line.wait(line.submit({&handle, 1}, recorded.name()));
+    gpu::transfer moves(on);
+    CHECK(read(moves, x) == std::vector<std::uint32_t>(count, word));
+  }
+  CHECK(faults::the_shim().calls(faults::id::vkAllocateCommandBuffers) == 1 + 3);  // once, and by each download
+}
+
 TEST_CASE("a touched kernel runs no workgroup, and the next dispatch is not its") {
   const checked_device checked;
   const gpu::device& on = checked.device;

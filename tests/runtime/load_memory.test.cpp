@@ -8,6 +8,7 @@
 #include "gpu/checked_device.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/gguf_writer.hpp"
+#include "intaglio/runtime/pack.hpp"
 #include "intaglio/runtime/weights.hpp"
 #include "runtime/tables.hpp"
 #include "temporary_folder.hpp"
@@ -95,12 +96,15 @@ TEST_CASE("loading takes a bounded amount of host memory, far below the model's 
   REQUIRE(std::filesystem::file_size(path) > (std::uint64_t{180} << 20));
   checked_device on;
   const auto from = io::checkpoint::open(path);
-  for (const bool staged : {true, false}) {
+  const std::array<const plan::table*, 1> tables{&bitnet_middle_table()};
+  pack(from, tables, folder / "middle", {.threads = 2});
+  const auto packed = io::checkpoint::open(folder / "middle");
+  for (const auto& [model, staged] : {std::pair{&from, true}, {&from, false}, {&packed, true}, {&packed, false}}) {
     std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew
     const std::uint64_t before = status("VmRSS"), taken_before = on.device.counters().allocated_bytes;
     std::uint64_t reports = 0;
-    const auto weights = runtime::load_weights(on.device, bitnet_middle_table(), from,
-                                               {.progress = [&](const auto&) { ++reports; }, .threads = 2, .staged = staged});
+    const auto weights = runtime::load_weights(on.device, bitnet_middle_table(), *model,
+                                               {.progress = [&](const auto&) { ++reports; }, .threads = 2, .staged = staged, .place = model == &packed ? runtime::weight_place::copied : runtime::weight_place::automatic});
     const std::uint64_t peak = status("VmHWM"), device = on.device.counters().allocated_bytes - taken_before;
     CHECK(reports > 10);
     CHECK(device > (std::uint64_t{180} << 20));

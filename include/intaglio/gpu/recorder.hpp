@@ -96,6 +96,12 @@ class recorder {
     translated([&] { begin(std::move(name)); });
   }
 
+  /// Records anew what is not in flight any more, in the same memory.
+  /// @param used a recording made on this device, or an empty one  @error out_of_memory, device_lost
+  recorder(const device& on, std::string name, recording&& used) : on_(on.on()), out_(std::move(used)) {
+    translated([&] { begin(std::move(name)); });
+  }
+
   /// Runs a kernel.
   /// @param push the push constants, exactly as many bytes as the pipeline declares
   /// @param groups workgroups in x, y, z
@@ -204,6 +210,20 @@ class recorder {
   void begin(std::string name) {
     on_->require_alive("record commands");
     out_.name_ = std::move(name);
+    out_.dispatches_ = out_.points_ = 0;
+    if (out_.pool_) on_->check(on_->call.vkResetCommandPool(on_->handle, out_.pool_.get(), 0), "record anew", out_.name_);
+    else make_pool();
+    vk::CommandBufferBeginInfo info;
+    info.flags = vk::CommandBufferUsageFlagBits::eSimultaneousUse;
+    on_->check(on_->call.vkBeginCommandBuffer(out_.commands_, native(info)), "record", out_.name_);
+    if (measure_ != nullptr) {
+      on_->call.vkCmdResetQueryPool(out_.commands_, measure_->handle(), 0, measure_->capacity());
+      on_->counters.recorded_commands += 1;
+    }
+    full_barrier();
+  }
+
+  void make_pool() {
     vk::CommandPoolCreateInfo pool;
     pool.queueFamilyIndex = on_->queue_family;
     VkCommandPool made = VK_NULL_HANDLE;
@@ -213,14 +233,6 @@ class recorder {
     allocate.commandPool = vk::CommandPool(made);
     allocate.commandBufferCount = 1;
     on_->check(on_->call.vkAllocateCommandBuffers(on_->handle, native(allocate), &out_.commands_), "allocate a command buffer for", out_.name_);
-    vk::CommandBufferBeginInfo info;
-    info.flags = vk::CommandBufferUsageFlagBits::eSimultaneousUse;
-    on_->check(on_->call.vkBeginCommandBuffer(out_.commands_, native(info)), "record", out_.name_);
-    if (measure_ != nullptr) {
-      on_->call.vkCmdResetQueryPool(out_.commands_, measure_->handle(), 0, measure_->capacity());
-      on_->counters.recorded_commands += 1;
-    }
-    full_barrier();
   }
 
   void point() {

@@ -35,9 +35,9 @@ class transfer {
     translated([&] {
       for (std::uint64_t at = 0; at < size_bytes; at += staging_bytes_) {
         const std::uint64_t piece = std::min(staging_bytes_, size_bytes - at);
-        stage& slot = next(placement::shared);
+        stage& slot = free(writing_[turn_++ % writing_.size()]);
         produce(slot.memory.mapped().first(static_cast<std::size_t>(piece)), at);
-        recorder commands(device_, "upload");
+        recorder commands(device_, "upload", std::move(slot.commands));
         commands.copy(slot.memory, 0, to, offset + at, piece).full_barrier();
         slot.commands = commands.finish();
         slot.submission = submit(slot);
@@ -71,8 +71,8 @@ class transfer {
       }
       for (std::uint64_t at = 0; at < into.size(); at += staging_bytes_) {
         const std::uint64_t piece = std::min<std::uint64_t>(staging_bytes_, into.size() - at);
-        stage& slot = next(placement::readback);
-        recorder commands(device_, "download");
+        stage& slot = free(reading_);
+        recorder commands(device_, "download", std::move(slot.commands));
         commands.copy(from, offset + at, slot.memory, 0, piece);
         slot.commands = commands.finish();
         slot.submission = submit(slot);
@@ -95,11 +95,10 @@ class transfer {
                            std::to_string(size) + " bytes at " + std::to_string(offset));
   }
 
-  /// The staging buffer whose copy was submitted longest ago, when that copy is done.
-  stage& next(placement where) {
-    stage& slot = where == placement::readback ? reading_ : writing_[turn_++ % writing_.size()];
+  /// A staging buffer when its last copy is done. Cached by the host, which may read again what it wrote; devices copy from it as fast as from any.
+  stage& free(stage& slot) {
     line_.wait(slot.submission);
-    if (!slot.memory) slot.memory = buffer(device_, staging_bytes_, where, "staging");
+    if (!slot.memory) slot.memory = buffer(device_, staging_bytes_, placement::readback, "staging");
     return slot;
   }
 

@@ -51,20 +51,24 @@ struct packed_image {
   }
 
   /// Bytes [begin, begin + out.size()) of a copy. Every chunk of which some are wanted is read whole and held against its checksum.
+  /// @param out memory that is read as fast as it is written: chunks that are wanted whole are checked there; where it throws it holds whatever was read
   /// @throws file_error: a checksum that differs, a file that was cut meanwhile
   void read(const packed_weight& from, std::uint32_t copy, std::uint64_t begin, std::span<std::byte> out) const {
     if (out.empty()) return;
     constexpr std::uint64_t step = packed_layout::chunk_bytes;
     const std::uint64_t place = from.offset + copy * from.step(), end = begin + out.size();
     const std::size_t sum = from.first_sum + static_cast<std::size_t>(copy * packed_layout::chunks(from.bytes));
-    // Into memory that the processor keeps near, then on: `out` may be the device's, slow to read back.
-    std::vector<std::byte> chunk(static_cast<std::size_t>(std::min(step, from.bytes)));
+    std::vector<std::byte> beside;  // a chunk that is wanted in part
     for (std::uint64_t at = begin / step * step; at < end; at += step) {
-      const auto bytes = std::span(chunk).first(static_cast<std::size_t>(std::min(step, from.bytes - at)));
-      file->read(place + at, bytes);
-      expect_sum(place + at, bytes, sums[sum + static_cast<std::size_t>(at / step)], from.layout);
-      const std::uint64_t first = std::max(begin, at), last = std::min(end, at + bytes.size());
-      std::memcpy(out.data() + (first - begin), bytes.data() + (first - at), static_cast<std::size_t>(last - first));
+      const auto bytes = static_cast<std::size_t>(std::min(step, from.bytes - at));
+      const std::uint64_t first = std::max(begin, at), last = std::min(end, at + bytes);
+      const auto wanted = out.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first));
+      const bool whole = wanted.size() == bytes;
+      if (!whole) beside.resize(bytes);
+      const std::span<std::byte> chunk = whole ? wanted : std::span(beside);
+      file->read(place + at, chunk);
+      expect_sum(place + at, chunk, sums[sum + static_cast<std::size_t>(at / step)], from.layout);
+      if (!whole) std::memcpy(wanted.data(), chunk.data() + (first - at), wanted.size());
     }
   }
 

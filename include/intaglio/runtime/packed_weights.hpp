@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The bytes of a plan's weights out of a packed file: found by what they are (plan/weight_identity.hpp), held against their checksums, copied.
+// The bytes of a plan's weights out of a packed file: found by what they are (plan/weight_identity.hpp), held against their checksums, read.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ inline bool holds_weights(const io::packed_image& in, const plan::table& of) {
   return true;
 }
 
-/// Reads a packed file as weight_image reads other checkpoints. The image must outlive it. Its const functions may be called from several threads.
+/// Reads a packed file as a plan wants its weights. The image must outlive it. Its const functions may be called from several threads.
 class packed_weights {
  public:
   /// @error file_error: the file has another version of the layouts, or lacks a weight in the layout that the plan wants
@@ -43,13 +43,8 @@ class packed_weights {
 
   const io::packed_weight& of(std::uint32_t slot) const { return *slots_[slot]; }
 
-  std::uint64_t measured_bytes() const { return 0; }
-  template <class Done>
-  void measure(unsigned, Done&&) {}
-  /// As of weight_image. @error file_error: a checksum that differs, a file that was cut
+  /// Bytes [begin, begin + out.size()) of a weight of the plan, checked. @error file_error: a checksum that differs, a file that was cut
   void fill(std::uint32_t slot, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const { from_->read(*slots_[slot], layer, begin, out); }
-  static constexpr bool writes_once = true;  ///< fill() reads nothing of what it wrote
-  static std::uint64_t unit_bytes(const plan::weight&) { return io::packed_layout::chunk_bytes; }
 
  private:
   [[noreturn]] static void refuse(const io::packed_image& from, const plan::weight& wanted, const plan::table& of) {

@@ -35,34 +35,58 @@ struct placed_items {
   std::vector<item> items;
 };
 
-/// Places items behind each other; a buffer ends where the next item would pass the device's limit or `largest_piece` (0: none). Where
+/// Places items behind each other, a buffer at a time. A buffer ends where the next item would pass the device's limit or `largest_piece` (0: none). Where
 /// the device refuses a piece for want of memory, smaller pieces are tried down to single items.
-/// @error device_error: an item is larger than the device allows; out_of_memory
+class item_placer {
+ public:
+  /// @param sizes in bytes; outlive it  @param purpose what the items are, as errors say it; outlives it
+  item_placer(const gpu::device& on, std::span<const std::uint64_t> sizes, gpu::placement where, std::string_view purpose, std::uint64_t largest_piece = 0)
+      : on_(on), sizes_(sizes), where_(where), purpose_(purpose), piece_(std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes)) {
+    if (largest_piece != 0) piece_ = std::min(piece_, largest_piece);
+  }
+
+  bool done() const { return next_ == sizes_.size(); }
+  /// Allocates one more buffer for the next items, which are those of `out` from `first_item`.
+  /// @error device_error: an item is larger than the device allows; out_of_memory
+  void place_some(placed_items& out, std::size_t first_item = 0) {
+    for (;;) {
+      std::size_t end = next_;
+      std::uint64_t bytes = 0;
+      while (end < sizes_.size() && (end == next_ || bytes + item_bytes(sizes_[end]) <= piece_)) bytes += item_bytes(sizes_[end++]);
+      try {
+        out.buffers.emplace_back(on_, bytes, where_, purpose_);
+      } catch (const out_of_memory&) {
+        if (end == next_ + 1) throw;
+        piece_ = bytes / 2;
+        continue;
+      }
+      std::uint64_t offset = 0;
+      for (; next_ < end; ++next_) {
+        out.items[first_item + next_] = {static_cast<std::uint32_t>(out.buffers.size() - 1), offset, sizes_[next_], out.buffers.back().address() + offset};
+        offset += item_bytes(sizes_[next_]);
+      }
+      return;
+    }
+  }
+  /// Items that have their places.
+  std::size_t placed() const { return next_; }
+
+ private:
+  gpu::device on_;
+  std::span<const std::uint64_t> sizes_;
+  gpu::placement where_;
+  std::string_view purpose_;
+  std::uint64_t piece_;
+  std::size_t next_ = 0;
+};
+
+/// Places all items. @error device_error: an item is larger than the device allows; out_of_memory
 inline placed_items place_items(const gpu::device& on, std::span<const std::uint64_t> sizes, gpu::placement where, std::string_view purpose,
                                 std::uint64_t largest_piece = 0) {
   return gpu::translated([&] {
     placed_items out;
     out.items.resize(sizes.size());
-    std::uint64_t piece = std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
-    if (largest_piece != 0) piece = std::min(piece, largest_piece);
-    for (std::size_t first = 0; first < sizes.size();) {
-      std::size_t end = first;
-      std::uint64_t bytes = 0;
-      while (end < sizes.size() && (end == first || bytes + item_bytes(sizes[end]) <= piece)) bytes += item_bytes(sizes[end++]);
-      try {
-        out.buffers.emplace_back(on, bytes, where, purpose);
-      } catch (const out_of_memory&) {
-        if (end == first + 1) throw;
-        piece = bytes / 2;
-        continue;
-      }
-      std::uint64_t offset = 0;
-      for (std::size_t i = first; i < end; ++i) {
-        out.items[i] = {static_cast<std::uint32_t>(out.buffers.size() - 1), offset, sizes[i], out.buffers.back().address() + offset};
-        offset += item_bytes(sizes[i]);
-      }
-      first = end;
-    }
+    for (item_placer placer(on, sizes, where, purpose, largest_piece); !placer.done();) placer.place_some(out);
     return out;
   });
 }

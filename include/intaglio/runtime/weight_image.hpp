@@ -63,6 +63,7 @@ class weight_image {
   }
 
   /// Bytes [begin, begin + out.size()) of a weight of the plan, as they lie in device memory.
+  /// @param out memory that is read as fast as it is written: what is in it is checked there
   /// @error file_error: a value that is not finite or does not fit its type, a ternary code 3, a file that was cut
   void fill(std::uint32_t slot, std::uint32_t layer, std::uint64_t begin, std::span<std::byte> out) const {
     const plan::weight& w = table_->weights[slot];
@@ -91,8 +92,6 @@ class weight_image {
       if (kind_of(w.sources[s].view()) && w.layout != plan::weight_layout::ternary_scales) return true;
     return false;
   }
-
-  static constexpr bool writes_once = false;  ///< fill() reads again what it wrote, to check it
 
   /// A step at which ranges of a weight are cheap to begin: whole rows, whole groups of rows.
   static std::uint64_t unit_bytes(const plan::weight& w) {

@@ -80,6 +80,13 @@ constexpr bool is_of_features(const plan::weight& w) {
   return false;
 }
 
+/// Bytes of the layers of some weights.
+inline std::vector<std::uint64_t> sizes_of(const plan::table& of, std::span<const weight_part> parts) {
+  std::vector<std::uint64_t> out;
+  for (const weight_part& each : parts) out.insert(out.end(), each.end - each.first, of.weights[each.slot].bytes);
+  return out;
+}
+
 /// Weights by where they are to lie: in the device's memory, and behind them those in the host's.
 struct weight_split {
   std::vector<weight_part> device, host;
@@ -117,11 +124,7 @@ inline weight_split split_weights(const plan::table& of, std::optional<std::uint
 /// @param largest_piece a smaller limit than the device's for one allocation, 0: none
 /// @error device_error: a weight is larger than one allocation may be; out_of_memory
 inline placed_items allocate_items(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts, gpu::placement where, std::uint64_t largest_piece = 0) {
-  return gpu::translated([&] {
-    std::vector<std::uint64_t> sizes;
-    for (const weight_part& each : parts) sizes.insert(sizes.end(), each.end - each.first, of.weights[each.slot].bytes);
-    return place_items(on, sizes, where, "the weights", largest_piece);
-  });
+  return gpu::translated([&] { return place_items(on, sizes_of(of, parts), where, "the weights", largest_piece); });
 }
 
 /// The same for all weights, an item a layer in the order of split.all(). @error as of allocate_items

@@ -1,43 +1,22 @@
 // SPDX-License-Identifier: MIT
-// From a checkpoint to device memory: repacked, or of a packed file checked and copied, on several threads while earlier pieces are being copied, in
-// bounded host memory whatever the model's size (three buffers of 16 MiB and a few megabytes a thread). Where host and device share memory, a packed file is
-// checked and read in place.
+// From a checkpoint to device memory: repacked on several threads, or of a packed file checked and copied (packed_upload.hpp), while earlier pieces are being
+// copied, in bounded host memory whatever the model's size (two buffers of 16 MiB and a few megabytes a thread). Where host and device share memory, a packed
+// file is checked and read in place.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "intaglio/gpu/transfer.hpp"
-#include "intaglio/runtime/mapped_weights.hpp"
-#include "intaglio/runtime/packed_weights.hpp"
+#include "intaglio/runtime/packed_upload.hpp"
 #include "intaglio/runtime/weight_image.hpp"
 #include "intaglio/runtime/weight_memory.hpp"
 
 namespace intaglio::runtime {
-
-/// How far a load has come.
-struct load_progress {
-  std::uint64_t bytes_done = 0, bytes_total = 0;
-  std::uint32_t tensors_done = 0, tensors_total = 0;
-  double seconds_left = 0;  ///< at the speed so far
-};
-/// Called from the loading thread, about once a piece; what it throws ends the load and reaches the caller.
-using load_callback = std::function<void(const load_progress&)>;
-
-struct load_options {
-  load_callback progress{};
-  unsigned threads = 0;             ///< that repack; 0: two to eight, as the machine has
-  std::uint64_t largest_piece = 0;  ///< of device memory in one allocation; 0: the device's limit
-  bool staged = false;              ///< copy through staging buffers also where the host sees device memory
-  const io::feature_changes* patch = nullptr;  ///< changes to the features of FFNs; of a packed file none may be
-  weight_place place = weight_place::automatic;  ///< of a packed file's
-  std::optional<std::uint64_t> budget{};         ///< bytes of weights that the device's memory may take: the last layers' FFNs then lie in the host's
-};
 
 /// @error mismatch_error with the list of differences and the command that engraves the right program
 inline void require_match(const io::checkpoint& from, const plan::table& of) {
@@ -45,58 +24,38 @@ inline void require_match(const io::checkpoint& from, const plan::table& of) {
   if (!differences.empty()) throw mismatch_error(from.path(), std::move(differences), from.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
 }
 
-/// Fills memory of some weights of a plan from an image of them: weight_image, packed_weights.
+/// Fills memory of some weights of a plan from a checkpoint's tensors.
 /// @param out an item for each of the parts' layers, in their order
 /// @error as of load_weights
-template <class Image>
-void load_image(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts, const placed_items& out, Image& image, const load_options& options) {
+inline void fill_weights(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts, const placed_items& out, weight_image& image, const load_options& options) {
   gpu::translated([&] {
-    const unsigned threads = options.threads != 0 ? options.threads : std::clamp(std::thread::hardware_concurrency(), 2u, 8u);
+    const unsigned threads = options.threads_up_to(8);
 
     struct owner {
       std::uint32_t slot, layer;
-      std::uint32_t tensors;
     };
     std::vector<owner> owners;
-    load_progress progress;
-    for (const weight_part& part : parts) {
-      const plan::weight& w = of.weights[part.slot];
-      const bool beside = w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::row_codes || w.layout == plan::weight_layout::row_scales ||
-                          w.layout == plan::weight_layout::column_norms;
-      const std::uint32_t tensors = beside ? 0 : w.source_count;
+    std::uint64_t bytes_total = image.measured_bytes();
+    std::uint32_t tensors_total = 0;
+    for (const weight_part& part : parts)
       for (std::uint32_t layer = part.first; layer < part.end; ++layer) {
-        owners.push_back({part.slot, layer, tensors});
-        progress.bytes_total += w.bytes;
-        progress.tensors_total += tensors;
+        owners.push_back({part.slot, layer});
+        bytes_total += of.weights[part.slot].bytes;
+        tensors_total += tensors_of(of.weights[part.slot]);
       }
-    }
-    progress.bytes_total += image.measured_bytes();
-    const auto start = std::chrono::steady_clock::now();
-    const auto report = [&] {
-      if (!options.progress) return;
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      const auto left = static_cast<double>(progress.bytes_total - progress.bytes_done);
-      progress.seconds_left = progress.bytes_done != 0 ? seconds * left / static_cast<double>(progress.bytes_done) : 0;
-      options.progress(progress);
-    };
+    load_meter meter(options.progress, bytes_total, tensors_total);
 
-    report();
     std::atomic<std::uint64_t> measured{0};
     image.measure(threads, [&](std::uint64_t bytes) { measured += bytes; });
-    progress.bytes_done = measured;
-    if (measured != 0) report();
+    if (measured != 0) meter.add(measured, 0);
 
-    constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
-    gpu::transfer uploads(on, piece_bytes, !options.staged);
-    // What a GPU's host memory is mapped as is written fast and read slowly, and most images read again what they wrote, to check it.
-    const bool beside = !Image::writes_once && (options.staged || on.description().type != gpu::device_type::cpu);
-    std::vector<std::byte> made(beside ? piece_bytes : 0);
     struct task {
       const owner* of;
       std::uint64_t begin;
       std::span<std::byte> into;
     };
     std::vector<task> tasks;
+    gpu::transfer uploads(on, std::uint64_t{16} << 20, options.in_place(on));
     std::size_t item = 0;
     for (std::uint32_t b = 0; b < out.buffers.size(); ++b) {
       const gpu::buffer& buffer = out.buffers[b];
@@ -119,8 +78,9 @@ void load_image(const gpu::device& on, const plan::table& of, std::span<const we
           pad(begin);
           covered = stop;
           bytes += stop - begin;
-          if (stop == its.offset + its.bytes) finished += owners[i].tensors;
-          const std::uint64_t unit = Image::unit_bytes(of.weights[owners[i].slot]);
+          const plan::weight& weight = of.weights[owners[i].slot];
+          if (stop == its.offset + its.bytes) finished += tensors_of(weight);
+          const std::uint64_t unit = weight_image::unit_bytes(weight);
           const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / unit) * unit;
           for (std::uint64_t from_byte = begin - its.offset; from_byte < stop - its.offset;) {
             const std::uint64_t to_byte = std::min((from_byte / step + 1) * step, stop - its.offset);
@@ -129,16 +89,8 @@ void load_image(const gpu::device& on, const plan::table& of, std::span<const we
           }
         }
         pad(at + piece.size());
-        parallel(threads, tasks.size(), [&](std::size_t i) {
-          const task& each = tasks[i];
-          if (!beside) return image.fill(each.of->slot, each.of->layer, each.begin, each.into);
-          const auto in_cache = std::span(made).subspan(static_cast<std::size_t>(each.into.data() - piece.data()), each.into.size());
-          image.fill(each.of->slot, each.of->layer, each.begin, in_cache);
-          std::memcpy(each.into.data(), in_cache.data(), in_cache.size());
-        });
-        progress.bytes_done += bytes;
-        progress.tensors_done += finished;
-        report();
+        parallel(threads, tasks.size(), [&](std::size_t i) { image.fill(tasks[i].of->slot, tasks[i].of->layer, tasks[i].begin, tasks[i].into); });
+        meter.add(bytes, finished);
       });
       item = end;
     }
@@ -178,32 +130,19 @@ inline std::optional<weight_memory> map_weights(const gpu::device& on, const pla
     if (asked) throw;
     return std::nullopt;
   }
-  load_progress progress;
-  progress.bytes_total = image.bytes() + bytes_copied;
-  progress.tensors_total = static_cast<std::uint32_t>(image.size());
-  const auto start = std::chrono::steady_clock::now();
-  const unsigned threads = options.threads != 0 ? options.threads : std::clamp(std::thread::hardware_concurrency(), 2u, 8u);
-  if (options.progress) options.progress(progress);
-  image.check(*mapping, threads, [&](std::uint64_t bytes, std::uint32_t items) {
-    progress.bytes_done += bytes;
-    progress.tensors_done += items;
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (progress.bytes_done != 0) progress.seconds_left = seconds * static_cast<double>(progress.bytes_total - progress.bytes_done) / static_cast<double>(progress.bytes_done);
-    if (options.progress) options.progress(progress);
-  });
+  load_meter meter(options.progress, image.bytes() + bytes_copied, static_cast<std::uint32_t>(image.size()));
+  image.check(*mapping, options.threads_up_to(8), [&](std::uint64_t bytes, std::uint32_t items) { meter.add(bytes, items); });
   if (copied.empty()) return out;
   load_options rest = options;
   if (options.progress)
     rest.progress = [&](const load_progress& at) {
       load_progress both = at;
       both.bytes_done += image.bytes(), both.bytes_total += image.bytes();
-      both.tensors_done += progress.tensors_total, both.tensors_total += progress.tensors_total;
+      both.tensors_done += meter.now().tensors_total, both.tensors_total += meter.now().tensors_total;
       options.progress(both);
     };
-  packed_weights read(from, of);
-  placed_items own = allocate_items(on, of, copied, gpu::placement::device_local, options.largest_piece);
-  load_image(on, of, copied, own, read, rest);
-  take_items(out, std::move(own), copied);
+  const weight_split own{copied, {}, bytes_copied, 0};
+  take_items(out, load_packed(on, of, own, packed_weights(from, of), rest), copied);
   return out;
 }
 
@@ -221,13 +160,16 @@ inline weight_memory load_weights(const gpu::device& on, const plan::table& of, 
     }
     const weight_split split = split_weights(of, options.budget);
     require_memory(of, available_memory(on), on.label(), split.device_bytes);
-    const auto load = [&](auto image) {
+    const auto load = [&] {
+      if (from.packed() != nullptr) return load_packed(on, of, split, packed_weights(*from.packed(), of), options);
+      weight_image image(from, of, options.patch);
       placed_items items = allocate_items(on, of, split, options.largest_piece);
-      load_image(on, of, split.all(), items, image, options);
-      from.expect_unchanged();
-      return weights_of(of, split, std::move(items));
+      fill_weights(on, of, split.all(), items, image, options);
+      return items;
     };
-    return from.packed() != nullptr ? load(packed_weights(*from.packed(), of)) : load(weight_image(from, of, options.patch));
+    placed_items items = load();
+    from.expect_unchanged();
+    return weights_of(of, split, std::move(items));
   });
 }
 
