@@ -2,7 +2,8 @@
 // All layers of a decode pass of coded weights as one dispatch, for GPUs on which all its workgroups run at once: each stays on its multiprocessor
 // and walks the layers' steps as shaders/layers.comp does, without a barrier between them. A vector that crosses workgroups is full of a pattern that no
 // number has when the pass begins (plan::sequence::blank_bytes), and its readers wait until each element is something else. A subgroup multiplies
-// two neighbouring rows at a time; the first weights of the next step are on their way to its registers while it waits.
+// two neighbouring rows at a time. Weights are asked for when what they are multiplied with is there: loads return in their order, so that the reads of who
+// waits would come back behind those of weights. Little code matters as much: a layer must fit into the instruction cache (docs/performance.md).
 // No wait is for good: who has waited in vain says so in `progress`, all others leave as well, and the last to leave makes the pass's result NaN.
 // Conditions around subgroup operations hang on constants, the workgroup's and the subgroup's number alone (docs/performance.md).
 // variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1
@@ -53,6 +54,7 @@ uint packed(ivec4 q) { return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (ui
 int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 #include "codec.glsl"
 #define EACH_UNROLLED [[unroll]]
+#define sums_by_byte (codec == codec_q4_0 || codec == codec_q4_1)
 #include "coded_product.glsl"
 #define attention_window window
 #define attention_ring 0u
@@ -100,8 +102,13 @@ pair_unit next_units[slots];
 
 // Addresses of this layer and the next.
 uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
-void read_places(uint layer) {
-  if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = arguments.at[min(layer, layers - 1u) * argument_count + gl_LocalInvocationIndex];
+uint64_t read_place(uint layer) {
+  uint64_t its = 0ul;
+  if (gl_LocalInvocationIndex < argument_count) its = arguments.at[min(layer, layers - 1u) * argument_count + gl_LocalInvocationIndex];
+  return its;
+}
+void keep_place(uint layer, uint64_t its) {
+  if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = its;
 }
 uint64_t weight_of(uint layer, uint product, uint which) { return place(layer, 8u + 3u * product + which); }
 // What a product reads and writes.
@@ -151,8 +158,13 @@ void take_in(uint64_t from, uint count) {  // quads
   SharedQuads x = SharedQuads(from);
   [[unroll]] for (uint i = 0u; i < 8u; ++i)
     if ((i >> 1) * 2u * threads < count) v[i] = x.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
-  // Asked for again one after the other: all that are absent together came later.
-  [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+  // What is absent when the first is there is asked for again together, then one after the other: all together every time came later.
+  v[0] = awaited(x, 2u * min(pair_of(0u), count / 2u - 1u), v[0]);
+  [[unroll]] for (uint i = 1u; i < 8u; ++i)
+    if ((i >> 1) * 2u * threads < count) {
+      if (absent(v[i])) v[i] = x.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
+    }
+  [[unroll]] for (uint i = 1u; i < 8u; ++i) {
     if ((i >> 1) * 2u * threads < count) v[i] = awaited(x, 2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u), v[i]);
   }
 }
@@ -262,11 +274,11 @@ void keep(uint which) {
 
 // Weights of a norm, loaded before v is waited for.
 vec4 norm_of[4];
-void load_norm(uint64_t weight) {
+void load_norm(uint64_t weight, out vec4 to[4]) {
   const uint count = hidden_size / 4u;
   FloatQuads norm = FloatQuads(weight);
   [[unroll]] for (uint i = 0u; i < 4u; ++i)
-    if ((i >> 1) * 2u * threads < count) norm_of[i] = norm.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
+    if ((i >> 1) * 2u * threads < count) to[i] = norm.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
 }
 // v times a norm's weight and 1 / root mean square.
 void normalise(uint which) {
@@ -277,10 +289,11 @@ void normalise(uint which) {
       v[i] = y;
     }
 }
-// Adds what a step gave, behind its norm, to the residual; the next norm is `weight`.
-void add_normalised(uint64_t weight) {
+// Adds what a step gave, behind its norm, to the residual; the next norm's weights are in norm_behind.
+vec4 norm_behind[4];
+void add_normalised() {
   normalise(0u);
-  load_norm(weight);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) norm_of[i] = norm_behind[i];
   [[unroll]] for (uint i = 0u; i < 4u; ++i)
     if ((i >> 1) * 2u * threads < hidden_size / 4u) {
       precise vec4 sum = stream[i] + v[i];
@@ -353,7 +366,6 @@ uint own_pairs(uint product) { return (gl_WorkGroupID.x + 1u) * pairs_of(product
 
 // The subgroup's first pair of rows of a product.
 pair_place first_place(uint64_t weight, uint product) { return place_of(weight, product, first_pair(product) + min(sub, own_pairs(product) - 1u)); }
-// All slots are set: what may keep its content through attention would be spilled.
 void fetch(uint64_t weight, uint product) {
   pair_place from = first_place(weight, product);
   [[unroll]] for (uint k = 0u; k < slots; ++k)
@@ -437,41 +449,42 @@ void multiply(uint product, uint64_t weight, uint64_t to) {
 
 #include "layers_attention.glsl"
 
-// A product with what stands before it, and attention behind the first.
+// A product with what stands before it, and attention behind the first. Those behind norms are one piece of code: all have the stream's columns.
 uint64_t weight, x;  // of the product that comes: weights and input
-void step(uint layer, uint product) {
-  bool normalises = product == qkv || product == gate_up;
-  uint next_product = (product + 1u) & 3u;
+void step(uint layer, uint product, bool normalises) {
   // Addresses are read before the wait.
-  uint64_t to = output_of(layer, product), next_weight = weight_of(layer + (product == down ? 1u : 0u), next_product, 1u), norm = 0ul;
+  uint64_t to = output_of(layer, product), next_weight = weight_of(layer + (product == down ? 1u : 0u), (product + 1u) & 3u, 1u), norm = 0ul, next_place = 0ul;
   if (normalises) {
     norm = weight_of(layer, product, 0u);
-    load_norm(inner_norms == 0u || (product == qkv && layer == 0u) ? norm : product == qkv ? place(layer - 1u, argument_after_down) : place(layer, argument_after_attention));
+    load_norm(inner_norms == 0u || (product == qkv && layer == 0u) ? norm : product == qkv ? place(layer - 1u, argument_after_down) : place(layer, argument_after_attention), norm_of);
+    if (inner_norms != 0u) load_norm(norm, norm_behind);
   }
+  if (product == gate_up) next_place = read_place(layer + 1u);
   uint quads_ = columns_of(product) / 4u;
   take_in(x, quads_);
+  fetch(weight, product);
   if (normalises) {
     if (inner_norms == 0u) {
       keep(product == qkv ? 0u : 1u);
     } else if (product == qkv && layer == 0u) {
       [[unroll]] for (uint i = 0u; i < 4u; ++i) stream[i] = v[i];
     } else {
-      add_normalised(norm);
+      add_normalised();
     }
     normalise(1u);
   } else {
     barrier();  // the x before has been read
   }
-  if (product == gate_up) read_places(layer + 1u);
+  if (product == gate_up) keep_place(layer + 1u, next_place);
   stage(quads_);
   multiply(product, weight, to);
   weight = next_weight;
   x = to;
   if (product == qkv) {
     x = input_of(layer, projection);
-    attention(layer, to, x);
+    if (shares_heads) attention_of_shares(layer, to, x);
+    else attention(layer, to, x);
   }
-  fetch(weight, next_product);
 }
 
 void main() {
@@ -479,7 +492,7 @@ void main() {
   sub = gl_SubgroupID;
   gave_up = false;
   uint t = gl_LocalInvocationIndex;
-  read_places(0u);
+  keep_place(0u, read_place(0u));
   barrier();
   position = state.at[state_position];
   if (t < head_dim / 2u) {
@@ -493,18 +506,18 @@ void main() {
     give_up();
   }
   weight = weight_of(0u, qkv, 1u), x = input_of(0u, qkv);
-  fetch(weight, qkv);
-  [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
-    step(layer, qkv);
-    step(layer, projection);
-    step(layer, gate_up);
-    step(layer, down);
+  [[dont_unroll]] for (uint half_layer = 0u; half_layer < 2u * end; ++half_layer) {
+    uint layer = half_layer >> 1;
+    step(layer, qkv + (half_layer & 1u) * gate_up, true);
+    if ((half_layer & 1u) == 0u) step(layer, projection, false);
+    else step(layer, down, false);
   }
   uint64_t result = inner_norms != 0u ? place(layers - 1u, argument_result) : x;
   if (inner_norms != 0u && gl_WorkGroupID.x == 0u) {
-    load_norm(place(layers - 1u, argument_after_down));
+    load_norm(place(layers - 1u, argument_after_down), norm_of);
     take_in(x, hidden_size / 4u);
-    add_normalised(place(layers - 1u, argument_after_down));
+    norm_behind = norm_of;
+    add_normalised();
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
       uint quad = 2u * pair_of(i >> 1) + (i & 1u);
       if ((i >> 1) * 2u * threads < hidden_size / 4u && quad < hidden_size / 4u) FloatQuads(result).at[quad] = v[i];

@@ -29,14 +29,30 @@ float whole(ivec2 sums) {
   return sum;
 }
 
+// Where a shader says so (sums_by_byte, of codecs with one factor a block) the sums of each of the three bytes are joined behind the block: fewer
+// instructions, but registers until then.
 // Adds a block of a row.
 float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) {
+  precise float out_ = sum;
+#ifdef sums_by_byte
+  if (sums_by_byte) {
+    ivec3 all = ivec3(0);
+    EACH_UNROLLED for (uint e = 0u; e < 8u; ++e) {
+      int c = int(code_word(raw, e));
+      all.x += dotPacked4x8EXT(c, int(x.words[e >> 2][e & 3u]));
+      all.y += dotPacked4x8EXT(c, x.words[2u + (e >> 2)][e & 3u]);
+      all.z += dotPacked4x8EXT(c, x.words[4u + (e >> 2)][e & 3u]);
+    }
+    out_ = out_ + whole(ivec2(all.x, all.y * 256 + all.z) - (codec == codec_q4_0 ? 8 * x.sums : ivec2(0))) * (factor.x * x.scale);
+    if (codec != codec_q4_0) out_ = out_ + whole(x.sums) * (factor.z * x.scale);
+    return out_;
+  }
+#endif
   ivec2 low = ivec2(0), high = ivec2(0);
   EACH_UNROLLED for (uint e = 0u; e < 4u; ++e) {
     add_products(low, code_word(raw, e), x, e);
     add_products(high, code_word(raw, 4u + e), x, 4u + e);
   }
-  precise float out_ = sum;
   if (codec == codec_q6_k) {
     out_ = out_ + whole(low) * (factor.x * x.scale);
     out_ = out_ + whole(high) * (factor.y * x.scale);

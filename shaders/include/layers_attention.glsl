@@ -292,4 +292,150 @@ void attention(uint layer, uint64_t from, uint64_t to) {
   }
 }
 
+// The same by four workgroups a head and span, where heads are few and wide: each scores a quarter of the positions, hands its scores to the others and sums up
+// a quarter of the channels. A workgroup has one head and one quarter, and all of its spans' scores are there before it waits for others' scores.
+const uint shares = 4u, shared_quads = quads / shares, shared_positions = span_positions / shares;
+const bool shares_heads = (inner_norms == 0u ? nothing : shares * heads) <= parts;
+const uint scores_at = 32u * shared_quads;  // in pool, behind the sums of values by octet
+
+void fetch_shared_values(uint layer, span_place at, uint share) {
+  uint octet = slot_octet(layer, min(at.first + gl_LocalInvocationIndex / shared_quads, (at.count - 1u) / 8u));
+  WordPairs values = WordPairs(at.values + uint64_t((at.kv_head * at.positions + octet * 8u) * quads + share * shared_quads + gl_LocalInvocationIndex % shared_quads) * 8u);
+  [[unroll]] for (uint j = 0u; j < 8u; ++j) {
+    value_words[j] = uvec2(0u);
+    if (gl_LocalInvocationIndex < 32u * shared_quads && (context % 8u == 0u || octet * 8u + j < at.positions)) value_words[j] = values.at[j * quads];
+  }
+}
+void fetch_shared_keys(uint layer, span_place at, uint share) {
+  uint octet = slot_octet(layer, min(at.first + (share * shared_positions + (gl_LocalInvocationIndex & (shared_positions - 1u))) / 8u, (at.count - 1u) / 8u));
+  uint64_t from = at.keys + uint64_t((at.kv_head * ((at.positions + 7u) / 8u) + octet) * chunks * 8u + (gl_LocalInvocationIndex & 7u)) * 16u;
+  [[unroll]] for (uint i = 0u; i < 8u; ++i) key_words[i] = uvec4(0u);
+  if (gl_LocalInvocationIndex < 4u * shared_positions) fetch_quarter(from, gl_LocalInvocationIndex / shared_positions, 0u);
+}
+
+void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
+  uint count = count_of(layer), seen = seen_from(layer, count), first_span = seen / span_positions;
+  uint t = gl_LocalInvocationIndex, spans = (count + span_positions - 1u) / span_positions - first_span;
+  const uint takers = heads * shares, at_once = parts / takers;  // spans
+  uint head = gl_WorkGroupID.x % heads, share = gl_WorkGroupID.x / heads % shares, first_of_own = gl_WorkGroupID.x / takers;
+  if (first_of_own < at_once && first_of_own < spans) {
+    SharedQuads partials = SharedQuads(place(layer, argument_partials)), scores = SharedQuads(from + uint64_t(4u * (q_size + 2u * kv_size)));
+    span_place at = span_place(place(layer, argument_keys), place(layer, argument_values), head / (heads / kv_heads), positions_of(layer), (first_span + first_of_own) * 32u, count, seen);
+    fetch_shared_keys(layer, at, share);
+    fetch_shared_values(layer, at, share);
+    barrier();  // the product's x has been read
+    await_fresh(layer, head, at, from, first_of_own == 0u && share == 0u && head % (heads / kv_heads) == 0u);
+    [[dont_unroll]] for (uint span = first_of_own; span < spans; span += at_once) {
+      at.first = (first_span + span) * 32u;
+      if (span != first_of_own) {
+        fetch_shared_keys(layer, at, share);
+        barrier();
+      }
+      uint own = t & (shared_positions - 1u);
+      if (t < 4u * shared_positions) {
+        float part = quarter_score(t / shared_positions, 0u, at.first * 8u + share * shared_positions + own == position);
+        pool[scores_at + t / 4u][t & 3u] = floatBitsToUint(part);
+      }
+      barrier();
+      if (t < shared_positions) {
+        uint place_ = scores_at + own / 4u;
+        precise float low = uintBitsToFloat(pool[place_][own & 3u]) + uintBitsToFloat(pool[place_ + shared_positions / 4u][own & 3u]);
+        precise float high = uintBitsToFloat(pool[place_ + shared_positions / 2u][own & 3u]) + uintBitsToFloat(pool[place_ + 3u * shared_positions / 4u][own & 3u]);
+        precise float sum = low + high;
+        uint its = at.first * 8u + share * shared_positions + own;
+        float score = its < at.count && its >= at.seen ? scaled_score(sum) : minus_infinity;
+        SharedWords(uint64_t(scores)).at[(span * heads + head) * span_positions + share * shared_positions + own] = floatBitsToUint(something(vec2(score)).x);
+      }
+    }
+    vec4 merged = vec4(0.0);
+    vec2 totals = vec2(0.0);
+    [[dont_unroll]] for (uint span = first_of_own; span < spans; span += at_once) {
+      at.first = (first_span + span) * 32u;
+      if (span != first_of_own) fetch_shared_values(layer, at, share);
+      vec4 its = await_quad(scores, (span * heads + head) * (span_positions / 4u) + t, t < span_positions / 4u);
+      barrier();  // what was in pool has been read
+      if (t < span_positions / 4u) pool[scores_at + t] = floatBitsToUint(its);
+      barrier();
+      const uint chances_from = scores_at + 64u, maxima_from = chances_from + 64u, totals_from = maxima_from + 8u;
+      if (t < 32u) {
+        vec4 a = pooled(scores_at + 2u * t), b = pooled(scores_at + 2u * t + 1u), c = max(a, b);
+        pool[maxima_from + t / 4u][t & 3u] = floatBitsToUint(max(max(c.x, c.y), max(c.z, c.w)));
+      }
+      barrier();
+      vec4 most = pooled(maxima_from);
+      [[unroll]] for (uint i = 1u; i < 8u; ++i) most = max(most, pooled(maxima_from + i));
+      float m = max(max(most.x, most.y), max(most.z, most.w));
+      if (t < 256u) {
+        float score = uintBitsToFloat(pool[scores_at + t / 4u][t & 3u]);
+        precise float below = score - m;
+        bool sees = at.first * 8u + t < at.count && at.first * 8u + t >= at.seen;
+        pool[chances_from + t / 4u][t & 3u] = floatBitsToUint(sees ? canonical_exp(sees ? below : 0.0) : 0.0);
+      }
+      barrier();
+      uint octet = t / shared_quads;
+      if (octet < 32u) {
+        vec4 p_low = pooled(chances_from + 2u * octet), p_high = pooled(chances_from + 2u * octet + 1u);
+        uint first = (at.first + octet) * 8u;
+        precise vec4 acc = vec4(0.0);
+        if (first < at.count) {
+          [[unroll]] for (uint j = 0u; j < 8u; ++j) {
+            uvec2 words = value_words[j];
+            if (first + j >= position) words = first + j == position ? fresh_words[quads + share * shared_quads + t % shared_quads] : uvec2(0u);
+            vec4 x = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
+            precise vec4 products = (j < 4u ? p_low[j & 3u] : p_high[j & 3u]) * x;
+            acc = acc + products;
+          }
+        }
+        pool[octet * shared_quads + t % shared_quads] = floatBitsToUint(acc);
+      }
+      if (t < 32u) pool[totals_from + t / 4u][t & 3u] = floatBitsToUint(octet_total(pooled(chances_from + 2u * t), pooled(chances_from + 2u * t + 1u)));
+      barrier();
+      precise vec4 s[4];
+      precise float l[4];
+      if (t < shared_quads)
+        [[unroll]] for (uint g = 0u; g < 4u; ++g) {
+          s[g] = vec4(0.0);
+          l[g] = 0.0;
+          [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+            s[g] = s[g] + pooled((8u * g + i) * shared_quads + t);
+            l[g] = l[g] + pooled(totals_from + 2u * g + i / 4u)[i & 3u];
+          }
+        }
+      precise float total = (l[0] + l[1]) + (l[2] + l[3]);
+      precise vec4 sums = (s[0] + s[1]) + (s[2] + s[3]);
+      if (spans == 1u) {
+        precise vec4 result = sums / total;
+        if (t < shared_quads) SharedQuads(to).at[head * quads + share * shared_quads + t] = something(result);
+      } else if (span != 0u) {
+        uint place_ = (head * most_spans + span) * partial_quads;
+        if (t < shared_quads) partials.at[place_ + share * shared_quads + t] = something(sums);
+        if (t == 0u && share == 0u) partials.at[place_ + quads] = something(vec4(m, total, 0.0, 0.0));
+      } else {
+        merged = sums;
+        totals = vec2(m, total);
+      }
+    }
+    if (spans > 1u && first_of_own == 0u) {
+      barrier();
+      [[dont_unroll]] for (uint round = 1u; round < spans; round += merged_together) {
+        uint there = min(merged_together, spans - round), own = t / shared_quads, first = (head * most_spans + round) * partial_quads;
+        vec4 s = await_quad(partials, first + own * partial_quads + share * shared_quads + t % shared_quads, own < there);
+        if (own < there) pool[t] = floatBitsToUint(s);
+        vec4 its = await_quad(partials, first + t * partial_quads + quads, t < there);
+        if (t < there) pool[scores_at + t] = floatBitsToUint(its);
+        barrier();
+        if (t < shared_quads) {
+          [[dont_unroll]] for (uint b = 0u; b < there; ++b) {
+            vec2 f = merge_factors(totals, pooled(scores_at + b).xy);
+            merged = merged_sums(merged, pooled(b * shared_quads + t), f);
+          }
+        }
+        barrier();
+      }
+      precise vec4 result = merged / totals.y;
+      if (t < shared_quads) SharedQuads(to).at[head * quads + share * shared_quads + t] = something(result);
+    }
+  }
+}
+
 #endif

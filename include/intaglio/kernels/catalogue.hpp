@@ -442,6 +442,8 @@ namespace layers_coded {
 /// k's head norm and the norm behind it; of gate and up q's head norm in the place of scales; of down the address of the result, where norms stand
 /// before additions, and the norm behind it.
 inline constexpr std::uint32_t resident_subgroups = 16;
+/// Workgroups a head and span of attention, with inner norms and where there are so many: their scores stand behind query, key and value, [span][head][position].
+inline constexpr std::uint32_t attention_shares = 4;
 }  // namespace layers_coded
 
 /// Reads input once, 8 x `rounds` blocks of 16 bytes for each invocation of the grid: the device's streaming rate, the yardstick of benchmarks.

@@ -90,7 +90,7 @@ class coded_layers_in_one : public layers_in_one {
     const std::uint32_t layers = config_.num_hidden_layers;
     stream_ = place("stream", config_.hidden_size, layers + 1);
     middle_ = place("behind attention", config_.hidden_size, layers);
-    query_ = place("query", config_.q_size() + 2 * config_.kv_size(), layers);
+    query_ = place("query", config_.q_size() + 2 * config_.kv_size() + scores(), layers);
     attended_ = place("attention", config_.q_size(), layers);
     gated_ = place("gated", config_.intermediate_size, layers);
     if (inner_norms_) {
@@ -105,6 +105,12 @@ class coded_layers_in_one : public layers_in_one {
     blank_offset = stream_.offset + stream_.layer_stride;
     blank_bytes = layers_bytes_ - blank_offset;
     place_behind();
+  }
+
+  /// Of the positions, behind query, key and value: what workgroups that share a head tell each other.
+  constexpr std::uint32_t scores() const {
+    const std::uint32_t heads = config_.num_attention_heads;
+    return inner_norms_ && kernels::layers_coded::attention_shares * heads <= parts_ ? heads * kernels::attention_spans(context_) * kernels::attention_span : 0;
   }
 
   /// Addresses of a dispatch's accesses to the arena, by what they were.
