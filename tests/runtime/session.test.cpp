@@ -289,6 +289,25 @@ TEST_CASE("a program's own loop drives a generation within a budget") {
   CHECK_THROWS_AS(f.session.begin({.max_tokens = 15}).advance(0), argument_error);
 }
 
+TEST_CASE("the first token of a generation goes to the device alone, those behind it together") {
+  fable f;
+  const auto ids = prompt(f.session);
+  f.session.generate(ids, {.max_tokens = 15});  // from here on the time of a pass is known
+  f.session.reset();
+  f.session.prefill(std::span(ids).first(ids.size() - 1));
+  const auto passes = [&] { return f.session.executor().counters().passes; };
+  auto before = passes();
+  auto stream = f.session.begin(std::span(ids).last(1), {.max_tokens = 15});
+  stream.advance(1e3);
+  CHECK(passes() == before + 1);
+  stream.cancel();
+  f.session.reset();
+  before = passes();
+  auto many = f.session.begin(std::span(ids).first(1), {.max_tokens = 15, .tokens_per_submit = 4});
+  while (passes() == before) many.advance(1e3);  // what the other one left in flight ends first
+  CHECK(passes() == before + 4);
+}
+
 TEST_CASE("nothing is recorded and no memory of the device taken between tokens") {
   fable f;
   const auto ids = prompt(f.session);

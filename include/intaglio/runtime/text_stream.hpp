@@ -179,10 +179,12 @@ class text_stream {
   }
 
   /// Few enough that text flows and the ring cannot run over, many enough that the device is not kept waiting: between two submissions it rests for 0.1 to 0.2 ms
-  /// (an H200). With prompt lookup fewer, since what is under way is drawn yet when there is something to draft, and fewest where that may be soon.
+  /// (an H200). With prompt lookup fewer, since what is under way is drawn yet when there is something to draft, and fewest where that may be soon. The first token
+  /// goes alone: it comes as soon as there is one, and the time of those behind it begins with theirs.
   std::uint32_t passes_per_submit() const {
     const std::uint32_t most = std::max(1u, use_->table->ring_size / 4);
     if (tokens_per_submit_ != 0) return std::min(tokens_per_submit_, most);
+    if (decoding_ && result_.ids.empty() && use_->run->submitted_passes() == 0) return 1;
     const double one_ms = pass_ms(runtime::pass_kind::decode), flow_ms = lookup_ == 0 ? 25 : matches_ ? 5 : 12.5;
     return one_ms <= 0 ? 1 : std::clamp(static_cast<std::uint32_t>(std::min(flow_ms / one_ms, 1e6)), 1u, matches_ ? std::min(16u, most) : most);
   }
@@ -206,14 +208,14 @@ class text_stream {
   std::size_t drafts() {
     const runtime::session_body& body = *use_;
     matches_ = false;
-    const std::size_t most = std::min<std::size_t>(lookup_, limit_ - result_.ids.size() - 1);
+    const std::size_t most = std::min<std::size_t>(lookup_, limit_ - result_.ids.size() - 1), less = std::min<std::size_t>(most, few);
     const auto allowed = [&](std::size_t count, std::size_t matched) { return body.drafting.allows(verify_cost(count), count, matched); };
-    if (most == 0 || (!allowed(most, body.history.size()) && !allowed(std::min<std::size_t>(most, few), body.history.size()))) return 0;
+    if (most == 0 || (!allowed(most, body.history.size()) && !allowed(less, body.history.size()))) return 0;
     const runtime::looked_up found = runtime::prompt_lookup(body.history, longest_ngram_, 2, std::span(drafts_).first(most));
     matches_ = found.tokens != 0;
     if (!matches_) return 0;
     if (runtime::draft_budget::counted_on(most, found.matched) > few && allowed(most, found.matched)) return most;
-    return allowed(std::min<std::size_t>(most, few), found.matched) ? std::min<std::size_t>(most, few) : 0;
+    return allowed(less, found.matched) ? less : 0;
   }
 
   /// Of a pass, as measured; 0 before that.
