@@ -38,13 +38,19 @@ void main() {
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     reload_chunk(input_, first, norm_weight, chunk);
     LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (owns_quad(chunk, i)) shared_y[norm_quad(chunk, i)] = normalised(i, r);
+      if (owns_quad(chunk, i)) share_y(norm_quad(chunk, i), normalised(i, r));
   }
   workgroup_barrier();
 
   uvec2 first_here = uvec2(0u);
+#if WIDE_LOADS  // on a CPU neighbouring rows, which its prefetchers follow
+  uint groups = (rows + 3u) / 4u, sharers = gl_NumWorkGroups.x * gl_NumSubgroups, share = (groups + sharers - 1u) / sharers;
+  uint begin = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * share, end = min(begin + share, groups);
+  for (uint group = begin; group < end; ++group) {
+#else
   uint groups = (rows + 3u) / 4u, stride = gl_NumWorkGroups.x * gl_NumSubgroups;
   for (uint group = gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID; group < groups; group += stride) {
+#endif
     float sum = four_rows(group);
     uint row = row_of(group);
     if (stores_row(row)) Floats(output_).at[token * rows + row] = sum;

@@ -34,7 +34,7 @@ shared uint wanted[workgroup_size], wanted_count;
 void read_y() {
   LATER_UNROLLED for (uint start = 0u; start < columns / 4u; start += workgroup_size) {
     uint quad = start + gl_LocalInvocationIndex;
-    if (quad < columns / 4u) shared_y[quad] = float_quad(y, quad);
+    if (quad < columns / 4u) share_y(quad, float_quad(y, quad));
   }
 }
 

@@ -38,7 +38,7 @@ void main() {
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     reload_chunk(input_, 0u, norm_weight, chunk);
     LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (owns_quad(chunk, i)) shared_y[norm_quad(chunk, i)] = normalised(i, r);
+      if (owns_quad(chunk, i)) share_y(norm_quad(chunk, i), normalised(i, r));
   }
   workgroup_barrier();
 
