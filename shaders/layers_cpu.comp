@@ -45,6 +45,7 @@ const uint narrow = hidden_size > q_size ? hidden_size : q_size, columns_max = i
 #define norm_width_max columns_max
 #define product_part part
 #define product_parts parts
+#define reads_ahead false  // its models are small
 #include "subgroup.glsl"
 #include "norm.glsl"
 #include "ternary.glsl"

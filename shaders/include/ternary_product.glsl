@@ -26,30 +26,44 @@ void finish_sums(uint token, uint group, ivec4 sums, float factor, int activatio
 
 // On a CPU every lane has groups of its own: no sum crosses lanes, and activations that are read, from shared memory where they fit,
 // serve `batches` groups of every lane.
-const uint batches = 4u, all_pairs = 2u * tile_tokens * (columns_max / 16u), pair_quads = all_pairs <= 1536u ? all_pairs : 0u;
-shared u64vec2 shared_pairs[pair_quads + 1u];
+const uint batches = 4u, all_pairs = tile_tokens * (columns_max / 16u), pair_octets = all_pairs <= 768u ? all_pairs : 0u;
+shared u64vec4 shared_pairs[pair_octets + 1u];  // llvmpipe reads one of these in as many instructions as one word
 
 void share_pairs(uint first_token, uint tokens) {
   for (uint i = gl_LocalInvocationIndex; i < tokens * tiles; i += workgroup_size) {
     prepared p = prepare(activations(first_token, i / tiles, i % tiles));
-    shared_pairs[2u * i] = u64vec2(pack64(uvec2(p.pair[0], p.pair[1])), pack64(uvec2(p.pair[2], p.pair[3])));
-    shared_pairs[2u * i + 1u] = u64vec2(pack64(uvec2(p.pair[4], p.pair[5])), pack64(uvec2(p.pair[6], p.pair[7])));
+    shared_pairs[i] = u64vec4(pack64(uvec2(p.pair[0], p.pair[1])), pack64(uvec2(p.pair[2], p.pair[3])), pack64(uvec2(p.pair[4], p.pair[5])), pack64(uvec2(p.pair[6], p.pair[7])));
   }
   workgroup_barrier();
 }
 
 prepared activation_pairs(uint first_token, uint t, uint tile) {
-  if (pair_quads == 0u) return prepare(activations(first_token, t, tile));
-  uint i = 2u * (t * tiles + tile);
-  u64vec2 low = shared_pairs[i], high = shared_pairs[i + 1u];
-  uvec2 a = unpack32(low.x), b = unpack32(low.y), c = unpack32(high.x), d = unpack32(high.y);
+  if (pair_octets == 0u) return prepare(activations(first_token, t, tile));
+  u64vec4 all = shared_pairs[t * tiles + tile];
+  uvec2 a = unpack32(all.x), b = unpack32(all.y), c = unpack32(all.z), d = unpack32(all.w);
   return prepared(uint[8](a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y));
 }
 
+// A word of each cache line of the next step's weights where all of them are more than a CPU's caches keep: so many streams side by side no prefetcher follows.
+// Nobody needs the words; they end in a sum of zeros that no compiler knows to be one.
+#ifndef reads_ahead
+#define reads_ahead (rows * columns > 1u << 22)
+#endif
+uint words_ahead;
+void read_ahead(uint first, uint groups_ahead) {
+  uint begin = 4u * first * tiles, end = min(begin + 4u * groups_ahead * tiles, rows * tiles);
+  for (uint word = begin + 16u * lane; word < end; word += 64u * subgroup_size)  // few turns, of which llvmpipe allows 65,535
+    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) words_ahead |= weight.at[min(word + 16u * i * subgroup_size, end - 1u)];
+}
+
 void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
-  if (pair_quads != 0u) share_pairs(first_token, tokens);
-  uint groups = rows / 4u, step = batches * subgroup_size;
-  for (uint first = (product_part * subgroups + subgroup_index) * step; first < groups; first += product_parts * subgroups * step) {
+  if (pair_octets != 0u) share_pairs(first_token, tokens);
+  uint groups = rows / 4u, step = batches * subgroup_size, steps = (groups + step - 1u) / step;
+  uint sharers = product_parts * subgroups, place = product_part * subgroups + subgroup_index;
+  uint end = min((place + 1u) * steps / sharers * step, groups);
+  words_ahead = 0u;
+  for (uint first = place * steps / sharers * step; first < end; first += step) {
+    if (reads_ahead) read_ahead(first + step, step);
     ivec4 sums[8][batches];
     uint at[batches];
     LATER_UNROLLED for (uint b = 0u; b < batches; ++b) {
@@ -70,7 +84,7 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
       LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
         LATER_UNROLLED for (uint b = 0u; b < batches; ++b)
           if (t < tile_tokens && i == t * batches + b) own = sums[t][b];
-      uint group = first + i % batches * subgroup_size + lane;
+      uint group = first + i % batches * subgroup_size + lane + (words_ahead & gl_WorkGroupID.z);
       if (group < groups) finish_sums(first_token + i / batches, group, own, factor, activation_sum);
     }
   }

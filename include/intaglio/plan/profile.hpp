@@ -46,7 +46,7 @@ struct profile {
 namespace profiles {
 /// CPU drivers: one subgroup a workgroup, so that no barrier remains, and few long invocations. The cache is f32: there a conversion costs
 /// more than the bytes, and the numbers then agree with float32 implementations to the last rounding of an activation.
-inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights = 1u << 18, .chunk_matmul_groups = 8, .head_groups = 64, .attention_heads = 2,
+inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights = 1u << 20, .chunk_matmul_groups = 8, .head_groups = 64, .attention_heads = 2,
                              .layers_parts = 8, .prefill_tokens = 32, .cache_element = kernels::element::f32};
 /// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups are 64 wide.
 inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,

@@ -26,8 +26,8 @@ constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kern
 
 /// Activations of a product as CPU drivers multiply with them, where they find room (shaders/include/ternary_product.glsl).
 constexpr std::uint64_t activation_pair_bytes(std::uint64_t columns, std::uint64_t tokens) {
-  const std::uint64_t quads = 2 * tokens * (columns / 16);
-  return quads <= 1536 ? 16 * (quads + 1) : 16;
+  const std::uint64_t octets = tokens * (columns / 16);
+  return octets <= 768 ? 32 * (octets + 1) : 32;
 }
 
 /// Of more than 128 channels the queries stand where sums do.
