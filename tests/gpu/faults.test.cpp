@@ -57,11 +57,10 @@ bool whole_life(const std::string& cache_folder, gpu::validation validate = gpu:
   gpu::transfer staged(on, 4096, false), direct(on);
   staged.upload(x, 0, std::as_bytes(std::span(in)));
   staged.finish();
-  gpu::staging_ring ring(on, count, 2, 2);
+  gpu::staging_ring ring(on, count, 2);
   for (std::size_t i = 0; i < 4; ++i) {
-    ring.wait(i % 2);
     std::memcpy(ring.place(i % 2).data(), in.data() + i * count / 4, count);
-    const gpu::staging_ring::part part{i % 2 * count, count, &x, i * count};
+    const gpu::staging_ring::part part{0, count, &x, i * count};
     ring.copy(i % 2, {&part, 1});
   }
   ring.finish();
@@ -123,7 +122,8 @@ void fail_each_call(gpu::validation validate, Choose choose) {
         const bool lost = code == VK_ERROR_DEVICE_LOST || code == VK_TIMEOUT;
         CHECK(lost == (dynamic_cast<const device_lost*>(&typed) != nullptr));
       }
-      CHECK(faults::the_shim().injected());
+      // how often a counter is looked at depends on how long the device takes
+      CHECK((faults::the_shim().injected() || (call.which == faults::id::vkGetSemaphoreCounterValue && call.nth != 0 && right)));
       CHECK(faults::the_shim().live().empty());
       CHECK(faults::the_shim().wrong_destroys() == 0);
       // a list that grew while it was read is read again; nothing else may pass unnoticed but a call after which all is done

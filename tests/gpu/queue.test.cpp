@@ -27,6 +27,28 @@ TEST_CASE("submissions are counted and waited for in order") {
   CHECK(moved.submit({&handle, 1}, "four") == 4);
 }
 
+TEST_CASE("several threads wait for submissions of a line while another one submits") {
+  const checked_device checked;
+  const gpu::recording nothing = gpu::recorder(checked.device, "nothing").finish();
+  gpu::queue line(checked.device);
+  const VkCommandBuffer handle = nothing.handle();
+  std::atomic<std::uint64_t> handed{0};
+  std::atomic<int> seen{0};
+  std::vector<std::jthread> threads;
+  for (std::uint64_t i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (std::uint64_t number = i + 1; number <= 40; number += 4) {
+        while (handed < number) std::this_thread::yield();
+        line.await(number);
+        ++seen;
+      }
+    });
+  for (int run = 0; run < 40; ++run) handed = line.submit({&handle, 1}, "turn");
+  threads.clear();
+  CHECK(seen == 40);
+  CHECK(line.finished(40));
+}
+
 TEST_CASE("several lines share the device from several threads") {
   const checked_device checked;
   const gpu::recording nothing = gpu::recorder(checked.device, "nothing").finish();

@@ -20,22 +20,18 @@ TEST_CASE("a staging ring copies what several threads put into its places, howev
   for (auto& each : expected) each = static_cast<std::byte>(random());
 
   const auto allocations = on.counters().allocations.load();
-  gpu::staging_ring ring(on, piece, 4, 2);
-  CHECK((ring.places() == 4 && ring.turns() == 2));
-  CHECK(ring.place(3).size() == piece);
+  gpu::staging_ring ring(on, piece, 4);
+  CHECK(ring.places() == 4);
   for (std::size_t first = 0; first < pieces; first += ring.places()) {
-    for (std::size_t turn = 0; turn < ring.turns(); ++turn) ring.wait(turn);
     {
       std::vector<std::jthread> threads;
       for (std::size_t i = 0; i < ring.places(); ++i)
         threads.emplace_back([&, i] { std::memcpy(ring.place(i).data(), expected.data() + (first + i) * piece, piece); });
     }
-    // Two places at once, and two apart.
-    const gpu::staging_ring::part both{0, 2 * piece, &store, first * piece};
-    const gpu::staging_ring::part apart[] = {{3 * piece, piece, &store, (first + 3) * piece},
-                                             {2 * piece, piece, &store, (first + 2) * piece}};
-    ring.copy(0, {&both, 1});
-    ring.copy(1, apart);
+    for (std::size_t i = 0; i < ring.places(); ++i) {  // in two parts, the last one first
+      const gpu::staging_ring::part parts[] = {{1000, piece - 1000, &store, (first + i) * piece + 1000}, {0, 1000, &store, (first + i) * piece}};
+      ring.copy(i, parts);
+    }
   }
   ring.finish();
   CHECK(on.counters().allocations == allocations + 1);
@@ -44,20 +40,19 @@ TEST_CASE("a staging ring copies what several threads put into its places, howev
   CHECK(found == expected);
 }
 
-TEST_CASE("a staging ring of no places or turns, and copies beyond the places or a target, are refused") {
+TEST_CASE("a staging ring of no places, and copies beyond a place or a target, are refused") {
   const checked_device checked;
   const gpu::device& on = checked.device;
   const gpu::buffer store(on, 1024, gpu::placement::device_local, "store");
-  CHECK_THROWS_AS(gpu::staging_ring(on, 512, 0, 1), argument_error);
-  CHECK_THROWS_AS(gpu::staging_ring(on, 512, 1, 0), argument_error);
-  CHECK_THROWS_AS(gpu::staging_ring(on, 0, 1, 1), argument_error);
-  gpu::staging_ring ring(on, 512, 2, 1);
+  CHECK_THROWS_AS(gpu::staging_ring(on, 512, 0), argument_error);
+  CHECK_THROWS_AS(gpu::staging_ring(on, 0, 1), argument_error);
+  gpu::staging_ring ring(on, 512, 2);
   using part = gpu::staging_ring::part;
-  const part beyond{513, 512, &store, 0}, too_far{512, 512, &store, 513}, right{512, 512, &store, 512};
-  CHECK_THROWS_AS(ring.copy(0, {&beyond, 1}), argument_error);
-  CHECK_THROWS_AS(ring.copy(0, {&too_far, 1}), argument_error);
+  const part beyond{1, 512, &store, 0}, behind{513, 0, &store, 0}, too_far{0, 512, &store, 513}, right{0, 512, &store, 512};
+  for (const part& wrong : {beyond, behind, too_far}) CHECK_THROWS_AS(ring.copy(0, {&wrong, 1}), argument_error);
+  CHECK(ring.place(1).size() == 512);
   std::memset(ring.place(1).data(), 7, 512);
-  ring.copy(0, {&right, 1});
+  ring.copy(1, {&right, 1});
   ring.finish();
   std::vector<std::byte> found(512);
   gpu::transfer(on).download(store, 512, found);
@@ -71,7 +66,7 @@ TEST_CASE("a staging ring that goes while it copies leaves nothing behind") {
     options.entry = &faults::entry;
     const checked_device checked(options);
     const gpu::buffer store(checked.device, std::uint64_t{1} << 20U, gpu::placement::device_local, "store");
-    gpu::staging_ring ring(checked.device, std::uint64_t{1} << 19U, 2, 1);
+    gpu::staging_ring ring(checked.device, std::uint64_t{1} << 19U, 2);
     std::memset(ring.place(0).data(), 1, ring.place(0).size());
     const gpu::staging_ring::part all{0, ring.place(0).size(), &store, 0};
     ring.copy(0, {&all, 1});

@@ -75,8 +75,8 @@ TEST_CASE("an upload of any shape gives the same weights and tells how far it is
   for (const bool staged : {true, false})
     for (const unsigned threads : {1u, 3u})
       for (const runtime::upload_shape shape :
-           {runtime::upload_shape{.piece_bytes = chunk, .ahead = 0, .together = 1, .turns = 1, .memory_bytes = 1},
-            runtime::upload_shape{.piece_bytes = 3 * chunk, .ahead = 2, .together = 3, .turns = 2, .memory_bytes = 300'000},
+           {runtime::upload_shape{.piece_bytes = chunk, .places = 1, .memory_bytes = 1},
+            runtime::upload_shape{.piece_bytes = 3 * chunk, .places = 5, .memory_bytes = 300'000},
             runtime::upload_shape{}}) {
         std::vector<runtime::load_progress> reports;
         auto items = runtime::load_packed(

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <span>
+#include <thread>
 
 namespace intaglio::gpu {
 
@@ -108,6 +109,30 @@ class queue {
       if (result != VK_SUCCESS) refuse(result, "ask for progress", {}, submitted_);
       finished_ = std::max(finished_, value);
       return submission <= finished_;
+    });
+  }
+
+  /// Waits until a submission is done. Unlike the others, any thread may call it, also while another submits or waits. It looks every so often, since drivers let
+  /// nobody submit while several threads wait. What fails here is still in flight.
+  /// @param submission that was made before, or 0
+  /// @error device_lost: the device was lost, or did not finish in time; out_of_memory
+  void await(std::uint64_t submission) const {
+    translated([&] {
+      const auto& on = semaphore_.on();
+      on->require_alive("wait for the device");
+      on->counters.waits += 1;
+      const auto end = std::chrono::steady_clock::now() + patience;
+      for (std::uint64_t value = 0;;) {
+        const VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
+        on->check(result == VK_SUCCESS && value == ~std::uint64_t{0} ? VK_ERROR_DEVICE_LOST : result, "wait for the device");  // some drivers jump to the end
+        if (value >= submission) return;
+        if (std::chrono::steady_clock::now() > end) {
+          on->abandon();
+          throw device_lost(on->label, "wait for the device",
+                            "no end after " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(patience).count()) + " ms", static_cast<int>(VK_TIMEOUT));
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
     });
   }
 

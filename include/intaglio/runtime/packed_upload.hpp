@@ -14,18 +14,16 @@
 #include "intaglio/gpu/staging_ring.hpp"
 #include "intaglio/io/ordered_work.hpp"
 #include "intaglio/runtime/load_options.hpp"
-#include "intaglio/runtime/memory_ahead.hpp"
 
 namespace intaglio::runtime {
 
-/// What an upload is cut into.
+/// What an upload is cut into. Drivers let nobody submit while they allocate memory, and take as long for that as for a copy: so memory is
+/// allocated in turns with the copies, which go on meanwhile from places that were submitted before.
 struct upload_shape {
   std::uint64_t piece_bytes = std::uint64_t{2} << 20;     ///< one thread's, at least packed_layout::chunk_bytes
   unsigned most_threads = 12;                             ///< beyond them the bus waits
-  std::size_t ahead = 6;                                  ///< pieces that are read and wait for those before them
-  std::size_t together = 2;                               ///< pieces that the device copies at once
-  std::size_t turns = 4;                                  ///< such copies in flight
-  std::uint64_t memory_bytes = std::uint64_t{512} << 20;  ///< of device memory allocated at once
+  std::size_t places = 48;                                ///< of a piece each, in the host's memory
+  std::uint64_t memory_bytes = std::uint64_t{128} << 20;  ///< of device memory allocated at once, where an item does not take more
 };
 
 /// Ranges of items that lie one behind the other, each whole item with the zeros behind it. No checked chunk is parted.
@@ -82,62 +80,65 @@ inline placed_items load_packed(const gpu::device& on, const plan::table& of, co
       }
     const std::vector<std::uint64_t> sizes = sizes_of(of, parts);
     const std::vector<upload_piece> pieces = upload_pieces(sizes, shape.piece_bytes);
-    const unsigned threads = options.threads_up_to(shape.most_threads);
-    const std::size_t alive = threads + shape.ahead;
+    load_meter meter(options.progress, bytes, tensors);
 
     const bool in_place = options.in_place(on);
-    const std::uint64_t most = in_place ? ~std::uint64_t{0} : shape.memory_bytes;
-    memory_ahead memory(on, of, split, options.largest_piece != 0 ? std::min(options.largest_piece, most) : most);
-    load_meter meter(options.progress, bytes, tensors);
-    const placed_items* const whole_memory = in_place ? &memory.until(sizes.size()) : nullptr;
-    const auto seen = [](const gpu::buffer& each) { return !each.mapped().empty(); };
+    const std::uint64_t most = in_place ? ~std::uint64_t{0} : shape.memory_bytes,
+                        largest = options.largest_piece != 0 ? std::min(options.largest_piece, most) : most;
+    placed_items out;
+    out.items.resize(sizes.size());
+    const std::size_t on_device = sizes_of(of, split.device).size();
+    item_placer device(on, std::span(sizes).first(on_device), gpu::placement::device_local, "the weights", largest);
+    item_placer host(on, std::span(sizes).subspan(on_device), gpu::placement::host, "the weights", largest);
+    const auto place_until = [&](std::size_t end) {
+      while (device.placed() < std::min(end, on_device)) device.place_some(out);
+      while (on_device + host.placed() < end) host.place_some(out, on_device);
+    };
+    if (in_place) place_until(sizes.size());
     std::optional<gpu::staging_ring> ring;
-    // A place is free again when its copy is done: those of pieces that are alive, of copies in flight, and of the next copy while it is
-    // gathered.
-    if (!pieces.empty() && !(in_place && std::all_of(whole_memory->buffers.begin(), whole_memory->buffers.end(), seen)))
-      ring.emplace(on, shape.piece_bytes, std::min(alive + (shape.turns + 1) * shape.together, pieces.size()), shape.turns);
+    const auto seen = [](const gpu::buffer& each) { return !each.mapped().empty(); };
+    if (!pieces.empty() && !(in_place && std::all_of(out.buffers.begin(), out.buffers.end(), seen)))
+      ring.emplace(on, shape.piece_bytes, std::min(shape.places, pieces.size()));
+
     const auto make = [&](std::size_t i, std::size_t) {
+      const std::span<std::byte> place = ring ? ring->place(i % ring->places()) : std::span<std::byte>();
       for (const upload_piece::range& each : pieces[i].ranges) {
         const auto size = static_cast<std::size_t>(each.end - each.begin), padded = static_cast<std::size_t>(each.stop - each.at);
         std::span<std::byte> into;
         if (ring) {
-          into = ring->place(i % ring->places()).subspan(static_cast<std::size_t>(each.at), padded);
+          into = place.subspan(static_cast<std::size_t>(each.at), padded);
         } else {
-          const auto& item = whole_memory->items[each.item];
-          into = whole_memory->buffers[item.buffer].mapped().subspan(static_cast<std::size_t>(item.offset + each.begin), padded);
+          const auto& item = out.items[each.item];
+          into = out.buffers[item.buffer].mapped().subspan(static_cast<std::size_t>(item.offset + each.begin), padded);
         }
         from.fill(owners[each.item].slot, owners[each.item].layer, each.begin, into.first(size));
         std::memset(into.data() + size, 0, padded - size);
       }
     };
-    std::vector<gpu::staging_ring::part> gathered;
+    std::vector<gpu::staging_ring::part> parts_of_piece;
     const auto take = [&](std::size_t i, std::size_t) {
+      if (ring) {
+        place_until(std::size_t{pieces[i].ranges.back().item} + 1);
+        parts_of_piece.clear();
+        for (const upload_piece::range& each : pieces[i].ranges) {
+          const auto& item = out.items[each.item];
+          parts_of_piece.push_back({each.at, each.stop - each.at, &out.buffers[item.buffer], item.offset + each.begin});
+        }
+        ring->copy(i % ring->places(), parts_of_piece);
+      }
       std::uint64_t done = 0;
       std::uint32_t whole = 0;
       for (const upload_piece::range& each : pieces[i].ranges) {
         done += each.end - each.begin;
         if (each.end == sizes[each.item]) whole += owners[each.item].tensors;
-        if (!ring) continue;
-        const placed_items& items = memory.until(each.item + 1);
-        const auto& item = items.items[each.item];
-        const gpu::staging_ring::part next{i % ring->places() * shape.piece_bytes + each.at, each.stop - each.at,
-                                           &items.buffers[item.buffer], item.offset + each.begin};
-        gpu::staging_ring::part* const last = gathered.empty() ? nullptr : &gathered.back();
-        if (last != nullptr && last->to == next.to && last->from + last->size_bytes == next.from &&
-            last->offset + last->size_bytes == next.offset)
-          last->size_bytes += next.size_bytes;
-        else gathered.push_back(next);
-      }
-      if (ring && ((i + 1) % shape.together == 0 || i + 1 == pieces.size())) {
-        ring->copy(i / shape.together % ring->turns(), gathered);
-        gathered.clear();
       }
       meter.add(done, whole);
     };
-    io::ordered_work(threads, alive, pieces.size(), make, take);
+    // As many pieces are begun as there are places: the one that had a piece's place before was handed over then.
+    io::ordered_work(options.threads_up_to(shape.most_threads), ring ? ring->places() : pieces.size(), pieces.size(), make, take);
+    place_until(sizes.size());
     if (ring) ring->finish();
-    ring.reset();
-    return std::move(memory).take();
+    return out;
   });
 }
 
