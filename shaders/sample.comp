@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Picks the next token (docs/kernels.md, "Sample"). Each workgroup (x) sorts the keys of slices of the vocabulary and leaves the sums of their weights;
-// the last of a draw (y) to come picks by these lists alone: cuts come from pivots that regular samples of all lists give, so that the number of steps does
-// not depend on the logits. Weights are integers: neither the number of invocations nor their order shows in the token.
+// the last of a draw (y) to come picks by these lists alone: points of all lists say about where a cut is, exact sums down to keys around it what is left to
+// look through. Weights are integers: neither the number of invocations nor their order shows in the token.
 // variant: sample -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -36,15 +36,14 @@ layout(local_size_x_id = 0) in;
 
 // What one workgroup writes and another reads.
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Lists { coherent uint at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer ListQuads { coherent uvec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Sums { coherent uvec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Counters { coherent uint at[]; };
 
 layout(push_constant, scalar) uniform Push { Words logits, state, ring; Lists scratch; Words drawn, firsts; Counters counters; };
 #include "slots.glsl"
 
-const uint lists = (vocab_size + slice - 1u) / slice, quads = (vocab_size + 3u) / 4u;
-// Rows of logits begin at whole quads.
-const bool whole_quads = vocab_size % 4u == 0u;
+const uint lists = (vocab_size + slice - 1u) / slice;
 const uint key_of_infinity = 0xff800000u, key_of_minus_infinity = 0x007fffffu;
 
 // A row of scratch (kernels::sample_scratch_bytes): sorted keys of all lists; sums up to each eighth weight, then chance, of all lists; for each list its
@@ -52,20 +51,25 @@ const uint key_of_infinity = 0xff800000u, key_of_minus_infinity = 0x007fffffu;
 const uint blocks = slice / 8u, head_words = 2u + 2u * (most_octaves + 1u);
 const uint sums_row = lists * slice, heads_row = sums_row + 4u * lists * blocks, row_words = heads_row + head_words * lists;
 
-// Samples of all lists, and how many pivots they give.
-const uint samples = 1024u, pivots = 8u;
-// Words that invocations share: a list, marks or sums behind it; or samples (keys, places), then for each list and pivot how many samples, how many tokens
-// are not behind it, or for each list how many samples, for each sample its amount.
-const uint positions_at = 2u * samples, amounts_at = positions_at + lists * pivots, last_amounts_at = positions_at + lists;
-const uint of_list = slice + slice / 4u, of_pivots = amounts_at + lists * pivots, of_last = last_amounts_at + 2u * samples, of_samples = of_pivots > of_last ? of_pivots : of_last;
-shared uint words[of_list > of_samples ? of_list : of_samples];
-shared uint low[lists], high[lists], first_sample[lists], limit_of[lists], shift_of[lists];
+// A cut is searched for among items: so many places of each list (points) with the weight around them, or all keys that are left, as many as there is room for.
+// Items are summed in so many parts of their range (bins); what lists hold down to so many keys (pivots) is counted exactly, blocks searched in so many parts at
+// once. Loads for so many points are made together.
+const uint points = 20u, pivots = 4u, parts = 8u, bins = 256u, batch = 5u;
+// Room for a usual top-k of each list, where 32 KiB in all allow it (plan::shared_memory_bytes).
+const uint most_room = 40u * lists > 4096u ? 40u * lists : 4096u, room = lists * slice < most_room ? lists * slice : most_room;
+// Words that invocations share: a list, marks behind it; or counts at pivots and their sums; or items and bins.
+const uint amounts_at = pivots * lists, masses_at = points * lists, bins_at = room;
+const uint of_list = slice + slice / 32u, of_room = room + 2u * bins;
+shared uint words[of_list > of_room ? of_list : of_room];
+shared uint low[lists], high[lists], first_place[lists], limit_of[lists], shift_of[lists], key_of_list[lists];
 shared float octave_of_list[lists];
-shared uvec2 from_subgroup[workgroup_size / 4u];
-shared uint found, came_last, left[2], pivot_high[pivots], pivot_low[pivots];
-shared uvec2 found_rest;
+shared uvec2 from_subgroup[workgroup_size / (subgroup_width != 0u ? subgroup_width : 4u)];
+shared uint pivot_key[pivots], pivot_high[pivots], pivot_low[pivots];
+shared uint found, came_last, least_key, greatest_key;
+shared uvec2 found_rest, found_next;
 
-bool penalised;
+bool penalised, needs_weights;
+uint subgroups_known;  // for loops that drivers may unroll
 uint nought;  // 0, unknown to drivers, which leave loops with it in their bounds as they are: unrolled, they take long to compile
 float penalty;
 uint position, window;
@@ -80,7 +84,7 @@ uvec2 plus(uvec2 a, uvec2 b) {
   return uvec2(a.x + b.x + carry, low_word);
 }
 uvec2 minus(uvec2 a, uvec2 b) { return uvec2(a.x - b.x - uint(a.y < b.y), a.y - b.y); }
-bool reaches(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y >= b.y); }
+bool reaches(uvec2 a, uvec2 b) { return any(bvec2(a.x > b.x, all(bvec2(a.x == b.x, a.y >= b.y)))); }  // no branch
 uvec2 shifted_right(uvec2 a, uint by) { return by == 0u ? a : uvec2(a.x >> by, a.y >> by | a.x << (32u - by)); }
 
 // floor((total * share + more) / 2^bits), bits 16 or 32.
@@ -97,10 +101,10 @@ uvec2 share_of(uvec2 total, uint share, uint more, uint bits) {
   return uvec2(upper2 << 16 | upper >> 16, upper << 16 | lower >> 16);
 }
 
-// Sum of what the invocations before this one have, and of all.
-uvec2 sum_before(uvec2 mine, out uvec2 total) {
+// Sum of what the invocations before this one have, and of all. Only the first `holders` have something.
+uvec2 sum_before(uvec2 mine, uint holders, out uvec2 total) {
   uvec2 sum = mine;
-  for (uint d = 1u; d < subgroup_size; d <<= 1) {
+  for (uint d = 1u; d < subgroup_size + nought; d <<= 1) {
     uvec2 other = subgroupShuffle(sum, lane >= d ? lane - d : lane);
     if (lane >= d) sum = plus(sum, other);
   }
@@ -110,9 +114,11 @@ uvec2 sum_before(uvec2 mine, out uvec2 total) {
     if (lane == 0u) from_subgroup[subgroup_index] = total;
     barrier();
     total = uvec2(0u);
-    for (uint g = 0u; g < subgroups + nought; ++g) {
+    uint last = min((holders + subgroup_size - 1u) / subgroup_size, subgroups_known);
+    LATER_UNROLLED for (uint g = 0u; g < last; ++g) {
+      uvec2 of_subgroup = from_subgroup[g];
       if (g == subgroup_index) before_mine = plus(before_mine, total);
-      total = plus(total, from_subgroup[g]);
+      total = plus(total, of_subgroup);
     }
     barrier();
   }
@@ -121,33 +127,11 @@ uvec2 sum_before(uvec2 mine, out uvec2 total) {
 
 // Weights at temperature 1, or chances at the one asked for; `octave` that of the largest logit.
 const uint weights = 0u, chances = 1u;
+uint sums_of;
 float temperature_scale, scale, octave;
 float logit_of(uint key) { return uintBitsToFloat(key ^ ((key & 0x80000000u) != 0u ? 0x80000000u : 0xffffffffu)); }
 float octave_of_key(uint key, float s) { return ceil(exponent_of(logit_of(key), s)); }
 uvec2 weight_of_key(uint key, float s, float o) { return key <= key_of_minus_infinity ? uvec2(0u) : weight_of(logit_of(key), o, s); }
-
-// Logits 4 * quad .. 4 * quad + 3 as keys, after the penalty; 0 past the vocabulary.
-uvec4 stored_keys4(uint quad) {
-  vec4 l = vec4(0.0);
-  bool whole = whole_quads || (!several && 4u * quad + 4u <= vocab_size);
-  if (whole && quad < quads) {
-    l = FloatQuads(logits).at[token_of_pass * quads + quad];
-  } else {
-    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-      if (4u * quad + i < vocab_size) l[i] = Floats(logits).at[token_of_pass * vocab_size + 4u * quad + i];
-  }
-  if (penalised) {
-    uint seen = words[slice + (4u * quad % slice) / 32u] >> (4u * quad & 31u);
-    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-      if ((seen >> i & 1u) != 0u) {
-        precise float p = l[i] > 0.0 ? l[i] / penalty : l[i] * penalty;
-        l[i] = p;
-      }
-  }
-  uvec4 keys;
-  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) keys[i] = 4u * quad + i < vocab_size ? key_of(l[i]) : 0u;
-  return keys;
-}
 
 // A slice's keys in the order of ids. Returns the first of the invocation's own.
 uvec2 load_list(uint list) {
@@ -161,11 +145,16 @@ uvec2 load_list(uint list) {
     shared_barrier();
   }
   uvec2 first = uvec2(0u);
-  for (uint quad = me; quad < slice / 4u; quad += workgroup_size) {
-    uvec4 keys = stored_keys4(list * (slice / 4u) + quad);
-    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
-      words[4u * quad + i] = keys[i];
-      first = earlier(first, uvec2(keys[i], ~(list * slice + 4u * quad + i)));
+  for (uint start = me; start < slice; start += 4u * workgroup_size) {
+    float logit[4];
+    LATER_UNROLLED for (uint b = 0u; b < 4u; ++b) logit[b] = Floats(logits).at[token_of_pass * vocab_size + min(list * slice + start + b * workgroup_size, vocab_size - 1u)];
+    for (uint i = start; i < min(start + 4u * workgroup_size, slice); i += workgroup_size) {
+      uint id = list * slice + i;
+      precise float l = logit[0];
+      if (penalised && (words[slice + i / 32u] >> (i & 31u) & 1u) != 0u) l = l > 0.0 ? l / penalty : l * penalty;
+      words[i] = id < vocab_size ? key_of(l) : 0u;
+      first = earlier(first, uvec2(words[i], ~id));
+      LATER_UNROLLED for (uint k = 0u; k < 3u; ++k) logit[k] = logit[k + 1u];
     }
   }
   return first;
@@ -177,48 +166,58 @@ void put_in_order(bool falls, inout uint x, inout uint y) {
   x = falls ? greatest : least;
   y = falls ? least : greatest;
 }
-// Bitonic, two steps at a time: the largest first.
+// Bitonic, the largest first. Four neighbours are an invocation's own; what is further apart, but a subgroup's, goes by shuffles, the rest through words, two
+// steps at a time.
 void sort_list() {
-  for (uint run = 2u; run <= slice + nought; run <<= 1)
-    for (uint stride = run >> 1; stride != 0u; stride >>= 2) {
+  const uint own_run = min(4u * subgroup_size, slice);
+  for (uint run = own_run; run <= slice + nought; run <<= 1) {
+    uint stride = run >> 1;
+    for (; stride >= own_run; stride >>= 2) {
       shared_barrier();
-      uint step = max(stride >> 1, 1u);
-      for (uint i = me; i < slice / 4u; i += workgroup_size) {
+      uint step = stride >> 1;
+      for (uint i = me; i < slice / 4u + nought; i += workgroup_size) {
         uint a = 4u * i - 3u * (i & (step - 1u)), x[4];
         bool falls = (a & run) == 0u;
         LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) x[k] = words[a + k * step];
-        if (stride > 1u) {
+        put_in_order(falls, x[0], x[2]);
+        put_in_order(falls, x[1], x[3]);
+        put_in_order(falls, x[0], x[1]);
+        put_in_order(falls, x[2], x[3]);
+        LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) words[a + k * step] = x[k];
+      }
+    }
+    shared_barrier();
+    for (uint i = me; i < slice / 4u + nought; i += workgroup_size) {
+      uint x[4];
+      LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) x[k] = words[4u * i + k];
+      for (uint part = run > own_run ? run : 2u; part <= run; part <<= 1) {
+        bool falls = (4u * i & part) == 0u;
+        for (uint d = min(part >> 1, stride); d >= 4u; d >>= 1) {
+          bool greater = falls == ((4u * i & d) == 0u);
+          LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) {
+            uint other = subgroupShuffleXor(x[k], d / 4u);
+            x[k] = greater ? max(x[k], other) : min(x[k], other);
+          }
+        }
+        if (part > 2u) {
           put_in_order(falls, x[0], x[2]);
           put_in_order(falls, x[1], x[3]);
         }
         put_in_order(falls, x[0], x[1]);
-        put_in_order(run > 2u ? falls : !falls, x[2], x[3]);
-        LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) words[a + k * step] = x[k];
+        put_in_order(falls == (part > 2u), x[2], x[3]);
       }
+      LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) words[4u * i + k] = x[k];
     }
+  }
   shared_barrier();
 }
 
-// Sums of a sorted list's weights up to each block of eight, in units of its own first.
-void leave_sums(uint which, uint list, float s) {
-  float o = octave_of_key(words[0], s);
-  for (uint block = me; block < blocks; block += workgroup_size) {
-    uvec2 sum = uvec2(0u);
-    for (uint i = 0u; i < 8u + nought; ++i) sum = plus(sum, weight_of_key(words[8u * block + (i + block / 4u & 7u)], s, o));  // without bank conflicts
-    words[slice + block] = sum.x;
-    words[slice + blocks + block] = sum.y;
-  }
-  shared_barrier();
-  const uint per = (blocks + workgroup_size - 1u) / workgroup_size;
-  uvec2 sum = uvec2(0u), total;
-  for (uint block = me * per; block < min(me * per + per, blocks); ++block) sum = plus(sum, uvec2(words[slice + block], words[slice + blocks + block]));
-  sum = sum_before(sum, total);
-  for (uint block = me * per; block < min(me * per + per, blocks); ++block) {
-    sum = plus(sum, uvec2(words[slice + block], words[slice + blocks + block]));
-    Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (which * lists + list) * blocks + block] = sum;
-  }
-  for (uint below = me; below <= most_octaves; below += workgroup_size) {
-    uint begin = 0u, end = slice;
+// Sums of a sorted list's weights, where they are needed, and chances, up to each block of eight, and how many keys are in so many octaves, in units of its own first.
+void leave_sums(uint list) {
+  uint kinds = needs_weights ? 2u : 1u;  // the first of them are weights, or chances alone
+  for (uint i = workgroup_size - 1u - me; i < kinds * (most_octaves + 1u); i += workgroup_size) {
+    uint which = needs_weights ? i / (most_octaves + 1u) : chances, below = i % (most_octaves + 1u), begin = 0u, end = slice;
+    float s = which == weights ? log2_e : temperature_scale, o = octave_of_key(words[0], s);
     while (begin < end) {
       uint middle = (begin + end) / 2u, key = words[middle];
       if (key > key_of_minus_infinity && o - octave_of_key(key, s) <= float(below)) begin = middle + 1u;
@@ -226,7 +225,19 @@ void leave_sums(uint which, uint list, float s) {
     }
     scratch.at[token_of_pass * row_words + heads_row + head_words * list + 2u + which * (most_octaves + 1u) + below] = begin;
   }
-  shared_barrier();
+  if (me == 0u) found_rest = uvec2(0u);
+  uvec2 before_all = uvec2(0u), total;
+  for (uint first = 0u; first < kinds * blocks; first += workgroup_size) {
+    uint i = first + me, block = i % blocks, which = needs_weights ? i / blocks : chances;
+    float s = which == weights ? log2_e : temperature_scale, o = octave_of_key(words[0], s);
+    uvec2 sum = uvec2(0u);
+    for (uint k = 0u; k < (i < kinds * blocks ? 8u : 0u); ++k) sum = plus(sum, weight_of_key(words[8u * block + (k + block / 4u & 7u)], s, o));  // without bank conflicts
+    sum = plus(sum, plus(before_all, sum_before(sum, 2u * blocks, total)));
+    before_all = plus(before_all, total);
+    if (needs_weights && i + 1u == blocks) found_rest = sum;  // where chances begin
+    shared_barrier();
+    if (i < kinds * blocks) Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (which * lists + list) * blocks + block] = which == chances ? minus(sum, found_rest) : sum;
+  }
 }
 
 // Whether this is the last workgroup of its draw to come here, which can then read what the others wrote. One invocation fences for all.
@@ -245,243 +256,328 @@ bool comes_last() {
   return came_last != 0u;
 }
 
+uvec4 keys_at(uint list, uint quad) { return ListQuads(scratch).at[(token_of_pass * row_words + list * slice) / 4u + quad]; }
 uint key_at(uint list, uint place) { return scratch.at[token_of_pass * row_words + list * slice + place]; }
 
 // What sums of weights, or chances, take: of each list how far it counts, and its unit.
 void begin_sums(uint which, uint first_key) {
+  sums_of = which;
   scale = which == weights ? log2_e : temperature_scale;
   octave = octave_of_key(first_key, scale);
   shared_barrier();
   for (uint s = me; s < lists; s += workgroup_size) {
-    uint head = token_of_pass * row_words + heads_row + head_words * s, key = scratch.at[head];
+    uint head = token_of_pass * row_words + heads_row + head_words * s, key = key_of_list[s];
     float o = octave_of_key(key, scale);
     uint shift = key <= key_of_minus_infinity ? most_octaves + 1u : uint(min(octave - o, float(most_octaves + 1u)));
     octave_of_list[s] = o;
     shift_of[s] = shift;
     limit_of[s] = shift > most_octaves ? 0u : scratch.at[head + 2u + which * (most_octaves + 1u) + most_octaves - shift];
+    high[s] = min(high[s], limit_of[s]);  // behind it are no weights
   }
   shared_barrier();
 }
-// Of the first `count` of a list.
-uvec2 sum_to(uint which, uint s, uint count) {
-  count = min(count, limit_of[s]);
-  uint block = count / 8u, keys[7];
-  uvec2 sum = uvec2(0u);
-  if (block != 0u) sum = Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (which * lists + s) * blocks + block - 1u];
-  if ((count & 7u) != 0u) {
-    LATER_UNROLLED for (uint i = 0u; i < 7u; ++i) keys[i] = key_at(s, 8u * block + i);
-    for (uint rest = count & 7u; rest != 0u; --rest) {
-      sum = plus(sum, weight_of_key(keys[0], scale, octave_of_list[s]));
-      LATER_UNROLLED for (uint i = 0u; i < 6u; ++i) keys[i] = keys[i + 1u];
+// A quarter of a logit: neither it nor a difference is infinite.
+float value_of_key(uint key) { return 0.25 * logit_of(clamp(key, 0x00800000u, 0xff7fffffu)); }
+uint key_of_value(float value) { return key_of(4.0 * value); }
+float as_float(uvec2 a) { return float(a.x) * 4294967296.0 + float(a.y); }
+
+// What each list holds down to each of the first `count` pivots, in words, and all of them. Places lie between low and high.
+void count_at_pivots(uint count, bool tokens) {
+  for (uint i = me; i < pivots; i += workgroup_size) pivot_high[i] = pivot_low[i] = 0u;
+  shared_barrier();
+  for (uint i = me; i < count * lists; i += workgroup_size) {
+    uint s = i % lists, key = pivot_key[i / lists], end_place = high[s], from = (key == 0u ? end_place : low[s]) / 8u, to = max((end_place + 7u) / 8u, from);
+    while (to > from + 1u) {
+      uint step_size = (to - from + parts - 1u) / parts, whole = 0u, ends[parts - 1u];
+      LATER_UNROLLED for (uint k = 0u; k < parts - 1u; ++k) ends[k] = key_at(s, min(8u * (from + (k + 1u) * step_size), slice) - 1u);
+      LATER_UNROLLED for (uint k = 0u; k < parts - 1u; ++k) whole += uint(from + (k + 1u) * step_size < to && ends[k] >= key);
+      from += whole * step_size;
+      to = min(to, from + step_size);
     }
+    uvec2 amount = uvec2(0u);
+    if (from != 0u && !tokens) amount = Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (sums_of * lists + s) * blocks + from - 1u];
+    uvec4 keys[2];
+    LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) keys[k] = keys_at(s, min(2u * from + k, slice / 4u - 1u));
+    uint of_block = 0u;
+    LATER_UNROLLED for (uint k = 0u; k < 8u; ++k) of_block += uint(keys[k / 4u][k & 3u] >= key && 8u * from + k < end_place);
+    words[i] = 8u * from + of_block;
+    for (uint k = tokens ? of_block : 0u; k < of_block; ++k) {
+      amount = plus(amount, weight_of_key(keys[0].x, scale, octave_of_list[s]));
+      keys[0] = uvec4(keys[0].yzw, keys[1].x);
+      keys[1] = keys[1].yzww;
+    }
+    amount = tokens ? uvec2(0u, words[i]) : shifted_right(amount, shift_of[s] & 31u);
+    words[amounts_at + i] = amount.x;
+    words[amounts_at + pivots * lists + i] = amount.y;
+    uint low_word = atomicAdd(pivot_low[i / lists], amount.y);
+    atomicAdd(pivot_high[i / lists], amount.x + uint(low_word + amount.y < low_word));
   }
-  return shifted_right(sum, shift_of[s] & 31u);
+  shared_barrier();
 }
 
-void put_in_order(bool falls, inout uvec2 x, inout uvec2 y) {
-  bool swaps = falls == (x.x < y.x || (x.x == y.x && x.y > y.y));
-  uvec2 z = x;
-  x = swaps ? y : x;
-  y = swaps ? z : y;
+// The least and greatest key of all invocations.
+void leave_bounds(uint least, uint greatest) {
+  for (uint d = 1u; d < subgroup_size + nought; d <<= 1) {
+    least = min(least, subgroupShuffleXor(least, d));
+    greatest = max(greatest, subgroupShuffleXor(greatest, d));
+  }
+  if (lane == 0u) {
+    atomicMin(least_key, least);
+    atomicMax(greatest_key, greatest);
+  }
+  shared_barrier();
 }
-// Sorts (key, place) in words, a power of two of at least 4: the order of tokens.
-void sort_samples(uint size) {
-  for (uint run = 2u; run <= size; run <<= 1)
-    for (uint stride = run >> 1; stride != 0u; stride >>= 2) {
-      shared_barrier();
-      uint step = max(stride >> 1, 1u);
-      for (uint i = me; i < size / 4u; i += workgroup_size) {
-        uint a = 4u * i - 3u * (i & (step - 1u));
-        bool falls = (a & run) == 0u;
-        uvec2 x[4];
-        LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) x[k] = uvec2(words[a + k * step], words[samples + a + k * step]);
-        if (stride > 1u) {
-          put_in_order(falls, x[0], x[2]);
-          put_in_order(falls, x[1], x[3]);
+
+// How many of a list's blocks behind the first come before a part of them: parts are smaller towards both ends, where logits are further apart.
+uint blocks_before(uint part, uint rest) {
+  const uint last = points - 1u;
+  uint back = last - part;
+  return (part * last + (part < back ? 2u * part * part : last * last - 2u * back * back)) * rest / (2u * last * last);
+}
+// Reads items: all keys that are left, in the order of lists.
+void load_left() {
+  uint least = ~0u, greatest = 0u;
+  for (uint first = subgroup_index; first < lists; first += 2u * subgroups) {  // two lists at a time
+    uint other = min(first + subgroups, lists - 1u);
+    uvec2 begin = uvec2(low[first], low[other]), size = uvec2(high[first], first + subgroups < lists ? high[other] : 0u) - uvec2(begin.x, first + subgroups < lists ? begin.y : 0u);
+    for (uint start = 0u; start < max(size.x, size.y) + nought; start += 4u * subgroup_size) {
+      uint key[8];
+      LATER_UNROLLED for (uint b = 0u; b < 8u; ++b) {
+        uint place = (b < 4u ? begin.x : begin.y) + start + (b & 3u) * subgroup_size + lane;
+        key[b] = key_at(b < 4u ? first : other, min(place, slice - 1u));
+      }
+      LATER_UNROLLED for (uint b = 0u; b < 8u; ++b) {
+        uint i = start + (b & 3u) * subgroup_size + lane;
+        if (i < (b < 4u ? size.x : size.y)) {
+          words[first_place[b < 4u ? first : other] + i] = key[b];
+          least = min(least, key[b]), greatest = max(greatest, key[b]);
         }
-        put_in_order(falls, x[0], x[1]);
-        put_in_order(run > 2u ? falls : !falls, x[2], x[3]);
-        LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) words[a + k * step] = x[k].x, words[samples + a + k * step] = x[k].y;
       }
     }
-  shared_barrier();
+  }
+  leave_bounds(least, greatest);
+}
+// Reads points of each list, the first of it and one in each part of the rest, further on in each list than in the one before, and how many tokens, or what
+// weights in units of 2^shift, there are around them.
+void load_points(bool tokens, uint shift) {
+  const uint count = points * lists;
+  uint least = ~0u, greatest = 0u;
+  for (uint start = me; start < count; start += batch * workgroup_size) {
+    uint key[batch], at[batch], from[batch], to[batch];
+    for (uint b = 0u; b < batch + nought; ++b) {
+      uint i = min(start + b * workgroup_size, count - 1u), s = i / points, part = i % points;
+      uint first = low[s] / 8u, rest = max((high[s] + 7u) / 8u, first + 1u) - first - 1u;
+      uint begin = first + (part == 0u ? 0u : 1u + blocks_before(part - 1u, rest)), end = first + 1u + blocks_before(part, rest);
+      uint place = part == 0u ? low[s] : 8u * begin + ((s * 40503u + part * 49471u & 0xffffu) * (end - begin) >> 13);
+      place = max(min(place, high[s] - min(high[s], 1u)), low[s]);
+      if (low[s] == high[s]) begin = end = 0u;
+      LATER_UNROLLED for (uint k = 0u; k + 1u < batch; ++k) at[k] = at[k + 1u], from[k] = from[k + 1u], to[k] = to[k + 1u];
+      at[batch - 1u] = s * slice + min(place, slice - 1u), from[batch - 1u] = begin, to[batch - 1u] = end;
+    }
+    LATER_UNROLLED for (uint b = 0u; b < batch; ++b) key[b] = key_at(0u, at[b]);
+    uvec2 sum[batch], before[batch];
+    if (!tokens) {
+      LATER_UNROLLED for (uint b = 0u; b < batch; ++b) {
+        uint row = (token_of_pass * row_words + sums_row) / 2u + at[b] / slice * blocks;
+        sum[b] = Sums(scratch).at[row + max(min(to[b], blocks), 1u) - 1u];
+        before[b] = from[b] == 0u ? uvec2(0u) : Sums(scratch).at[row + from[b] - 1u];
+      }
+    }
+    for (uint i = start; i < min(start + batch * workgroup_size, count); i += workgroup_size) {
+      uint mass = 0u;
+      if (from[0] != to[0]) {
+        least = min(least, key[0]), greatest = max(greatest, key[0]);
+        mass = tokens ? 8u * (to[0] - from[0]) + (i % points == 0u ? ~6u : i % points == 1u ? 7u : 0u) : uint(as_float(minus(sum[0], before[0])) * exp2(-float(shift_of[at[0] / slice] + shift)));
+      }
+      words[i] = key[0];
+      words[masses_at + i] = mass;
+      LATER_UNROLLED for (uint k = 0u; k + 1u < batch; ++k) key[k] = key[k + 1u], at[k] = at[k + 1u], from[k] = from[k + 1u], to[k] = to[k + 1u], sum[k] = sum[k + 1u], before[k] = before[k + 1u];
+    }
+  }
+  leave_bounds(least, greatest);
 }
 
-// Shortens the lists from their ends `high` to the shortest start of the order whose tokens, or weights, reach target, which is over 0. In each round what
-// is left between low and high shrinks to a quarter or less (docs/kernels.md).
-void select(bool tokens, uvec2 target) {
+// Shortens the lists from their ends `high` to the shortest start of the order whose tokens, or weights, reach what is asked for; to the keys that are not below
+// least; or, for the draw, finds the list where the target is, of chances in the order of ids, and what is wanted of it. The key at which the target is reached
+// lies in [key_low, key_high): lists hold `high` and `low` tokens down to these (docs/kernels.md).
+const uint top_k = 0u, top_p = 1u, min_p = 2u, the_draw = 3u;
+uvec2 amount_of(uint by_what, uint s) { return by_what == the_draw ? uvec2(words[amounts_at + s], words[amounts_at + pivots * lists + s]) : uvec2(0u, high[s] - low[s]); }
+void cut(uint by_what, uint least, uvec2 target) {
   const uint per = (lists + workgroup_size - 1u) / workgroup_size;
   uint begin_list = min(me * per, lists), end_list = min(me * per + per, lists);
-  if (me == 0u) left[0] = 0u;
-  shared_barrier();
-  for (uint s = begin_list; s < end_list; ++s) {
-    low[s] = 0u;
-    atomicAdd(left[0], high[s]);
-  }
-  shared_barrier();
+  bool tokens = by_what == top_k;
+  for (uint s = begin_list; s < end_list; ++s) low[s] = 0u;
+  if (me == 0u) pivot_key[0] = least;
+  uint key_low = 0u, key_high = ~0u, before_here = 0u, equal = 0u, shift = 0u;
   uvec2 base = uvec2(0u);  // of what is before low
-  for (uint round = 0u; round < 16u; ++round) {
-    uint taken = 0u, gap = (left[round & 1u] + samples - 1u) / samples;
-    uvec2 total;
-    if (gap == 0u) break;
-    for (uint s = begin_list; s < end_list; ++s) taken += (high[s] - low[s]) / gap;
-    uint slot = sum_before(uvec2(0u, taken), total).y, count = total.y;
-    for (uint s = begin_list; s < end_list; ++s) {
-      first_sample[s] = slot;
-      slot += (high[s] - low[s]) / gap;
+  for (uint round = 0u; round < 64u + nought; ++round) {
+    if (!tokens || round != 0u) {
+      uint count = round == 0u ? 1u : pivots;
+      count_at_pivots(count, tokens);
+      uvec2 sum = uvec2(pivot_high[0], pivot_low[0]);
+      if (round == 0u) {
+        bool draws_it = by_what == the_draw;
+        target = share_of(sum, target.y, draws_it ? 0u : 65535u, draws_it ? 32u : 16u);
+        if (draws_it || target == uvec2(0u)) target = plus(target, uvec2(0u, 1u));
+        shift = sum.x == 0u ? 1u : uint(findMSB(sum.x)) + 2u;
+      }
+      uint pivot = 0u;
+      if (by_what == the_draw) count = 0u;
+      while (pivot < count && !reaches(sum, target)) {
+        base = sum;
+        pivot += 1u;
+        if (pivot < count) sum = uvec2(pivot_high[pivot], pivot_low[pivot]);
+      }
+      if (pivot != 0u) key_high = pivot_key[pivot - 1u];
+      if (pivot != count) key_low = pivot_key[pivot];
+      for (uint s = begin_list; s < end_list; ++s) {
+        if (pivot != 0u) low[s] = words[(pivot - 1u) * lists + s];
+        if (pivot != count) high[s] = words[pivot * lists + s];
+      }
+      if (by_what == min_p) break;
     }
-    uint size = 2u << findMSB(max(count, 4u) - 1u);
-    shared_barrier();
-    for (uint i = me; i < size; i += workgroup_size) {
-      uint s = 0u, end = lists;  // the last list whose samples begin here or before
-      while (end - s > 1u) {
-        uint middle = (s + end) / 2u;
-        if (first_sample[middle] <= i) s = middle;
-        else end = middle;
+    uvec2 mine = uvec2(0u), total;
+    for (uint s = begin_list; s < end_list; ++s) mine = plus(mine, amount_of(by_what, s));
+    mine = sum_before(mine, lists, total);
+    if (by_what == the_draw) {
+      for (uint s = begin_list; s < end_list; ++s) {
+        uvec2 next = plus(mine, amount_of(by_what, s));
+        if (reaches(next, target) && !reaches(mine, target)) {
+          found = s;
+          found_rest = minus(target, mine);
+        }
+        mine = next;
       }
-      uint place = low[s] + (i - first_sample[s] + 1u) * gap - 1u;
-      words[i] = i < count ? key_at(s, place) : 0u;
-      words[samples + i] = i < count ? s * slice + place : 0xffffffffu;
-    }
-    sort_samples(size);
-
-    if (gap == 1u) {  // these are all that is left
-      if (me == 0u) found = count - 1u;
-      for (uint s = begin_list; s < end_list; ++s) words[positions_at + s] = 0u;
-      for (uint i = me; i < count; i += workgroup_size) {
-        uvec2 amount = tokens ? uvec2(0u, 1u) : weight_of_key(words[i], scale, octave);
-        words[last_amounts_at + i] = amount.x;
-        words[last_amounts_at + samples + i] = amount.y;
-      }
-      shared_barrier();
-      uvec2 mine = uvec2(0u);
-      uint share = (count + workgroup_size - 1u) / workgroup_size, begin = min(me * share, count), end = min(begin + share, count);
-      for (uint i = begin; i < end; ++i) mine = plus(mine, uvec2(words[last_amounts_at + i], words[last_amounts_at + samples + i]));
-      uvec2 sum = plus(base, sum_before(mine, total));
-      for (uint i = begin; i < end && !reaches(sum, target); ++i) {
-        sum = plus(sum, uvec2(words[last_amounts_at + i], words[last_amounts_at + samples + i]));
-        if (reaches(sum, target)) found = i;
-      }
-      shared_barrier();
-      for (uint i = me; i <= found; i += workgroup_size) atomicAdd(words[positions_at + words[samples + i] / slice], 1u);
-      shared_barrier();
-      for (uint s = begin_list; s < end_list; ++s) high[s] = low[s] + words[positions_at + s];
       break;
     }
+    before_here = mine.y;
+    equal = total.y;
+    uint place = before_here;
+    for (uint s = begin_list; s < end_list; ++s) {
+      first_place[s] = place;
+      place += high[s] - low[s];
+    }
+    if (me == 0u) least_key = ~0u, greatest_key = 0u;
+    shared_barrier();
+    if (key_high - key_low == 1u) break;
 
-    // How many samples of each list are not behind each pivot.
-    for (uint i = me; i < lists * pivots; i += workgroup_size) words[positions_at + i] = 0u;
-    for (uint i = me; i < pivots; i += workgroup_size) pivot_high[i] = pivot_low[i] = 0u;
-    if (me == 0u) left[~round & 1u] = 0u;
-    shared_barrier();
-    for (uint i = me; i < count; i += workgroup_size) {
-      uint pivot = 0u;
-      while (pivot < pivots && (pivot + 1u) * count / (pivots + 1u) < i) pivot += 1u;
-      if (pivot < pivots) atomicAdd(words[positions_at + words[samples + i] / slice * pivots + pivot], 1u);
-    }
-    shared_barrier();
-    for (uint s = begin_list; s < end_list; ++s)
-      for (uint i = 1u; i < pivots; ++i) words[positions_at + s * pivots + i] += words[positions_at + s * pivots + i - 1u];
-    shared_barrier();
-    for (uint start = me; start < lists * pivots; start += 2u * workgroup_size) {  // two at a time, whose loads do not wait for each other
-      uint list[2], key[2], place[2], begin[2], end[2];
-      LATER_UNROLLED for (uint b = 0u; b < 2u; ++b) {
-        uint i = min(start + b * workgroup_size, lists * pivots - 1u), at = (i % pivots + 1u) * count / (pivots + 1u);
-        list[b] = i / pivots, key[b] = words[at], place[b] = words[samples + at];
-        begin[b] = low[list[b]] + words[positions_at + i] * gap, end[b] = min(high[list[b]], begin[b] + gap - 1u);
-      }
-      while (begin[0] < end[0] || begin[1] < end[1]) {
-        uint other[2];
-        LATER_UNROLLED for (uint b = 0u; b < 2u; ++b) other[b] = key_at(list[b], min((begin[b] + end[b]) / 2u, slice - 1u));
-        LATER_UNROLLED for (uint b = 0u; b < 2u; ++b) {
-          uint middle = (begin[b] + end[b]) / 2u;
-          bool not_behind = other[b] > key[b] || (other[b] == key[b] && list[b] * slice + middle <= place[b]), open = begin[b] < end[b];
-          begin[b] = open && not_behind ? middle + 1u : begin[b];
-          end[b] = open && !not_behind ? middle : end[b];
+    // About where the target is: exactly, of all that is left; else by points. Every third round parts keys evenly, whatever the weights are.
+    bool all_left = equal <= room, evenly = !all_left && round % 3u == 2u;
+    uint begin = key_low, end = key_high;
+    float spread = 0.0;
+    if (!evenly) {
+      uint items = all_left ? equal : points * lists;
+      for (uint i = me; i < 2u * bins + nought; i += workgroup_size) words[bins_at + i] = 0u;
+      if (all_left) load_left();
+      else load_points(tokens, shift);
+      begin = least_key, end = greatest_key + 1u;
+      float enough = 0.2 * float(room), between = 1e30, unit = 1.0;
+      uvec2 sum = all_left ? base : uvec2(0u), goal = all_left ? target : tokens ? minus(target, base) : uvec2(0u, uint(as_float(minus(target, base)) * exp2(-float(shift))));
+      uint finer = 8u;  // 2^8 bins
+      float from_value = value_of_key(begin), per_value = float(bins) / max(value_of_key(end - 1u) - from_value, 1e-30);
+      for (uint level = 0u; level < 16u + nought && end - begin > 1u && between > 2.0 * enough * unit; ++level) {
+        bool by_value = !all_left && level == 0u;  // points spread out more evenly then, but logits are too far apart for more of it
+        uint by = uint(max(findMSB(end - begin - 1u) + 1 - int(finer), 0));
+        if (me == 0u) found = 0u, found_rest = found_next = sum;
+        for (uint i = me; i < items; i += workgroup_size) {
+          uint key = words[i], bin = by_value ? min(uint((value_of_key(key) - from_value) * per_value), bins - 1u) : (key - begin) >> by;
+          if (key < begin || key >= end) continue;
+          uvec2 amount = uvec2(0u, 1u);
+          if (!all_left) amount.y = words[masses_at + i];
+          else if (!tokens) amount = weight_of_key(key, scale, octave);
+          uint low_word = atomicAdd(words[bins_at + bins + bin], amount.y);
+          amount.x += uint(low_word + amount.y < low_word);
+          if (amount.x != 0u) atomicAdd(words[bins_at + bin], amount.x);
         }
+        shared_barrier();
+        const uint share = (bins + workgroup_size - 1u) / workgroup_size;
+        uint last = bins - 1u - min(me * share, bins - 1u), some = me * share < bins ? min(share, last + 1u) : 0u;
+        uvec2 own_sum = uvec2(0u);
+        for (uint i = 0u; i < some; ++i) own_sum = plus(own_sum, uvec2(words[bins_at + last - i], words[bins_at + bins + last - i]));
+        sum = plus(sum, sum_before(own_sum, bins, total));
+        for (uint i = 0u; i < some; ++i) {
+          uvec2 next = plus(sum, uvec2(words[bins_at + last - i], words[bins_at + bins + last - i]));
+          words[bins_at + last - i] = words[bins_at + bins + last - i] = 0u;  // for the next
+          if (reaches(next, goal) && !reaches(sum, goal)) {
+            found = last - i;
+            found_rest = sum;
+            found_next = next;
+          }
+          sum = next;
+        }
+        shared_barrier();
+        if (by_value) {
+          uint next = found + 1u < bins ? key_of_value(from_value + float(found + 1u) / per_value) : end;
+          begin = clamp(key_of_value(from_value + float(found) / per_value), begin, end - 1u);
+          end = clamp(next, begin + 1u, end);
+        } else {
+          begin += found << by;
+          end = begin + min(end - begin, 1u << by);
+        }
+        sum = found_rest;
+        finer = 8u;
+        if (!all_left) {  // a part with many items, so that they say how far around it pivots should be
+          between = as_float(minus(found_next, sum));
+          if (!tokens) unit = exp2(exponent_of(logit_of(begin + (end - begin) / 2u), scale) - octave + float(44u - shift));
+          if (level < 4u) finer = uint(findMSB(uint(clamp(between / (enough * unit), 2.0, 256.0))));
+        }
+        shared_barrier();
       }
-      LATER_UNROLLED for (uint b = 0u; b < 2u; ++b)
-        if (start + b * workgroup_size < lists * pivots) words[amounts_at + start + b * workgroup_size] = begin[b];
+      if (!all_left) spread = max(value_of_key(end) - value_of_key(begin), 0.125 / per_value) * clamp(1.5 * enough * unit / between, 0.0, 256.0);
     }
-    for (uint i = me; i < lists * pivots; i += workgroup_size) {
-      uint count_here = words[amounts_at + i], at = i % pivots;
-      uvec2 amount = tokens ? uvec2(0u, count_here) : sum_to(weights, i / pivots, count_here);
-      uint low_word = atomicAdd(pivot_low[at], amount.y);
-      atomicAdd(pivot_high[at], amount.x + uint(low_word + amount.y < low_word));
+    if (me < pivots) {
+      uint width = key_high - key_low, key = me == 0u ? key_of_value(value_of_key(end) + spread) : me == 1u ? end : me == 2u ? begin : key_of_value(value_of_key(begin) - spread);
+      if (me == 0u) key = max(key, end);
+      if (me == 3u) key = min(key, begin);
+      if (evenly) key = key_high - min(max(width / (pivots + 1u), 1u) * (me + 1u), width);
+      pivot_key[me] = clamp(key, key_low, key_high);
     }
     shared_barrier();
-    uint pivot = 0u;
-    for (; pivot < pivots; ++pivot) {
-      uvec2 sum = uvec2(pivot_high[pivot], pivot_low[pivot]);
-      if (reaches(sum, target)) break;
-      base = sum;
+  }
+
+  if (tokens || by_what == top_p) {  // all of greater keys, and of this key the first ones, list by list
+    uvec2 rest = minus(target, base);
+    uint wanted = tokens ? rest.y : 1u;
+    if (!tokens) {
+      uvec2 one = weight_of_key(key_low, scale, octave);
+      for (uint by = equal < 2u ? 0u : uint(findMSB(equal - 1u)) + 1u; by-- > 0u;) {
+        uvec2 step_size = uvec2(by == 0u ? one.x : one.x << by | one.y >> (32u - by), one.y << by);
+        if (reaches(step_size, rest)) continue;
+        rest = minus(rest, step_size);
+        wanted += 1u << by;
+      }
     }
     for (uint s = begin_list; s < end_list; ++s) {
-      if (pivot != 0u) low[s] = words[amounts_at + s * pivots + pivot - 1u];
-      if (pivot < pivots) high[s] = words[amounts_at + s * pivots + pivot];
-      atomicAdd(left[~round & 1u], high[s] - low[s]);
+      uint size = high[s] - low[s];
+      high[s] = low[s] + min(size, wanted - min(wanted, before_here));
+      before_here += size;
     }
-    shared_barrier();
   }
   shared_barrier();
-}
-
-// Keeps what is at least as likely as so many 2^24ths of the first.
-void cut_unlikely(uint share, uint first_key) {
-  uvec2 least = weight_of_key(first_key, scale, octave);
-  umulExtended(least.x << 8 | least.y >> 24, share, least.x, least.y);
-  for (uint s = me; s < lists; s += workgroup_size) {
-    uint begin = 0u, end = min(high[s], limit_of[s]);
-    while (begin < end) {
-      uint middle = (begin + end) / 2u;
-      if (reaches(weight_of_key(key_at(s, middle), scale, octave), least)) begin = middle + 1u;
-      else end = middle;
-    }
-    high[s] = begin;
-  }
-  shared_barrier();
-}
-
-// Of chances in the order of ids the list in which they reach the target, which becomes what is wanted of it.
-uint list_by_chance(uvec2 sum, inout uvec2 target) {
-  const uint per = (lists + workgroup_size - 1u) / workgroup_size;
-  for (uint s = me * per; s < min(me * per + per, lists) && !reaches(sum, target); ++s) {
-    uvec2 next = plus(sum, uvec2(words[s], words[lists + s]));
-    if (reaches(next, target)) {
-      found = s;
-      found_rest = minus(target, sum);
-    }
-    sum = next;
-  }
-  shared_barrier();
-  target = found_rest;
-  return min(found, lists - 1u);
 }
 
 // The token of a list that load_list has read.
 uint token_by_chance(uint list, uvec2 target) {
   const uint share = (slice + workgroup_size - 1u) / workgroup_size;
-  uint count = min(high[list], limit_of[list]), least_key = key_at(list, max(count, 1u) - 1u);
-  shared_barrier();
-  // Of those equal to the last that is kept, the first ones.
-  uvec2 ranks = uvec2(0u), total, sum = uvec2(0u);  // greater, equal
+  uint count = min(high[list], limit_of[list]), least = key_at(list, max(count, 1u) - 1u), equal_kept = 0u, equal_before = 0u;
   uint begin = min(me * share, slice), end = min(begin + share, slice);
-  for (uint i = begin; i < end; ++i) ranks += uvec2(words[i] > least_key, words[i] == least_key);
-  uvec2 before_here = sum_before(ranks, total);
-  uint equal_kept = count - total.x;
+  // Of those equal to the last that is kept, the first ones.
+  uvec2 mine = uvec2(0u), total;  // greater, equal; then chances
+  for (uint i = begin; i < end; ++i) mine += uvec2(words[i] > least, words[i] == least);
   for (uint step = 0u; step < 2u + nought; ++step) {
-    uvec2 here = uvec2(0u);
-    if (step == 1u) here = sum_before(sum, total);
-    uint rank = before_here.y;
+    uvec2 sum = sum_before(mine, slice, total);
+    if (step == 0u) equal_before = sum.y, equal_kept = count - total.x, sum = uvec2(0u);
+    uint rank = equal_before;
     for (uint i = begin; i < end; ++i) {
-      bool kept = words[i] > least_key || (words[i] == least_key && rank < equal_kept);
-      rank += uint(words[i] == least_key);
+      uint key = words[i];
+      bool kept = key > least || (key == least && rank < equal_kept);
+      rank += uint(key == least);
       if (!kept) continue;
-      uvec2 next = plus(here, weight_of_key(words[i], scale, octave));
-      if (step == 1u && reaches(next, target) && !reaches(here, target)) found = list * slice + i;
-      here = next;
+      uvec2 next = plus(sum, weight_of_key(key, scale, octave));
+      if (step == 1u && reaches(next, target) && !reaches(sum, target)) found = list * slice + i;
+      sum = next;
     }
-    sum = here;
+    mine = sum;
   }
   shared_barrier();
   return found;
@@ -491,37 +587,42 @@ uint token_by_chance(uint list, uvec2 target) {
 uint draw(uvec2 first, out uvec2 target) {
   uint k = state.at[own + state_top_k];
   if (k >= vocab_size) k = 0u;
-  precise float top_p = uintBitsToFloat(state.at[own + state_top_p]), min_p = uintBitsToFloat(state.at[own + state_min_p]), share = max(top_p, 0.0) * 65536.0 + 0.5;
+  precise float share_p = uintBitsToFloat(state.at[own + state_top_p]), share_min = uintBitsToFloat(state.at[own + state_min_p]), share = max(share_p, 0.0) * 65536.0 + 0.5;
   uint random = philox(uvec4(position - 1u, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high])).x;
   for (uint s = me; s < lists; s += workgroup_size) high[s] = min(min(slice, vocab_size - s * slice), k == 0u ? slice : k);
-  target = uvec2(0u, k);
-  uvec2 before_mine = uvec2(0u);
-  const uint per = (lists + workgroup_size - 1u) / workgroup_size;
-  for (uint step = 0u; step < 3u + nought; ++step) {  // top-k, top-p, draw: in one loop, because compilers copy functions to where they are called
-    bool tokens = step == 0u, draws_it = step == 2u;
-    if (tokens ? k == 0u : !draws_it && !(top_p < 1.0)) continue;
-    if (draws_it && min_p > 0.0) {
-      if (!(top_p < 1.0)) begin_sums(weights, first.x);
-      cut_unlikely(uint(ceil(min(min_p, 1.0) * 16777216.0)), first.x);
-    }
-    if (!tokens) {
-      begin_sums(draws_it ? chances : weights, first.x);
-      uvec2 sum = uvec2(0u), total;
-      for (uint s = me * per; s < min(me * per + per, lists); ++s) {
-        uvec2 of_list = sum_to(draws_it ? chances : weights, s, high[s]);
-        words[s] = of_list.x;
-        words[lists + s] = of_list.y;
-        sum = plus(sum, of_list);
-        high[s] = min(high[s], limit_of[s]);  // behind it are no weights
+  shared_barrier();
+  for (uint step = 0u; step < 4u + nought; ++step) {  // in one loop, because compilers copy functions to where they are called
+    if (step == top_k ? k == 0u : step == top_p ? !needs_weights : step == min_p && !(share_min > 0.0)) continue;
+    if (step == top_p || step == the_draw) begin_sums(step == top_p ? weights : chances, first.x);
+    if (step == top_p && !(share_p < 1.0)) continue;
+    uint least = 0u;
+    if (step == min_p) {  // the least key that is so many 2^24ths as likely as the first
+      uvec2 lowest = uvec2(0u);
+      uint end = first.x, part = 0u;
+      least = end;
+      for (uint i = 0u; i < 34u + nought; ++i) {  // as many keys at once as there are invocations
+        uint key = least + min(part * me, end - least);
+        uvec2 weight = weight_of_key(key, scale, octave);
+        if (i == 0u) {
+          umulExtended(weight.x << 8 | weight.y >> 24, uint(ceil(min(share_min, 1.0) * 16777216.0)), lowest.x, lowest.y);
+          least = key_of_minus_infinity + 1u;
+        } else {
+          if (reaches(weight, lowest)) atomicMin(least_key, key);
+          shared_barrier();
+          end = least_key;
+          least = end - min(part - 1u, end - least);
+          if (least == end) break;
+        }
+        part = (end - least) / workgroup_size + 1u;
+        shared_barrier();
+        if (me == 0u) least_key = end;
+        shared_barrier();
       }
-      before_mine = sum_before(sum, total);
-      target = draws_it ? plus(share_of(total, random, 0u, 32u), uvec2(0u, 1u)) : share_of(total, uint(share), 65535u, 16u);
-      if (target == uvec2(0u)) target.y = 1u;
     }
-    shared_barrier();
-    if (!draws_it) select(tokens, target);
+    cut(step, least, uvec2(0u, step == top_k ? k : step == top_p ? uint(share) : step == min_p ? 0u : random));
   }
-  return list_by_chance(before_mine, target);
+  target = found_rest;
+  return min(found, lists - 1u);
 }
 
 void main() {
@@ -535,6 +636,8 @@ void main() {
   position = state.at[own + state_position] + (draws > 1u ? token_of_pass + 1u : count);
   uint generated = state.at[own + state_generated];
   nought = gl_NumWorkGroups.z - 1u;
+  subgroups_known = subgroups;
+  subgroups += nought;
   float temperature = uintBitsToFloat(state.at[own + state_temperature]);
   penalty = uintBitsToFloat(state.at[own + state_repeat_penalty]);
   window = min(state.at[own + state_repeat_last_n], position);
@@ -543,17 +646,23 @@ void main() {
   precise float by_temperature = log2_e / temperature;
   temperature_scale = by_temperature;
 
-  bool needs_weights = uintBitsToFloat(state.at[own + state_top_p]) < 1.0 || uintBitsToFloat(state.at[own + state_min_p]) > 0.0;
+  needs_weights = uintBitsToFloat(state.at[own + state_top_p]) < 1.0 || uintBitsToFloat(state.at[own + state_min_p]) > 0.0;
   bool by_firsts = first_count != 0u && !penalised && !samples_it;
   if (by_firsts && gl_WorkGroupID.x != 0u) return;
   uint list = gl_WorkGroupID.x, token = vocab_size;
   uvec2 target = uvec2(0u);
   uint head = token_of_pass * row_words + heads_row;
-  bool drawn_list = false;
-  while (true) {  // its own lists; then, in the last workgroup, the one from which the token is drawn
+  bool gathers = false, drawn_list = false;
+  while (true) {  // its own lists; then, in the last workgroup, what all have left; then the list from which the token is drawn
     uvec2 first = uvec2(0u);
     if (by_firsts) {
       for (uint i = me; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
+    } else if (gathers) {
+      for (uint s = me; s < lists; s += workgroup_size) {
+        uvec2 of_list = uvec2(scratch.at[head + head_words * s], scratch.at[head + head_words * s + 1u]);
+        key_of_list[s] = of_list.x;
+        first = earlier(first, of_list);
+      }
     } else {
       first = load_list(list);
       if (greedy == 0u && drawn_list) {
@@ -561,7 +670,9 @@ void main() {
         token = token_by_chance(list, target);
         break;
       }
-      first = first_of(first);
+    }
+    first = first_of(first);
+    if (!by_firsts && !gathers) {
       if (me == 0u) {
         scratch.at[head + head_words * list] = first.x;
         scratch.at[head + head_words * list + 1u] = first.y;
@@ -569,21 +680,21 @@ void main() {
       if (samples_it) {
         sort_list();
         for (uint i = me; i < slice; i += workgroup_size) scratch.at[token_of_pass * row_words + list * slice + i] = words[i];
-        for (uint which = needs_weights ? weights : chances; which <= chances + nought; ++which) leave_sums(which, list, which == weights ? log2_e : temperature_scale);
+        leave_sums(list);
       }
       list += gl_NumWorkGroups.x;
       shared_barrier();
       if (list < lists) continue;
       if (!comes_last()) return;
-      first = uvec2(0u);
-      for (uint s = me; s < lists; s += workgroup_size) first = earlier(first, uvec2(scratch.at[head + head_words * s], scratch.at[head + head_words * s + 1u]));
+      gathers = true;
+      continue;
     }
-    first = first_of(first);
     if (first.x >= key_of_infinity || first.x <= key_of_minus_infinity) break;
     token = ~first.y;
     if (!samples_it) break;
     list = draw(first, target);
     drawn_list = true;
+    gathers = false;
   }
 
   if (draws > 1u) {

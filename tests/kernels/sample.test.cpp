@@ -100,7 +100,11 @@ TEST_CASE("sample: top-k and top-p cut among equal logits as a sort does, up to 
     for (std::uint32_t i = 0; i < vocab; ++i) stairs[i] = static_cast<float>((i * 40503u) % 64) * 0.03f - static_cast<float>(i / 256 * 37 % 101);
     auto& one_slice = cases.emplace_back("all that is likely in one slice", std::vector<float>(vocab, -3.f)).second;
     for (std::uint32_t i = 0; i < 200; ++i) one_slice[vocab / 2 + i] = 9.f - 0.05f * static_cast<float>(i * 77 % 200);
-    const sampling_options ways[] = {{.temperature = 1, .top_k = vocab / 2 + 1}, {.temperature = 0.7f, .top_p = 0.61f}, {.temperature = 1.5f, .top_k = vocab - 1, .top_p = 0.9f},
+    auto& quantised = cases.emplace_back("a bell in steps of a 64th", std::vector<float>(vocab)).second;
+    for (float& l : quantised) l = std::nearbyint(64 * (random.between(-3, 3) + random.between(-3, 3) + random.between(-3, 3))) / 64;
+    auto& scales = cases.emplace_back("slices of other widths, with numbers about 0", std::vector<float>(vocab)).second;
+    for (std::uint32_t i = 0; i < vocab; ++i) scales[i] = (random.between(-1, 1) + random.between(-1, 1)) * std::ldexp(4.f, -static_cast<int>(i / 256 * 37 % 101));
+    const sampling_options ways[] = {{.temperature = 1, .top_k = vocab / 2 + 1}, {.temperature = 1, .top_k = vocab / 9, .top_p = 0.9999f}, {.temperature = 0.7f, .top_p = 0.61f}, {.temperature = 1.5f, .top_k = vocab - 1, .top_p = 0.9f},
                                      {.temperature = 2, .top_k = 9}, {.temperature = 1.2f, .min_p = 0.4f}, {.temperature = 0.9f}};
     for (const auto& [name, logits] : cases)
       for (sampling_options how : ways) {

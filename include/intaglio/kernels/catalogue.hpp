@@ -453,7 +453,7 @@ inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"o
 /// Logits that sample goes through at most: so many integer weights of 44 bits are a sum of 63.
 inline constexpr std::uint32_t largest_vocabulary = 1u << 19;
 
-/// Tokens that a workgroup of sample sorts: a power of two that gives 136 lists at most, whose positions for eight pivots have room in shared memory.
+/// Tokens that a workgroup of sample sorts: a power of two that gives 136 lists at most: what is known of each has room in shared memory.
 constexpr std::uint32_t sample_slice(std::uint32_t vocab_size) {
   std::uint32_t out = 256;
   while ((vocab_size + out - 1) / out > 136 && out < 4096) out *= 2;
