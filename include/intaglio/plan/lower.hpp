@@ -595,11 +595,11 @@ class lowering {
     set("max_tokens", c_.tokens);
   }
 
-  /// As many groups as have enough to do: every group normalises the input for itself.
+  /// As many groups as have enough to do: every group normalises the input for itself. A power of two, since CPU drivers deal them out to their threads at once.
   constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const {
     if (c_.target.group_weights == 0) return most;
     const std::uint64_t busy = std::uint64_t{w.rows} * w.columns / c_.target.group_weights;
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, std::max<std::uint64_t>(2, busy)));
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, std::bit_floor(std::max<std::uint64_t>(2, busy))));
   }
 
   constexpr void attention(const node& n, std::uint64_t partials) {
