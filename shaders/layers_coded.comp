@@ -87,7 +87,7 @@ shared uvec2 x_scales[dense ? 1u : columns_max / 32u];
 shared float block_sums[2u * ((hidden_size + 127u) / 128u)];
 shared vec2 rotation[full_every == 1u ? head_dim / 2u : head_dim];  // sine, cosine of pairs of channels, in layers that see all positions and in others
 shared uint64_t places[2u * argument_count];
-shared vec4 fresh[quads];               // query of this position
+shared vec4 fresh[quads];               // query of this position; of gate and up what is to be coded
 shared uvec2 fresh_words[2u * quads];   // key and value as the caches have them
 shared vec2 kept[2u * (hidden_size / 2u / parts + 2u)];  // the residual of this workgroup's rows
 shared bool leaves_last;
@@ -121,6 +121,9 @@ uint pairs_of(uint product) { return (product == qkv ? q_size + 2u * kv_size : p
 uint units_of(uint product) { return dense ? (columns_of(product) + 7u) / 8u : columns_of(product) / 32u; }
 uint rounds_of(uint product) { return (units_of(product) + 31u) / 32u; }
 const uint columns_together = hidden_size | q_size | intermediate_size;
+// Of gate and up a workgroup has whole blocks first, which the down projection's readers get as the product takes them, and then its share of what is left.
+const uint blocks_of_share = dense ? 0u : intermediate_size / 32u / parts, blocks_in_fresh = head_dim / 32u;
+const uint whole_blocks = blocks_of_share < blocks_in_fresh ? blocks_of_share : blocks_in_fresh, coded_columns = whole_blocks * 32u * parts;
 const bool ragged = columns_together % (dense ? 256u : 1024u) != 0u;  // a product's last round is not full
 
 bool full(uint layer) { return full_every == 1u || layer % full_every == full_every - 1u; }
@@ -134,18 +137,20 @@ void give_up() {
 bool waits_in_vain(uint tries) {
   return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
 }
-vec4 awaited(SharedQuads x, uint quad, vec4 a) {
+// Of coded quads the last word says whether they are there: 16 aligned bytes are written and read at once.
+bool lacks(vec4 a, bool coded) { return coded ? floatBitsToUint(a.w) == nothing : absent(a); }
+vec4 awaited(SharedQuads x, uint quad, vec4 a, bool coded) {
   uint tries = 0u;
-  while (absent(a)) {
+  while (lacks(a, coded)) {
     a = x.at[quad];
     if (waits_in_vain(++tries)) break;
   }
-  if (absent(a) && !gave_up) give_up();
+  if (lacks(a, coded) && !gave_up) give_up();
   return a;
 }
 vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
   vec4 a = vec4(0.0);
-  if (wanted) a = awaited(x, quad, x.at[quad]);
+  if (wanted) a = awaited(x, quad, x.at[quad], false);
   return a;
 }
 // A number may not look like nothing.
@@ -154,19 +159,39 @@ vec2 something(vec2 x) { return mix(x, vec2(not_a_number), isnan(x)); }
 
 // Pairs of quads of the invocation into v, those of the subgroup neighbours.
 #define pair_of(a) (gl_LocalInvocationIndex + (a) * threads)
-void take_in(uint64_t from, uint count) {  // quads
+// Of the subgroup's first pair of rows in q8_0 a word of every 32 bytes is read between two reads of what is awaited: so many kilobytes, into L1. Others lose by that.
+const bool touches_weights = codec == codec_q8_0;
+uint64_t nearer;
+uint touched_most, touched = 0u;
+// `coded`: quads that come as the product takes them. One after the last is the last.
+uint quad_at(uint i, uint count) { return 2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u); }
+bool coded_at(uint i, uint count, uint coded) {
+  uint first = (i >> 1) * 2u * threads;
+  return first < coded && (first + 2u * threads <= coded || quad_at(i, count) < coded);
+}
+void take_in(uint64_t from, uint count, uint coded) {  // quads
   SharedQuads x = SharedQuads(from);
   [[unroll]] for (uint i = 0u; i < 8u; ++i)
-    if ((i >> 1) * 2u * threads < count) v[i] = x.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
+    if ((i >> 1) * 2u * threads < count) v[i] = x.at[quad_at(i, count)];
+  if (touches_weights) {
+    uint tries = 0u, k = 0u;
+    while (lacks(v[0], coded_at(0u, count, coded))) {
+      if (k < touched_most) {
+        touched ^= Words(nearer + uint64_t(k * 1024u)).at[0];
+        ++k;
+      }
+      v[0] = x.at[quad_at(0u, count)];
+      if (waits_in_vain(++tries)) break;
+    }
+  }
   // What is absent when the first is there is asked for again together, then one after the other: all together every time came later.
-  v[0] = awaited(x, 2u * min(pair_of(0u), count / 2u - 1u), v[0]);
+  v[0] = awaited(x, quad_at(0u, count), v[0], coded_at(0u, count, coded));
   [[unroll]] for (uint i = 1u; i < 8u; ++i)
     if ((i >> 1) * 2u * threads < count) {
-      if (absent(v[i])) v[i] = x.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
+      if (lacks(v[i], coded_at(i, count, coded))) v[i] = x.at[quad_at(i, count)];
     }
-  [[unroll]] for (uint i = 1u; i < 8u; ++i) {
-    if ((i >> 1) * 2u * threads < count) v[i] = awaited(x, 2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u), v[i]);
-  }
+  [[unroll]] for (uint i = 1u; i < 8u; ++i)
+    if ((i >> 1) * 2u * threads < count) v[i] = awaited(x, quad_at(i, count), v[i], coded_at(i, count, coded));
 }
 
 float butterfly(float sum) {
@@ -205,8 +230,30 @@ float inverse_rms(uint which) {
   return finite(mean) ? root : not_a_number;
 }
 
-// v into shared memory as a product takes it.
-void stage(uint count) {
+// A quad of a block in 24 bits: words of the upper, middle and lower bytes.
+uvec3 digits_of(vec4 x, float factor, inout ivec2 sums_) {
+  precise vec4 scaled = x * factor;
+  // Nearest integers, half to even, as 256 * m + n: additions of 1.5 * 2^31 and 1.5 * 2^23 leave these in the lowest bits. What is always 0 keeps the
+  // optimizer from taking the first one back together with its subtraction.
+  precise vec4 m = scaled + 3221225472.0;
+  precise vec4 upper = uintBitsToFloat(floatBitsToUint(m) ^ uvec4(lane >> 5)) - 3221225472.0;
+  precise vec4 rest = scaled - upper;
+  precise vec4 n = rest + 12582912.0;
+  ivec4 q = min(floatBitsToInt(m) * 256 + floatBitsToInt(n) - ivec4(0x8B400000), ivec4(8388607));
+  uvec4 w = uvec4(q);
+  uint xy = (w.x & 0x00ff00ffu) | (w.y & 0x00ff00ffu) << 8, zw = (w.z & 0x00ff00ffu) | (w.w & 0x00ff00ffu) << 8;
+  uint middle = ((w.x >> 8) & 0xffu) | (w.y & 0xff00u) | ((w.z & 0xff00u) << 8) | ((w.w & 0xff00u) << 16);
+  uvec3 words = uvec3((xy >> 16) | (zw & 0xffff0000u), middle, (xy & 0xffffu) | zw << 16);
+  sums_.x += dotPacked4x8EXT(int(words.x), 0x01010101);
+  sums_.y += int(dotPacked4x8EXT(words.y, 0x01010101u) * 256u + dotPacked4x8EXT(words.z, 0x01010101u));
+  return words;
+}
+const bool needs_sums = codec == codec_q4_0 || codec == codec_q4_1 || codec == codec_q4_k;
+uint exponent_from(uint greatest_bits) { return clamp(greatest_bits >> 23, 23u, 254u); }
+uint scale_from(uint greatest_bits) { return greatest_bits < 0x7f800000u ? (exponent_from(greatest_bits) - 22u) << 1 : floatBitsToUint(not_a_number) >> 22; }
+
+// v into shared memory as a product takes it; `coded` quads come as its producers made them.
+void stage(uint count, uint coded) {
   const uint units = x_units;
   [[unroll]] for (uint a = 0u; a < 4u; ++a)
     if (a * 2u * threads < count) {
@@ -218,33 +265,32 @@ void stage(uint count) {
           pool[units + pair] = floatBitsToUint(far);
         }
       } else {
-        uvec4 bits = max(floatBitsToUint(near) & 0x7fffffffu, floatBitsToUint(far) & 0x7fffffffu);
-        uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
-        greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 1u));
-        greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 2u));
-        uint exponent = clamp(greatest_bits >> 23, 23u, 254u);
-        float factor = uintBitsToFloat((276u - exponent) << 23);
-        uvec3 words[2];  // upper, middle, lower bytes
-        ivec2 sums_ = ivec2(0);
-        [[unroll]] for (uint b = 0u; b < 2u; ++b) {
-          precise vec4 scaled = (b == 0u ? near : far) * factor;
-          // Nearest integers, half to even, as 256 * m + n: additions of 1.5 * 2^31 and 1.5 * 2^23 leave these in the lowest bits. What is always 0 keeps the
-          // optimizer from taking the first one back together with its subtraction.
-          precise vec4 m = scaled + 3221225472.0;
-          precise vec4 upper = uintBitsToFloat(floatBitsToUint(m) ^ uvec4(lane >> 5)) - 3221225472.0;
-          precise vec4 rest = scaled - upper;
-          precise vec4 n = rest + 12582912.0;
-          ivec4 q = min(floatBitsToInt(m) * 256 + floatBitsToInt(n) - ivec4(0x8B400000), ivec4(8388607));
-          uvec4 w = uvec4(q);
-          uint xy = (w.x & 0x00ff00ffu) | (w.y & 0x00ff00ffu) << 8, zw = (w.z & 0x00ff00ffu) | (w.w & 0x00ff00ffu) << 8;
-          uint middle = ((w.x >> 8) & 0xffu) | (w.y & 0xff00u) | ((w.z & 0xff00u) << 8) | ((w.w & 0xff00u) << 16);
-          words[b] = uvec3((xy >> 16) | (zw & 0xffff0000u), middle, (xy & 0xffffu) | zw << 16);
-          sums_.x += dotPacked4x8EXT(int(words[b].x), 0x01010101);
-          sums_.y += int(dotPacked4x8EXT(words[b].y, 0x01010101u) * 256u + dotPacked4x8EXT(words[b].z, 0x01010101u));
-        }
-        if (codec == codec_q4_0 || codec == codec_q4_1 || codec == codec_q4_k) {
-          sums_ += ivec2(subgroupShuffleXor(sums_.x, 1u), subgroupShuffleXor(sums_.y, 1u));
-          sums_ += ivec2(subgroupShuffleXor(sums_.x, 2u), subgroupShuffleXor(sums_.y, 2u));
+        uvec3 words[2];
+        uvec2 scale_;
+        bool all_coded = (a + 1u) * 2u * threads <= coded;
+        if (all_coded) {
+          words[0] = floatBitsToUint(near.xyz);
+          words[1] = floatBitsToUint(far.xyz);
+          scale_ = floatBitsToUint(vec2(near.w, far.w));
+        } else {
+          uvec4 bits = max(floatBitsToUint(near) & 0x7fffffffu, floatBitsToUint(far) & 0x7fffffffu);
+          uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
+          greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 1u));
+          greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 2u));
+          float factor = uintBitsToFloat((276u - exponent_from(greatest_bits)) << 23);
+          ivec2 sums_ = ivec2(0);
+          words[0] = digits_of(near, factor, sums_);
+          words[1] = digits_of(far, factor, sums_);
+          if (needs_sums) {
+            sums_ += ivec2(subgroupShuffleXor(sums_.x, 1u), subgroupShuffleXor(sums_.y, 1u));
+            sums_ += ivec2(subgroupShuffleXor(sums_.x, 2u), subgroupShuffleXor(sums_.y, 2u));
+          }
+          scale_ = uvec2(scale_from(greatest_bits) | uint(sums_.x) << 16, uint(sums_.y));
+          if (a * 2u * threads < coded && 2u * pair < coded) {
+            words[0] = floatBitsToUint(near.xyz);
+            words[1] = floatBitsToUint(far.xyz);
+            scale_ = floatBitsToUint(vec2(near.w, far.w));
+          }
         }
         uint at = pair >> 2, half_ = e >> 1, part = 2u * (e & 1u);
         if (2u * pair < count) {
@@ -252,8 +298,7 @@ void stage(uint count) {
             pool[(2u * k + half_) * units + at][part] = words[0][k];
             pool[(2u * k + half_) * units + at][part + 1u] = words[1][k];
           }
-          uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
-          if (e == 0u) x_scales[at] = uvec2(scale_ | uint(sums_.x) << 16, uint(sums_.y));
+          if (e == 0u) x_scales[at] = scale_;
         }
       }
     }
@@ -361,11 +406,22 @@ pair_unit load_pair(pair_place from, uint k, uint round) {
   return unit;
 }
 
+// Of gate and up a workgroup has whole blocks first, then its share of what is left.
+const uint rest_pairs = intermediate_size - coded_columns;
+uint first_rest(uint of) { return of * rest_pairs / parts; }
 uint first_pair(uint product) { return gl_WorkGroupID.x * pairs_of(product) / parts; }
-uint own_pairs(uint product) { return (gl_WorkGroupID.x + 1u) * pairs_of(product) / parts - first_pair(product); }
+uint own_pairs(uint product) {
+  if (whole_blocks != 0u && product == gate_up) return 32u * whole_blocks + first_rest(gl_WorkGroupID.x + 1u) - first_rest(gl_WorkGroupID.x);
+  return (gl_WorkGroupID.x + 1u) * pairs_of(product) / parts - first_pair(product);
+}
+uint pair_at(uint product, uint own) {
+  if (whole_blocks != 0u && product == gate_up)
+    return own < 32u * whole_blocks ? gl_WorkGroupID.x * 32u * whole_blocks + own : coded_columns + first_rest(gl_WorkGroupID.x) + own - 32u * whole_blocks;
+  return first_pair(product) + own;
+}
 
 // The subgroup's first pair of rows of a product.
-pair_place first_place(uint64_t weight, uint product) { return place_of(weight, product, first_pair(product) + min(sub, own_pairs(product) - 1u)); }
+pair_place first_place(uint64_t weight, uint product) { return place_of(weight, product, pair_at(product, min(sub, own_pairs(product) - 1u))); }
 void fetch(uint64_t weight, uint product) {
   pair_place from = first_place(weight, product);
   [[unroll]] for (uint k = 0u; k < slots; ++k)
@@ -375,26 +431,50 @@ void fetch(uint64_t weight, uint product) {
 // The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
-void finish_pair(uint64_t to, uint product, uint pair, vec2 y) {
+void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
   if (lane != 0u) return;
   if (product == gate_up) {
-    SharedWords(to).at[pair] = floatBitsToUint(something(vec2(gated(y.x, y.y), 0.0)).x);
+    float its = gated(y.x, y.y);
+    if (whole_blocks != 0u && own < 32u * whole_blocks) fresh[own / 4u][own & 3u] = its;
+    else SharedWords(to).at[pair] = floatBitsToUint(something(vec2(its, 0.0)).x);
     return;
   }
   if (product != qkv && inner_norms == 0u) {
     const uint most = hidden_size / 2u / parts + 2u;
-    precise vec2 sum = kept[(product == down ? most : 0u) + pair - first_pair(product)] + y;
+    precise vec2 sum = kept[(product == down ? most : 0u) + own] + y;
     y = sum;
   }
   SharedPairs(to).at[pair] = something(y);
 }
 
+// A quad of an input that the next product's workgroups take as it is: eight neighbouring lanes have a block.
+uvec4 coded_quad(vec4 x) {
+  uvec4 bits = floatBitsToUint(x) & 0x7fffffffu;
+  uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
+  [[unroll]] for (uint d = 1u; d < 8u; d <<= 1) greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, d));
+  ivec2 sums_ = ivec2(0);
+  uvec3 words = digits_of(x, uintBitsToFloat((276u - exponent_from(greatest_bits)) << 23), sums_);
+  if (needs_sums) [[unroll]] for (uint d = 1u; d < 8u; d <<= 1) sums_ += ivec2(subgroupShuffleXor(sums_.x, d), subgroupShuffleXor(sums_.y, d));
+  uint which = lane & 7u;
+  return uvec4(words, which == 0u ? scale_from(greatest_bits) | uint(sums_.x) << 16 : which == 1u ? uint(sums_.y) : 0u);
+}
+// Whole blocks of gate and up to those who wait for them.
+void hand_on(uint64_t to) {
+  barrier();
+  const uint quads_ = 8u * whole_blocks;
+  if (sub * 32u < quads_) {
+    uint t = 32u * sub + lane, own = min(t, quads_ - 1u);
+    uvec4 its = coded_quad(fresh[own]);
+    if (t < quads_) SharedQuads(to).at[gl_WorkGroupID.x * quads_ + own] = uintBitsToFloat(its);
+  }
+}
+
 void multiply(uint product, uint64_t weight, uint64_t to) {
-  uint n = units_of(product), rounds = rounds_of(product), first = first_pair(product), count = own_pairs(product);
+  uint n = units_of(product), rounds = rounds_of(product), count = own_pairs(product);
   pair_place here = first_place(weight, product);
   for (uint p = sub; p < count; p += members) {
     bool last = p + members >= count;
-    pair_place there = place_of(weight, product, first + min(p + members, count - 1u));
+    pair_place there = place_of(weight, product, pair_at(product, min(p + members, count - 1u)));
     float y[2];
     precise vec4 low[2], high[2];
     [[unroll]] for (uint r = 0u; r < 2u; ++r) { y[r] = 0.0; low[r] = high[r] = vec4(0.0); }
@@ -442,7 +522,7 @@ void multiply(uint product, uint64_t weight, uint64_t to) {
     precise float sum = (upper ? y[1] : y[0]) + subgroupShuffleXor(upper ? y[0] : y[1], 16u);
     [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1) sum = sum + subgroupShuffleXor(sum, d);
     float other = subgroupShuffleXor(sum, 16u);
-    finish_pair(to, product, first + p, vec2(sum, other));
+    finish_pair(to, product, p, pair_at(product, p), vec2(sum, other));
     here = there;
   }
 }
@@ -461,7 +541,11 @@ void step(uint layer, uint product, bool normalises) {
   }
   if (product == gate_up) next_place = read_place(layer + 1u);
   uint quads_ = columns_of(product) / 4u;
-  take_in(x, quads_);
+  if (touches_weights) {  // attending workgroups' projection comes late anyway
+    nearer = first_place(weight, product).codes + uint64_t(lane * 16u);
+    touched_most = product == projection && gl_WorkGroupID.x < heads ? 0u : min(8u, units_of(product) / 16u);
+  }
+  take_in(x, quads_, product == down ? coded_columns / 4u : 0u);
   fetch(weight, product);
   if (normalises) {
     if (inner_norms == 0u) {
@@ -476,8 +560,9 @@ void step(uint layer, uint product, bool normalises) {
     barrier();  // the x before has been read
   }
   if (product == gate_up) keep_place(layer + 1u, next_place);
-  stage(quads_);
+  stage(quads_, product == down ? coded_columns / 4u : 0u);
   multiply(product, weight, to);
+  if (whole_blocks != 0u && product == gate_up) hand_on(to);
   weight = next_weight;
   x = to;
   if (product == qkv) {
@@ -515,7 +600,7 @@ void main() {
   uint64_t result = inner_norms != 0u ? place(layers - 1u, argument_result) : x;
   if (inner_norms != 0u && gl_WorkGroupID.x == 0u) {
     load_norm(place(layers - 1u, argument_after_down), norm_of);
-    take_in(x, hidden_size / 4u);
+    take_in(x, hidden_size / 4u, 0u);
     norm_behind = norm_of;
     add_normalised();
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
@@ -529,6 +614,7 @@ void main() {
     uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
     bool last = left == gl_NumWorkGroups.x;
     if (last) progress.at[progress_left] = 0u;
+    if (touches_weights && touched == 0x9e3779b9u) progress.at[progress_left + 1u] = 0u;  // of no use, but that touches stay
     leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
   }
   barrier();

@@ -25,7 +25,11 @@ void add_products(inout ivec2 sums, uint codes, fixed_block x, uint e) {
 
 // As a float: rounded below the upper bytes, then once more.
 float whole(ivec2 sums) {
+#ifdef sums_by_byte
+  precise float sum = fma(float(sums.x), 65536.0, float(sums.y));  // the product is exact, so these are the same bits
+#else
   precise float sum = float(sums.x) * 65536.0 + float(sums.y);
+#endif
   return sum;
 }
 

@@ -173,9 +173,15 @@ vec4 compute_span(uint layer, span_place at, out vec2 weight) {
   pool[parts_at + t / 4u][t & 3u] = floatBitsToUint(part);
   barrier();
   if (t < 32u) {
-    float m = minus_infinity;
-    [[unroll]] for (uint i = 0u; i < 8u; ++i) m = max(m, score_of(8u * t + i, at));
-    pool[maxima_at + t / 4u][t & 3u] = floatBitsToUint(m);
+    vec4 most4 = vec4(minus_infinity);
+    [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+      precise vec4 sum = pooled(parts_at + 2u * t + i) + pooled(parts_at + 64u + 2u * t + i);
+      [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+        uint its = at.first * 8u + 8u * t + 4u * i + j;
+        if (its < at.count && its >= at.seen) most4[j] = max(most4[j], scaled_score(sum[j]));
+      }
+    }
+    pool[maxima_at + t / 4u][t & 3u] = floatBitsToUint(max(max(most4.x, most4.y), max(most4.z, most4.w)));
   }
   barrier();
   vec4 most = pooled(maxima_at);

@@ -21,7 +21,9 @@ plan::profile with(auto change) {
   return out;
 }
 template <class Model>
-plan::planned made(const plan::profile& target = plan::profiles::portable, std::uint32_t context = 4096) { return plan::planned::of<Model>(target, context); }
+plan::planned made(const plan::profile& target = plan::profiles::portable, std::uint32_t context = 4096) {
+  return plan::planned::of<Model>(target, context);
+}
 std::uint32_t constant(const plan::sequence& of, std::string_view name) {
   return of.in_one[0].specialization[kernels::layers_coded_interface.specialization_index(name)];
 }
@@ -43,7 +45,8 @@ TEST_CASE("a Llama's layers in one dispatch", "[plan][in_one]") {
   CHECK(constant(one, "full_every") == 1);
   std::uint64_t behind = 0;
   for (const auto& d : one.epilogue) behind += plan::bytes_moved(t, one, d, 100, 1);
-  CHECK(plan::bytes_moved(t, one, one.in_one[0], 100, 1) + plan::bytes_moved(t, one, one.prologue[0], 100, 1) + behind == plan::bytes_moved(t, one, 100, 1));
+  CHECK(plan::bytes_moved(t, one, one.in_one[0], 100, 1) + plan::bytes_moved(t, one, one.prologue[0], 100, 1) + behind ==
+        plan::bytes_moved(t, one, 100, 1));
 }
 
 TEST_CASE("Gemma-3's layers of two kinds in one dispatch", "[plan][in_one]") {
@@ -75,6 +78,14 @@ TEST_CASE("Gemma-3's layers of two kinds in one dispatch", "[plan][in_one]") {
   }
 }
 
+TEST_CASE("workgroups of dense weights are as few as take no more turns", "[plan][in_one]") {
+  const auto workgroups = [](const plan::planned& of) { return of.table().decode_in_one.in_one[0].groups[0]; };
+  CHECK(workgroups(made<models::gemma3_4b<dtype::bf16>>()) == 128);  // five turns of 16 pairs of rows
+  CHECK(workgroups(made<models::gemma3_4b<dtype::q8_0>>()) == 132);
+  // Eight turns need 80 of 83 workgroups, which is less than 31 of 32.
+  CHECK(workgroups(made<models::gemma3_4b<dtype::bf16>>(with([](plan::profile& p) { p.layers_parts = 83; }))) == 83);
+}
+
 TEST_CASE("models and profiles that keep the chain", "[plan][in_one]") {
   const auto has = [](const plan::planned& of) { return !of.table().decode_in_one.in_one.empty(); };
   CHECK(has(made<models::gemma3_4b<dtype::bf16>>()));
@@ -92,7 +103,8 @@ TEST_CASE("models and profiles that keep the chain", "[plan][in_one]") {
 TEST_CASE("the room in shared memory holds what the shader declares for Mistral 7B and Gemma-3 4B", "[plan][resident]") {
   // x, its scales, a norm's blocks twice, rotations, addresses of two layers, the fresh query, key and value, the residual, a flag.
   const std::uint64_t mistral = 448 * 6 * 16 + 448 * 8 + 2 * 32 * 4 + 64 * 8 + 2 * 21 * 8 + 32 * 16 + 64 * 8 + 2 * (2048 / 132 + 2) * 8 + 4;
-  const std::uint64_t gemma = (32 * 64 + 208) * 16 + 320 * 8 + 2 * 20 * 4 + 256 * 8 + 2 * 21 * 8 + 64 * 16 + 128 * 8 + 2 * (1280 / 132 + 2) * 8 + 4;
+  const std::uint64_t gemma =
+      (32 * 64 + 208) * 16 + 320 * 8 + 2 * 20 * 4 + 256 * 8 + 2 * 21 * 8 + 64 * 16 + 128 * 8 + 2 * (1280 / 132 + 2) * 8 + 4;
   const std::uint64_t stated_mistral = plan::resident_coded_shared_memory_bytes(kernels::codec::q4_0, 14336, 4096, 128, 132, false);
   const std::uint64_t stated_gemma = plan::resident_coded_shared_memory_bytes(kernels::codec::q8_0, 10240, 2560, 256, 132, true);
   CHECK(stated_mistral >= mistral);

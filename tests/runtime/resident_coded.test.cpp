@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All layers of a token of coded weights by workgroups that wait for each other (shaders/layers_coded.comp), held against the chain of dispatches: the same
-// tokens bit for bit; and on a device for which the kernel is not made no token at all, and the chain from then on.
+// All layers of a token of coded weights by workgroups that wait for each other (shaders/layers_coded.comp), held against the chain of
+// dispatches: the same tokens bit for bit; and on a device for which the kernel is not made no token at all, and the chain from then on.
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
@@ -15,14 +15,25 @@
 using namespace intaglio;
 
 namespace {
-constexpr decoder_config small_config{
-    .model_type = architecture::llama, .hidden_size = 320, .intermediate_size = 640, .num_hidden_layers = 3, .num_attention_heads = 5, .num_key_value_heads = 1, .head_dim = 64,
-    .vocab_size = 512, .max_position_embeddings = 64, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f};
+constexpr decoder_config small_config{.model_type = architecture::llama,
+                                      .hidden_size = 320,
+                                      .intermediate_size = 640,
+                                      .num_hidden_layers = 3,
+                                      .num_attention_heads = 5,
+                                      .num_key_value_heads = 1,
+                                      .head_dim = 64,
+                                      .vocab_size = 512,
+                                      .max_position_embeddings = 64,
+                                      .rope_theta = 10'000.f,
+                                      .rms_norm_eps = 1e-5f};
 using small = models::llama<small_config, dtype::q8_0>;
 
 /// Tokens from an empty cache on, at a high temperature, where nearly every bit of the logits counts.
-std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) { return drawn_until_none(run, 0, 17, {.temperature = 4.f, .seed = 5}, count); }
-std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules, std::uint32_t count) {
+std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
+  return drawn_until_none(run, 0, 17, {.temperature = 4.f, .seed = 5}, count);
+}
+std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules,
+                                    std::uint32_t count) {
   runtime::executor chain(on, table, runtime::synthetic_weights(on, table), as_chain(modules), nullptr);
   return drawn(chain, count);
 }
@@ -33,7 +44,8 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
   const auto agrees = [&](const plan::planned& made, std::uint32_t count) {
     const plan::table& table = made.table();
     const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
-    if (!runtime::runs_in_one(modules, table)) SKIP("NOT RUN: needs an NVIDIA GPU with 132 multiprocessors or more, found " << on.device.label());
+    if (!runtime::runs_in_one(modules, table))
+      SKIP("NOT RUN: needs an NVIDIA GPU with 132 multiprocessors or more, found " << on.device.label());
     runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
     CHECK(run.prove().kernel.empty());
     CHECK(drawn(run, count) == of_chain(on.device, table, modules, count));
@@ -42,6 +54,8 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
   // Over the end of attention's first span; over Gemma's window and the end of its rings.
   agrees(plan::planned::of<models::mistral_7b<dtype::q4_1>>(plan::profiles::portable, 1024), 300);
   agrees(plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 4096), 1700);
+  // Norms and blocks, and weights touched in the waits.
+  agrees(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 1024), 40);
 }
 
 TEST_CASE("a device for which the kernel of coded weights is not made gets no token of it", "[runtime][in_one][resident][gpu]") {

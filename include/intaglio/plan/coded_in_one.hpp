@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of dispatches where each kind of block is
-// what that kernel does: five products and attention of a Llama, or with the norms that Gemma-3 has besides.
+// Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of dispatches where each
+// kind of block is what that kernel does: five products and attention of a Llama, or with the norms that Gemma-3 has besides.
 #pragma once
 
 #include "intaglio/core/layer_pattern.hpp"
@@ -10,14 +10,17 @@ namespace intaglio::plan {
 
 class coded_layers_in_one : public layers_in_one {
  public:
-  constexpr coded_layers_in_one(const decoder_config& config, const profile& target, std::uint32_t context, std::uint64_t counters_end, const layer_pattern& pattern)
+  constexpr coded_layers_in_one(const decoder_config& config, const profile& target, std::uint32_t context, std::uint64_t counters_end,
+                                const layer_pattern& pattern)
       : layers_in_one(config, target, context, counters_end), pattern_(pattern) {}
 
-  /// @return false where the profile wants none, a block is another one, its shapes are none that the kernel has room for, or the chain is faster
-  constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period, const std::vector<dispatch>& chain_epilogue) {
+  /// @return false where the profile wants none, a block is another one, its shapes are none that the kernel has room for, or the chain is
+  /// faster
+  constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period,
+                      const std::vector<dispatch>& chain_epilogue) {
     prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
     if (target_.layers_parts == 0 || !resident() || !fits()) return false;
-    parts_ = target_.layers_parts;
+    parts_ = workgroups();
     place_values();
     for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind) bind(kind * steps_);
     operand first = stream_;
@@ -30,11 +33,15 @@ class coded_layers_in_one : public layers_in_one {
 
  private:
   constexpr bool coded(const dispatch& d, bool normalises, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
-    return d.kernel == kernel::matmul && constant(d, "prologue") == static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
+    return d.kernel == kernel::matmul &&
+           constant(d, "prologue") == static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
            constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns && constant(d, "rows") == rows &&
-           constant(d, "experts_used") == 0 && constant(d, "codec") == constant(period[0], "codec") && (!normalises || constant(d, "eps") == constant(period[0], "eps"));
+           constant(d, "experts_used") == 0 && constant(d, "codec") == constant(period[0], "codec") &&
+           (!normalises || constant(d, "eps") == constant(period[0], "eps"));
   }
-  constexpr bool adds_normalised(const dispatch& d) const { return d.kernel == kernel::norm_add && constant(d, "width") == config_.hidden_size && constant(d, "eps") == constant(period[0], "eps"); }
+  constexpr bool adds_normalised(const dispatch& d) const {
+    return d.kernel == kernel::norm_add && constant(d, "width") == config_.hidden_size && constant(d, "eps") == constant(period[0], "eps");
+  }
 
   /// Indices within a block.
   constexpr std::size_t attention_step() const { return inner_norms_ ? 2 : 1; }
@@ -42,10 +49,22 @@ class coded_layers_in_one : public layers_in_one {
   constexpr std::size_t gated_step() const { return projection_step() + (inner_norms_ ? 2 : 1); }
   constexpr std::size_t down_step() const { return gated_step() + 1; }
 
+  /// Where weights are multiplied as they are, as few as take no more turns for gate and up, all of them full (132: 128 for Gemma-3 4B); by
+  /// blocks all that there are (docs/performance.md).
+  constexpr std::uint32_t workgroups() const {
+    const std::uint32_t all = target_.layers_parts, subgroups = kernels::layers_coded::resident_subgroups, rows = config_.intermediate_size;
+    if (constant(period[0], "codec") > static_cast<std::uint32_t>(kernels::codec::bf16)) return all;
+    const std::uint32_t turns = (rows + all * subgroups - 1) / (all * subgroups),
+                        fewer = (rows + turns * subgroups - 1) / (turns * subgroups);
+    return 32 * fewer >= 31 * all ? fewer : all;
+  }
+
   constexpr bool fits() {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, kinds = pattern_.kinds();
-    if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || this->epilogue.size() != 2 || this->epilogue.back().kernel != kernel::sample || kinds > 2) return false;
+    if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || this->epilogue.size() != 2 ||
+        this->epilogue.back().kernel != kernel::sample || kinds > 2)
+      return false;
     if (this->epilogue[0].kernel != kernel::matmul && this->epilogue[0].kernel != kernel::dense_matmul) return false;
     if (period.empty() || period.size() % kinds != 0) return false;
     steps_ = period.size() / kinds;
@@ -71,19 +90,24 @@ class coded_layers_in_one : public layers_in_one {
           constant(attends, "scale") != constant(period[attention_step()], "scale"))
         return false;
       const bool sees_all = kind + 1 == kinds;
-      if (sees_all && (constant(attends, "window") != 0 || constant(attends, "ring") != 0 || constant(attends, "context") != context_)) return false;
-      if (inner_norms_ && (at(1).kernel != kernel::head_norm || constant(at(1), "eps") != constant(at(0), "eps") || !adds_normalised(at(4)) || !adds_normalised(at(7)))) return false;
+      if (sees_all && (constant(attends, "window") != 0 || constant(attends, "ring") != 0 || constant(attends, "context") != context_))
+        return false;
+      if (inner_norms_ && (at(1).kernel != kernel::head_norm || constant(at(1), "eps") != constant(at(0), "eps") ||
+                           !adds_normalised(at(4)) || !adds_normalised(at(7))))
+        return false;
       const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
-      if (!coded(at(projection_step()), false, adds, config_.q_size(), hidden) || !coded(at(gated_step()), true, epilogue::gated, hidden, 2 * ffn) ||
-          !coded(at(down_step()), false, adds, ffn, hidden) || at(gated_step()).activation != period[gated_step()].activation)
+      if (!coded(at(projection_step()), false, adds, config_.q_size(), hidden) ||
+          !coded(at(gated_step()), true, epilogue::gated, hidden, 2 * ffn) || !coded(at(down_step()), false, adds, ffn, hidden) ||
+          at(gated_step()).activation != period[gated_step()].activation)
         return false;
     }
     const auto type = static_cast<kernels::codec>(constant(period[0], "codec"));
-    // Unpacking blocks of 256 takes longest. Where a layer has many of them, the chain's many workgroups gain more than waits between dispatches cost.
+    // Unpacking blocks of 256 takes longest. Where a layer has many of them, the chain's many workgroups gain more than waits between
+    // dispatches cost.
     const bool super_blocks = type == kernels::codec::q4_k || type == kernels::codec::q6_k;
     const std::uint64_t weights = std::uint64_t{hidden} * (config_.q_size() + config_.q_size() + 2 * config_.kv_size() + 3 * ffn);
     if (super_blocks && weights > target_.layers_super_block_weights) return false;
-    return resident_coded_fits(config_, type, inner_norms_, target_.layers_parts, context_, ring);
+    return resident_coded_fits(config_, type, inner_norms_, workgroups(), context_, ring);
   }
 
   constexpr void place_values() {
@@ -99,8 +123,10 @@ class coded_layers_in_one : public layers_in_one {
       lowered_ = place("down", config_.hidden_size, layers);
     }
     std::uint32_t splits = 1;
-    for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind) splits = std::max(splits, constant(period[kind * steps_ + attention_step()], "splits"));
-    if (splits > 1) partials_ = place("partials", config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4), layers);
+    for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind)
+      splits = std::max(splits, constant(period[kind * steps_ + attention_step()], "splits"));
+    if (splits > 1)
+      partials_ = place("partials", config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4), layers);
     layers_bytes_ = arena_bytes;
     blank_offset = stream_.offset + stream_.layer_stride;
     blank_bytes = layers_bytes_ - blank_offset;
@@ -110,7 +136,9 @@ class coded_layers_in_one : public layers_in_one {
   /// Of the positions, behind query, key and value: what workgroups that share a head tell each other.
   constexpr std::uint32_t scores() const {
     const std::uint32_t heads = config_.num_attention_heads;
-    return inner_norms_ && kernels::layers_coded::attention_shares * heads <= parts_ ? heads * kernels::attention_spans(context_) * kernels::attention_span : 0;
+    return inner_norms_ && kernels::layers_coded::attention_shares * heads <= parts_
+               ? heads * kernels::attention_spans(context_) * kernels::attention_span
+               : 0;
   }
 
   /// Addresses of a dispatch's accesses to the arena, by what they were.
@@ -130,7 +158,8 @@ class coded_layers_in_one : public layers_in_one {
     dispatch& qkv = at(0);
     between(qkv, stream_, query_, nullptr);
     for (std::size_t i = 0; i < qkv.access_count; ++i)
-      if (access& a = qkv.accesses[i]; a.where == region::arena && a.write) a.bytes = std::uint64_t{4} * (config_.q_size() + 2 * config_.kv_size());
+      if (access& a = qkv.accesses[i]; a.where == region::arena && a.write)
+        a.bytes = std::uint64_t{4} * (config_.q_size() + 2 * config_.kv_size());
     if (inner_norms_) between(at(1), query_, turned_, nullptr);
     dispatch& attends = at(attention_step());
     const bool splits = constant(attends, "splits") > 1;
@@ -139,7 +168,8 @@ class coded_layers_in_one : public layers_in_one {
       access& a = attends.accesses[i];
       if (a.where != region::arena) continue;
       const operand& to = splits && a.offset == told ? partials_ : a.write ? attended_ : inner_norms_ ? turned_ : query_;
-      if (splits && a.offset == told) a.bytes = std::uint64_t{4} * config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4);
+      if (splits && a.offset == told)
+        a.bytes = std::uint64_t{4} * config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4);
       a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
     push(attends, "query") = inner_norms_ ? turned_ : query_, push(attends, "output") = attended_;
@@ -158,12 +188,27 @@ class coded_layers_in_one : public layers_in_one {
 
     // kernels::layers, and kernels::layers_coded where it differs. With inner norms what crosses workgroups has not been normalised.
     const operand none{};
-    const auto list = {stream_, push(first_with_cache(first), "keys"), push(first_with_cache(first), "values"), query_, attended_,
-                       inner_norms_ ? projected_ : middle_, gated_, inner_norms_ ? lowered_ : next_,
-                       push(qkv, "norm_weight"), push(qkv, "weight"), push(first_with_cache(first), "rope"),
-                       inner_norms_ ? push(at(1), "k_norm") : none, push(at(projection_step()), "weight"), inner_norms_ ? push(at(projection_step() + 1), "norm_weight") : none,
-                       push(at(gated_step()), "norm_weight"), push(at(gated_step()), "weight"), inner_norms_ ? push(at(1), "q_norm") : none,
-                       inner_norms_ ? next_ : none, push(at(down_step()), "weight"), inner_norms_ ? push(at(down_step() + 1), "norm_weight") : none, partials_};
+    const auto list = {stream_,
+                       push(first_with_cache(first), "keys"),
+                       push(first_with_cache(first), "values"),
+                       query_,
+                       attended_,
+                       inner_norms_ ? projected_ : middle_,
+                       gated_,
+                       inner_norms_ ? lowered_ : next_,
+                       push(qkv, "norm_weight"),
+                       push(qkv, "weight"),
+                       push(first_with_cache(first), "rope"),
+                       inner_norms_ ? push(at(1), "k_norm") : none,
+                       push(at(projection_step()), "weight"),
+                       inner_norms_ ? push(at(projection_step() + 1), "norm_weight") : none,
+                       push(at(gated_step()), "norm_weight"),
+                       push(at(gated_step()), "weight"),
+                       inner_norms_ ? push(at(1), "q_norm") : none,
+                       inner_norms_ ? next_ : none,
+                       push(at(down_step()), "weight"),
+                       inner_norms_ ? push(at(down_step() + 1), "norm_weight") : none,
+                       partials_};
     arguments.insert(arguments.end(), list.begin(), list.end());
   }
   /// The dispatch that writes the caches.
@@ -172,7 +217,9 @@ class coded_layers_in_one : public layers_in_one {
   constexpr void add_dispatch() {
     dispatch d{.kernel = kernel::layers_coded, .barrier = true, .subgroups = kernels::layers_coded::resident_subgroups};
     d.label.append("all layers");
-    const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) { d.accesses[d.access_count++] = {where, write, 0, offset, bytes}; };
+    const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) {
+      d.accesses[d.access_count++] = {where, write, 0, offset, bytes};
+    };
     push(d, "arguments") = {region::arguments};
     push(d, "progress") = {region::state, 0, counters_end_};
     push(d, "state") = {region::state};
@@ -183,7 +230,9 @@ class coded_layers_in_one : public layers_in_one {
     const dispatch& caches = first_with_cache(0);
     for (std::size_t i = 0; i < caches.access_count; ++i)
       if (const access& a = caches.accesses[i]; a.where == region::keys || a.where == region::values) note(a.where, true, 0, a.bytes);
-    const auto set = [&](std::string_view name, std::uint32_t value) { d.specialization[kernels::layers_coded_interface.specialization_index(name)] = value; };
+    const auto set = [&](std::string_view name, std::uint32_t value) {
+      d.specialization[kernels::layers_coded_interface.specialization_index(name)] = value;
+    };
     const bool windows = pattern_.kinds() == 2;
     set("hidden_size", config_.hidden_size);
     set("intermediate_size", config_.intermediate_size);
