@@ -85,12 +85,7 @@ class queue {
         throw argument_error("submission to wait for", "at most " + std::to_string(submitted_), std::to_string(submission));
       on->counters.waits += 1;
       const VkResult result = ask(submission, limit);
-      if (result == VK_TIMEOUT && reached() < submission) {
-        on->abandon();
-        throw device_lost(on->label, "wait for the device",
-                          "no end after " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms" + in_flight(reached(), submitted_),
-                          static_cast<int>(result));
-      }
+      if (result == VK_TIMEOUT && reached() < submission) give_up(limit, in_flight(reached(), submitted_));
       if (result != VK_SUCCESS && result != VK_TIMEOUT) refuse(result, "wait for the device", {}, submitted_);
       finished_ = submission;
     });
@@ -126,11 +121,7 @@ class queue {
         const VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
         on->check(result == VK_SUCCESS && value == ~std::uint64_t{0} ? VK_ERROR_DEVICE_LOST : result, "wait for the device");  // some drivers jump to the end
         if (value >= submission) return;
-        if (std::chrono::steady_clock::now() > end) {
-          on->abandon();
-          throw device_lost(on->label, "wait for the device",
-                            "no end after " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(patience).count()) + " ms", static_cast<int>(VK_TIMEOUT));
-        }
+        if (std::chrono::steady_clock::now() > end) give_up(patience, {});
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
     });
@@ -139,6 +130,13 @@ class queue {
   std::uint64_t submitted() const noexcept { return submitted_; }
 
  private:
+  /// Leaves a device that did not finish in time. @param what was in flight, or nothing
+  [[noreturn]] void give_up(std::chrono::nanoseconds limit, const std::string& what) const {
+    const auto& on = semaphore_.on();
+    on->abandon();
+    throw device_lost(on->label, "wait for the device",
+                      "no end after " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms" + what, static_cast<int>(VK_TIMEOUT));
+  }
   void create(const std::shared_ptr<connection>& on) {
     on->require_alive("make a queue");
     vk::SemaphoreTypeCreateInfo type;
