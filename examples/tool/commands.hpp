@@ -77,6 +77,13 @@ struct bench_options {
   std::uint32_t prompt = 512, tokens = 128, context = 0, runs = 3;
   bool json = false;
 };
+struct tune_options {
+  model_options model;
+  std::string synthetic, codec;
+  double trial_ms = 20;
+  std::uint32_t turns = 5;
+  bool forget = false, json = false;
+};
 struct convert_options {
   std::string in, out, codec, embedding;
   std::string i2s_layout = "block128";
@@ -158,6 +165,7 @@ void run(const run_options& options, const common_options& common);
 void chat(const chat_options& options, const common_options& common);
 void plan(const plan_options& options);
 void bench(const bench_options& options, const common_options& common);
+void tune(const tune_options& options, const common_options& common);
 void convert(const convert_options& options);
 void index(const index_options& options);
 void walk_run(const walk_options& options);

@@ -200,6 +200,18 @@ class command_line {
         ->capture_default_str();
     c->add_flag("--json", bench_.json, "one JSON object");
     c->add_option("--html", bench_.html, "write the plan's page with the measured times too")->type_name("FILE");
+
+    c = add(
+        "tune", "Measure which kernels and workgroups are fastest for a model on this device, and keep that for every later start", [this] { tool::tune(tune_, common_); },
+        "  intaglio tune\n  intaglio tune -m MODEL.gguf\n  intaglio tune --synthetic mistral_7b --codec q4_0\n  intaglio tune --forget\n\n"
+        "Kept beside the compiled pipelines, for this device, driver and model. The text stays the same, bit for bit.");
+    add_model(*c, tune_.model);
+    auto* made_up = c->add_option("--synthetic", tune_.synthetic, "random weights of an engraved model instead of a file; counts for files of it too")->type_name("NAME")->excludes("--model");
+    c->add_option("--codec", tune_.codec, "with --synthetic: codec of the matrices")->type_name("C")->needs(made_up);
+    c->add_option("--trial-ms", tune_.trial_ms, "time of one run of a shape")->type_name("MS")->check(CLI::Range(0.1, 60000.0))->capture_default_str();
+    c->add_option("--turns", tune_.turns, "runs of each side, of which the medians count")->type_name("N")->check(CLI::Range(1u, 1000u))->capture_default_str();
+    c->add_flag("--forget", tune_.forget, "delete what is kept, measure nothing");
+    c->add_flag("--json", tune_.json, "one JSON object");
   }
 
   void add_file_commands() {
@@ -451,6 +463,7 @@ class command_line {
   chat_options chat_;
   plan_options plan_;
   bench_options bench_;
+  tune_options tune_;
   convert_options convert_;
   index_options index_;
   walk_options walk_;

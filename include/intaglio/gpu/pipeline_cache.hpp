@@ -24,6 +24,8 @@ class pipeline_cache {
   /// Why a file that was there could not be used or written, or empty; for the program to print.
   const std::string& warning() const noexcept { return warning_; }
   const std::string& path() const noexcept { return path_; }
+  /// What the file is bound to, and others beside it.
+  const detail::cache_key& key() const noexcept { return key_; }
 
   /// The caller's note, kept in the file beside the pipelines and bound to the same driver, device and plan.
   const std::string& note() const noexcept { return note_; }

@@ -203,6 +203,28 @@ class executor {
       return true;
     });
   }
+  const kernel_set& kernels() const noexcept { return kernels_; }
+  /// Decode recorded with pipelines of its own, for who compares shapes of products. Of a sampler with a greedy form only that.
+  struct decode_form {
+    kernel_set kernels;
+    recorded_sequence recorded;
+  };
+  /// @error as of kernel_set::add
+  decode_form decode_with(kernel_set kernels, gpu::pipeline_cache* cache) {
+    return gpu::translated([&] {
+      const plan::sequence* const list[] = {decode_};
+      kernels.add(list, cache);
+      const bool has_greedy = kernels.has_greedy(*decode_);
+      recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels, addresses_, nullptr, false, 0, 0, {!has_greedy, has_greedy});
+      counters_.recordings += made.size();
+      return decode_form{std::move(kernels), std::move(made)};
+    });
+  }
+  /// Decode runs in that form from here on, and what it ran in before is there instead. What is in flight is waited for, and the job dropped.
+  void exchange_decode(decode_form& with) {
+    drain();
+    std::swap(sequence(pass_kind::decode), with.recorded);
+  }
   /// Gives up the weights, for another executor; this one may then only be destroyed.
   weight_memory release_weights() { return std::move(weights_); }
 

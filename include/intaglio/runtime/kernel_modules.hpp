@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,6 +72,7 @@
 #include "intaglio/kernels/spirv/walk_sum.hpp"
 #include "intaglio/kernels/spirv/walk_trace.hpp"
 #include "intaglio/kernels/spirv/walk_up.hpp"
+#include "intaglio/runtime/tuning.hpp"
 
 namespace intaglio::runtime {
 
@@ -105,7 +107,17 @@ struct kernel_modules {
   bool few_tiled = false;   ///< and x of such products in tiles of eight tokens
   std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that surely run at once (shaders/layers.comp)
   module_source source = &modules_of<>;
+  std::shared_ptr<const tuning> tuned{};  ///< shapes of products that are not the plan's
 
+  /// Tells the variants of a device apart, whatever their sources.
+  std::string name() const {
+    std::string out = wide_loads ? "wide_loads" : integer_dot ? "integer_dot" : "portable";
+    if (in_one) out += "+in_one";
+    if (matrix) out += "+matrix";
+    if (half_matrix) out += "+half_matrix";
+    if (few_matrix) out += "+few_matrix";
+    return out;
+  }
   /// Changes with any module's source and with the choice of variants.
   std::string identity() const {
     namespace spirv = kernels::spirv;
@@ -113,6 +125,7 @@ struct kernel_modules {
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_few_source_hash, spirv::ternary_float_source_hash,
                                      spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::attention_few_source_hash, spirv::attention_cpu_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::sample_cpu_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::rms_norm_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::expert_tiles_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_down_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::walk_trace_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash, spirv::matmul_few_matrix_source_hash, spirv::matmul_few_tiled_source_hash, spirv::ternary_few_matrix_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
+    if (tuned && !tuned->shapes.empty()) mixed = (mixed ^ tuned->hash()) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
   }
 

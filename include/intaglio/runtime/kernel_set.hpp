@@ -57,6 +57,12 @@ class kernel_set {
   }
 
   const kernel_modules& modules() const noexcept { return modules_; }
+  /// The same pipelines, and room for those of other shapes.
+  kernel_set reshaped(std::shared_ptr<const tuning> shapes) const {
+    kernel_set out(*this);
+    out.modules_.tuned = std::move(shapes);
+    return out;
+  }
   /// Whether there is a form of the dispatch for passes that draw nothing.
   bool has_greedy(const plan::dispatch& call) const {
     return greedy_forms_ && call.kernel == kernels::kernel::sample && constant(call, "draws") == 1 && constant(call, "slot_words") == 0;
@@ -70,6 +76,7 @@ class kernel_set {
   /// Workgroups of a dispatch. @param all rows of the sequence, if `rows` is not 0
   std::array<std::uint32_t, 3> groups_of(const plan::dispatch& call, std::uint32_t rows = 0, std::uint32_t all = 0) const {
     std::array<std::uint32_t, 3> out = call.groups;
+    if (const tuned_shape* other = modules_.tuned ? modules_.tuned->of(call) : nullptr) out[0] = other->groups;
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0)
       return {(constant(call, "rows") + by.rows - 1) / by.rows,
               lists_tokens(call) ? lists_of(call, rows) * (constant(call, "list_tokens") / by.tokens) : ((rows != 0 ? rows : tokens_of(call)) + by.tokens - 1) / by.tokens, 1};
@@ -129,7 +136,8 @@ class kernel_set {
   }
   key key_of(const plan::dispatch& call, std::uint32_t rows = 0, bool greedy = false) const {
     key out{call.kernel, call.activation, call.specialization};
-    out.values[0] = call.subgroups * subgroup_.size;
+    const tuned_shape* const other = modules_.tuned ? modules_.tuned->of(call) : nullptr;
+    out.values[0] = (other != nullptr ? other->subgroups : call.subgroups) * subgroup_.size;
     const kernels::interface& face = kernels::interface_of(call.kernel);
     if (greedy) out.values[face.specialization_index("greedy")] = 1;
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
@@ -260,7 +268,7 @@ class kernel_set {
   /// @param apart on a thread; else nothing stays of what fails
   void make(std::vector<key> wanted, gpu::pipeline_cache* cache, bool apart) {
     if (wanted.empty()) return;
-    auto made = std::make_unique<build>(device_, modules_, subgroup_.required, wanted, cache, apart);
+    auto made = std::make_shared<build>(device_, modules_, subgroup_.required, wanted, cache, apart);
     if (!apart) made->wait();
     builds_.push_back(std::move(made));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -282,7 +290,7 @@ class kernel_set {
   };
   std::vector<key> keys_;
   std::vector<place> places_;  ///< by keys_
-  std::vector<std::unique_ptr<build>> builds_;
+  std::vector<std::shared_ptr<build>> builds_;  ///< shared with sets of other shapes
 };
 
 }  // namespace intaglio::runtime

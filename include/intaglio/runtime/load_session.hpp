@@ -2,6 +2,7 @@
 // How a session comes to be: pick a plan, prove the kernels, load the weights, record the sequences.
 #pragma once
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -43,9 +44,22 @@ inline const plan::table& choose_table(std::span<const plan::table* const> table
 }
 
 inline std::string proof_note(const kernel_modules& of) { return "proven " + of.identity(); }
-/// What may run on a device, the fastest first, without what failed there before.
-inline std::vector<kernel_modules> variants_left(const gpu::device& on, const gpu::pipeline_cache& cache, module_source source) {
+/// What may run on a device, the fastest first, what was measured there (`intaglio tune`) before all.
+inline std::vector<kernel_modules> variants_of(const gpu::device& on, const gpu::pipeline_cache& cache, module_source source) {
   std::vector<kernel_modules> all = usable_modules(on, source);
+  std::optional<tuning> kept = kept_tuning(cache);
+  if (!kept) return all;
+  const auto at = std::find_if(all.begin(), all.end(), [&](const kernel_modules& each) { return each.name() == kept->variant; });
+  if (at == all.end()) return all;
+  kernel_modules first = *at;
+  if (kept->shapes.empty()) all.erase(at);
+  else first.tuned = std::make_shared<const tuning>(std::move(*kept));
+  all.insert(all.begin(), std::move(first));
+  return all;
+}
+/// The same without what failed there before.
+inline std::vector<kernel_modules> variants_left(const gpu::device& on, const gpu::pipeline_cache& cache, module_source source) {
+  std::vector<kernel_modules> all = variants_of(on, cache, source);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (cache.note() == proof_note(all[i])) return {all.begin() + static_cast<std::ptrdiff_t>(i), all.end()};
   return all;
@@ -111,6 +125,7 @@ inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::sp
       body->warnings.insert(body->warnings.end(), added.begin(), added.end());
     }
     body->cache.emplace(on, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(), table.hash);
+    if (std::string warning; !kept_tuning(*body->cache, &warning) && !warning.empty()) body->warnings.push_back(std::move(warning));
     return body;
   });
 }

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+// Finds out what is fastest on a device for a plan: which variant of the modules, and how decode's products are shared out to workgroups.
+// Everything is timed by turns with what it would replace, and the bits of what is decoded stay.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "intaglio/runtime/load_session.hpp"
+
+namespace intaglio::runtime {
+
+/// One thing that was tried, beside what was fastest until then.
+struct tuning_trial {
+  std::string what;                     ///< "attn_q+attn_k+attn_v: 8 subgroups x 132"
+  double before_ms = 0, after_ms = 0;   ///< of a decode pass, medians by turns
+  bool kept = false;
+};
+struct tuning_result {
+  tuning best;
+  std::vector<tuning_trial> trials;
+  double plan_decode_ms = 0, decode_ms = 0;  ///< a pass as the plan has it and as tuned, medians by turns
+  double prefill_ms = 0;                     ///< the widest chunk, by the variant
+};
+
+/// How long is spent on measuring, not on compiling.
+struct tuning_options {
+  double trial_ms = 20;         ///< of passes in one run
+  std::uint32_t turns = 5;      ///< runs of each side
+  double least_gain = 0.01;     ///< of a pass, or a shape is not worth keeping
+  std::function<void(const tuning_trial&)> tell{};  ///< of each trial when it is done
+};
+
+/// Used once.
+class tuner {
+ public:
+  tuner(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache, tuning_options options = {}, module_source source = &modules_of<>)
+      : device_(on), table_(&table), cache_(&cache), options_(std::move(options)), source_(source) {}
+
+  /// Measures and keeps the outcome beside the pipelines of the cache, which then has them all proven.
+  /// @param weights are used up
+  /// @error device_error: no variant is right on this device; file_error: the outcome cannot be kept; out_of_memory, device_lost
+  tuning_result run(weight_memory weights) {
+    return gpu::translated([&] {
+      weights_ = std::move(weights);
+      choose_variant();
+      share_out();
+      result_.best.variant = chosen_->name();
+      keep();
+      return std::move(result_);
+    });
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr double budget_ms = 250;
+
+  /// Variants that a start could take, but such as only a device needs where those before are wrong.
+  std::vector<kernel_modules> variants() const {
+    std::vector<kernel_modules> out;
+    const std::vector<kernel_modules> all = usable_modules(device_, source_);
+    for (const kernel_modules& each : all) {
+      if (each.wide_loads != all.front().wide_loads || (all.front().integer_dot && !each.integer_dot)) continue;
+      if (each.in_one && !runs_in_one(each, *table_)) continue;
+      out.push_back(each);
+    }
+    if (out.empty()) out.push_back(all.back());
+    return out;
+  }
+
+  std::uint32_t position() const { return std::min(128u, table_->context / 2); }
+  double decode_once(executor& run, std::uint32_t passes) const {
+    const std::uint32_t id = 1;
+    const auto start = clock::now();
+    run.begin(pass_kind::decode, position(), {&id, 1}, {}, passes);
+    while (run.completed() < passes) {
+      while (run.may_submit()) run.submit(budget_ms, executor::max_buffers);
+      run.wait();
+    }
+    return std::chrono::duration<double, std::milli>(clock::now() - start).count() / passes;
+  }
+  double prefill_once(executor& run) const {
+    const std::vector<std::uint32_t> ids(std::min(table_->prefill.max_tokens, table_->context), 1);
+    const auto start = clock::now();
+    run.begin(pass_kind::prefill, 0, ids, {}, 1);
+    while (run.pending()) {
+      if (!run.may_submit()) run.wait();
+      run.submit(budget_ms, executor::max_buffers);
+    }
+    run.drain();
+    return std::chrono::duration<double, std::milli>(clock::now() - start).count();
+  }
+  static double median(std::vector<double> of) {
+    std::sort(of.begin(), of.end());
+    return of[of.size() / 2];
+  }
+  /// Passes of one run, from a first one that warms up.
+  std::uint32_t passes_for(executor& run) const {
+    const std::uint32_t most = std::max(1u, std::min(table_->ring_size / 4, table_->context - position()));
+    decode_once(run, 1);  // CPU drivers compile then
+    return static_cast<std::uint32_t>(std::clamp(options_.trial_ms / std::max(decode_once(run, std::min(2u, most)), 1e-3), 1.0, static_cast<double>(most)));
+  }
+
+  void choose_variant() {
+    const std::vector<kernel_modules> all = variants();
+    struct times {
+      double decode = 0, prefill = 0;
+    };
+    std::vector<std::optional<times>> found(all.size());
+    kernel_fault fault;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      std::unique_ptr<executor> run = proven(all[i], fault);
+      if (!run) continue;
+      run->take_times(false);
+      const std::uint32_t passes = passes_for(*run);
+      prefill_once(*run);
+      std::vector<double> decode, prefill;
+      for (std::uint32_t turn = 0; turn < options_.turns; ++turn) decode.push_back(decode_once(*run, passes)), prefill.push_back(prefill_once(*run));
+      found[i] = {median(decode), median(prefill)};
+      weights_ = run->release_weights();
+    }
+    // Both are weighed alike, each in units of the best.
+    double least_decode = HUGE_VAL, least_prefill = HUGE_VAL, least = HUGE_VAL;
+    for (const auto& each : found)
+      if (each) least_decode = std::min(least_decode, each->decode), least_prefill = std::min(least_prefill, each->prefill);
+    std::size_t first = all.size(), best = all.size();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!found[i]) continue;
+      if (first == all.size()) first = i;
+      const double cost = found[i]->decode / least_decode + found[i]->prefill / least_prefill;
+      if (cost < least * (best == first ? 1 - options_.least_gain : 1)) least = cost, best = i;
+    }
+    if (first == all.size()) refuse(device_, fault);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (found[i]) tell({all[i].name(), found[first]->decode, found[i]->decode, i == best});
+    chosen_ = all[best];
+    result_.plan_decode_ms = found[first]->decode;
+    result_.prefill_ms = found[best]->prefill;
+    variant_gain_ = found[first]->decode - found[best]->decode;
+  }
+
+  /// @return nothing where a kernel differs from the reference; the weights are then back
+  std::unique_ptr<executor> proven(const kernel_modules& variant, kernel_fault& fault) {
+    kernel_set kernels(device_, variant, executor::has_greedy_forms(variant));
+    kernels.begin(executor::begins_with(variant, *table_), cache_);
+    if (!(fault = executor::prove_kernels(device_, *table_, kernels, weights_)).kernel.empty()) return nullptr;
+    auto out = std::make_unique<executor>(device_, *table_, std::move(weights_), std::move(kernels), cache_);
+    fault = out->prove_in_one();
+    if (fault.kernel.empty()) return out;
+    weights_ = out->release_weights();
+    return nullptr;
+  }
+
+  /// Product by product, those of most weights first.
+  void share_out() {
+    kernel_fault fault;
+    std::unique_ptr<executor> run = proven(*chosen_, fault);
+    if (!run) refuse(device_, fault);
+    run->take_times(false);
+    const plan::sequence& of = run->plan_of(pass_kind::decode);
+    std::vector<const plan::dispatch*> products;
+    for (const auto part : of.recorded())
+      for (const plan::dispatch& call : part)
+        if (shares_rows(call) && std::none_of(products.begin(), products.end(), [&](const auto* each) { return product_key(*each) == product_key(call); })) products.push_back(&call);
+    std::stable_sort(products.begin(), products.end(), [&](const auto* a, const auto* b) { return a->weight_bytes * of.times(*a) > b->weight_bytes * of.times(*b); });
+    passes_ = passes_for(*run);
+    for (const plan::dispatch* each : products) share_out(*run, *each);
+    // What was gained step by step is held against the plan once more.
+    result_.decode_ms = result_.plan_decode_ms - variant_gain_;
+    if (!result_.best.shapes.empty()) {
+      executor::decode_form tuned = form(*run, result_.best.shapes);
+      const auto [plan_ms, tuned_ms] = by_turns(*run, tuned, 2 * options_.turns);
+      const bool better = tuned_ms < plan_ms * (1 - options_.least_gain);
+      tell({"all of these together", plan_ms, tuned_ms, better});
+      if (better) result_.plan_decode_ms = plan_ms + variant_gain_, result_.decode_ms = tuned_ms;
+      else result_.best.shapes.clear();
+    }
+    weights_ = run->release_weights();
+  }
+  void share_out(executor& run, const plan::dispatch& call) {
+    const std::uint32_t rows = call.specialization[kernels::interface_of(call.kernel).specialization_index("rows")], row_groups = (rows + 3) / 4;
+    const gpu::device_limits& limits = device_.limits();
+    const std::uint32_t most = std::min(tuning::most_subgroups, std::max(1u, limits.max_workgroup_invocations / run.subgroup_size()));
+    tuned_shape best{product_key(call), call.subgroups, call.groups[0]};
+    std::vector<tuned_shape> seen{best};
+    const auto attempt = [&](std::uint32_t subgroups, std::uint32_t groups) {
+      groups = std::min({std::max(1u, groups), std::max(1u, (row_groups + subgroups - 1) / subgroups), tuning::most_groups});
+      const tuned_shape shape{best.product, subgroups, groups};
+      if (subgroups == 0 || subgroups > most || std::find(seen.begin(), seen.end(), shape) != seen.end()) return false;
+      seen.push_back(shape);
+      executor::decode_form before = form(run, with(best)), after = form(run, with(shape));
+      run.exchange_decode(before);
+      decode_once(run, 1);
+      const auto [before_ms, after_ms] = by_turns(run, after, options_.turns);
+      run.exchange_decode(before);
+      const bool better = after_ms < before_ms * (1 - options_.least_gain);
+      tell({std::string(call.label.view()) + ": " + std::to_string(subgroups) + (subgroups == 1 ? " subgroup x " : " subgroups x ") + std::to_string(groups), before_ms, after_ms, better});
+      if (better) best = shape;
+      return better;
+    };
+    const auto while_better = [&](auto&& next) {
+      while (next()) {}
+    };
+    const tuned_shape planned = best;
+    if (!counts_groups(call)) {
+      while_better([&] { return attempt(best.subgroups, best.groups * 2); });
+      if (best == planned) while_better([&] { return attempt(best.subgroups, best.groups / 2); });
+    }
+    // As many subgroups in all, in wider or narrower workgroups. On CPU drivers one is all there is.
+    if (call.subgroups > 1) {
+      const tuned_shape before = best;
+      const auto scaled = [&](std::uint32_t subgroups) { return counts_groups(call) ? best.groups : best.groups * best.subgroups / std::max(1u, subgroups); };
+      while_better([&] { return attempt(best.subgroups * 2, scaled(best.subgroups * 2)); });
+      if (best == before) while_better([&] { return best.subgroups > 1 && attempt(best.subgroups / 2, scaled(best.subgroups / 2)); });
+    }
+    if (best != planned) result_.best.shapes = with(best);
+  }
+  /// The shapes so far, and this one unless it is the plan's.
+  std::vector<tuned_shape> with(const tuned_shape& shape) const {
+    std::vector<tuned_shape> out = result_.best.shapes;
+    std::erase_if(out, [&](const tuned_shape& each) { return each.product == shape.product; });
+    out.push_back(shape);
+    return out;
+  }
+  executor::decode_form form(executor& run, std::vector<tuned_shape> shapes) {
+    return run.decode_with(run.kernels().reshaped(std::make_shared<const tuning>(tuning{chosen_->name(), std::move(shapes)})), cache_);
+  }
+  /// Medians of a pass as it is recorded now, and in another form.
+  std::pair<double, double> by_turns(executor& run, executor::decode_form& other, std::uint32_t turns) {
+    std::vector<double> before, after;
+    run.exchange_decode(other);
+    decode_once(run, 1);
+    for (std::uint32_t turn = 0; turn < turns; ++turn) {
+      after.push_back(decode_once(run, passes_));
+      run.exchange_decode(other);
+      before.push_back(decode_once(run, passes_));
+      run.exchange_decode(other);
+    }
+    run.exchange_decode(other);
+    return {median(before), median(after)};
+  }
+
+  void tell(tuning_trial trial) {
+    if (options_.tell) options_.tell(trial);
+    result_.trials.push_back(std::move(trial));
+  }
+
+  /// Proves what was chosen, as a start will find it.
+  void keep() {
+    if (const std::string problem = keep_tuning(*cache_, result_.best); !problem.empty())
+      throw file_error(tuning_path(*cache_).empty() ? "the folder of compiled pipelines" : tuning_path(*cache_), std::nullopt, problem);
+    cache_->set_note({});
+    const std::unique_ptr<executor> last = proven_executor(device_, *table_, std::move(weights_), *cache_, true, source_);
+    last->complete();
+    cache_->store();
+    const kernel_modules& runs = last->kernels().modules();
+    if (runs.name() == result_.best.variant && (runs.tuned ? runs.tuned->shapes : std::vector<tuned_shape>{}) == result_.best.shapes) return;
+    forget_tuning(*cache_);  // a kernel was wrong in that shape alone
+    result_.best = {runs.name(), {}};
+    result_.decode_ms = result_.plan_decode_ms;
+  }
+
+  gpu::device device_;
+  const plan::table* table_;
+  gpu::pipeline_cache* cache_;
+  tuning_options options_;
+  module_source source_;
+  weight_memory weights_;
+  std::optional<kernel_modules> chosen_;
+  double variant_gain_ = 0;
+  std::uint32_t passes_ = 1;
+  tuning_result result_;
+};
+
+}  // namespace intaglio::runtime

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// What was measured to be fastest on a device for a plan (runtime/tune.hpp), kept on disk beside the compiled pipelines: a variant of the
+// modules, and how products of decode are shared out to workgroups. Results do not change by it; losing it costs speed and nothing else.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "intaglio/core/error.hpp"
+#include "intaglio/gpu/pipeline_cache.hpp"
+#include "intaglio/plan/table.hpp"
+
+namespace intaglio::runtime {
+
+/// How a product of one token is shared out.
+struct tuned_shape {
+  std::uint64_t product = 0;  ///< product_key() of the plan's dispatch
+  std::uint32_t subgroups = 0, groups = 0;  ///< of a workgroup, and workgroups (x)
+  friend bool operator==(const tuned_shape&, const tuned_shape&) = default;
+};
+
+/// Tells the products of a plan apart: kernel, constants, and the plan's own shape.
+constexpr std::uint64_t product_key(const plan::dispatch& call) {
+  std::uint64_t mixed = 0xcbf29ce484222325u;
+  const auto mix = [&](std::uint64_t with) { mixed = (mixed ^ with) * 0x9E3779B97F4A7C15u, mixed ^= mixed >> 32; };
+  mix(static_cast<std::uint64_t>(call.kernel));
+  mix(call.subgroups);
+  mix(call.groups[0]);
+  for (std::size_t i = 1; i < kernels::interface_of(call.kernel).specialization_count(); ++i) mix(call.specialization[i]);
+  return mixed;
+}
+
+/// Whether a dispatch is a product of one token whose workgroups share its rows, however many there are.
+constexpr bool shares_rows(const plan::dispatch& call) {
+  using kernels::kernel;
+  const auto constant = [&](std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; };
+  if (call.groups[1] != 1 || call.groups[2] != 1) return false;
+  switch (call.kernel) {
+    case kernel::ternary_matmul: case kernel::ternary_float: return constant("tile_tokens") == 1;
+    case kernel::matmul: return constant("tile_tokens") == 1 && constant("experts_used") == 0;
+    case kernel::dense_matmul: return true;
+    default: return false;
+  }
+}
+/// Whether others read what each of its workgroups leaves, so that their number is the plan's.
+constexpr bool counts_groups(const plan::dispatch& call) {
+  return call.kernel == kernels::kernel::dense_matmul && call.specialization[kernels::dense_matmul_interface.specialization_index("keeps_firsts")] != 0;
+}
+
+struct tuning {
+  std::string variant;  ///< kernel_modules::name()
+  std::vector<tuned_shape> shapes;
+  friend bool operator==(const tuning&, const tuning&) = default;
+
+  /// The shape of a dispatch, if it has another than the plan's.
+  const tuned_shape* of(const plan::dispatch& call) const {
+    if (shapes.empty() || !shares_rows(call)) return nullptr;
+    const std::uint64_t key = product_key(call);
+    const auto at = std::find_if(shapes.begin(), shapes.end(), [&](const tuned_shape& each) { return each.product == key && (each.groups == call.groups[0] || !counts_groups(call)); });
+    return at == shapes.end() ? nullptr : &*at;
+  }
+
+  /// Lines: "variant NAME", then "product KEY SUBGROUPS GROUPS" for each, numbers in decimal.
+  std::string text() const {
+    std::string out = "variant " + variant + "\n";
+    for (const tuned_shape& each : shapes)
+      out += "product " + std::to_string(each.product) + " " + std::to_string(each.subgroups) + " " + std::to_string(each.groups) + "\n";
+    return out;
+  }
+  static constexpr std::uint32_t most_subgroups = 32, most_groups = 65535;
+  /// @return nothing where a line is none of text()'s
+  static std::optional<tuning> parsed(std::string_view from) {
+    tuning out;
+    const auto line = [&] {
+      const std::string_view its = from.substr(0, from.find('\n'));
+      from.remove_prefix(std::min(from.size(), its.size() + 1));
+      return its;
+    };
+    const std::string_view first = line();
+    if (!first.starts_with("variant ")) return std::nullopt;
+    out.variant = first.substr(8);
+    while (!from.empty()) {
+      std::string_view its = line();
+      if (!its.starts_with("product")) return std::nullopt;
+      its.remove_prefix(7);
+      std::array<std::uint64_t, 3> numbers{};
+      for (std::uint64_t& each : numbers) {
+        if (!its.starts_with(' ')) return std::nullopt;
+        its.remove_prefix(1);
+        const auto end = std::from_chars(its.data(), its.data() + its.size(), each);
+        if (end.ec != std::errc{}) return std::nullopt;
+        its.remove_prefix(static_cast<std::size_t>(end.ptr - its.data()));
+      }
+      if (!its.empty() || numbers[1] == 0 || numbers[1] > most_subgroups || numbers[2] == 0 || numbers[2] > most_groups) return std::nullopt;
+      out.shapes.push_back({numbers[0], static_cast<std::uint32_t>(numbers[1]), static_cast<std::uint32_t>(numbers[2])});
+    }
+    return out;
+  }
+  std::uint64_t hash() const { return gpu::detail::checksum(text()); }
+};
+
+/// The file of a plan's tuning, beside that of its pipelines; empty where nothing is kept.
+inline std::string tuning_path(const gpu::pipeline_cache& beside) {
+  constexpr std::string_view from = ".pipelines";
+  if (!beside.path().ends_with(from)) return {};
+  return beside.path().substr(0, beside.path().size() - from.size()) + ".tuning";
+}
+/// @return what is kept for this device, driver and plan, if anything. @param warning set where a file cannot be used
+inline std::optional<tuning> kept_tuning(const gpu::pipeline_cache& beside, std::string* warning = nullptr) {
+  const std::string path = tuning_path(beside);
+  std::string content, text, nothing;
+  if (path.empty()) return std::nullopt;
+  std::string problem = gpu::detail::read_whole_file(path, content);
+  if (problem.empty() && content.empty()) return std::nullopt;
+  if (problem.empty()) problem = gpu::detail::unframe_cache(beside.key(), content, text, nothing);
+  std::optional<tuning> out;
+  if (problem.empty() && !(out = tuning::parsed(text))) problem = "its lines are not those of a tuning";
+  if (!problem.empty() && warning != nullptr) *warning = "tuning " + printable(path, 240) + ": " + problem + "; it is ignored, `intaglio tune` measures anew";
+  return out;
+}
+/// Replaces it whole; readers see the old one or the new one. @return what went wrong, or empty
+inline std::string keep_tuning(const gpu::pipeline_cache& beside, const tuning& what) {
+  const std::string path = tuning_path(beside);
+  return path.empty() ? "there is no folder for it" : gpu::detail::write_whole_file(path.substr(0, path.rfind('/')), path, gpu::detail::frame_cache(beside.key(), what.text(), {}));
+}
+/// @return whether there was one
+inline bool forget_tuning(const gpu::pipeline_cache& beside) {
+  const std::string path = tuning_path(beside);
+  return !path.empty() && ::unlink(path.c_str()) == 0;
+}
+
+}  // namespace intaglio::runtime
