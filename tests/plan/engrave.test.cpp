@@ -116,6 +116,7 @@ TEST_CASE("whatever shapes recording or memory changes the hash", "[plan][engrav
   CHECK(hash_with([](plan::dispatch& d) { d.barrier = !d.barrier; }) != same);
   CHECK(hash_with([](plan::dispatch& d) { d.subgroups += 1; }) != same);
   CHECK(hash_with([](plan::dispatch& d) { d.groups[1] += 1; }) != same);
+  CHECK(hash_with([](plan::dispatch& d) { d.least_groups += 1; }) != same);
   CHECK(hash_with([](plan::dispatch& d) { d.specialization[3] += 1; }) != same);
   CHECK(hash_with([](plan::dispatch& d) { d.push[0].offset += 256; }) != same);
   CHECK(hash_with([](plan::dispatch& d) { d.push[0].slot += 1; }) != same);

@@ -41,6 +41,7 @@ constexpr const plan::sequence& waiting = two_b.decode_in_one;
 static_assert(waiting.dispatch_count() == 4 && waiting.barrier_count() == 3);
 static_assert(two_b.decode.dispatch_count() == 153);
 static_assert(waiting.weight_bytes() == two_b.decode.weight_bytes());
+static_assert(waiting.in_one[0].least_groups > 1 && waiting.in_one[0].least_groups <= 128);  // of an RTX 4090
 static_assert(waiting.in_one[0].groups[0] == 132 && waiting.in_one[0].subgroups == kernels::layers::resident_subgroups);
 static_assert(waiting.blank_bytes > 0 && waiting.blank_offset + waiting.blank_bytes < waiting.logits_offset + 1);
 static_assert(plan::engraved<models::fable, plan::profiles::portable>::table.decode_in_one.in_one.size() == 1);

@@ -26,8 +26,8 @@ constexpr const plan::table& two_b = plan::engraved<models::bitnet_2b_4t, plan::
 /// The modules of a device that runs the dispatch; elsewhere the test is reported as skipped, with the reason.
 runtime::kernel_modules resident_modules(const gpu::device& on) {
   const runtime::kernel_modules found = runtime::usable_modules(on).front();
-  if (!runtime::runs_in_one(found, story))
-    SKIP("NOT RUN: needs an NVIDIA GPU with " << story.decode_in_one.in_one.front().groups[0] << " multiprocessors or more, found " << on.label());
+  if (!runtime::runs_in_one(found, two_b))
+    SKIP("NOT RUN: needs an NVIDIA GPU with " << two_b.decode_in_one.in_one.front().least_groups << " multiprocessors or more, found " << on.label());
   return found;
 }
 
@@ -104,6 +104,22 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[
   // The first position, over the end of attention's first span, over the number of spans that the workgroups do in one round, and the context's last.
   CHECK(drawn_along(on.device, two_b, modules, {0, 100, 250, 1530, 4000, 4072}) == drawn_along(on.device, two_b, as_chain(modules), {0, 100, 250, 1530, 4000, 4072}));
   CHECK(drawn_along(on.device, story, modules, {0, 250, 480}) == drawn_along(on.device, story, as_chain(modules), {0, 250, 480}));
+}
+
+TEST_CASE("as many workgroups as a device has room for draw the tokens of the chain", "[runtime][in_one][resident][gpu]") {
+  const checked_device on;
+  auto modules = resident_modules(on.device);
+  const std::vector<std::vector<std::uint32_t>> expected = drawn_along(on.device, two_b, as_chain(modules), {0, 250, 1530});
+  const std::uint32_t least = two_b.decode_in_one.in_one.front().least_groups;
+  for (const std::uint32_t workgroups : {least, 128u, 130u}) {
+    CAPTURE(workgroups);
+    if (workgroups > modules.resident_workgroups) continue;
+    modules.resident_workgroups = workgroups;
+    CHECK(drawn_along(on.device, two_b, modules, {0, 250, 1530}) == expected);
+    modules.resident_workgroups = runtime::resident_workgroups(on.device);
+  }
+  modules.resident_workgroups = least - 1;
+  CHECK_FALSE(runtime::runs_in_one(modules, two_b));
 }
 
 TEST_CASE("where a workgroup never runs all others leave, and no token is drawn", "[runtime][in_one][resident][gpu]") {

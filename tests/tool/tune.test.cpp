@@ -35,8 +35,8 @@ TEST_CASE("tune keeps what it found beside the pipelines, and the text stays") {
 TEST_CASE("tune says where it could keep nothing, and what it does not know") {
   const outcome nowhere = call({"tune"}, {.environment = {{"XDG_CACHE_HOME", ""}, {"HOME", ""}}, .input = {}, .stdout_path = {}, .signal = 0});
   CHECK(nowhere.code == 1);
-  CHECK(contains(nowhere.first_error(), "XDG_CACHE_HOME or HOME with an absolute path"));
-  CHECK(call({"tune", "--synthetic", "no_such_model"}).code == 1);
+  CHECK(contains(nowhere.err, "XDG_CACHE_HOME or HOME with an absolute path"));
+  CHECK(call({"tune", "--synthetic", "no_such_model"}).code == 2);
   CHECK(call({"tune", "--turns", "0"}).code == 2);
   CHECK(call({"tune", "--codec", "q4_0"}).code == 2);
 }

@@ -107,6 +107,7 @@ class coded_layers_in_one : public layers_in_one {
     const bool super_blocks = type == kernels::codec::q4_k || type == kernels::codec::q6_k;
     const std::uint64_t weights = std::uint64_t{hidden} * (config_.q_size() + config_.q_size() + 2 * config_.kv_size() + 3 * ffn);
     if (super_blocks && weights > target_.layers_super_block_weights) return false;
+    ring_ = ring;
     return resident_coded_fits(config_, type, inner_norms_, workgroups(), context_, ring);
   }
 
@@ -134,9 +135,10 @@ class coded_layers_in_one : public layers_in_one {
   }
 
   /// Of the positions, behind query, key and value: what workgroups that share a head tell each other.
+  constexpr bool shares_heads(std::uint32_t workgroups) const { return inner_norms_ && kernels::layers_coded::attention_shares * config_.num_attention_heads <= workgroups; }
   constexpr std::uint32_t scores() const {
     const std::uint32_t heads = config_.num_attention_heads;
-    return inner_norms_ && kernels::layers_coded::attention_shares * heads <= parts_
+    return shares_heads(parts_)
                ? heads * kernels::attention_spans(context_) * kernels::attention_span
                : 0;
   }
@@ -252,6 +254,9 @@ class coded_layers_in_one : public layers_in_one {
     set("full_every", windows ? pattern_.period : 1);
     d.activation = period[gated_step()].activation;
     d.groups = {parts_, 1, 1};
+    d.least_groups = least_resident(parts_, [&](std::uint32_t n) {
+      return shares_heads(n) == shares_heads(parts_) && resident_coded_fits(config_, static_cast<kernels::codec>(constant(period[0], "codec")), inner_norms_, n, context_, ring_);
+    });
     for (std::uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer)
       for (std::size_t i = 0; i < steps_; ++i) d.weight_bytes += period[pattern_(layer) * steps_ + i].weight_bytes;
     in_one.push_back(d);
@@ -259,6 +264,7 @@ class coded_layers_in_one : public layers_in_one {
 
   layer_pattern pattern_;
   std::size_t steps_ = 0;
+  std::uint32_t ring_ = 0;
   bool inner_norms_ = false;
   operand turned_, projected_, lowered_;
 };

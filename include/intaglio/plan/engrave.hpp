@@ -413,6 +413,7 @@ constexpr std::uint64_t hash_of(const table& t) {
         mix(static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40 | std::uint64_t{d.block} << 48);
         mix(d.activation == nullptr ? 0 : d.activation->hash());
         for (const auto word : d.groups) mix(word);
+        mix(d.least_groups);
         for (const auto word : d.specialization) mix(word);
         for (const auto& each : d.push) mix(static_cast<std::uint64_t>(each.where) | std::uint64_t{each.slot} << 8, each.offset, each.layer_stride);
       }

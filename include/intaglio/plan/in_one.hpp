@@ -245,6 +245,7 @@ class layers_in_one {
     set("heads_together", constant(period[1], "heads_together"));
     d.activation = period[3].activation;
     d.groups = {parts_, 1, 1};
+    if (resident()) d.least_groups = least_resident(parts_, [&](std::uint32_t n) { return resident_fits(config_, constant(period[0], "cache_element"), n, context_); });
     for (const auto& each : period) d.weight_bytes += config_.num_hidden_layers * each.weight_bytes;
     in_one.push_back(d);
   }

@@ -81,4 +81,11 @@ constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type,
          kernels::layers::resident_shared_memory_bytes;
 }
 
+/// Fewest of `workgroups` with which a shape still fits, all numbers between fitting too.
+template <class Fits>
+constexpr std::uint32_t least_resident(std::uint32_t workgroups, const Fits& fits) {
+  while (workgroups > 1 && fits(workgroups - 1)) --workgroups;
+  return workgroups;
+}
+
 }  // namespace intaglio::plan

@@ -70,6 +70,7 @@ struct dispatch {
   std::uint8_t op_count = 0;
   std::uint32_t subgroups = 1;              ///< workgroup size in subgroups; specialization constant 0 is this times the device's size
   std::array<std::uint32_t, 3> groups{1, 1, 1};
+  std::uint32_t least_groups = 0;           ///< of workgroups that wait for each other: with fewer than these (x) there is no room; 0: as many as groups says
   std::array<operand, kernels::max_push_constants> push{};
   std::array<std::uint32_t, kernels::max_specialization_constants> specialization{};  ///< by id; floats as their bits
   std::array<access, max_accesses> accesses{};
@@ -81,6 +82,9 @@ struct dispatch {
   /// Its activation; any where it has none.
   constexpr shader::activation_function act() const { return activation == nullptr ? shader::activation_function{} : shader::activation_function{*activation}; }
 };
+
+/// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has what that takes (runtime/kernel_modules.hpp).
+constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kernel::layers_coded || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
 
 /// How a checkpoint's tensors lie in device memory.
 enum class weight_layout : std::uint8_t {

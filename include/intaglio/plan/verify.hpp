@@ -21,9 +21,6 @@ struct limits {
   std::uint32_t widest_subgroup = 64;
 };
 
-/// All layers by workgroups that all run at once: recorded only where the device has what that takes (runtime/kernel_modules.hpp).
-constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kernel::layers_coded || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
-
 /// Activations of a product as CPU drivers multiply with them, where they find room (shaders/include/ternary_product.glsl).
 constexpr std::uint64_t activation_pair_bytes(std::uint64_t columns, std::uint64_t tokens) {
   const std::uint64_t octets = tokens * (columns / 16);

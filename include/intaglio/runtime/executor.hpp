@@ -58,7 +58,7 @@ struct pass_times {
 inline bool runs_in_one(const kernel_modules& modules, const plan::table& table) {
   if (!modules.in_one || table.decode_in_one.in_one.empty()) return false;
   const plan::dispatch& all = table.decode_in_one.in_one.front();
-  return all.subgroups == 1 ? modules.wide_loads : !modules.wide_loads && all.groups[0] <= modules.resident_workgroups;
+  return all.subgroups == 1 ? modules.wide_loads : !modules.wide_loads && modules.resident_parts(all) != 0;
 }
 
 /// One job at a time: a mailbox (position, tokens, sampling) and some passes of one sequence. Submissions of it may be in flight while

@@ -109,6 +109,11 @@ struct kernel_modules {
   module_source source = &modules_of<>;
   std::shared_ptr<const tuning> tuned{};  ///< shapes of products that are not the plan's
 
+  /// Workgroups of all layers in one dispatch on this device, as many as the plan has or as run at once; 0: not as many as the shapes need.
+  std::uint32_t resident_parts(const plan::dispatch& call) const {
+    const std::uint32_t parts = std::min(call.groups[0], resident_workgroups);
+    return parts < (call.least_groups != 0 ? call.least_groups : call.groups[0]) ? 0 : parts;
+  }
   /// Tells the variants of a device apart, whatever their sources.
   std::string name() const {
     std::string out = wide_loads ? "wide_loads" : integer_dot ? "integer_dot" : "portable";

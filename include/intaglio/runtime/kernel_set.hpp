@@ -77,6 +77,7 @@ class kernel_set {
   std::array<std::uint32_t, 3> groups_of(const plan::dispatch& call, std::uint32_t rows = 0, std::uint32_t all = 0) const {
     std::array<std::uint32_t, 3> out = call.groups;
     if (const tuned_shape* other = modules_.tuned ? modules_.tuned->of(call) : nullptr) out[0] = other->groups;
+    if (plan::is_resident(call)) out[0] = modules_.resident_parts(call);
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0)
       return {(constant(call, "rows") + by.rows - 1) / by.rows,
               lists_tokens(call) ? lists_of(call, rows) * (constant(call, "list_tokens") / by.tokens) : ((rows != 0 ? rows : tokens_of(call)) + by.tokens - 1) / by.tokens, 1};
@@ -139,6 +140,7 @@ class kernel_set {
     const tuned_shape* const other = modules_.tuned ? modules_.tuned->of(call) : nullptr;
     out.values[0] = (other != nullptr ? other->subgroups : call.subgroups) * subgroup_.size;
     const kernels::interface& face = kernels::interface_of(call.kernel);
+    if (plan::is_resident(call) && modules_.resident_parts(call) != call.groups[0]) out.values[face.specialization_index("parts")] = modules_.resident_parts(call);
     if (greedy) out.values[face.specialization_index("greedy")] = 1;
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
