@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <string_view>
 #include <utility>
@@ -64,9 +65,8 @@ class bench_run {
     // A driver's own cache of other runs would make the cold start a warm one.
     for (const char* const name : {"MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH"})
       ::setenv(name, folder_.path().c_str(), 1);
-    const engraved_model* plans = nullptr;
-    if (options.synthetic.empty()) plans = &engraved_model_of(file_.emplace(open_model(options.model)));
-    else plans = &engraved_model_by_name(options.synthetic, options.codec);
+    const engraved_model* const plans = options.synthetic.empty() ? &engraved_model_of(file_.emplace(open_model(options.model))) : &engraved_model_by_name(options.synthetic, options.codec);
+    plans_ = plans;
     if (options.relu_zeros && plans->config().hidden_act != activation::relu_squared)
       throw argument_error("--relu-zeros", "a model whose gate is a ReLU", std::string(plans->name) + ", whose gate is not");
     const auto start = clock::now();
@@ -192,8 +192,22 @@ class bench_run {
                  : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros, .budget = options_.model.weight_budget});
   }
 
-  /// Another executor, with weights of its own, that decodes by the chain of dispatches.
-  /// @error argument_error: the device decodes so anyway; device_error: a kernel of the chain differs from the reference
+  /// Another executor, with weights of its own.
+  /// @error argument_error: not of this model or device; device_error: a kernel of it differs from the reference
+  bench_driver driver_apart(const ab_pair& pair, const decode_mode& mode) {
+    return mode.chain ? chain_driver(pair) : planned_driver(pair, mode);
+  }
+  bench_driver planned_driver(const ab_pair& pair, const decode_mode& mode) {
+    const std::string option = "--ab " + std::string(pair.name);
+    if (mode.screened && out_.on_cpu) throw argument_error(option, "a GPU", device_->label());
+    const plan::profile& target = out_.on_cpu ? plan::profiles::cpu : mode.screened ? plan::profiles::screened : plan::profiles::portable;
+    const plan::table& table = apart_.emplace_back(plans_->planned(target, {.walk = mode.walk})).table();
+    if (mode.screened && table.hash == out_.table->hash) throw argument_error(option, "a head in f32, f16 or bf16", "one of blocks");
+    auto weights = file_ ? runtime::load_weights(*device_, table, *file_, {}) : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros, .budget = {}});
+    auto run = std::make_unique<runtime::executor>(*device_, table, std::move(weights), runtime::usable_modules(*device_).front(), nullptr);
+    if (const auto fault = run->prove(); !fault.kernel.empty()) runtime::refuse(*device_, fault);
+    return bench_driver(std::move(run));
+  }
   bench_driver chain_driver(const ab_pair& pair) const {
     if (!run_->in_one())
       throw argument_error("--ab " + std::string(pair.name), "a device that decodes with all layers in one dispatch", device_->label() + ", which runs the chain of dispatches");
@@ -206,15 +220,16 @@ class bench_run {
 
   /// Both variants in turns, each first every other time; medians.
   ab_result compare(const ab_pair& pair) {
-    std::optional<bench_driver> chain;
-    if (pair.first.mode.chain || pair.second.mode.chain) chain.emplace(chain_driver(pair));
+    std::optional<bench_driver> apart;
+    for (const ab_variant* each : {&pair.first, &pair.second})
+      if (is_apart(each->mode)) apart.emplace(driver_apart(pair, each->mode));
     std::array<std::vector<double>, 2> rates, host;
     const std::array variants{&pair.first, &pair.second};
     for (std::uint32_t i = 0; i <= options_.runs; ++i)
       for (std::uint32_t turn = 0; turn < 2; ++turn) {
         const std::size_t which = (i + turn) % 2;
         const decode_mode& mode = variants[which]->mode;
-        const decode_cost cost = (mode.chain ? *chain : *run_).decode(out_.context, out_.tokens, mode);
+        const decode_cost cost = (is_apart(mode) ? *apart : *run_).decode(out_.context, out_.tokens, mode);
         if (i == 0) continue;
         rates[which].push_back(out_.tokens / cost.seconds);
         host[which].push_back(cost.thread_us);
@@ -227,6 +242,8 @@ class bench_run {
   bench_result out_;
   own_folder folder_;
   std::optional<io::checkpoint> file_;
+  const engraved_model* plans_ = nullptr;
+  std::deque<plan::planned> apart_;  ///< what executors of their own run
   std::optional<gpu::device> device_;
   std::optional<bench_driver> run_;
 };

@@ -16,7 +16,11 @@ struct decode_mode {
   std::uint32_t passes_per_submit = 0;  ///< 0: as many as keep the device busy
   bool chain = false;                   ///< the chain of dispatches where the device has all layers in one dispatch
   bool untimed = false;                 ///< no pass now and then with timestamps
+  bool walk = false;                    ///< FFNs that are walked (docs/walk.md)
+  bool screened = false;                ///< profile `screened`: the head's logits bounded by int8 rows first
 };
+/// Whether it takes another executor.
+constexpr bool is_apart(const decode_mode& mode) { return mode.chain || mode.walk || mode.screened; }
 
 struct ab_variant {
   std::string_view name;
@@ -28,12 +32,14 @@ struct ab_pair {
 };
 
 inline constexpr std::array ab_pairs{
-    ab_pair{"record", "recording, submitting and awaiting every token against replay", {"record-per-token", {.record_each = true, .passes_per_submit = 0, .chain = false, .untimed = false}},
+    ab_pair{"record", "recording, submitting and awaiting every token against replay", {"record-per-token", {.record_each = true}},
             {"replay", {}}},
-    ab_pair{"submit", "one token a submission against many", {"submit-per-token", {.record_each = false, .passes_per_submit = 1, .chain = false, .untimed = false}}, {"replay", {}}},
+    ab_pair{"submit", "one token a submission against many", {"submit-per-token", {.passes_per_submit = 1}}, {"replay", {}}},
     ab_pair{"layers", "all layers in one dispatch against the chain of dispatches", {"layers-in-one", {}},
-            {"chain", {.record_each = false, .passes_per_submit = 0, .chain = true, .untimed = false}}},
-    ab_pair{"times", "a pass in 128 timed kernel by kernel, as always, against none", {"timed", {}}, {"untimed", {.record_each = false, .passes_per_submit = 0, .chain = false, .untimed = true}}},
+            {"chain", {.chain = true}}},
+    ab_pair{"walk", "dense FFNs against the exact walk of BitNet, or the full walk of f32, f16 and bf16", {"dense", {}}, {"walk", {.walk = true}}},
+    ab_pair{"screened", "the head as it is against the screened head, whose logits are bounded by int8 rows first", {"plain", {}}, {"screened", {.screened = true}}},
+    ab_pair{"times", "a pass in 128 timed kernel by kernel, as always, against none", {"timed", {}}, {"untimed", {.untimed = true}}},
 };
 
 inline std::vector<std::string> ab_names() {

@@ -15,8 +15,8 @@ namespace {
 template <class Model>
 engraved_model tables_of(const named_model<Model>& entry) {
   return {entry.name, plan::engraved<Model, plan::profiles::cpu>::table, plan::engraved<Model, plan::profiles::portable>::table,
-          [](const plan::profile& target, std::uint32_t traced) {
-            return plan::planned::of<Model>(target, Model::config.max_position_embeddings, {}, traced);
+          [](const plan::profile& target, plan::ffn_form form) {
+            return plan::planned::of<Model>(target, Model::config.max_position_embeddings, {}, form);
           }};
 }
 

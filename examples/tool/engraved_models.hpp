@@ -18,8 +18,8 @@ namespace intaglio::tool {
 struct engraved_model {
   std::string_view name;
   plan::table cpu, portable;
-  /// For another profile, or one that tells of `traced` features of each layer and token while it decodes (docs/walk.md); 0: of none. Made when asked for.
-  std::function<plan::planned(const plan::profile&, std::uint32_t traced)> planned{};
+  /// For another profile, or with FFNs that decode walks or tells of (docs/walk.md). Made when asked for. @throws argument_error: not of this model
+  std::function<plan::planned(const plan::profile&, plan::ffn_form)> planned{};
   const decoder_config& config() const { return *cpu.config; }
   const plan::table& table(bool for_cpu) const { return for_cpu ? cpu : portable; }
 };

@@ -24,15 +24,15 @@ constexpr std::uint32_t most_context = 16'384;
 struct known {
   std::string_view name;
   const decoder_config* config;
-  plan::planned (*plan)(dtype codec, const plan::profile& target, shape_rule shape, std::uint32_t traced);
+  plan::planned (*plan)(dtype codec, const plan::profile& target, shape_rule shape, plan::ffn_form form);
 };
 
 template <template <dtype> class Model, std::size_t... I>
-plan::planned plan_in(dtype codec, const plan::profile& target, shape_rule shape, std::uint32_t traced, std::index_sequence<I...>) {
+plan::planned plan_in(dtype codec, const plan::profile& target, shape_rule shape, plan::ffn_form form, std::index_sequence<I...>) {
   std::optional<plan::planned> out;
   const std::uint32_t context = std::min(Model<dtype::f16>::config.max_position_embeddings, most_context);
   const auto in = [&]<dtype W>() {
-    if (codec == W) out = plan::planned::of<Model<W>>(target, context, shape == nullptr ? plan::batch_shape{} : shape(Model<W>::config, target, context), traced);
+    if (codec == W) out = plan::planned::of<Model<W>>(target, context, shape == nullptr ? plan::batch_shape{} : shape(Model<W>::config, target, context), form);
   };
   (in.template operator()<codecs[I]>(), ...);
   return std::move(*out);
@@ -40,8 +40,8 @@ plan::planned plan_in(dtype codec, const plan::profile& target, shape_rule shape
 template <template <dtype> class Model>
 constexpr known entry() {
   return {Model<dtype::f16>::name, &Model<dtype::f16>::config,
-          [](dtype codec, const plan::profile& target, shape_rule shape, std::uint32_t traced) {
-            return plan_in<Model>(codec, target, shape, traced, std::make_index_sequence<codecs.size()>{});
+          [](dtype codec, const plan::profile& target, shape_rule shape, plan::ffn_form form) {
+            return plan_in<Model>(codec, target, shape, form, std::make_index_sequence<codecs.size()>{});
           }};
 }
 
@@ -80,9 +80,9 @@ const engraved_model* known_model(std::string_view name, dtype codec, shape_rule
   const auto found = std::find_if(all.begin(), all.end(), [&](const known& each) { return each.name == name; });
   if (found == all.end() || !is_engravable(codec)) return nullptr;
   if (const auto before = made.find({found->name, codec, shape != nullptr}); before != made.end()) return &before->second.tables;
-  planned_model plans{found->plan(codec, plan::profiles::cpu, shape, 0), found->plan(codec, plan::profiles::portable, shape, 0), {}};
-  plans.tables = {found->name, plans.cpu.table(), plans.portable.table(), [found, codec, shape](const plan::profile& target, std::uint32_t traced) {
-                    return found->plan(codec, target, traced == 0 ? shape : nullptr, traced);  // a batch keeps no trace
+  planned_model plans{found->plan(codec, plan::profiles::cpu, shape, {}), found->plan(codec, plan::profiles::portable, shape, {}), {}};
+  plans.tables = {found->name, plans.cpu.table(), plans.portable.table(), [found, codec, shape](const plan::profile& target, plan::ffn_form form) {
+                    return found->plan(codec, target, form.traced == 0 && !form.walk ? shape : nullptr, form);  // a batch walks nothing and keeps no trace
                   }};
   return &made.emplace(std::tuple{found->name, codec, shape != nullptr}, std::move(plans)).first->second.tables;
 }

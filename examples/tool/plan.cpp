@@ -51,7 +51,7 @@ void plan(const plan_options& options) {
   const engraved_model& model = engraved_model_by_name(options.name, options.codec);
   std::optional<plan::planned> other;
   for (const plan::profile* each : {&plan::profiles::exact, &plan::profiles::screened})
-    if (options.profile == each->name) other.emplace(model.planned(*each, 0));
+    if (options.profile == each->name) other.emplace(model.planned(*each, {}));
   const plan::table& table = other ? other->table() : model.table(options.profile == "cpu");
   if (!options.html.empty()) {
     const std::string page =

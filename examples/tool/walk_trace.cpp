@@ -51,7 +51,7 @@ traced_text trace_on_device(const walk_options& options, const walked_files& fil
   if (options.count) throw argument_error("--count", "all features on a device", std::to_string(*options.count));
   if (options.top == 0 || options.top > kernels::most_traced) throw argument_error("--top", "1 to " + std::to_string(kernels::most_traced) + " features on a device", std::to_string(options.top));
   const gpu::device device = open_device(options.common);
-  const plan::planned planned = files.plans.planned(device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable, options.top);
+  const plan::planned planned = files.plans.planned(device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable, {.walk = false, .traced = options.top});
   const plan::table* const tables[] = {&planned.table()};
   basic_session session(device, tables, files.model(), {.patch = options.base ? nullptr : &files.patch});
   traced_text out;

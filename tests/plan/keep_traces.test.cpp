@@ -111,11 +111,3 @@ TEST_CASE("keep_traces: what cannot be traced is refused in a sentence") {
   }();
   CHECK(refused([] { plan::planned::of<fable<graph::traced<4>::ffn>>(apart, 64); }).find("trace: expected a gated FFN and the product of its down vectors") != std::string::npos);
 }
-
-TEST_CASE("trace_all marks a model's own FFNs as graph::traced does") {
-  const auto same = [](const plan::planned& marked, const plan::planned& typed) { CHECK(marked.table().hash == typed.table().hash); };
-  const plan::profile& cpu = plan::profiles::cpu;
-  same(plan::planned::of<stories<graph::gated_ffn>>(cpu, 64, {}, 32), plan::planned::of<stories<graph::traced<32>::ffn>>(cpu, 64));
-  same(plan::planned::of<fable<graph::gated_ffn>>(cpu, 64, {}, 8), plan::planned::of<fable<graph::traced<8>::ffn>>(cpu, 64));
-  CHECK_THROWS_AS(plan::planned::of<fable<graph::gated_ffn>>(cpu, 64, {}, 65), argument_error);
-}

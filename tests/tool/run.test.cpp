@@ -244,16 +244,17 @@ TEST_CASE("doctor reports, and bench measures what the page can show") {
 TEST_CASE("bench makes weights up, compares two ways to decode, and writes the page") {
   const temporary_folder folder;
   const outcome made = call({"bench", "--synthetic", "fable", "--codec", "tq2_0", "--relu-zeros", "0.8", "-p", "4", "-n", "4", "-r", "1", "--ab",
-                             "record", "--ab", "submit", "--ab", "layers", "--json", "--html", folder / "plan.html"});
+                             "record", "--ab", "submit", "--ab", "layers", "--ab", "walk", "--json", "--html", folder / "plan.html"});
   CAPTURE(made.err);
   REQUIRE(made.code == 0);
   const auto json = made.json();
   CHECK(json["source"] == "random weights");
   CHECK(json["codec"] == "tq2_0");
-  REQUIRE(json["ab"].size() == 3);
+  REQUIRE(json["ab"].size() == 4);
   CHECK(json["ab"][0]["pair"] == "record");
   CHECK(json["ab"][1]["first"]["name"] == "submit-per-token");
   CHECK(json["ab"][2]["second"]["name"] == "chain");
+  CHECK(json["ab"][3]["second"]["name"] == "walk");
   for (const auto& each : json["ab"])
     for (const std::string side : {"first", "second"}) CHECK(each[side]["tokens_per_second"].get<double>() > 0);
   if (!json["sequences"].empty()) CHECK(contains(content(folder / "plan.html"), "\u00b5s \u00d7 8"));

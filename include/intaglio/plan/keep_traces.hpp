@@ -9,23 +9,10 @@
 
 namespace intaglio::plan {
 
-/// Marks the FFN of every layer as graph::traced<top> does: of ternary weights it becomes the exact walk. For plans made while a program runs.
-constexpr void trace_all(ir::graph& g, std::uint32_t top) {
-  if (g.failure.empty() && (top == 0 || top > kernels::most_traced)) g.failure.append("ffn: expected a trace of at least 1 and at most ", kernels::most_traced, " features, found ", top);
-  for (ir::op& o : g.ops) {
-    if (o.kind != ir::op_kind::gated || o.where != ir::section::period) continue;
-    o.traced = top;
-    for (const ir::op& gate : g.ops)
-      if (gate.out == o.in[0] && gate.kind == ir::op_kind::matmul && g.weights[static_cast<std::size_t>(gate.weight)].type == dtype::i2_s && g.values[static_cast<std::size_t>(gate.in[0])].type == dtype::i8 &&
-          o.act == shader::activation_function(activation::relu_squared))
-        o.walk = true;
-  }
-}
-
 /// Inserts the node and the values it reads. Does nothing where no FFN is traced.
 constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& failure) {
   const auto refuse = [&](auto... parts) {
-    if (failure.empty()) (failure.append("trace: expected ").append(parts), ...);
+    if (failure.empty()) failure.append("trace: expected ", parts...);
   };
   const auto width = [&](ir::value_id id) { return g.values[static_cast<std::size_t>(id)].width; };
   const auto in_each_layer = [&](ir::value_id id) { g.values[static_cast<std::size_t>(id)].each_layer = true; };

@@ -7,20 +7,21 @@
 
 #include "intaglio/core/error.hpp"
 #include "intaglio/plan/engrave_batch.hpp"
+#include "intaglio/plan/ffn_form.hpp"
 
 namespace intaglio::plan {
 
 /// Owns what its table points to. Movable.
 class planned {
  public:
-  /// @param traced features that decode tells of, of each layer and token, as graph::traced has it; 0: none
+  /// @param form of the model's FFNs in decode
   /// @error argument_error with the sentence that the compiler would have said: it does not fit together, or cannot be proven
   template <engravable Model>
-  static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings, const batch_shape& shape = {}, std::uint32_t traced = 0) {
+  static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings, const batch_shape& shape = {}, ffn_form form = {}) {
     ir::trace t;
     Model::graph().forward(t);
     ir::graph g = t.graph();
-    if (traced != 0) trace_all(g, traced);
+    shape_ffns(g, form);
     return planned(g, Model::config, name_of<Model>(), target, context, shape);
   }
 
