@@ -35,7 +35,8 @@ std::string scientific(double value) {
 }
 
 /// Logits behind every token. @param choice nullptr: dense
-std::vector<std::vector<float>> all_logits(runtime::walked_model& model, std::span<const std::uint32_t> ids, const reference::walk_choice* choice) {
+std::vector<std::vector<float>> all_logits(runtime::walked_model& model, std::span<const std::uint32_t> ids,
+                                           const reference::walk_choice* choice) {
   std::vector<std::vector<float>> out;
   model.restart();
   for (const std::uint32_t id : ids) {
@@ -60,7 +61,8 @@ double streaming_rate() {
     for (std::size_t i = 0; i < memory.size(); i += sums.size())
       for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += memory[i + k];
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (std::accumulate(sums.begin(), sums.end(), 0.f) > 0) best = std::max(best, static_cast<double>(sizeof(float) * memory.size()) / seconds);
+    if (std::accumulate(sums.begin(), sums.end(), 0.f) > 0)
+      best = std::max(best, static_cast<double>(sizeof(float) * memory.size()) / seconds);
   }
   return best;
 }
@@ -71,6 +73,14 @@ double status_bytes(std::string_view name) {
   for (std::string line; std::getline(status, line);)
     if (line.starts_with(name)) return 1024 * std::atof(line.c_str() + name.size() + 1);
   return 0;
+}
+
+/// Gate, up or down, of a layer or of all its experts.
+bool is_ffn_matrix(std::string_view name) {
+  const std::string_view ends[] = {".weight", "_exps.weight"}, kinds[] = {"ffn_gate", "ffn_up", "ffn_down"};
+  return std::ranges::any_of(kinds, [&](std::string_view kind) {
+    return name.starts_with(kind) && std::ranges::find(ends, name.substr(kind.size())) != std::end(ends);
+  });
 }
 
 /// How a layer's graph does against plain search over all gates.
@@ -85,8 +95,11 @@ struct graph_figures {
 class graphs {
  public:
   graphs(const walked_files& files, const io::feature_patch* journal) : files_(files) {
+    expect_one_ffn(files.source.config(), "--hnsw", "plain search looks at the gates of a token's own experts alone");
     if (io::feature_graph_layers(files.index) != files.index.layers())
-      throw file_error((files.index.path() / io::feature_graph_file).string(), std::nullopt, "the graph", "all layers; `intaglio index MODEL -o INDEX --hnsw` makes them", std::to_string(io::feature_graph_layers(files.index)));
+      throw file_error((files.index.path() / io::feature_graph_file).string(), std::nullopt, "the graph",
+                       "all layers; `intaglio index MODEL -o INDEX --hnsw` makes them",
+                       std::to_string(io::feature_graph_layers(files.index)));
     if (journal != nullptr) changed_ = journal->changed();
     for (std::uint32_t layer = 0; layer < files.index.layers(); ++layer) figures_.push_back({.layer = layer});
   }
@@ -95,7 +108,8 @@ class graphs {
     using clock = std::chrono::steady_clock;
     graph_figures& figures = figures_[of.layer];
     opened& layer = opened_[of.layer];
-    if (layer.gate.data() != of.vectors.gate.data() || !layer.search) layer = {of.vectors.gate, open_graph(files_.index, of.layer, of.vectors.gate)};
+    if (layer.gate.data() != of.vectors.gate.data() || !layer.search)
+      layer = {of.vectors.gate, open_graph(files_.index, of.layer, of.vectors.gate)};
     const auto start = clock::now();
     const auto exact = io::nearest_gates(of.vectors.gate, of.input, count);
     const auto scored = clock::now();
@@ -103,7 +117,9 @@ class graphs {
     for (const io::changed_feature& each : changed_)
       if (each.layer == of.layer) {
         std::erase_if(out, [&](const io::near_feature& at) { return at.feature == each.feature; });
-        out.push_back({each.feature, io::gates::fastest_dot()(reference::walked_layer::row(of.vectors.gate, each.feature, of.vectors.hidden_size).data(), of.input.data(), of.input.size())});
+        out.push_back({each.feature,
+                       io::gates::fastest_dot()(reference::walked_layer::row(of.vectors.gate, each.feature, of.vectors.hidden_size).data(),
+                                                of.input.data(), of.input.size())});
       }
     std::ranges::sort(out, io::gates::nearer);
     out.resize(std::min(out.size(), count));
@@ -112,7 +128,8 @@ class graphs {
     figures.graph += std::chrono::duration<double, std::nano>(searched - scored).count();
     ++figures.searches;
     figures.wanted += exact.size();
-    for (const auto& each : out) figures.found += static_cast<std::size_t>(std::ranges::count(exact, each.feature, &io::near_feature::feature));
+    for (const auto& each : out)
+      figures.found += static_cast<std::size_t>(std::ranges::count(exact, each.feature, &io::near_feature::feature));
     return out;
   }
   /// Of the layers that were searched, and all of them as one.
@@ -131,7 +148,10 @@ class graphs {
     json out = json::array();
     const auto all = figures();
     for (std::size_t i = 0; i < all.size(); ++i)
-      out.push_back({{"layer", i + 1 == all.size() ? json("all") : json(all[i].layer)}, {"recall", all[i].recall()}, {"exact_us", all[i].each(all[i].exact) / 1e3}, {"graph_us", all[i].each(all[i].graph) / 1e3}});
+      out.push_back({{"layer", i + 1 == all.size() ? json("all") : json(all[i].layer)},
+                     {"recall", all[i].recall()},
+                     {"exact_us", all[i].each(all[i].exact) / 1e3},
+                     {"graph_us", all[i].each(all[i].graph) / 1e3}});
     return out;
   }
   void print(std::size_t count) const {
@@ -139,7 +159,8 @@ class graphs {
     print_line(row({"layer", "recall", "graph", "plain"}));
     const auto all = figures();
     for (std::size_t i = 0; i < all.size(); ++i)
-      print_line(row({i + 1 == all.size() ? "all" : std::to_string(all[i].layer), fixed(all[i].recall(), 3), fixed(all[i].each(all[i].graph) / 1e3, 1), fixed(all[i].each(all[i].exact) / 1e3, 1)}));
+      print_line(row({i + 1 == all.size() ? "all" : std::to_string(all[i].layer), fixed(all[i].recall(), 3),
+                      fixed(all[i].each(all[i].graph) / 1e3, 1), fixed(all[i].each(all[i].exact) / 1e3, 1)}));
   }
 
  private:
@@ -164,7 +185,8 @@ void walk_run(const walk_options& options) {
   const auto whole = continued(files, model, ids, options.tokens, &choice);
   const std::vector<std::int32_t> made(whole.begin() + static_cast<std::ptrdiff_t>(ids.size()), whole.end());
   std::string text;
-  if (files.words) io::append_replacing_invalid(text, files.words->decode(std::vector<std::int32_t>(whole.begin(), whole.end()), {.skip_control = true}));
+  if (files.words)
+    io::append_replacing_invalid(text, files.words->decode(std::vector<std::int32_t>(whole.begin(), whole.end()), {.skip_control = true}));
   if (options.json) return print_line(dumped(json{{"text", text}, {"ids", made}, {"changes", options.base ? 0 : files.patch.changes()}}));
   print_line(text);
 }
@@ -179,9 +201,9 @@ void walk_bench(const walk_options& options) {
   struct way {
     std::string name;
     reference::walk_choice choice;
-    std::vector<double> layers;           ///< ns of each layer's FFN, summed over tokens
+    std::vector<double> layers;  ///< ns of each layer's FFN, summed over tokens
     reference::walk_times parts{};
-    double chosen = 0, written = 0;       ///< features; those of them whose down vectors add something
+    double chosen = 0, written = 0;  ///< features; those of them whose down vectors add something
   };
   std::vector<way> ways{{"dense", {.first_layer = c.num_hidden_layers}, {}},
                         {"full", {}, {}},
@@ -202,7 +224,8 @@ void walk_bench(const walk_options& options) {
           ids[i], &each.choice,
           [&](const reference::walked_ffn& of) {
             each.layers[of.layer] += of.times.all();
-            each.parts.gate += of.times.gate, each.parts.select += of.times.select, each.parts.gather += of.times.gather, each.parts.accumulate += of.times.accumulate;
+            each.parts.gate += of.times.gate, each.parts.select += of.times.select, each.parts.gather += of.times.gather,
+                each.parts.accumulate += of.times.accumulate;
             each.chosen += static_cast<double>(of.chosen.size());
             each.written += static_cast<double>(std::ranges::count_if(of.values, [](float value) { return value != 0; }));
           },
@@ -227,18 +250,29 @@ void walk_bench(const walk_options& options) {
     double limit(double of) const { return ns == 0 ? 0 : 100 * bytes / (ns / 1e9) / of; }
   };
   const auto reads = [&](const way& of) {
-    const double all = vector * features_of_token(c) * c.num_hidden_layers, ups = vector * of.chosen / tokens, downs = vector * of.written / tokens;
-    return std::array{part_read{"gate", all, of.parts.gate / tokens}, part_read{"gather", ups, of.parts.gather / tokens}, part_read{"accumulate", downs, of.parts.accumulate / tokens}};
+    const double all = vector * features_of_token(c) * c.num_hidden_layers, ups = vector * of.chosen / tokens,
+                 downs = vector * of.written / tokens;
+    return std::array{part_read{"gate", all, of.parts.gate / tokens}, part_read{"gather", ups, of.parts.gather / tokens},
+                      part_read{"accumulate", downs, of.parts.accumulate / tokens}};
   };
   if (options.json) {
     json out{{"tokens", ids.size() - 1}, {"unit", "us a token, CPU reference"}, {"streaming_read", rate}};
     for (const way& each : ways) {
       json layers = json::array();
       for (const double ns : each.layers) layers.push_back(us(ns));
-      out["ways"].push_back({{"name", each.name}, {"ffn", whole(each)}, {"layers", layers}, {"features", each.chosen / tokens / c.num_hidden_layers},
-                             {"profile", {{"gate", us(each.parts.gate)}, {"select", us(each.parts.select)}, {"gather", us(each.parts.gather)}, {"accumulate", us(each.parts.accumulate)}}}});
+      out["ways"].push_back({{"name", each.name},
+                             {"ffn", whole(each)},
+                             {"layers", layers},
+                             {"features", each.chosen / tokens / c.num_hidden_layers},
+                             {"profile",
+                              {{"gate", us(each.parts.gate)},
+                               {"select", us(each.parts.select)},
+                               {"gather", us(each.parts.gather)},
+                               {"accumulate", us(each.parts.accumulate)}}}});
       for (const part_read& read : reads(each))
-        if (each.chosen != 0) out["ways"].back()["reads"].push_back({{"part", read.name}, {"bytes", read.bytes}, {"percent_of_streaming_read", read.limit(rate)}});
+        if (each.chosen != 0)
+          out["ways"].back()["reads"].push_back(
+              {{"part", read.name}, {"bytes", read.bytes}, {"percent_of_streaming_read", read.limit(rate)}});
     }
     if (by_graph) out["hnsw"] = by_graph->as_json();
     return print_line(dumped(out));
@@ -256,7 +290,8 @@ void walk_bench(const walk_options& options) {
   print_line(row({"", "gate", "select", "gather", "accumulate", "features"}));
   for (const way& each : ways)
     if (each.chosen != 0)
-      print_line(row({each.name, fixed(us(each.parts.gate), 1), fixed(us(each.parts.select), 1), fixed(us(each.parts.gather), 1), fixed(us(each.parts.accumulate), 1),
+      print_line(row({each.name, fixed(us(each.parts.gate), 1), fixed(us(each.parts.select), 1), fixed(us(each.parts.gather), 1),
+                      fixed(us(each.parts.accumulate), 1),
                       fixed(100 * each.chosen / tokens / c.num_hidden_layers / features_of_token(c), 1) + " %"}));
   print_line("bytes that each must read, and percent of a streaming read by one thread, " + fixed(rate / 1e9, 1) + " GB/s");
   print_line(row({"", "gate", "", "gather", "", "accumulate", ""}));
@@ -309,12 +344,14 @@ void walk_sweep(const walk_options& options) {
       return json{{"relative_error", e.relative()}, {"cosine", e.cosine}, {"top1_agreement", e.agreement()}, {"kl_nats", e.divergence}};
     };
     json out{{"tokens", ids.size()}, {"features", features}};
-    for (const auto& each : boundaries) out["boundary"].push_back(json{{"first_walked_layer", each.first_layer}}), out["boundary"].back().update(figures(each.error));
+    for (const auto& each : boundaries)
+      out["boundary"].push_back(json{{"first_walked_layer", each.first_layer}}), out["boundary"].back().update(figures(each.error));
     for (const auto& each : curve) out["count"].push_back(json{{"features", each.count}}), out["count"].back().update(figures(each.error));
     return print_line(dumped(out));
   }
   const auto cells = [](const std::string& first, const runtime::walk_error& e) {
-    return row({first, std::to_string(e.same_top) + " of " + std::to_string(e.positions), scientific(e.relative()), fixed(e.cosine, 6), scientific(e.divergence)});
+    return row({first, std::to_string(e.same_top) + " of " + std::to_string(e.positions), scientific(e.relative()), fixed(e.cosine, 6),
+                scientific(e.divergence)});
   };
   print_line("full walk from layer B on, dense below, " + std::to_string(ids.size()) + " tokens");
   print_line(row({"B", "same top-1", "relative", "cosine", "KL (nats)"}));
@@ -352,7 +389,7 @@ void walk_memory(const walk_options& options) {
   double ffn = 0;
   for (const plan::weight& each : table.weights) {
     bool is_ffn = false;
-    for (std::size_t i = 0; i < each.source_count; ++i) is_ffn = is_ffn || each.sources[i].view() == "ffn_gate.weight" || each.sources[i].view() == "ffn_up.weight" || each.sources[i].view() == "ffn_down.weight";
+    for (std::size_t i = 0; i < each.source_count; ++i) is_ffn = is_ffn || is_ffn_matrix(each.sources[i].view());
     const bool scales = each.layout == plan::weight_layout::ternary_scales || each.layout == plan::weight_layout::vector_f32;
     if (is_ffn && !scales) ffn += static_cast<double>(each.bytes) * (each.per_layer ? files.source.config().num_hidden_layers : 1);
   }
@@ -360,14 +397,19 @@ void walk_memory(const walk_options& options) {
   if (options.json)
     return print_line(dumped(json{{"index_bytes", files.index.bytes()},
                                   {"weights", {{"dense", all}, {"walk_only", all - ffn}}},
-                                  {"process", {{"dense", {{"anonymous", dense.anonymous}, {"mapped", dense.mapped}}}, {"walk_only", {{"anonymous", walked.anonymous}, {"mapped", walked.mapped}}}}},
+                                  {"process",
+                                   {{"dense", {{"anonymous", dense.anonymous}, {"mapped", dense.mapped}}},
+                                    {"walk_only", {{"anonymous", walked.anonymous}, {"mapped", walked.mapped}}}}},
                                   {"same_top1", error.same_top == 1},
                                   {"relative_error", error.relative()}}));
   print_line(row({"", "dense", "walk only"}));
   print_line(row({"weights", bytes_text(all), bytes_text(all - ffn)}) + "   of the plan, as they lie in memory");
-  print_line(row({"resident", bytes_text(dense.anonymous), bytes_text(walked.anonymous)}) + "   the process's own, beyond " + bytes_text(before.anonymous) + " before");
-  print_line(row({"mapped", bytes_text(dense.mapped), bytes_text(walked.mapped)}) + "   pages of files that were touched, which the system takes back when it needs to");
-  print_line("index " + bytes_text(static_cast<double>(files.index.bytes())) + ", mapped; last logits " + (error.relative() == 0 ? std::string("the same bits") : "apart by " + scientific(error.relative())));
+  print_line(row({"resident", bytes_text(dense.anonymous), bytes_text(walked.anonymous)}) + "   the process's own, beyond " +
+             bytes_text(before.anonymous) + " before");
+  print_line(row({"mapped", bytes_text(dense.mapped), bytes_text(walked.mapped)}) +
+             "   pages of files that were touched, which the system takes back when it needs to");
+  print_line("index " + bytes_text(static_cast<double>(files.index.bytes())) + ", mapped; last logits " +
+             (error.relative() == 0 ? std::string("the same bits") : "apart by " + scientific(error.relative())));
 }
 
 void walk_knn(const walk_options& options) {
@@ -375,8 +417,11 @@ void walk_knn(const walk_options& options) {
   const io::feature_patch* const patch = journal(files, options);
   runtime::walked_model model(files.plans.cpu, files.model(), files.index, patch);
   const auto ids = files.ids(options.prompt, options.ids);
-  if (options.layer && *options.layer >= files.index.layers()) throw argument_error("--layer", "a layer of " + std::to_string(files.index.layers()), std::to_string(*options.layer));
+  if (options.layer && *options.layer >= files.index.layers())
+    throw argument_error("--layer", "a layer of " + std::to_string(files.index.layers()), std::to_string(*options.layer));
   if (options.top == 0) throw argument_error("--top", "at least 1", "0");
+  if (options.on_device)
+    expect_one_ffn(files.source.config(), "--on-device", "the walk on the CPU scores the gates of a token's own experts alone");
   struct hit {
     std::size_t position;
     std::uint32_t layer;
@@ -415,7 +460,8 @@ void walk_knn(const walk_options& options) {
     for (const auto& [layer, x] : inputs) {
       const io::feature_layer& of = files.index.layer(layer);
       dtype type = of[io::feature_vector::gate].type;
-      const bool as_it_is = (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) && std::ranges::find(changed, layer, &io::changed_feature::layer) == changed.end();
+      const bool as_it_is = (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) &&
+                            std::ranges::find(changed, layer, &io::changed_feature::layer) == changed.end();
       if (as_it_is) {
         rows.resize(static_cast<std::size_t>(of.features * files.index.row_bytes(layer, io::feature_vector::gate)));
         files.index.read_rows(layer, io::feature_vector::gate, 0, of.features, rows);
@@ -430,7 +476,8 @@ void walk_knn(const walk_options& options) {
     }
     note(device.summary());
   }
-  std::ranges::stable_sort(hits, [](const hit& a, const hit& b) { return a.position != b.position ? a.position < b.position : a.layer < b.layer; });
+  std::ranges::stable_sort(
+      hits, [](const hit& a, const hit& b) { return a.position != b.position ? a.position < b.position : a.layer < b.layer; });
   // So many at once that their logits take 256 MiB at most.
   const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 26) / files.source.config().vocab_size);
   for (std::size_t begin = 0; begin < hits.size(); begin += step) {
@@ -444,7 +491,11 @@ void walk_knn(const walk_options& options) {
     for (const hit& each : hits) {
       json tokens = json::array();
       for (const std::uint32_t token : each.tokens) tokens.push_back({{"id", token}, {"piece", files.piece(token)}});
-      out.push_back({{"position", each.position}, {"layer", each.layer}, {"feature", each.at.feature}, {"score", each.at.score}, {"promotes", tokens}});
+      out.push_back({{"position", each.position},
+                     {"layer", each.layer},
+                     {"feature", each.at.feature},
+                     {"score", each.at.score},
+                     {"promotes", tokens}});
     }
     if (by_graph) out = {{"features", out}, {"hnsw", by_graph->as_json()}};
     return print_line(dumped(out));
@@ -452,7 +503,8 @@ void walk_knn(const walk_options& options) {
   std::size_t shown = ids.size();
   for (const hit& each : hits) {
     if (each.position != shown) {
-      if (options.each) print_line("behind '" + printable(files.piece(ids[each.position]), 40) + "', token " + std::to_string(each.position));
+      if (options.each)
+        print_line("behind '" + printable(files.piece(ids[each.position]), 40) + "', token " + std::to_string(each.position));
       print_line(row({"layer", "feature", "score"}) + "  promotes");
       shown = each.position;
     }

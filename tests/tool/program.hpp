@@ -51,6 +51,7 @@ struct call_options {
   std::string input;        ///< stdin
   std::string stdout_path;  ///< instead of being read, e.g. /dev/full
   int signal = 0;           ///< sent when the first byte of stdout is there
+  std::string program = INTAGLIO_TOOL;
 };
 
 /// Starts the tool and waits for its end.
@@ -59,7 +60,7 @@ inline outcome call(std::vector<std::string> arguments, const call_options& opti
   const std::string out_path = options.stdout_path.empty() ? (folder / "out").string() : options.stdout_path, err_path = folder / "err",
                     in_path = folder / "in";
   write(in_path, options.input);
-  arguments.insert(arguments.begin(), INTAGLIO_TOOL);
+  arguments.insert(arguments.begin(), options.program);
   std::vector<char*> words;
   for (auto& each : arguments) words.push_back(each.data());
   words.push_back(nullptr);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes routers of a feature index: experts are neighbouring features, clusters of gate vectors that point the same way, or a mixture's own.
+// Makes routers of a feature index: experts are neighbouring features, clusters of gate vectors that point the same way, or a mixture's
+// own.
 #pragma once
 
 #include <algorithm>
@@ -25,14 +26,15 @@ enum class router_method : std::uint8_t {
 struct router_build_options {
   std::uint32_t experts = 16;  ///< of each layer
   router_method method = router_method::clusters;
-  std::uint32_t rounds = 12;   ///< of k-means at most
-  unsigned threads = 0;        ///< 0: one for each of the machine's
+  std::uint32_t rounds = 12;                             ///< of k-means at most
+  unsigned threads = 0;                                  ///< 0: one for each of the machine's
   std::function<void(std::uint32_t layers)> progress{};  ///< of the calling thread: layers done
 };
 
 /// Experts of gate vectors by their directions; the same for the same vectors. Every expert has a feature.
 /// @shape gates: [features, width]
-inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates, std::size_t width, std::uint32_t experts, std::uint32_t rounds) {
+inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates, std::size_t width, std::uint32_t experts,
+                                                    std::uint32_t rounds) {
   const std::size_t features = gates.size() / width;
   std::vector<float> directions(gates.begin(), gates.end()), centres(experts * width);
   for (std::size_t f = 0; f < features; ++f) {
@@ -41,7 +43,9 @@ inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates
     const float scale = square > 0 ? static_cast<float>(1 / std::sqrt(square)) : 0;
     for (std::size_t i = 0; i < width; ++i) directions[f * width + i] *= scale;
   }
-  for (std::size_t e = 0; e < experts; ++e) std::copy_n(directions.begin() + static_cast<std::ptrdiff_t>(e * features / experts * width), width, centres.begin() + static_cast<std::ptrdiff_t>(e * width));
+  for (std::size_t e = 0; e < experts; ++e)
+    std::copy_n(directions.begin() + static_cast<std::ptrdiff_t>(e * features / experts * width), width,
+                centres.begin() + static_cast<std::ptrdiff_t>(e * width));
   std::vector<std::uint32_t> out(features, experts);
   std::vector<float> likeness(features);
   for (std::uint32_t round = 0; round < rounds; ++round) {
@@ -78,7 +82,8 @@ inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates
       for (std::size_t i = 0; i < width; ++i) centres[out[f] * width + i] += directions[f * width + i];
     for (std::size_t e = 0; e < experts; ++e) {
       double square = 0;
-      for (std::size_t i = 0; i < width; ++i) square += static_cast<double>(centres[e * width + i]) * static_cast<double>(centres[e * width + i]);
+      for (std::size_t i = 0; i < width; ++i)
+        square += static_cast<double>(centres[e * width + i]) * static_cast<double>(centres[e * width + i]);
       const float scale = square > 0 ? static_cast<float>(1 / std::sqrt(square)) : 0;
       for (std::size_t i = 0; i < width; ++i) centres[e * width + i] *= scale;
     }
@@ -86,13 +91,16 @@ inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates
   return out;
 }
 
-/// Routers whose weights are the mean gate vectors of their experts: a token has the experts whose features its input opens most, on the average.
+/// Routers whose weights are the mean gate vectors of their experts: a token has the experts whose features its input opens most, on the
+/// average.
 /// @throws argument_error: more experts than features, an index of a mixture; file_error
 inline feature_router build_router(const feature_index& index, const router_build_options& options = {}) {
-  if (index.config().num_local_experts != 0) throw argument_error("method", "own: a mixture's features are its experts', and its own router chooses among them", "another");
+  if (index.config().num_local_experts != 0)
+    throw argument_error("method", "own: a mixture's features are its experts', and its own router chooses among them", "another");
   for (std::uint32_t layer = 0; layer < index.layers(); ++layer) {
     const std::uint32_t most = std::min(index.layer(layer).features, feature_router::most_experts);
-    if (options.experts == 0 || options.experts > most) throw argument_error("experts", "1 to " + std::to_string(most), std::to_string(options.experts));
+    if (options.experts == 0 || options.experts > most)
+      throw argument_error("experts", "1 to " + std::to_string(most), std::to_string(options.experts));
   }
   if (options.rounds == 0) throw argument_error("rounds", "at least 1", "0");
   std::vector<router_layer> layers(index.layers());
@@ -108,7 +116,8 @@ inline feature_router build_router(const feature_index& index, const router_buil
         if (options.method == router_method::clusters) {
           of.expert_of = clustered_experts(gates, width, options.experts, options.rounds);
         } else {
-          for (std::uint64_t e = 0; e < options.experts; ++e) of.expert_of.resize(static_cast<std::size_t>((e + 1) * features / options.experts), static_cast<std::uint32_t>(e));
+          for (std::uint64_t e = 0; e < options.experts; ++e)
+            of.expert_of.resize(static_cast<std::size_t>((e + 1) * features / options.experts), static_cast<std::uint32_t>(e));
         }
         of.bias.assign(options.experts, 0.f);
         std::vector<double> sums(options.experts * width);
@@ -118,7 +127,8 @@ inline feature_router build_router(const feature_index& index, const router_buil
           for (std::size_t i = 0; i < width; ++i) sums[of.expert_of[f] * width + i] += static_cast<double>(gates[f * width + i]);
         }
         for (std::size_t e = 0; e < options.experts; ++e)
-          for (std::size_t i = 0; i < width; ++i) of.weights.push_back(static_cast<float>(sums[e * width + i] / static_cast<double>(sizes[e])));
+          for (std::size_t i = 0; i < width; ++i)
+            of.weights.push_back(static_cast<float>(sums[e * width + i] / static_cast<double>(sizes[e])));
       },
       [&](std::size_t, std::size_t) {
         ++done;
@@ -131,8 +141,10 @@ inline feature_router build_router(const feature_index& index, const router_buil
 /// @throws argument_error: a model without experts, or an index of another; file_error
 inline feature_router mixture_router(const feature_index& index, const checkpoint& model) {
   const decoder_config& c = model.config();
-  if (c.num_local_experts == 0) throw argument_error("model", "a mixture of experts", "one FFN a layer");
-  if (const auto lines = index.differences(c); !lines.empty()) throw mismatch_error((index.path() / feature_index_file).string(), lines, {});
+  if (c.num_local_experts == 0)
+    throw argument_error("model", "the mixture of experts that the index was made of", "one with one FFN a layer");
+  if (const auto lines = index.differences(c); !lines.empty())
+    throw mismatch_error((index.path() / feature_index_file).string(), lines, {});
   std::vector<router_layer> layers(index.layers());
   for (std::uint32_t layer = 0; layer < layers.size(); ++layer) {
     router_layer& of = layers[layer];

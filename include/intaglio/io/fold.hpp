@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a GGUF model with the changes of a feature index's journal folded in: a dense checkpoint whose FFNs are what a walk over the changed index
-// computes. Everything else is copied, byte for byte; the new file appears whole or not at all.
+// Writes a GGUF model with the changes of a feature index's journal folded in: a dense checkpoint whose FFNs are what a walk over the
+// changed index computes. Everything else is copied, byte for byte; the new file appears whole or not at all.
 #pragma once
 
 #include <algorithm>
@@ -28,21 +28,38 @@
 namespace intaglio::io {
 
 struct fold_report {
-  std::vector<std::uint32_t> layers;     ///< whose FFN changed
-  std::uint32_t intermediate_size = 0;   ///< of the new file: larger where features were inserted
-  std::uint64_t bytes = 0;               ///< of tensors
+  std::vector<std::uint32_t> layers;    ///< whose FFN changed
+  std::uint32_t intermediate_size = 0;  ///< of the new file: larger where features were inserted
+  std::uint64_t bytes = 0;              ///< of tensors
 };
 
-/// The work of fold. A changed layer's gate, up and down become f32, in which the journal's vectors and the index's are exact, or stay ternary codes with the
-/// scale that they had. Where features were inserted every layer gets as many, those of others being zeros, up to whole blocks of what stays as it is.
+/// @throws argument_error for a mixture of experts: no journal changes one (feature_patch)
+inline void expect_foldable(const decoder_config& c) {
+  if (c.num_local_experts != 0)
+    throw argument_error("model", "one with one FFN a layer: a mixture's experts stay as they are",
+                         std::to_string(c.num_local_experts) + " experts a layer");
+}
+
+/// The work of fold. A changed layer's gate, up and down become f32, in which the journal's vectors and the index's are exact, or stay
+/// ternary codes with the scale that they had. Where features were inserted every layer gets as many, those of others being zeros, up to
+/// whole blocks of what stays as it is.
 class feature_folder {
  public:
-  feature_folder(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out, const checkpoint_options& options)
-      : patch_(patch), index_(patch.index()), file_(gguf::open(in)), model_(checkpoint::open_gguf(in, options)), writer_(out), layout_(options.layout) {
-    if (auto lines = index_.differences(model_.config()); !lines.empty()) throw mismatch_error((index_.path() / feature_index_file).string(), std::move(lines), {});
+  feature_folder(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out,
+                 const checkpoint_options& options)
+      : patch_(patch),
+        index_(patch.index()),
+        file_(gguf::open(in)),
+        model_(checkpoint::open_gguf(in, options)),
+        writer_(out),
+        layout_(options.layout) {
+    if (auto lines = index_.differences(model_.config()); !lines.empty())
+      throw mismatch_error((index_.path() / feature_index_file).string(), std::move(lines), {});
+    expect_foldable(model_.config());
     for (const changed_feature& each : patch.changed()) changed_.insert(each.layer);
     features_ = new_features_ = model_.config().intermediate_size;
-    for (std::uint32_t layer = 0; layer < index_.layers(); ++layer) new_features_ = std::max<std::uint64_t>(new_features_, patch.features(layer));
+    for (std::uint32_t layer = 0; layer < index_.layers(); ++layer)
+      new_features_ = std::max<std::uint64_t>(new_features_, patch.features(layer));
     ternary_ = model_.config().model_type == architecture::bitnet;
     if (new_features_ != features_) new_features_ = whole_blocks(new_features_);
   }
@@ -80,7 +97,9 @@ class feature_folder {
     return std::nullopt;
   }
   bool grows() const { return new_features_ != features_; }
-  bool is_rewritten(const gguf_tensor& tensor, const ffn_tensor& of) const { return changed_.contains(of.layer) || (grows() && tensor.type == dtype::bcml1); }
+  bool is_rewritten(const gguf_tensor& tensor, const ffn_tensor& of) const {
+    return changed_.contains(of.layer) || (grows() && tensor.type == dtype::bcml1);
+  }
   dtype type_of(const gguf_tensor& tensor, const ffn_tensor& of) const {
     if (!is_rewritten(tensor, of)) return tensor.type;
     if (!ternary_) return dtype::f32;
@@ -91,7 +110,8 @@ class feature_folder {
   std::uint64_t whole_blocks(std::uint64_t features) const {
     std::uint64_t unit = 4;
     for (const gguf_tensor& tensor : file_.tensors())
-      if (const auto of = ffn(tensor); of && of->which == feature_vector::down && !is_rewritten(tensor, *of)) unit = std::lcm(unit, std::uint64_t{info(tensor.type).block_elements});
+      if (const auto of = ffn(tensor); of && of->which == feature_vector::down && !is_rewritten(tensor, *of))
+        unit = std::lcm(unit, std::uint64_t{info(tensor.type).block_elements});
     return (features + unit - 1) / unit * unit;
   }
 
@@ -117,11 +137,14 @@ class feature_folder {
   void check(const gguf_tensor& tensor, const ffn_tensor& of) const {
     const std::string where = "tensor '" + printable(tensor.name, 70) + "'";
     if (!ternary_) return;
-    if (layout_ != i2s_layout::block128) throw argument_error("i2s-layout", "block128, which the new file's codes are in", std::string(name(layout_)));
+    if (layout_ != i2s_layout::block128)
+      throw argument_error("i2s-layout", "block128, which the new file's codes are in", std::string(name(layout_)));
     const checkpoint_tensor& found = model_.at(tensor.name);
     if (found.factor != 1.f) throw file_error(file_.path(), std::nullopt, where, "no factor beside it", "one");
     if (const float wanted = index_.layer(of.layer)[of.which].scale; model_.ternary(found).scale() != wanted)
-      throw mismatch_error((index_.path() / feature_index_file).string(), {tensor.name + ": scale " + number_text(wanted) + ", that of " + printable(file_.path(), 200) + " is another"}, {});
+      throw mismatch_error((index_.path() / feature_index_file).string(),
+                           {tensor.name + ": scale " + number_text(wanted) + ", that of " + printable(file_.path(), 200) + " is another"},
+                           {});
   }
 
   void write(const gguf_tensor& tensor) {
@@ -202,9 +225,9 @@ class feature_folder {
 };
 
 /// Folds the changes of a journal into the model that its index was made of. Memory: one matrix in f32, twice.
-/// @param in a GGUF file  @throws file_error, mismatch_error for an index of another model
-inline fold_report fold(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out, const checkpoint_options& options = {},
-                        const std::function<void(const file_progress&)>& progress = {}) {
+/// @param in a GGUF file  @throws file_error, mismatch_error for an index of another model, argument_error for a mixture
+inline fold_report fold(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out,
+                        const checkpoint_options& options = {}, const std::function<void(const file_progress&)>& progress = {}) {
   return feature_folder(in, patch, out, options).run(progress);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// fold.hpp for a Hugging Face folder with safetensors: a new folder with one file of weights, in which the FFNs of changed layers are f32, config.json with the
-// features that there are then, and whatever else stood in the folder. It appears whole or not at all.
+// fold.hpp for a Hugging Face folder with safetensors: a new folder with one file of weights, in which the FFNs of changed layers are f32,
+// config.json with the features that there are then, and whatever else stood in the folder. It appears whole or not at all.
 #pragma once
 
 #include <unistd.h>
@@ -36,13 +36,17 @@ class hf_feature_folder {
  public:
   hf_feature_folder(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out)
       : in_(in), out_(out), patch_(patch), index_(patch.index()), files_(safetensors_model::open(in)) {
-    if (index_.config().model_type == architecture::bitnet) throw argument_error("model", "one with float weights; `convert` makes a GGUF of packed ones, which can be folded", "a BitNet's folder");
+    if (index_.config().model_type == architecture::bitnet)
+      throw argument_error("model", "one with float weights; `convert` makes a GGUF of packed ones, which can be folded",
+                           "a BitNet's folder");
     std::error_code ignored;
-    if (std::filesystem::exists(out, ignored)) throw file_error(out.string(), std::nullopt, "the new folder", "a place where nothing is", "something");
+    if (std::filesystem::exists(out, ignored))
+      throw file_error(out.string(), std::nullopt, "the new folder", "a place where nothing is", "something");
     const std::uint32_t features = index_.config().intermediate_size;
     for (const changed_feature& each : patch.changed()) changed_.insert(each.layer);
     features_ = new_features_ = features;
-    for (std::uint32_t layer = 0; layer < index_.layers(); ++layer) new_features_ = std::max<std::uint64_t>(new_features_, patch.features(layer));
+    for (std::uint32_t layer = 0; layer < index_.layers(); ++layer)
+      new_features_ = std::max<std::uint64_t>(new_features_, patch.features(layer));
     if (new_features_ != features_) new_features_ = (new_features_ + 3) / 4 * 4;  // kernels take groups of four
   }
 
@@ -56,7 +60,8 @@ class hf_feature_folder {
       }
     } const leftover{made};
     std::error_code failure;
-    if (!std::filesystem::create_directory(made, failure)) throw file_error(made.string(), std::nullopt, "cannot make the folder: " + (failure ? failure.message() : "it is there"));
+    if (!std::filesystem::create_directory(made, failure))
+      throw file_error(made.string(), std::nullopt, "cannot make the folder: " + (failure ? failure.message() : "it is there"));
     const std::uint64_t bytes = write_weights(made, progress);
     write_config(made);
     copy_rest(made);
@@ -75,7 +80,8 @@ class hf_feature_folder {
     if (!name) return std::nullopt;
     for (std::uint32_t layer = 0; layer < index_.layers(); ++layer)
       for (const feature_vector which : feature_vectors)
-        if (*name == "blk." + std::to_string(layer) + ".ffn_" + std::string(intaglio::io::name(which)) + ".weight") return ffn_tensor{layer, which};
+        if (*name == "blk." + std::to_string(layer) + ".ffn_" + std::string(intaglio::io::name(which)) + ".weight")
+          return ffn_tensor{layer, which};
     return std::nullopt;
   }
 
@@ -90,7 +96,8 @@ class hf_feature_folder {
         continue;
       }
       const bool down = of->which == feature_vector::down;
-      const std::array<std::uint64_t, 2> stored{down ? width : features_, down ? features_ : width}, shape{down ? width : new_features_, down ? new_features_ : width};
+      const std::array<std::uint64_t, 2> stored{down ? width : features_, down ? features_ : width},
+          shape{down ? width : new_features_, down ? new_features_ : width};
       if (!std::ranges::equal(tensor.shape, stored)) refuse(tensor, shape_text(stored), shape_text(tensor.shape));
       writer.add_tensor(tensor.name, changed_.contains(of->layer) ? dtype::f32 : *tensor.type, shape);
     }
@@ -149,7 +156,8 @@ class hf_feature_folder {
     if (new_features_ != features_) {
       auto config = nlohmann::ordered_json::parse(text, nullptr, false);  // opened as a checkpoint before, so it is well-formed
       auto& own = config.contains("text_config") ? config["text_config"] : config;
-      if (!own.is_object() || own.value("intermediate_size", std::uint64_t{0}) != features_) throw file_error(file.path(), std::nullopt, "intermediate_size", std::to_string(features_), "another or none");
+      if (!own.is_object() || own.value("intermediate_size", std::uint64_t{0}) != features_)
+        throw file_error(file.path(), std::nullopt, "intermediate_size", std::to_string(features_), "another or none");
       own["intermediate_size"] = new_features_;
       text = config.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
     }
@@ -163,14 +171,17 @@ class hf_feature_folder {
     for (const auto& entry : std::filesystem::directory_iterator(in_, failure)) {
       const auto name = entry.path().filename();
       const std::string ending = name.extension().string();
-      if (!entry.is_regular_file() || name == "config.json" || name == safetensors_model::index_name() || ending == ".safetensors" || ending == ".bin" || ending == ".pth" || ending == ".gguf") continue;
+      if (!entry.is_regular_file() || name == "config.json" || name == safetensors_model::index_name() || ending == ".safetensors" ||
+          ending == ".bin" || ending == ".pth" || ending == ".gguf")
+        continue;
       std::filesystem::copy_file(entry.path(), to / name, failure);
       if (failure) throw file_error((to / name).string(), std::nullopt, "cannot copy: " + failure.message());
     }
     if (failure) throw file_error(in_.string(), std::nullopt, "cannot read the folder: " + failure.message());
   }
   [[noreturn]] void refuse(const safetensors_tensor& tensor, const std::string& expected, const std::string& found) const {
-    throw file_error(files_.files()[tensor.file].file().path(), tensor.offset, "tensor '" + printable(tensor.name, 70) + "'", expected, found);
+    throw file_error(files_.files()[tensor.file].file().path(), tensor.offset, "tensor '" + printable(tensor.name, 70) + "'", expected,
+                     found);
   }
 
   std::filesystem::path in_, out_;
@@ -182,10 +193,14 @@ class hf_feature_folder {
 };
 
 /// Folds the changes of a journal into the model of a Hugging Face folder that its index was made of. Memory: one matrix in f32, twice.
-/// @param out  a folder that is not there yet  @throws file_error; mismatch_error for an index of another model; argument_error for packed ternary weights
-inline fold_report fold_hf(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out, const std::function<void(const file_progress&)>& progress = {}) {
+/// @param out  a folder that is not there yet  @throws file_error; mismatch_error for an index of another model; argument_error for packed
+/// ternary weights and mixtures
+inline fold_report fold_hf(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out,
+                           const std::function<void(const file_progress&)>& progress = {}) {
   const checkpoint model = checkpoint::open(in);
-  if (auto lines = patch.index().differences(model.config()); !lines.empty()) throw mismatch_error((patch.index().path() / feature_index_file).string(), std::move(lines), {});
+  if (auto lines = patch.index().differences(model.config()); !lines.empty())
+    throw mismatch_error((patch.index().path() / feature_index_file).string(), std::move(lines), {});
+  expect_foldable(model.config());
   return hf_feature_folder(in, patch, out).run(progress);
 }
 
