@@ -3,11 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -103,7 +105,8 @@ std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::tab
   refuse(on, fault);
 }
 
-/// All that a session has but weights and executor. @error as of basic_session
+/// All that a session has but weights and executor, the tokenizer perhaps still being made: load_executor() waits for it.
+/// @param from outlives that  @error as of basic_session
 inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from, const session_options& options) {
   return gpu::translated([&] {
     if (!(options.submit_budget_ms > 0)) throw argument_error("submit_budget_ms", "a time above 0", number_text(static_cast<float>(options.submit_budget_ms)));
@@ -115,14 +118,19 @@ inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::sp
     body->prove_kernels = options.prove_kernels;
     body->warnings = from.warnings();
     if (from.vocabulary()) {
-      body->tokens.emplace(*from.vocabulary(), table.config->vocab_size);
+      const auto make = [&text = *body, &from, size = table.config->vocab_size, templates = options.templates] {
+        text.tokens.emplace(*from.vocabulary(), size);
+        try {
+          text.chat.emplace(io::chat_template::of(*from.vocabulary(), templates));
+        } catch (const file_error& unknown) {  // only who asks for a conversation needs to hear of it
+          text.no_chat.emplace(unknown);
+        }
+      };
       try {
-        body->chat.emplace(io::chat_template::of(*from.vocabulary(), options.templates));
-      } catch (const file_error& unknown) {  // only who asks for a conversation needs to hear of it
-        body->no_chat.emplace(unknown);
+        body->making_text = std::async(std::launch::async, make);  // merges of a large vocabulary take a tenth of a second, while weights stream
+      } catch (const std::system_error&) {  // no thread to be had
+        body->making_text = std::async(std::launch::deferred, make);
       }
-      const auto& added = body->tokens->warnings();
-      body->warnings.insert(body->warnings.end(), added.begin(), added.end());
     }
     body->cache.emplace(on, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(), table.hash);
     if (std::string warning; !kept_tuning(*body->cache, &warning) && !warning.empty()) body->warnings.push_back(std::move(warning));
@@ -137,6 +145,11 @@ std::unique_ptr<Executor> load_executor(session_body& body, const io::checkpoint
     pipelines_ahead pipelines = begin_pipelines<Executor>(body.device, *body.table, *body.cache, source);
     weight_memory weights = load_weights(body.device, *body.table, from, {.progress = options.progress, .threads = options.load_threads, .patch = options.patch, .place = options.place, .budget = options.weight_budget});
     auto out = proven_executor<Executor>(body.device, *body.table, std::move(weights), *body.cache, options.prove_kernels, source, std::move(pipelines));
+    if (body.making_text.valid()) {
+      body.making_text.get();
+      const auto& added = body.tokens->warnings();
+      body.warnings.insert(body.warnings.end(), added.begin(), added.end());
+    }
     body.cache->store();
     if (!body.cache->warning().empty()) body.warnings.push_back(body.cache->warning());
     return out;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -131,6 +132,8 @@ struct session_body {
       run->submit(submit_budget_ms, executor::max_buffers);
     }
   }
+
+  std::future<void> making_text;  ///< tokens and chat, while weights stream; goes first, and waits
 };
 
 /// Holds a session for one call or one generation.
