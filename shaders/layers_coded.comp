@@ -137,9 +137,19 @@ void give_up() {
 bool waits_in_vain(uint tries) {
   return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
 }
-// Of coded quads the last word says whether they are there: 16 aligned bytes are written and read at once.
+vec4 awaited(SharedQuads x, uint quad, vec4 a) {
+  uint tries = 0u;
+  while (absent(a)) {
+    a = x.at[quad];
+    if (waits_in_vain(++tries)) break;
+  }
+  if (absent(a) && !gave_up) give_up();
+  return a;
+}
+// Of coded quads the last word says whether they are there: 16 aligned bytes are written and read at once. A function of its own: as one with the above all of
+// the kernel was a sixth slower (docs/performance.md).
 bool lacks(vec4 a, bool coded) { return coded ? floatBitsToUint(a.w) == nothing : absent(a); }
-vec4 awaited(SharedQuads x, uint quad, vec4 a, bool coded) {
+vec4 awaited_as(SharedQuads x, uint quad, vec4 a, bool coded) {
   uint tries = 0u;
   while (lacks(a, coded)) {
     a = x.at[quad];
@@ -150,7 +160,7 @@ vec4 awaited(SharedQuads x, uint quad, vec4 a, bool coded) {
 }
 vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
   vec4 a = vec4(0.0);
-  if (wanted) a = awaited(x, quad, x.at[quad], false);
+  if (wanted) a = awaited(x, quad, x.at[quad]);
   return a;
 }
 // A number may not look like nothing.
@@ -164,34 +174,33 @@ const bool touches_weights = codec == codec_q8_0;
 uint64_t nearer;
 uint touched_most, touched = 0u;
 // `coded`: quads that come as the product takes them. One after the last is the last.
-uint quad_at(uint i, uint count) { return 2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u); }
-bool coded_at(uint i, uint count, uint coded) {
-  uint first = (i >> 1) * 2u * threads;
-  return first < coded && (first + 2u * threads <= coded || quad_at(i, count) < coded);
-}
 void take_in(uint64_t from, uint count, uint coded) {  // quads
   SharedQuads x = SharedQuads(from);
   [[unroll]] for (uint i = 0u; i < 8u; ++i)
-    if ((i >> 1) * 2u * threads < count) v[i] = x.at[quad_at(i, count)];
+    if ((i >> 1) * 2u * threads < count) v[i] = x.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
+  bool first_coded = coded != 0u && (2u * threads <= coded || 2u * min(pair_of(0u), count / 2u - 1u) < coded);
   if (touches_weights) {
     uint tries = 0u, k = 0u;
-    while (lacks(v[0], coded_at(0u, count, coded))) {
+    while (lacks(v[0], first_coded)) {
       if (k < touched_most) {
         touched ^= Words(nearer + uint64_t(k * 1024u)).at[0];
         ++k;
       }
-      v[0] = x.at[quad_at(0u, count)];
+      v[0] = x.at[2u * min(pair_of(0u), count / 2u - 1u)];
       if (waits_in_vain(++tries)) break;
     }
   }
   // What is absent when the first is there is asked for again together, then one after the other: all together every time came later.
-  v[0] = awaited(x, quad_at(0u, count), v[0], coded_at(0u, count, coded));
+  v[0] = awaited_as(x, 2u * min(pair_of(0u), count / 2u - 1u), v[0], first_coded);
   [[unroll]] for (uint i = 1u; i < 8u; ++i)
     if ((i >> 1) * 2u * threads < count) {
-      if (lacks(v[i], coded_at(i, count, coded))) v[i] = x.at[quad_at(i, count)];
+      bool its_coded = (i >> 1) * 2u * threads < coded && ((i >> 1) * 2u * threads + 2u * threads <= coded || 2u * min(pair_of(i >> 1), count / 2u - 1u) < coded);
+      if (lacks(v[i], its_coded)) v[i] = x.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
     }
-  [[unroll]] for (uint i = 1u; i < 8u; ++i)
-    if ((i >> 1) * 2u * threads < count) v[i] = awaited(x, quad_at(i, count), v[i], coded_at(i, count, coded));
+  [[unroll]] for (uint i = 1u; i < 8u; ++i) {
+    bool its_coded = (i >> 1) * 2u * threads < coded && ((i >> 1) * 2u * threads + 2u * threads <= coded || 2u * min(pair_of(i >> 1), count / 2u - 1u) < coded);
+    if ((i >> 1) * 2u * threads < count) v[i] = awaited_as(x, 2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u), v[i], its_coded);
+  }
 }
 
 float butterfly(float sum) {
