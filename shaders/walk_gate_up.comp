@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The gated half of an FFN for one token, feature by feature: gates as tiles of four, and up vectors of those features alone whose gate is above 0.
-// A subgroup does four features; its lanes stride over tiles and words of 16 columns.
+// The gated half of an FFN for one token, feature by feature. A workgroup has neighbouring features: their gates first, in tiles of four rows, then the up vectors of
+// those alone whose gate is above 0, which it lists. Both are shared out to its subgroups by pieces of columns; the next piece is on its way while one is multiplied.
+// Behind the state's count there is no return: there the driver would take lanes apart.
 // variant: walk_gate_up -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: walk_gate_up_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -21,7 +22,9 @@ layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint columns = 256;
 layout(constant_id = 2) const uint rows = 256;
 layout(constant_id = 3) const float eps = 1e-5;
-layout(constant_id = 4) const uint subgroup_width = 0;
+layout(constant_id = 4) const uint features = 128;
+layout(constant_id = 5) const uint sum_words = 256;
+layout(constant_id = 6) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool quantises = true;
@@ -29,28 +32,65 @@ const bool quantises = true;
 #include "norm.glsl"
 #include "ternary.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, up, scales, output_, state, gates; };
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, up, scales, output_, state, gates, value_norm, totals; };
 
 #include "quantised_input.glsl"
 
-// 16 codes of one row with as many int8.
-int word_sum(uint codes, uvec4 x) {
-#if INTEGER_DOT
-  int sum = 0;
-  LATER_UNROLLED for (uint f = 0u; f < 4u; ++f) sum += dotPacked4x8EXT(int((codes >> (2u * f)) & 0x03030303u), int(x[f]));
-  return sum;
-#else
-  prepared p = prepare(x);
-  uint both = 0u;
-  LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) both += ((codes >> (2u * i)) & 0x00030003u) * p.pair[i];
-  int low = int(both << 16) >> 16;
-  return (int(both) - low) >> 16;
-#endif
+const uint together = 4u;  // tiles of a piece in each lane
+#define piece_tiles (together * subgroup_size)
+#define pieces ((tiles + piece_tiles - 1u) / piece_tiles)
+
+shared int gate_sums[features], up_sums[features];
+shared uint list[features], listed;
+uint first, own;  // features of the workgroup
+
+struct piece { uvec4 at[together]; };
+
+// Piece `item` of the workgroup's gates, and of its listed ups: of four features, one a component.
+piece load_gates(uint item) {
+  piece out_;
+  uint group = first / 4u + item / pieces, tile = item % pieces * piece_tiles + lane;
+  LATER_UNROLLED for (uint k = 0u; k < together; ++k) out_.at[k] = word_quad(weight, group * tiles + min(tile + k * subgroup_size, tiles - 1u));
+  return out_;
+}
+piece load_ups(uint item) {
+  piece out_;
+  uint tile = item % pieces * piece_tiles + lane, at = item / pieces * 4u;
+  LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
+    uint row = (first + list[min(at + r, listed - 1u)]) * tiles;
+    LATER_UNROLLED for (uint k = 0u; k < together; ++k) out_.at[k][r] = up.at[row + min(tile + k * subgroup_size, tiles - 1u)];
+  }
+  return out_;
+}
+void multiply(inout ivec4 own_sums, piece codes, uint item) {
+  uint tile = item % pieces * piece_tiles + lane;
+  LATER_UNROLLED for (uint k = 0u; k < together; ++k) {
+    uint at = tile + k * subgroup_size;
+    accumulate_one(own_sums, at < tiles ? codes.at[k] : uvec4(0u), shared_x[min(at, tiles - 1u)]);
+  }
+}
+
+// A subgroup's share of `items`.
+void share_of(uint items, out uint begin, out uint end) {
+  begin = subgroup_index * items / subgroups;
+  end = (subgroup_index + 1u) * items / subgroups;
 }
 
 void main() {
   find_place();
-  if (state.at[state_count] == 0u) return;
+  bool wanted = state.at[state_count] != 0u;
+  uint me = gl_LocalInvocationIndex;
+  first = min(gl_WorkGroupID.x * features, rows - 4u);
+  own = min(features, rows - first);
+  for (uint i = me; i < features; i += workgroup_size) gate_sums[i] = up_sums[i] = 0;
+  if (me == 0u) listed = 0u;
+  // walk_down adds up there.
+  for (uint i = gl_WorkGroupID.x * workgroup_size + me; i < sum_words; i += gl_NumWorkGroups.x * workgroup_size)
+    if (wanted) totals.at[rows / 4u + gl_NumWorkGroups.x + i] = 0u;
+  uint begin, end;
+  share_of(own / 4u * pieces, begin, end);
+  piece next;
+  if (begin < end) next = load_gates(begin);
   int activation_sum;
   float factor = quantise_input(activation_sum);
   workgroup_barrier();
@@ -58,24 +98,60 @@ void main() {
   float gate_scale = Floats(scales).at[0], up_scale = Floats(scales).at[1];
   bool sound = finite(factor);
 
-  for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < rows / 4u; group += gl_NumWorkGroups.x * subgroups) {
-    ivec4 sums = ivec4(0);
-    for (uint tile = lane; tile < tiles; tile += subgroup_size) accumulate_one(sums, word_quad(weight, group * tiles + tile), shared_x[tile]);
-    sums = subgroup_sum4(sums) - activation_sum;
-    precise vec4 gate = vec4(sums) * (factor * gate_scale);
-    // A loop of no turns where a feature is off: code behind an `if` runs masked on CPU drivers.
-    ivec4 ups = ivec4(0);
-    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
-      bool fires = sums[r] > 0 || !sound;
-      uint row = (4u * group + r) * tiles, end = fires ? tiles : 0u;
-      int sum = 0;
-      for (uint word = lane; word < end; word += subgroup_size) sum += word_sum(up.at[row + word], shared_x[word]);
-      ups[r] = sum;
+  ivec4 own_sums = ivec4(0);
+  for (uint item = begin; item < end; ++item) {
+    piece codes = next;
+    next = load_gates(min(item + 1u, end - 1u));
+    multiply(own_sums, codes, item);
+    if (item + 1u == end || (item + 1u) % pieces == 0u) {
+      own_sums = subgroup_sum4(own_sums);
+      if (lane < 4u) atomicAdd(gate_sums[item / pieces * 4u + lane], own_sums[lane]);
+      own_sums = ivec4(0);
     }
-    ups = subgroup_sum4(ups) - activation_sum;
-    precise vec4 h = (gate * gate) * (vec4(ups) * (factor * up_scale));
-    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) h[r] = sums[r] > 0 || !sound ? h[r] : 0.0;
-    if (lane == 0u) FloatQuads(output_).at[group] = h;
-    if (lane == 0u && uvec2(gates) != uvec2(0u)) FloatQuads(gates).at[group] = gate;
+  }
+  workgroup_barrier();
+  for (uint f = me; f < own; f += workgroup_size)
+    if (gate_sums[f] > activation_sum || !sound) list[atomicAdd(listed, 1u)] = f;
+  workgroup_barrier();
+  share_of((listed + 3u) / 4u * pieces, begin, end);
+  if (begin < end) next = load_ups(begin);
+  for (uint item = begin; item < end; ++item) {
+    piece codes = next;
+    next = load_ups(min(item + 1u, end - 1u));
+    multiply(own_sums, codes, item);
+    if (item + 1u == end || (item + 1u) % pieces == 0u) {
+      own_sums = subgroup_sum4(own_sums);
+      uint at = item / pieces * 4u + lane;
+      if (lane < 4u && at < listed) atomicAdd(up_sums[list[at]], own_sums[lane]);
+      own_sums = ivec4(0);
+    }
+  }
+  workgroup_barrier();
+
+  float most = 0.0;
+  for (uint quad = me; quad < own / 4u; quad += workgroup_size) {
+    ivec4 g, u;
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
+      g[r] = gate_sums[4u * quad + r] - activation_sum;
+      u[r] = up_sums[4u * quad + r] - activation_sum;
+    }
+    precise vec4 gate = vec4(g) * (factor * gate_scale);
+    precise vec4 h = (gate * gate) * (vec4(u) * (factor * up_scale));
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) h[r] = g[r] > 0 || !sound ? h[r] : 0.0;
+    uint at = first / 4u + quad;
+    precise vec4 square = h * h, product = h * float_quad(value_norm, at);
+    precise float sum = (square.x + square.y) + (square.z + square.w);
+    most = max(most, greatest(product));
+    if (!wanted) continue;
+    FloatQuads(output_).at[at] = h;
+    Floats(totals).at[at] = sum;
+    if (uvec2(gates) != uvec2(0u)) FloatQuads(gates).at[at] = gate;
+  }
+  most = subgroup_max(most);
+  if (subgroups > 1u && lane == 0u) from_subgroups[subgroup_index] = most;
+  workgroup_barrier();
+  if (me == 0u && wanted) {
+    for (uint g = 1u; g < subgroups; ++g) most = max(most, from_subgroups[g]);
+    Floats(totals).at[rows / 4u + gl_WorkGroupID.x] = most;
   }
 }

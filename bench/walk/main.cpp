@@ -3,13 +3,14 @@
 // weights of which a share of the features is off; and, of a model file of fable, which vectors a walk reads, by layer, told by the CPU reference.
 // Of Gemma 3 4B's shape in bf16 with made-up weights: dense, the full walk and the sparse walks of 1,024, 512 and 256 features.
 // With --trace: decode that tells of the 32 features of each layer that added most against the same without, in turns.
-// With --wide: the first comparison at a width of 6144 and 20480, where FFNs are most of what decode reads.
-// usage: walk [--wide] [context [passes [SHARE...]]], shares of 0 to 1; walk --gemma [context [passes]]; walk --trace [context [passes]]; walk --vectors FABLE_GGUF [tokens]
+// With --wide: the first comparison at a width of 7168 and 28672, where FFNs are most of what decode reads; with --2b at BitNet 2B's on a CPU driver too.
+// usage: walk [--wide | --2b] [context [passes [SHARE...]]], shares of 0 to 1; walk --gemma [context [passes]]; walk --trace [context [passes]]; walk --vectors FABLE_GGUF [tokens]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -56,21 +57,22 @@ double decode_us(runtime::executor& run, std::uint32_t context, std::uint32_t pa
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / passes;
 }
 
-void measure(const gpu::device& device, const plan::table& table, const char* name, const runtime::kernel_modules& modules, double share, std::uint32_t context, std::uint32_t passes) {
-  runtime::executor run(device, table, runtime::synthetic_weights(device, table, {.relu_zeros = share}), modules, nullptr);
-  if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
-  std::vector<double> times;
-  for (int repeat = 0; repeat < 5; ++repeat) times.push_back(decode_us(run, context, passes));
-  std::sort(times.begin(), times.end());
-  const double us = times[times.size() / 2];
-  std::printf("  %-22s %3.0f%% off  %9.1f us  %9.1f tok/s   gate, up %8.2f us  down %8.2f us\n", name, 100 * share, us, 1e6 / us, dispatch_us(run, context, "ffn_gate"),
-              dispatch_us(run, context, "ffn_down"));
+/// One way to decode, and what it took, round by round.
+struct way {
+  const char* name;
+  bool walks;
+  std::unique_ptr<runtime::executor> run;
+  std::vector<double> token, gate_up, down;  ///< us
+};
+double median(std::vector<double> of) {
+  std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
+  return of[of.size() / 2];
 }
 
-/// Eight layers of a width whose FFNs are four fifths of what a token reads.
+/// A width whose FFNs are four fifths of what a token reads.
 constexpr decoder_config wide_config = [] {
   decoder_config c = models::bitnet_2b_4t_config;
-  c.hidden_size = 6144, c.intermediate_size = 20'480, c.num_hidden_layers = 8, c.num_attention_heads = 48, c.num_key_value_heads = 8, c.vocab_size = 32'000;
+  c.hidden_size = 7168, c.intermediate_size = 28'672, c.num_hidden_layers = 10, c.num_attention_heads = 56, c.num_key_value_heads = 8, c.vocab_size = 32'000;
   return c;
 }();
 
@@ -112,15 +114,42 @@ void measure_gemma(const gpu::device& device, const char* name, std::uint32_t co
   std::printf("\n");
 }
 
+/// Dense, as all layers in one dispatch and as a chain, against the exact walk, in turns, with what a token and an FFN's products read.
 void compare(const gpu::device& device, const plan::table& dense, const plan::table& walk, const char* name, std::uint32_t context, std::uint32_t passes, const std::vector<double>& shares) {
-  std::printf("%s, profile %.*s, context %u\n", name, static_cast<int>(dense.profile.size()), dense.profile.data(), context);
+  const double limit = tool::stream_read_rate(device);
+  std::printf("%s, profile %.*s, context %u, a streaming read of %.0f GB/s\n", name, static_cast<int>(dense.profile.size()), dense.profile.data(), context, limit / 1e9);
   const runtime::kernel_modules best = runtime::usable_modules(device).front();
   runtime::kernel_modules chain = best;
   chain.in_one = false;
+  const decoder_config& c = *dense.config;
+  const double matrix = 0.25 * c.hidden_size * c.intermediate_size, token = static_cast<double>(dense.decode.weight_bytes());
   for (const double share : shares) {
-    if (best.in_one) measure(device, dense, "dense, in one dispatch", best, share, context, passes);
-    measure(device, dense, "dense, chain", chain, share, context, passes);
-    measure(device, walk, "walk", chain, share, context, passes);
+    std::vector<way> ways;
+    const auto add = [&](const char* what, const plan::table& table, const runtime::kernel_modules& modules) {
+      way& each = ways.emplace_back();
+      each.name = what, each.walks = &table == &walk;
+      each.run = std::make_unique<runtime::executor>(device, table, runtime::synthetic_weights(device, table, {.relu_zeros = share}), modules, nullptr);
+      if (const auto fault = each.run->prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
+    };
+    if (best.in_one && !dense.decode_in_one.in_one.empty()) add("dense, in one dispatch", dense, best);
+    add("dense, chain", dense, chain);
+    add("exact walk, chain", walk, chain);
+    for (int round = 0; round < 7; ++round)
+      for (way& each : ways) {
+        each.token.push_back(decode_us(*each.run, context, passes));
+        each.gate_up.push_back(dispatch_us(*each.run, context, "ffn_gate"));
+        each.down.push_back(dispatch_us(*each.run, context, "ffn_down"));
+      }
+    for (const way& each : ways) {
+      // What the walk leaves out, of up and of down: features whose gate is off.
+      const double left_out = each.walks ? share * matrix : 0, us = median(each.token), gate_up = median(each.gate_up), down = median(each.down);
+      const double bytes = token - 2 * left_out * c.num_hidden_layers, percent = 100 / limit;
+      std::printf("  %-22s %3.0f%% off  %9.1f us a token (%7.1f MB, %4.1f %%)", each.name, 100 * share, us, bytes / 1e6, bytes / (us * 1e-6) * percent);
+      if (gate_up != 0)
+        std::printf("  gate, up %8.2f us (%6.2f MB, %4.1f %%)  down %8.2f us (%6.2f MB, %4.1f %%)  FFN %8.2f us", gate_up, (2 * matrix - left_out) / 1e6,
+                    (2 * matrix - left_out) / (gate_up * 1e-6) * percent, down, (matrix - left_out) / 1e6, (matrix - left_out) / (down * 1e-6) * percent, gate_up + down);
+      std::printf("\n");
+    }
   }
 }
 
@@ -254,8 +283,8 @@ int main(int count, char** arguments) try {
     compare_traces(device, static_cast<std::uint32_t>(count > 2 ? std::atoi(arguments[2]) : 128), static_cast<std::uint32_t>(count > 3 ? std::atoi(arguments[3]) : 64));
     return 0;
   }
-  const bool wide = count > 1 && std::string_view(arguments[1]) == "--wide";
-  if (wide) ++arguments, --count;
+  const bool wide = count > 1 && std::string_view(arguments[1]) == "--wide", large = count > 1 && std::string_view(arguments[1]) == "--2b";
+  if (wide || large) ++arguments, --count;
   const auto context = static_cast<std::uint32_t>(count > 1 ? std::atoi(arguments[1]) : 128);
   const auto passes = static_cast<std::uint32_t>(count > 2 ? std::atoi(arguments[2]) : 128);
   std::vector<double> shares;
@@ -264,8 +293,11 @@ int main(int count, char** arguments) try {
   gpu::device device;
   std::printf("%s\n", device.label().c_str());
   if (wide)
-    compare(device, plan::engraved<bitnet<wide_config, graph::gated_ffn>, plan::profiles::portable>::table, plan::engraved<walked<wide_config>, plan::profiles::portable>::table, "8 layers of 6144 and 20480", context, passes,
+    compare(device, plan::engraved<bitnet<wide_config, graph::gated_ffn>, plan::profiles::portable>::table, plan::engraved<walked<wide_config>, plan::profiles::portable>::table, "10 layers of 7168 and 28672, 56 heads, 8 of keys and values", context, passes,
             shares);
+  else if (large && device.description().type == gpu::device_type::cpu)
+    compare(device, plan::engraved<models::bitnet_2b_4t, plan::profiles::cpu>::table, plan::engraved<walked<models::bitnet_2b_4t_config>, plan::profiles::cpu>::table, "bitnet_2b_4t", std::min(context, 256u),
+            passes, shares);
   else if (device.description().type == gpu::device_type::cpu)
     compare(device, plan::engraved<models::fable, plan::profiles::cpu>::table, plan::engraved<walked<models::fable_config>, plan::profiles::cpu>::table, "fable", std::min(context, 256u), passes, shares);
   else

@@ -279,20 +279,28 @@ inline constexpr interface rms_norm_interface{
 /// input f32 [columns]; weight: gate's tiles in plain order, as for ternary_matmul; up: feature rows (kernels/feature_layout.hpp) [rows, columns];
 /// scales f32 of gate and up; output f32 [rows]. rows: a multiple of 4, columns of 16. Grid x strides over groups of 4 features.
 /// gates: none, or where the gates of all features go, f32 [rows].
+/// A workgroup has `features` features, a multiple of 4.
+/// totals: what walk_down wants to know, words: the sum of squares of every four values, f32 [rows / 4]; the greatest |value * value_norm| of each workgroup,
+/// f32 [workgroups]; and `sum_words` zeros, where walk_down's workgroups add up.
 inline constexpr interface walk_gate_up_interface{
     "walk_gate_up",
-    {{{"input"}, {"norm_weight"}, {"weight"}, {"up"}, {"scales"}, {"output"}, {"state"}, {"gates"}}},
-    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"up"}, {"scales"}, {"output"}, {"state"}, {"gates"}, {"value_norm"}, {"totals"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"features"}, {"sum_words"}, {"subgroup_width"}}}};
+/// Words of totals.
+constexpr std::uint64_t walk_total_words(std::uint32_t features, std::uint32_t shares, std::uint32_t sum_words) { return std::uint64_t{features / 4} + shares + sum_words; }
 
 /// The product behind it for one token: h is quantised as by ternary_matmul's prologue norm_quantize, and output[row] += the product's row, of the
 /// features alone whose int8 value is not 0. The bits of ternary_matmul with epilogue add.
 /// input f32 [columns], a value a feature; weight: feature rows [columns, rows], what a feature adds to the rows; scales f32 [1]; output f32 [rows].
-/// columns and rows: multiples of 16. A workgroup does `words` words of every feature row, 16 rows each; at least as many invocations.
-/// values: none, or where the int8 values times their step go, f32 [columns].
+/// columns and rows: multiples of 16. A workgroup does `words` words of every feature row, 16 rows each (x), of one of `splits` parts of the features (y); the last
+/// to come of a stripe adds to the output. On CPU drivers words is even.
+/// values: none, or where the int8 values times their step go, f32 [columns]. totals: as walk_gate_up's `shares` workgroups left it.
 inline constexpr interface walk_down_interface{
     "walk_down",
-    {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"values"}}},
-    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"words"}, {"subgroup_width"}}}};
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"values"}, {"totals"}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"eps", field_type::f32}, {"words"}, {"splits"}, {"shares"}, {"subgroup_width"}}}};
+/// Words of totals that workgroups of so many stripes add up in: of each row, and two of each stripe.
+constexpr std::uint32_t walk_sum_words(std::uint32_t stripes, std::uint32_t words) { return stripes * (16 * words + 2); }
 
 /// Which features a sparse walk takes: the `count` of `columns` gate scores, f32, with the largest size, of equal ones the lowest. choice u32 [count, 2]:
 /// feature and its score's bits, features rising. A score that is NaN is largest. One workgroup, one token.
@@ -330,8 +338,8 @@ constexpr std::uint32_t trace_words(std::uint32_t count) { return 3 + 3 * count;
 /// Features of a layer that a trace has at most.
 inline constexpr std::uint32_t most_traced = 64;
 
-/// Features of which walk_down keeps a list in shared memory.
-inline constexpr std::uint32_t walk_list = 2048;
+/// Shares of walk_down's list, each with sums of its own in shared memory.
+inline constexpr std::uint32_t walk_down_lists = 4;
 
 /// Moves octets of positions state.move_first .. move_end of slot state.move_slot from a layer's keys and values, as one session has them in `positions`
 /// positions or a ring of so many, to the pool's `context` positions (state.move move_to_pool), or back. Of what a ring cannot hold at once the last.

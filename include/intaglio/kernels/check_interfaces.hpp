@@ -56,7 +56,10 @@
 #include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
 #include "intaglio/kernels/spirv/walk_down.hpp"
+#include "intaglio/kernels/spirv/walk_down_cpu.hpp"
+#include "intaglio/kernels/spirv/walk_down_portable.hpp"
 #include "intaglio/kernels/spirv/walk_gate_up.hpp"
+#include "intaglio/kernels/spirv/walk_gate_up_cpu.hpp"
 #include "intaglio/kernels/spirv/walk_gate_up_portable.hpp"
 #include "intaglio/kernels/spirv/walk_select.hpp"
 #include "intaglio/kernels/spirv/walk_sum.hpp"
@@ -111,7 +114,10 @@ static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chu
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_matrix_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_portable_spirv)>::agrees);
+static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_down_interface, spirv::walk_down_spirv)>::agrees);
+static_assert(shader_interface<matches(walk_down_interface, spirv::walk_down_portable_spirv)>::agrees);
+static_assert(shader_interface<matches(walk_down_interface, spirv::walk_down_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(pages_interface, spirv::pages_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_select_interface, spirv::walk_select_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_up_interface, spirv::walk_up_spirv)>::agrees);

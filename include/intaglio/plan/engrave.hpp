@@ -201,10 +201,12 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   if (few) insert_norm(g, nodes);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
   if (!failure.empty()) return;
+  join_walks(nodes, kind.tokens);
   placement p = place(g, nodes, kind.tokens, failure);
   if (!failure.empty()) return;
 
   place_partials(nodes, c, p);
+  place_walks(nodes, c, g, p);
   const auto head = static_cast<std::uint32_t>(nodes.size()) - 1;
   const bool samples_head = kind.sampler && kind.tokens == 1 && nodes[head].kernel == kernels::kernel::dense_matmul;
   const bool screens = samples_head && target.head_screen && screenable(g, nodes[head]);

@@ -87,6 +87,70 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
   }
 }
 
+/// Workgroups of a product of one token with so many weights.
+constexpr std::uint32_t enough_groups(const profile& target, std::uint32_t most, std::uint64_t weights) {
+  if (target.group_weights == 0) return most;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, std::bit_floor(std::max<std::uint64_t>(2, weights / target.group_weights))));
+}
+
+/// How the two kernels of an exact walk share out an FFN.
+struct walk_shape {
+  std::uint32_t features, shares;          ///< walk_gate_up: of a workgroup; workgroups
+  std::uint32_t words, stripes, splits;    ///< walk_down
+  std::uint32_t sum_words;                 ///< zeros between the two
+};
+constexpr bool is_walked(const node& n, std::uint32_t tokens) { return tokens == 1 && n.walk && n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize; }
+
+constexpr walk_shape walk_shape_of(const profile& target, std::uint32_t features, std::uint32_t hidden_size) {
+  const auto parts = [](std::uint64_t whole, std::uint64_t part) { return static_cast<std::uint32_t>((whole + part - 1) / part); };
+  const std::uint32_t row_words = hidden_size / 16, busy = enough_groups(target, target.matmul_groups, std::uint64_t{features} * hidden_size);
+  walk_shape out{};
+  if (target.group_weights == 0) {
+    out.features = (parts(features, busy) + 3) / 4 * 4;
+    out.words = row_words < 256 ? 32 : 64;  // of a row 128 or 256 bytes
+    out.splits = std::clamp(busy / parts(row_words, out.words), 1u, parts(features, 64));
+  } else {
+    // CPU drivers: a lane has four groups of rows of gate at a time; 128 features are a step of eight lanes.
+    out.features = parts(parts(features, 128), busy) * 128;
+    // Each workgroup of walk_down lists all features: fewer of them, but with no more turns of its loops, in subgroups of 4, than llvmpipe leaves.
+    const std::uint32_t turns = parts(std::uint64_t{parts(row_words, 8)} * features, 32'768);
+    out.words = (parts(row_words, std::min(std::max({busy / 4, turns, 1u}), parts(row_words, 16))) + 1) / 2 * 2;
+    out.splits = 1;
+  }
+  out.shares = parts(features, out.features);
+  out.stripes = parts(row_words, out.words);
+  out.sum_words = kernels::walk_sum_words(out.stripes, out.words);
+  return out;
+}
+constexpr std::uint64_t walk_total_bytes(const walk_shape& shape, std::uint32_t features) { return 4 * kernels::walk_total_words(features, shape.shares, shape.sum_words); }
+
+/// Tells each walk_gate_up which norm follows; what has no walk_down behind it stays dense, and the other way round.
+constexpr void join_walks(std::vector<node>& nodes, std::uint32_t tokens) {
+  std::vector<std::uint8_t> joined(nodes.size(), 0);
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (std::size_t k = i + 1; k < nodes.size() && is_walked(nodes[i], tokens) && nodes[i].epilogue == kernels::epilogue::gated; ++k)
+      if (is_walked(nodes[k], tokens) && nodes[k].epilogue == kernels::epilogue::add && nodes[k].in == nodes[i].out) nodes[i].value_norm = nodes[k].norm, joined[i] = joined[k] = 1;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (!joined[i]) nodes[i].walk = false;
+}
+
+/// Adds what each walk's two kernels tell each other to the arena, behind place_partials.
+constexpr void place_walks(const std::vector<node>& nodes, const lowering_context& c, const ir::graph& g, placement& p) {
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].value_norm == ir::none) continue;
+    std::uint32_t down = i;
+    for (std::uint32_t k = i + 1; k < nodes.size(); ++k)
+      if (is_walked(nodes[k], c.tokens) && nodes[k].in == nodes[i].out) down = k;
+    const ir::weight& gate = g.weights[static_cast<std::size_t>(nodes[i].weights[0])];
+    placed_value totals{text<32>{"walk totals"}, dtype::f32, 0, 0, walk_total_bytes(walk_shape_of(c.target, gate.rows, gate.columns), gate.rows), i, down};
+    totals.width = static_cast<std::uint32_t>(totals.bytes / 4);
+    totals.offset = first_fit(p.values, totals);
+    p.partials[i] = p.partials[down] = totals.offset;
+    p.arena_bytes = std::max(p.arena_bytes, totals.offset + aligned(totals.bytes));
+    p.values.push_back(totals);
+  }
+}
+
 /// Whether a pass is one over a few tokens, drafts or rows of a batch, whose products have kernels of their own.
 constexpr bool is_few(const profile& target, std::uint32_t tokens, bool batched) { return target.chunk_tiles && tokens > 1 && (tokens <= std::max(target.tile_tokens, target.verify_tokens) || batched); }
 
@@ -117,8 +181,8 @@ class lowering {
       case kernels::kernel::halves: halves(n); break;
       case kernels::kernel::head_norm: head_norm(n); break;
       case kernels::kernel::norm_add: norm_add(n); break;
-      case kernels::kernel::walk_gate_up: walk_gate_up(n); break;
-      case kernels::kernel::walk_down: walk_down(n); break;
+      case kernels::kernel::walk_gate_up: walk_gate_up(n, placement_.partials[index]); break;
+      case kernels::kernel::walk_down: walk_down(n, placement_.partials[index]); break;
       case kernels::kernel::walk_select: walk_select(n); break;
       case kernels::kernel::walk_up: walk_up(n); break;
       case kernels::kernel::walk_sum: walk_sum(n); break;
@@ -256,7 +320,7 @@ class lowering {
  private:
   /// Chunks have kernels of their own where the profile and the shape allow.
   constexpr kernels::kernel kernel_of(const node& n) const {
-    if (c_.tokens == 1 && n.walk && n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize)
+    if (is_walked(n, c_.tokens))
       return n.epilogue == kernels::epilogue::gated ? kernels::kernel::walk_gate_up : kernels::kernel::walk_down;
     if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
     if (is_few(c_.target, c_.tokens, c_.batched())) return few_of(n.kernel);
@@ -465,28 +529,35 @@ class lowering {
     set("eps", n.eps);
     d_->subgroups = c_.target.matmul_subgroups;
   }
-  constexpr void walk_gate_up(const node& n) {
+  constexpr void walk_gate_up(const node& n, std::uint64_t totals) {
     const weight gate = one_ternary(n, 0, weight_layout::ternary_tiles);
     bind_walk(n);
     bind_weight("weight", gate);
     bind_weight("up", one_ternary(n, 1, weight_layout::feature_rows));
     if (n.gates != ir::none) bind_value("gates", n.gates, true);
+    const walk_shape shape = walk_shape_of(c_.target, gate.rows, gate.columns);
+    bind_norm(n.value_norm, "value_norm");
+    bind("totals", {region::arena, 0, totals}, walk_total_bytes(shape, gate.rows), true);
     set("columns", gate.columns);
     set("rows", gate.rows);
-    d_->groups = {std::min(enough_groups(c_.target.matmul_groups, gate), (gate.rows / 4 + d_->subgroups - 1) / d_->subgroups), 1, 1};
+    set("features", shape.features);
+    set("sum_words", shape.sum_words);
+    d_->groups = {shape.shares, 1, 1};
   }
-  /// Four words of every feature row are half of the shortest piece that devices read, and the narrowest subgroup's width.
-  constexpr void walk_down(const node& n) {
-    constexpr std::uint32_t words = 4;
+  constexpr void walk_down(const node& n, std::uint64_t totals) {
     const weight down = one_ternary(n, 0, weight_layout::feature_columns);
     bind_walk(n);
     note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_weight("weight", down);
     if (n.values != ir::none) bind_value("values", n.values, true);
+    const walk_shape shape = walk_shape_of(c_.target, down.columns, down.rows);
+    bind("totals", {region::arena, 0, totals}, walk_total_bytes(shape, down.columns), true);
     set("columns", down.columns);
     set("rows", down.rows);
-    set("words", words);
-    d_->groups = {(down.rows / 16 + words - 1) / words, 1, 1};
+    set("words", shape.words);
+    set("splits", shape.splits);
+    set("shares", shape.shares);
+    d_->groups = {shape.stripes, shape.splits, 1};
   }
 
   constexpr void walk_select(const node& n) {
@@ -596,11 +667,7 @@ class lowering {
   }
 
   /// As many groups as have enough to do: every group normalises the input for itself. A power of two, since CPU drivers deal them out to their threads at once.
-  constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const {
-    if (c_.target.group_weights == 0) return most;
-    const std::uint64_t busy = std::uint64_t{w.rows} * w.columns / c_.target.group_weights;
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, std::bit_floor(std::max<std::uint64_t>(2, busy))));
-  }
+  constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const { return plan::enough_groups(c_.target, most, std::uint64_t{w.rows} * w.columns); }
 
   constexpr void attention(const node& n, std::uint64_t partials) {
     d_->label.append("attention");

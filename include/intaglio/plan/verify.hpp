@@ -89,8 +89,12 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::matmul_few: return 4;
     case kernels::kernel::halves: return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0) + combining;
     case kernels::kernel::matmul_chunk: return (constant("tile_rows") + constant("tile_tokens")) * 144;  // 64 columns as halves, and 16 bytes
-    case kernels::kernel::walk_gate_up: return constant("columns") + 16 + norm(constant("columns"));
-    case kernels::kernel::walk_down: return constant("columns") + 16 + norm(constant("columns")) + 4 * (kernels::walk_list + 16 * constant("words") + 1);
+    case kernels::kernel::walk_gate_up:  // on CPUs, of one subgroup, also pairs of activations
+      return constant("columns") + 16 + norm(constant("columns")) + 12 * constant("features") + 8 + (d.subgroups == 1 ? activation_pair_bytes(constant("columns"), 1) : 0);
+    case kernels::kernel::walk_down: {  // the norm's sums; a list; sums of rows, of up to four shares of it
+      const std::uint64_t blocks = (constant("columns") + 127) / 128, listed = d.subgroups == 1 ? 129 * 16 : 4 * ((constant("columns") / 4 + constant("splits") - 1) / constant("splits"));
+      return 40 * blocks + combining + 4 * (listed + 64) + 4 * 16 * (d.subgroups == 1 ? 1 : kernels::walk_down_lists) * (constant("words") + 1) + 16;
+    }
     case kernels::kernel::walk_select: return 4 * (256 + 16) + 9 * 64 * std::uint64_t{d.subgroups};
     case kernels::kernel::walk_trace: return 4 * (256 + 16) + 13 * 64 * std::uint64_t{d.subgroups};
     case kernels::kernel::walk_up: return constant("columns") * 4 + norm(constant("columns")) + combining;

@@ -367,6 +367,8 @@ class machine {
       const auto gates = memory<float>("gates");
       reference::walk_gate_up(q, factor, weight<std::uint32_t>("weight"), weight<std::uint32_t>("up"), weight<float>("scales"), memory<float>("output").first(constant("rows")),
                               gates.empty() ? gates : gates.first(constant("rows")));
+      const auto totals = reference::walk_totals(memory<float>("output").first(constant("rows")), weight<float>("value_norm"), d.groups[0]);
+      std::ranges::copy(totals, memory<float>("totals").begin());
     }
     void walk_down() {
       if (tokens() == 0) return;

@@ -3,6 +3,8 @@
 // reference::norm_quantize called before.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -37,6 +39,19 @@ inline std::size_t walk_gate_up(std::span<const std::int8_t> q, const factors& f
     output[i] = product(product(g, g), u);
   }
   return read;
+}
+
+/// What walk_gate_up leaves in totals for walk_down, but that the first of `shares` workgroups has all of them: which one has a feature is the device's affair.
+/// @shape values, norm: [features]; result: kernels::walk_total_words(features, shares, 0) words
+inline std::vector<float> walk_totals(std::span<const float> values, std::span<const float> norm, std::size_t shares) {
+  std::vector<float> out(values.size() / 4 + shares);
+  float& largest = out[values.size() / 4];
+  for (std::size_t quad = 0; quad < values.size() / 4; ++quad) {
+    const std::span<const float> v = values.subspan(4 * quad, 4);
+    out[quad] = (product(v[0], v[0]) + product(v[1], v[1])) + (product(v[2], v[2]) + product(v[3], v[3]));
+    for (std::size_t i = 0; i < 4; ++i) largest = std::max(largest, std::abs(product(v[i], norm[4 * quad + i])));
+  }
+  return out;
 }
 
 /// walk_down: adds to output what the features add whose q is not 0.

@@ -25,8 +25,10 @@ inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
   std::vector<std::int8_t> q(columns);
   std::vector<reference::factors> factor(1);
   reference::norm_quantize(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), columns, trial.real(call, "eps"), q, factor);
-  const gpu::buffer in = trial.filled(values, values.size()), out = trial.room(std::uint64_t{4} * rows), gates = trial.room(std::uint64_t{4} * rows), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"gates", &gates}});
+  const std::uint32_t shares = call.groups[0], sums = trial.constant(call, "sum_words");
+  const gpu::buffer in = trial.filled(values, values.size()), out = trial.room(std::uint64_t{4} * rows), gates = trial.room(std::uint64_t{4} * rows), memory = trial.memory_of(trial.state()),
+                    totals = trial.filled(std::vector<float>(static_cast<std::size_t>(kernels::walk_total_words(rows, shares, sums)), 1.f), 0);
+  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"gates", &gates}, {"totals", &totals}});
   const bool keeps_gates = trial.operand(call, "gates").where != plan::region::none;
   const auto scales = trial.weight<float>(trial.operand(call, "scales"), 0, 2);
   std::vector<float> expected(run_rows), kept(run_rows);
@@ -38,7 +40,15 @@ inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
     worst = std::max(worst, apart(read<float>(out, first, run_rows), expected));
     if (keeps_gates) worst = std::max(worst, apart(read<float>(gates, first, run_rows), kept));
   }
-  return worst;
+  // What it leaves for walk_down belongs to its own values.
+  auto left = read<float>(totals, 0, rows / 4 + shares + sums);
+  const auto of_values = reference::walk_totals(read<float>(out, 0, rows), trial.weight<float>(trial.operand(call, "value_norm"), 0, rows), 1);
+  const auto largest = left.begin() + rows / 4, zeros = largest + shares;
+  if (std::any_of(zeros, left.end(), [](float zero) { return std::bit_cast<std::uint32_t>(zero) != 0; })) return HUGE_VAL;
+  *largest = *std::max_element(largest, zeros);
+  left.resize(rows / 4 + 1);
+  const std::span<const float> found(left), expected_totals(of_values);
+  return std::max({worst, apart(found.first(rows / 4), expected_totals.first(rows / 4)), apart(found.last(1), expected_totals.last(1))});
 }
 
 inline double walk_down(kernel_trial& trial, const plan::dispatch& call) {
@@ -50,8 +60,11 @@ inline double walk_down(kernel_trial& trial, const plan::dispatch& call) {
   std::vector<reference::factors> factor(1);
   reference::norm_quantize(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), columns, trial.real(call, "eps"), q, factor);
   std::vector<float> expected = trial.floats(rows);
+  const std::uint32_t shares = trial.constant(call, "shares");
+  const gpu::buffer totals = trial.filled(reference::walk_totals(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), shares),
+                                          static_cast<std::size_t>(kernels::walk_total_words(columns, shares, kernels::walk_sum_words(call.groups[0], trial.constant(call, "words")))));
   const gpu::buffer in = trial.filled(values, values.size()), out = trial.filled(expected, expected.size()), kept = trial.room(std::uint64_t{4} * columns), memory = trial.memory_of(trial.state());
-  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"values", &kept}});
+  trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"values", &kept}, {"totals", &totals}});
   if (trial.operand(call, "values").where != plan::region::none) {
     std::vector<float> steps(columns);
     for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = kernels::arithmetic::product(static_cast<float>(q[i]), factor[0].inverse_scale);
