@@ -5,7 +5,7 @@
 all_steps=(shaders layers gcc headers cpu validation gpu gpu_second clang sanitize fuzz size
   compile_fail examples serve consume_subdirectory consume_installed consume_conan)
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Werror)
-fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-15}  # each target's; longer by hand
+fuzz_seconds=${INTAGLIO_FUZZ_SECONDS:-8}  # each target's; longer by hand
 jobs=${INTAGLIO_JOBS:-$(nproc)}
 
 count() { echo "$1 $2 ${3:-0}" >>build/test/counts; }
