@@ -98,7 +98,7 @@ class kernel_device {
       const auto* const real = std::get_if<float>(&value);
       values.push_back({static_cast<std::uint32_t>(id), real != nullptr ? std::bit_cast<std::uint32_t>(*real) : std::get<std::uint32_t>(value)});
     }
-    std::vector<std::uint64_t> push(face.push_count());
+    std::vector<std::uint64_t> push = face.unbound_push();
     for (const auto& [name, buffer] : buffers) {
       REQUIRE(face.push_index(name) < face.push_count());
       push[face.push_index(name)] = buffer->address();

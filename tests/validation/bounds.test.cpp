@@ -60,6 +60,13 @@ using plan::engraved, plan::engraved_batch;
 constexpr plan::batch_shape two_slots{.slots = 2, .page_size = 8};
 constexpr std::uint32_t whole_pages = 280;
 
+/// Products without loops, however small.
+constexpr plan::profile straight = [] {
+  plan::profile out = cpu;
+  out.straight_weights = 0;
+  return out;
+}();
+
 /// Plans with the modules that run them; lavapipe runs them all.
 struct form {
   const plan::table* table;
@@ -73,11 +80,12 @@ const form forms[] = {{&engraved<small, cpu>::table, {.wide_loads = true}},     
                       {&engraved_batch<small, cpu, two_slots, whole_pages>::table, {.wide_loads = true}, true},
                       {&engraved_batch<small, portable, two_slots, whole_pages>::table, {.integer_dot = true}, true},
                       {&engraved<small, cpu, 44>::table, {.wide_loads = true, .in_one = true}},  // for all layers in one dispatch, with many operands
+                      {&engraved<small, straight>::table, {.wide_loads = true}},
                       {&engraved<small_mixture<dtype::q8_0>, cpu>::table, {.wide_loads = true}, false, true},
                       {&engraved<small_mixture<dtype::f16>, portable>::table, {.integer_dot = true}, false, true},
                       {&engraved<small_mixture<dtype::q8_0>, portable>::table, {.integer_dot = true}, false, true},
                       {&engraved<small_mixture<dtype::q8_0>, portable>::table, {.integer_dot = false}, false, true}};
-constexpr std::size_t module_count = 34;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
+constexpr std::size_t module_count = 36;  // of kernel_modules::of, all variants but those by cooperative matrices, which lavapipe has not
 
 /// What a session's state may never hold, but does here.
 struct wild_state {
@@ -182,7 +190,10 @@ std::size_t complaints_of(const gpu::device& on, const gpu::pipeline& kernel, co
   if (has(chosen.call, "experts_used") && chosen.call.kernel != kernels::kernel::route && constant(chosen.call, "experts_used") != 0)
     write_choice(*chosen.in, chosen.call, contents_of(chosen.call.kernel == kernels::kernel::matmul_few ? "tiles" : "choice"));
   std::vector<std::uint64_t> push, arguments;
-  for (const std::size_t each : chosen.operands.push) push.push_back(each == stated_operands::none ? 0 : memory.addresses[each]);
+  for (std::size_t i = 0; i < chosen.operands.push.size(); ++i) {
+    const std::size_t each = chosen.operands.push[i];
+    push.push_back(each == stated_operands::none ? kernels::unbound(face.push[i].type) : memory.addresses[each]);
+  }
   for (const std::size_t each : chosen.operands.arguments) arguments.push_back(each == stated_operands::none ? 0 : memory.addresses[each]);
   if (!arguments.empty()) std::memcpy(contents_of("arguments").data(), arguments.data(), std::min(contents_of("arguments").size(), 8 * arguments.size()));
   gpu::recorder to(on, kernel.name());

@@ -12,9 +12,9 @@ namespace intaglio::kernels {
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
   walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm,
-  attention_few, expert_tiles
+  attention_few, expert_tiles, dense_rows, ternary_rows
 };
-inline constexpr std::size_t kernel_count = 36;
+inline constexpr std::size_t kernel_count = 38;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -79,6 +79,17 @@ inline constexpr interface ternary_few_interface{
     {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"},
       {"rope_theta", field_type::f32}, {"cache_element"}, {"subgroup_width"}, {"slot_words"}, {"page_size"}, {"tile_rows"}}}};
+
+/// ternary_matmul with prologue::quantized of one token for CPU drivers: workgroup x has groups_together groups of 4 rows, 1 or 2, from x * groups_together on.
+/// columns a multiple of 64; ternary_rows_columns bounds its code, which has no loops.
+inline constexpr interface ternary_rows_interface{
+    "ternary_rows",
+    {{{"input"}, {"factors"}, {"weight"}, {"scales"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"binary", field_type::binary}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"epilogue"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"}, {"rope_theta", field_type::f32},
+      {"cache_element"}, {"groups_together"}, {"subgroup_width"}}}};
+inline constexpr std::uint32_t ternary_rows_columns = 8192;
+constexpr bool has_ternary_rows(std::uint32_t columns, std::uint32_t rows) { return columns % 64 == 0 && columns <= ternary_rows_columns && rows / 4 <= 65535; }
+constexpr std::uint32_t ternary_rows_together(std::uint32_t columns) { return columns <= 4096 ? 2 : 1; }
 
 /// ternary_matmul with prologue::quantized for up to max_tokens tokens: workgroup (x, y) has tile_rows rows and tile_tokens tokens.
 /// The module for cooperative matrices wants subgroups of 32, columns that are a multiple of chunk_columns, tile_tokens of 32, and of tile_rows
@@ -379,6 +390,17 @@ inline constexpr interface dense_few_interface{
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"tile_tokens"}, {"subgroup_width"}}}};
 inline constexpr std::uint32_t dense_few_rows = 4;
 
+/// dense_few of one token for CPU drivers: workgroup (x, y) has the rows_together rows from (x + y * groups x) * rows_together on;
+/// columns a multiple of 32; at most 2^20 workgroups. dense_rows_most bounds its code, which has no loops.
+inline constexpr interface dense_rows_interface{
+    "dense_rows",
+    {{{"input"}, {"weight"}, {"output"}, {"state"}, {"binary", field_type::binary}}},
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"weight_element"}, {"rows_together"}, {"subgroup_width"}}}};
+inline constexpr std::uint32_t dense_rows_most = 8, dense_rows_words = 2048;
+constexpr bool has_dense_rows(codec type, std::uint32_t columns) { return columns % 32 == 0 && columns / (type == codec::f32 ? 1 : 2) <= dense_rows_words; }
+/// Rows of a workgroup: enough to be worth starting one, few enough to compile.
+constexpr std::uint32_t dense_rows_together(std::uint32_t columns) { return columns >= dense_rows_words ? 1 : columns <= dense_rows_words / dense_rows_most ? dense_rows_most : dense_rows_words / columns; }
+
 /// Picks the next token from logits [vocab_size] by state's sampling parameters (kernels/state.hpp), in this order: repetition
 /// penalty over the last repeat_last_n of state.history, top-k, top-p, min-p, temperature, draw; temperature 0 is greedy,
 /// ties go to the lowest id. The draw is a function of seed and position alone. With next = position + count, writes the token to
@@ -487,7 +509,8 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &walk_gate_up_interface,  &walk_down_interface,     &pages_interface,
                                                              &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
                                                              &fixed_interface,         &matmul_few_interface,    &layers_coded_interface,
-                                                             &walk_trace_interface,    &rms_norm_interface,      &attention_few_interface, &expert_tiles_interface};
+                                                             &walk_trace_interface,    &rms_norm_interface,      &attention_few_interface, &expert_tiles_interface,
+                                                             &dense_rows_interface, &ternary_rows_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

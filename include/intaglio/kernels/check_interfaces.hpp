@@ -14,6 +14,7 @@
 #include "intaglio/kernels/spirv/dense_few.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
+#include "intaglio/kernels/spirv/dense_rows.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
 #include "intaglio/kernels/spirv/expert_sum.hpp"
 #include "intaglio/kernels/spirv/expert_tiles.hpp"
@@ -54,6 +55,7 @@
 #include "intaglio/kernels/spirv/ternary_float_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
+#include "intaglio/kernels/spirv/ternary_rows.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
 #include "intaglio/kernels/spirv/walk_down.hpp"
 #include "intaglio/kernels/spirv/walk_down_cpu.hpp"
@@ -91,6 +93,8 @@ static_assert(shader_interface<matches(attention_halves_interface, spirv::attent
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_matmul_interface, spirv::dense_matmul_cpu_spirv)>::agrees);
 static_assert(shader_interface<matches(dense_few_interface, spirv::dense_few_spirv)>::agrees);
+static_assert(shader_interface<matches(dense_rows_interface, spirv::dense_rows_spirv)>::agrees);
+static_assert(shader_interface<matches(ternary_rows_interface, spirv::ternary_rows_spirv)>::agrees);
 static_assert(shader_interface<matches(head_screen_interface, spirv::head_screen_spirv)>::agrees);
 static_assert(shader_interface<matches(head_screen_interface, spirv::head_screen_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(head_rescore_interface, spirv::head_rescore_spirv)>::agrees);

@@ -7,14 +7,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace intaglio::kernels {
 
-enum class field_type : std::uint8_t { address, u32, f32, boolean };
+/// binary: the words 0 and 1, whatever is run (shaders/include/straight.glsl).
+enum class field_type : std::uint8_t { address, u32, f32, boolean, binary };
 
-constexpr std::uint32_t size_bytes(field_type type) { return type == field_type::address ? 8u : 4u; }
+constexpr std::uint32_t size_bytes(field_type type) { return type == field_type::address || type == field_type::binary ? 8u : 4u; }
+/// What a push constant of 64 bits is where nothing is bound to it.
+constexpr std::uint64_t unbound(field_type type) { return type == field_type::binary ? std::uint64_t{1} << 32 : 0; }
 
-/// One push constant: addresses are 64-bit device addresses, everything else takes 4 bytes.
+/// One push constant: addresses are 64-bit device addresses.
 struct push_constant {
   std::string_view name;
   field_type type = field_type::address;
@@ -54,6 +58,12 @@ struct interface {
     return bytes;
   }
   constexpr std::uint32_t push_bytes() const { return push_offset(push_count()); }
+  /// Push constants of 64 bits before anything is bound to them.
+  std::vector<std::uint64_t> unbound_push() const {
+    std::vector<std::uint64_t> out(push_count());
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = unbound(push[i].type);
+    return out;
+  }
 
   /// Place of a push constant by name, or push.size() where there is none.
   constexpr std::size_t push_index(std::string_view wanted) const {

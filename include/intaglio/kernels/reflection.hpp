@@ -22,7 +22,7 @@ constexpr std::string_view name(spirv_type type) {
   return names[static_cast<std::size_t>(type)];
 }
 constexpr std::string_view name(field_type type) {
-  return type == field_type::address ? "an address" : type == field_type::u32 ? "u32" : type == field_type::f32 ? "f32" : "bool";
+  return type == field_type::address ? "an address" : type == field_type::u32 ? "u32" : type == field_type::f32 ? "f32" : type == field_type::binary ? "uvec2" : "bool";
 }
 
 /// One member of a module's push-constant block. A trailing underscore, for names that GLSL reserves, is no part of the name.
@@ -279,6 +279,7 @@ constexpr bool same_type(field_type expected, spirv_type found) {
     case field_type::u32: return found == spirv_type::u32;
     case field_type::f32: return found == spirv_type::f32;
     case field_type::boolean: return found == spirv_type::boolean;
+    case field_type::binary: return found == spirv_type::uvec2;
   }
   return false;
 }

@@ -72,6 +72,13 @@ constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t conte
 /// Whether the head's rows can be had as int8: tiles of 16 columns.
 constexpr bool screenable(const ir::graph& g, const node& head) { return g.weights[static_cast<std::size_t>(head.weights[0])].columns % 16 == 0; }
 
+/// Whether the last node is a head that dense_rows can have.
+constexpr bool has_rows(const ir::graph& g, const std::vector<node>& nodes) {
+  if (nodes.empty() || nodes.back().kernel != kernels::kernel::dense_matmul) return false;
+  const ir::weight& w = g.weights[static_cast<std::size_t>(nodes.back().weights[0])];
+  return kernels::has_dense_rows(*codec_of(w.type), w.columns);
+}
+
 /// A node that makes of what `n` reads, normalised as n would have it, the value that n reads from now on, which goes behind the graph's.
 constexpr node insert_in_front(ir::graph& g, node& n, kernels::kernel kernel, const ir::value& value) {
   const node made{.lowered = true, .kernel = kernel, .where = n.where, .block = n.block, .in = n.in, .out = static_cast<ir::value_id>(g.values.size()),
@@ -170,18 +177,39 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
   nodes = std::move(out);
 }
 
-/// In a pass over a few tokens the head of dense weights reads what a node of its own normalised: its subgroups would do so for every four rows.
-constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes) {
+/// In a pass over a few tokens, and in every pass of a CPU driver, the head of dense weights reads what a node of its own normalised: its subgroups would do so for
+/// every four rows.
+constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes, kernels::kernel product) {
   if (nodes.empty() || nodes.back().kernel != kernels::kernel::dense_matmul) return;
   node head = nodes.back();
   const node made{.lowered = true, .kernel = kernels::kernel::rms_norm, .where = head.where, .block = head.block, .in = head.in,
                   .out = static_cast<ir::value_id>(g.values.size()), .norm = head.norm, .eps = head.eps};
   g.values.push_back({dtype::f32, g.values[static_cast<std::size_t>(head.in)].width, head.where, text<32>{"normalised"}});
-  head.kernel = kernels::kernel::dense_few;
+  head.kernel = product;
   head.in = made.out;
   head.norm = ir::none;
   nodes.back() = made;
   nodes.push_back(head);
+}
+
+/// Decode of a CPU driver, models that no cache holds: ternary products without loops, of what a node in front quantised.
+constexpr void straighten(ir::graph& g, const decoder_config& config, const profile& target, std::vector<node>& nodes) {
+  if (std::uint64_t{config.hidden_size} * config.intermediate_size < target.straight_weights) return;
+  std::vector<node> out;
+  for (node& n : nodes) {
+    const bool norms = n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize && !n.walk;
+    std::uint32_t rows = 0;
+    for (std::uint32_t i = 0; norms && i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
+    if (norms && kernels::has_ternary_rows(g.weights[static_cast<std::size_t>(n.weights[0])].columns, rows)) {
+      const std::uint32_t columns = g.weights[static_cast<std::size_t>(n.weights[0])].columns;
+      out.push_back(insert_in_front(g, n, kernels::kernel::norm_quantize, {dtype::i8, columns, n.where, text<32>{"quantised"}}));
+      n.kernel = kernels::kernel::ternary_rows;
+      n.rule = rule_index("straight");
+      n.prologue = kernels::prologue::quantized;
+    }
+    out.push_back(n);
+  }
+  nodes = std::move(out);
 }
 
 constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
@@ -198,8 +226,15 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   else if (!few && kind.batch.slots == 0) insert_halves(g, target, kind.tokens, nodes);
   const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), nodes);
-  if (few) insert_norm(g, nodes);
+  if (few) insert_norm(g, nodes, kernels::kernel::dense_few);
   if (kind.tokens == 1 && kind.sampler) keep_traces(g, nodes, failure);
+  if (kind.tokens == 1 && kind.batch.slots == 0 && target.straight) {
+    straighten(g, config, target, nodes);
+    if (has_rows(g, nodes)) {
+      insert_norm(g, nodes, kernels::kernel::dense_rows);
+      nodes.back().rule = rule_index("straight");
+    }
+  }
   if (!failure.empty()) return;
   join_walks(nodes, kind.tokens);
   placement p = place(g, nodes, kind.tokens, failure);

@@ -50,6 +50,7 @@ inline constexpr std::array rules{
     rule{"expert_sum", "weigh, add", "what the experts gave is weighed on its way to the stream"},
     rule{"halves", "rms_norm, in front of products of f32 inputs", "in a chunk the product reads activations many times: once as halves, in a dispatch of their own"},
     rule{"norm_prologue", "norm_quantize, ternary_matmul", "for one token each workgroup normalises and quantises for itself: a dispatch and a barrier less"},
+    rule{"straight", "norm_head and norm_prologue, taken apart", "products without loops read memory best on a CPU driver; one workgroup normalises for all of theirs"},
     rule{"nearest", "2 matmuls of one input, gated", "for one token the gates alone are computed whole; up vectors are read of the nearest features only"},
     rule{"by_features", "matmul, add", "the down vectors of the features that count, one after the other"},
 };

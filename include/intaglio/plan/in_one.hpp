@@ -56,6 +56,8 @@ class layers_in_one {
   }
   static constexpr operand& push(dispatch& d, std::string_view name) { return d.push[kernels::interface_of(d.kernel).push_index(name)]; }
 
+  /// Whether the head reads what a dispatch of its own normalised.
+  constexpr bool normalises_first() const { return epilogue[0].kernel == kernel::rms_norm; }
   constexpr bool resident() const { return target_.layers_subgroups > 1; }
 
   constexpr bool product(const dispatch& d, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
@@ -68,7 +70,7 @@ class layers_in_one {
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size;
     if (prologue.size() != 1 || prologue[0].kernel != kernel::embed || period.size() != kernels::layers::steps) return false;
     if (this->epilogue.size() < 2 || this->epilogue.back().kernel != kernel::sample) return false;
-    if (this->epilogue.size() != (this->epilogue[0].kernel == kernel::head_screen ? 3u : 2u)) return false;
+    if (this->epilogue.size() != (this->epilogue[0].kernel == kernel::head_screen || normalises_first() ? 3u : 2u)) return false;
     if (!product(period[0], epilogue::rope_cache, hidden, config_.q_size() + 2 * config_.kv_size()) || period[1].kernel != kernel::attention || (!resident() && constant(period[1], "splits") != 1) ||
         !product(period[2], epilogue::add, config_.q_size(), hidden) || !product(period[3], epilogue::gated, hidden, 2 * ffn) || !product(period[4], epilogue::add, ffn, hidden))
       return false;
@@ -141,6 +143,7 @@ class layers_in_one {
         lowest_ = place("lowest of the largest", count, 1);
       }
     }
+    if (normalises_first()) normalised_ = place("normalised", config_.hidden_size, 1);
     next_ = stream_;
     next_.offset += stream_.layer_stride;
     last_ = stream_;
@@ -167,7 +170,8 @@ class layers_in_one {
       operand& from = d.push[i];
       if (from.where != region::arena) continue;
       const std::string_view name = face.push[i].name;
-      const std::uint64_t to = name == "input" ? last_.offset : name == "firsts" ? firsts_.offset : name == "y" ? normalised_.offset
+      const bool between = d.kernel == kernel::rms_norm ? name == "output" : d.kernel == kernel::dense_rows && name == "input";
+      const std::uint64_t to = between ? normalised_.offset : name == "input" ? last_.offset : name == "firsts" ? firsts_.offset : name == "y" ? normalised_.offset
                                : name == "lowest" ? lowest_.offset : name == "scratch" ? scratch_.offset : logits_.offset;
       for (std::size_t k = 0; k < d.access_count; ++k) {
         access& a = d.accesses[k];

@@ -172,9 +172,9 @@ class lowering {
     switch (d.kernel) {
       case kernels::kernel::embed: embed(n); break;
       case kernels::kernel::norm_quantize: norm_quantize(n); break;
-      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: ternary_product(n); break;
+      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: case kernels::kernel::ternary_rows: ternary_product(n); break;
       case kernels::kernel::attention: case kernels::kernel::attention_few: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: attention(n, placement_.partials[index]); break;
-      case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: dense_matmul(n); break;
+      case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: case kernels::kernel::dense_rows: dense_matmul(n); break;
       case kernels::kernel::rms_norm: rms_norm(n); break;
       case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: case kernels::kernel::matmul_few: matmul(n); break;
       case kernels::kernel::fixed: fixed(n); break;
@@ -500,6 +500,13 @@ class lowering {
     if (n.epilogue == kernels::epilogue::gated) d_->activation = &*n.act;
     if (d_->kernel == kernels::kernel::ternary_chunk) return tile_chunk(w);
     if (d_->kernel == kernels::kernel::ternary_few) return share_columns(w);
+    if (d_->kernel == kernels::kernel::ternary_rows) {
+      const std::uint32_t together = kernels::ternary_rows_together(w.columns);
+      set("groups_together", together);
+      d_->subgroups = 1;
+      d_->groups = {(row_groups + together - 1) / together, 1, 1};
+      return;
+    }
     set("prologue", n.prologue);
     set("eps", n.eps);
     const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.tile_tokens();
@@ -721,6 +728,7 @@ class lowering {
     set("rows", w.rows);
     set("weight_element", w.codec);
     if (d_->kernel == kernels::kernel::dense_few) return share_rows(w);
+    if (d_->kernel == kernels::kernel::dense_rows) return few_rows(w);
     set("eps", n.eps);
     d_->subgroups = c_.target.head_subgroups;
     d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups), c_.tokens, 1};
@@ -731,6 +739,14 @@ class lowering {
     set("tile_tokens", c_.tile_tokens());
     d_->subgroups = 4;
     d_->groups = {std::min((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.head_groups), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
+  }
+
+  /// Workgroups of a few rows, more than one dimension has room for.
+  constexpr void few_rows(const weight& w) {
+    const std::uint32_t together = kernels::dense_rows_together(w.columns), groups = (w.rows + together - 1) / together, planes = (groups + 32767) / 32768;
+    set("rows_together", together);
+    d_->subgroups = 1;
+    d_->groups = {(groups + planes - 1) / planes, planes, 1};
   }
 
   /// Products of f32 by weights of a codec.

@@ -26,6 +26,8 @@ struct profile {
   std::uint32_t chunk_groups = 0;                           ///< tiles that keep the device busy: where 128 rows give fewer, they have 64
   std::uint32_t head_subgroups = 1, head_groups = 64;
   bool head_firsts = false;                                 ///< decode: the head's workgroups find the first of their tokens, so that the sampler need not
+  bool straight = false;                                    ///< decode: products without loops, whose loads llvmpipe makes of whole vectors (shaders/include/straight.glsl)
+  std::uint64_t straight_weights = 1u << 22;                ///< of ternary products where the FFN's matrices have so many weights, more than caches hold
   bool head_screen = false;                                 ///< decode: rows as int8 say first which logits are wanted; takes half of the head's memory besides
   std::uint32_t norm_subgroups = 1, attention_subgroups = 1, sample_subgroups = 1, embed_subgroups = 1;
   bool sample_slices = false;                               ///< slices of the vocabulary are sorted by workgroups of their own (sample_slice); else one workgroup draws
@@ -46,7 +48,7 @@ struct profile {
 namespace profiles {
 /// CPU drivers: one subgroup a workgroup, so that no barrier remains, and few long invocations. The cache is f32: there a conversion costs
 /// more than the bytes, and the numbers then agree with float32 implementations to the last rounding of an activation.
-inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights = 1u << 20, .chunk_matmul_groups = 8, .head_groups = 64, .attention_heads = 2,
+inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights = 1u << 20, .chunk_matmul_groups = 8, .head_groups = 64, .straight = true, .attention_heads = 2,
                              .layers_parts = 8, .prefill_tokens = 32, .cache_element = kernels::element::f32};
 /// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups are 64 wide.
 inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,

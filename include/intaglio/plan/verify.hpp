@@ -58,7 +58,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::ternary_chunk: return (constant("tile_rows") + constant("tile_tokens")) * ((constant("columns") % 128 == 0 ? 128 : 64) + 16);
     case kernels::kernel::ternary_float:
       return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
-    case kernels::kernel::dense_few: return 4;
+    case kernels::kernel::dense_few: case kernels::kernel::dense_rows: case kernels::kernel::ternary_rows: return 4;
     case kernels::kernel::dense_matmul: return constant("columns") * 4 + norm(constant("columns")) + combining;
     case kernels::kernel::head_screen: return constant("columns") * 2 + norm(constant("columns")) + combining;
     case kernels::kernel::head_rescore: return constant("columns") * 4 + constant("lowest_count") * 4 + d.subgroups * 64 * 4 + 2 * combining + 16;

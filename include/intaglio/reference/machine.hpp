@@ -75,11 +75,11 @@ class machine {
     switch (d.kernel) {
       case kernels::kernel::embed: c.embed(); break;
       case kernels::kernel::norm_quantize: c.norm_quantize(); break;
-      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: c.ternary_matmul(); break;
+      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_rows: c.ternary_matmul(); break;
       case kernels::kernel::ternary_float: c.ternary_float(); break;
       case kernels::kernel::attention: case kernels::kernel::attention_few: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: c.attention(); break;
       case kernels::kernel::dense_matmul: c.dense_matmul(); break;
-      case kernels::kernel::dense_few: c.dense_few(); break;
+      case kernels::kernel::dense_few: case kernels::kernel::dense_rows: c.dense_few(); break;
       case kernels::kernel::head_screen: c.head_screen(); break;
       case kernels::kernel::head_rescore: c.head_rescore(); break;
       case kernels::kernel::sample: c.sample(); break;

@@ -25,6 +25,7 @@
 #include "intaglio/kernels/spirv/dense_few.hpp"
 #include "intaglio/kernels/spirv/dense_matmul.hpp"
 #include "intaglio/kernels/spirv/dense_matmul_cpu.hpp"
+#include "intaglio/kernels/spirv/dense_rows.hpp"
 #include "intaglio/kernels/spirv/embed.hpp"
 #include "intaglio/kernels/spirv/expert_sum.hpp"
 #include "intaglio/kernels/spirv/expert_tiles.hpp"
@@ -65,6 +66,7 @@
 #include "intaglio/kernels/spirv/ternary_matmul.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/ternary_matmul_portable.hpp"
+#include "intaglio/kernels/spirv/ternary_rows.hpp"
 #include "intaglio/kernels/spirv/walk_down.hpp"
 #include "intaglio/kernels/spirv/walk_down_cpu.hpp"
 #include "intaglio/kernels/spirv/walk_down_portable.hpp"
@@ -131,7 +133,7 @@ struct kernel_modules {
     namespace spirv = kernels::spirv;
     std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2) + (half_matrix ? 16 : 0) + (few_matrix ? 32 : 0);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_few_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::attention_few_source_hash, spirv::attention_cpu_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::sample_cpu_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::rms_norm_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::expert_tiles_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_gate_up_cpu_source_hash, spirv::walk_down_source_hash, spirv::walk_down_cpu_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::walk_trace_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash, spirv::matmul_few_matrix_source_hash, spirv::matmul_few_tiled_source_hash, spirv::ternary_few_matrix_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::attention_few_source_hash, spirv::attention_cpu_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::dense_rows_source_hash, spirv::ternary_rows_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::sample_cpu_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::rms_norm_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::expert_tiles_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_gate_up_cpu_source_hash, spirv::walk_down_source_hash, spirv::walk_down_cpu_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::walk_trace_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash, spirv::matmul_few_matrix_source_hash, spirv::matmul_few_tiled_source_hash, spirv::ternary_few_matrix_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     if (tuned && !tuned->shapes.empty()) mixed = (mixed ^ tuned->hash()) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
@@ -206,6 +208,12 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       break;
     case kernels::kernel::dense_few:
       if constexpr (has(kernels::kernel::dense_few)) return bytes(spirv::dense_few_spirv);
+      break;
+    case kernels::kernel::ternary_rows:
+      if constexpr (has(kernels::kernel::ternary_rows)) return bytes(spirv::ternary_rows_spirv);
+      break;
+    case kernels::kernel::dense_rows:
+      if constexpr (has(kernels::kernel::dense_rows)) return bytes(spirv::dense_rows_spirv);
       break;
     case kernels::kernel::head_screen:
       if constexpr (has(kernels::kernel::head_screen)) return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::head_screen_spirv) : bytes(spirv::head_screen_portable_spirv);

@@ -108,10 +108,10 @@ class kernel_proof {
     switch (call.kernel) {
       case kernels::kernel::embed: return proofs::embed(trial_, call);
       case kernels::kernel::norm_quantize: return proofs::norm_quantize(trial_, call);
-      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: return proofs::ternary_product(trial_, call);
+      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: case kernels::kernel::ternary_rows: return proofs::ternary_product(trial_, call);
       case kernels::kernel::attention: case kernels::kernel::attention_few: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: return proofs::attention(trial_, call);
       case kernels::kernel::dense_matmul: return proofs::dense_matmul(trial_, call);
-      case kernels::kernel::dense_few: return proofs::dense_few(trial_, call);
+      case kernels::kernel::dense_few: case kernels::kernel::dense_rows: return proofs::dense_few(trial_, call);
       case kernels::kernel::head_screen: return proofs::head_screen(trial_, call);
       case kernels::kernel::head_rescore: return proofs::head_rescore(trial_, call);
       case kernels::kernel::matmul: return trial_.constant(call, "experts_used") == 0 ? proofs::matmul(trial_, call) : proofs::expert_matmul(trial_, call);

@@ -126,7 +126,7 @@ class kernel_trial {
   using named_buffers = std::vector<std::pair<std::string_view, const gpu::buffer*>>;
   void run(const plan::dispatch& call, const named_buffers& buffers) {
     const kernels::interface& face = kernels::interface_of(call.kernel);
-    std::vector<std::uint64_t> push(face.push_count());
+    std::vector<std::uint64_t> push = face.unbound_push();
     for (std::size_t i = 0; i < push.size(); ++i)
       if (call.push[i].where == plan::region::weight) push[i] = weights_->address(*table, call.push[i].slot, 0) + call.push[i].offset;
     for (const auto& [name, memory] : buffers)

@@ -23,7 +23,8 @@ inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
   using kernels::epilogue, kernels::prologue;
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows");
   const auto how = static_cast<epilogue>(trial.constant(call, "epilogue"));
-  const auto before = call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::ternary_few ? prologue::quantized : static_cast<prologue>(trial.constant(call, "prologue"));
+  const bool of_integers = call.kernel == kernels::kernel::ternary_chunk || call.kernel == kernels::kernel::ternary_few || call.kernel == kernels::kernel::ternary_rows;
+  const auto before = of_integers ? prologue::quantized : static_cast<prologue>(trial.constant(call, "prologue"));
   const bool rounds = call.kernel != kernels::kernel::ternary_float;
   std::vector<float> plain;
   std::vector<std::int8_t> codes(std::size_t{trial.tokens} * columns);

@@ -115,8 +115,8 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
           const kernels::interface& face = kernels::interface_of(call.kernel);
           std::array<std::byte, kernels::max_push_constant_bytes> push;
           for (std::size_t i = 0; i < face.push_count(); ++i) {
-            const std::uint64_t address = addresses.resolve(call.push[i], table, layer);
-            std::memcpy(push.data() + face.push_offset(i), &address, sizeof address);
+            const std::uint64_t value = call.push[i].where == plan::region::none ? kernels::unbound(face.push[i].type) : addresses.resolve(call.push[i], table, layer);
+            std::memcpy(push.data() + face.push_offset(i), &value, sizeof value);
           }
           to.dispatch(kernels.of(call, rows, greedy), std::span(push).first(face.push_bytes()), kernels.groups_of(call, rows, of.max_tokens));
           if (measure) out.dispatches.push_back({&call, layer, 0});
