@@ -51,11 +51,11 @@ svg .bar-text{fill:var(--soft);font-size:11px;text-anchor:middle}
 .value{fill:var(--accent);fill-opacity:.17;stroke:var(--accent);stroke-opacity:.75}
 svg .value-text{font-size:11px}
 .embed{fill:var(--embed);stroke:var(--embed);background:var(--embed)}
-.norm_quantize{fill:var(--norm_quantize);stroke:var(--norm_quantize);background:var(--norm_quantize)}
-.ternary_matmul{fill:var(--ternary_matmul);stroke:var(--ternary_matmul);background:var(--ternary_matmul)}
+.norm_quantize,.rms_norm{fill:var(--norm_quantize);stroke:var(--norm_quantize);background:var(--norm_quantize)}
+.ternary_matmul,.ternary_rows{fill:var(--ternary_matmul);stroke:var(--ternary_matmul);background:var(--ternary_matmul)}
 .ternary_float{fill:var(--ternary_float);stroke:var(--ternary_float);background:var(--ternary_float)}
 .attention{fill:var(--attention);stroke:var(--attention);background:var(--attention)}
-.dense_matmul{fill:var(--dense_matmul);stroke:var(--dense_matmul);background:var(--dense_matmul)}
+.dense_matmul,.dense_rows{fill:var(--dense_matmul);stroke:var(--dense_matmul);background:var(--dense_matmul)}
 .sample{fill:var(--sample);stroke:var(--sample);background:var(--sample)}
 .bar{stroke:none}
 .legend{display:flex;flex-wrap:wrap;gap:6px 20px;margin:12px 2px;font-size:13px;max-width:none}

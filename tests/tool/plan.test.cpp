@@ -14,8 +14,9 @@ TEST_CASE("plan prints the sequence as text and as JSON") {
       CHECK(json["model"] == name);
       const auto& decode = json["sequences"][0];
       CHECK(decode["name"] == "decode");
-      CHECK(decode["period"].size() <= 5);
-      CHECK(decode["prologue"].size() + decode["epilogue"].size() <= 3);
+      const bool straight = profile == "cpu";  // norms are dispatches of their own
+      CHECK(decode["period"].size() <= (straight ? 9 : 5));
+      CHECK(decode["prologue"].size() + decode["epilogue"].size() <= (straight ? 4 : 3));
       CHECK(decode["dispatches"] ==
             decode["prologue"].size() + decode["epilogue"].size() + decode["layers"].get<std::size_t>() * decode["period"].size());
     }
