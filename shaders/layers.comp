@@ -6,7 +6,8 @@
 // all others leave as well, and the last to leave makes the pass's result NaN, from which no token is drawn.
 // NVIDIA's driver makes a subgroup operation dear (some 100 cycles, and registers spilled around a call) wherever it cannot tell that all lanes come by:
 // behind a branch or loop on what was loaded or voted. So conditions around them hang on constants and the workgroup's number alone, and waiting uses none.
-// variant: layers -DWIDE_LOADS=0
+// variant: layers -DWIDE_LOADS=0 -DLONG_CONTEXTS=0
+// variant: layers_long -DWIDE_LOADS=0 -DLONG_CONTEXTS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -76,15 +77,29 @@ struct step_share {  // what a product is for this workgroup
 shared step_share shares[steps];
 shared uvec2 tasks[products * members];    // of each subgroup in each product: task_of
 shared uint64_t places[layers * argument_count];
-shared uvec4 sx[columns_max / 16u + 48u];  // int8 input; lanes behind a task's last tile read what follows, for weights of 0
+// int8 input; lanes behind a task's last tile read what follows, for weights of 0
+#if LONG_CONTEXTS
+const uint sharing = 4u;  // heads that share keys and values
+// In attention sums of values of octets of two heads, [2, octets, quads], or of spans, [spans, quads], as floats.
+const uint input_quads = columns_max / 16u + 48u;
+shared uvec4 sx[input_quads > 64u * quads ? input_quads : 64u * quads];
+#else
+shared uvec4 sx[columns_max / 16u + 48u];
+#endif
 shared int partial[members * 4u];          // sums of a subgroup's four rows over its slice of the columns
 shared ivec4 totals[members / 4u];         // sums of what subgroups put into sx
 shared vec4 subgroup_largest[members / 4u];
 shared vec4 sums_by_lane[16];              // squares: blocks b, b + 16, b + 8, b + 24 in quad b % 8, those from 32 on in the eight quads behind
 shared vec2 rotation[head_dim / 2u];      // sine, cosine
+#if LONG_CONTEXTS
+shared vec4 maxima_of[sharing * 8u], totals_of[sharing * 8u];  // of octets: [heads, octets]
+shared vec4 factors_of[32u];              // of spans that are merged: of what is there, of the span; the span's total
+shared vec4 fresh[sharing * quads];       // queries of this position
+#else
 shared float span_totals[32], span_maxima[32];
 shared vec4 sums_of[32u * quads];         // attention: sums of values of an octet, or of a span
 shared vec4 fresh[quads];                 // query of this position
+#endif
 shared uvec2 fresh_words[2u * quads];     // its key and value, as the caches have them
 shared uint shared_position;
 shared float scales_of[layers * products * 3u];
@@ -207,6 +222,10 @@ precise vec4 take_in(SharedQuads x, FloatQuads norm, uint quad, uint count, uint
   return weighted_;
 }
 
+#if LONG_CONTEXTS
+void fetch_keys_ahead(uint layer);
+#endif
+
 // int8 of the normalised input into sx. keeper: the product that adds to this input, step_attention for none.
 int quantise(uint layer, uint step, uint keeper) {
   uint t = gl_LocalInvocationIndex, count = tiles_in(step) * 4u;
@@ -217,6 +236,9 @@ int quantise(uint layer, uint step, uint keeper) {
   product[0] = take_in(x, norm, t, count, keeper, largest);
   product[1] = vec4(0.0);
   if (step == step_down) product[1] = take_in(x, norm, t + threads, count, step_attention, largest);
+#if LONG_CONTEXTS
+  if (step == step_qkv) fetch_keys_ahead(layer);  // behind the wait, or it would stand behind them
+#endif
   [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) largest = max(largest, subgroupShuffleXor(largest, d));
   if (lane == 0u) subgroup_largest[sub / 4u][sub % 4u] = largest;
   barrier();
@@ -369,182 +391,11 @@ void hand_on(uint layer, uint group, vec4 y) {
   }
 }
 
-// Keys and values of this subgroup's octet of a span; of the last octet where it has none, so that the loads need no condition. head_dim is a
-// multiple of 32, chunks one of 4.
-void fetch_octet(uint layer, uint head, uint span, uint count) {
-  uint kv_head = head / (heads / kv_heads), octet = min(span * 32u + sub, (count - 1u) / 8u), chunk = lane >> 3;
-  WordQuads keys = WordQuads(place(layer, argument_keys) + uint64_t(((kv_head * octets_of_context + octet) * chunks + chunk) * 8u + (lane & 7u)) * 16u);
-  WordPairs values = WordPairs(place(layer, argument_values) + uint64_t((kv_head * context + octet * 8u) * quads + min(lane, quads - 1u)) * 8u);
-  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-    key_words[i] = uvec4(0u);
-    if (4u * i < chunks) key_words[i] = keys.at[i * 32u];
-  }
-  [[unroll]] for (uint j = 0u; j < 8u; ++j) {
-    value_words[j] = uvec2(0u);
-    if (context % 8u == 0u || octet * 8u + j < context) value_words[j] = values.at[j * quads];
-  }
-}
-
-// Maximum, total and sums of a span; the sums of channel quad sub * 8 + lane % 8 in every invocation of the first subgroups.
-vec4 compute_span(uint span, uint count, out vec2 weight) {
-  uint octet = span * 32u + sub, first = octet * 8u, own = first + (lane & 7u);
-  bool here = first < count;
-  if (octet == shared_position / 8u) {
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-      uint chunk = (lane >> 3) + 4u * i;
-      if (own == shared_position && 4u * i < chunks) key_words[i] = uvec4(fresh_words[2u * chunk], fresh_words[2u * chunk + 1u]);
-    }
-    uvec2 newest = fresh_words[quads + min(lane, quads - 1u)];
-    [[unroll]] for (uint j = 0u; j < 8u; ++j)
-      if (first + j >= shared_position) value_words[j] = first + j == shared_position ? newest : uvec2(0u);
-  }
-  precise vec4 a = vec4(0.0);
-  if (here) {
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-      uint chunk = (lane >> 3) + 4u * i;
-      if (4u * i < chunks) {
-        uvec4 words = key_words[i];
-        vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)), high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
-        precise vec4 low_products = fresh[2u * chunk] * low;
-        a = a + low_products;
-        precise vec4 high_products = fresh[2u * chunk + 1u] * high;
-        a = a + high_products;
-      }
-    }
-  }
-  precise float sum = (a.x + a.y) + (a.z + a.w);
-  sum = sum + subgroupShuffleXor(sum, 8u);
-  sum = sum + subgroupShuffleXor(sum, 16u);
-  float score = own < count ? scaled_score(sum) : minus_infinity;
-  float m = score;
-  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1) m = max(m, subgroupShuffleXor(m, d));
-  if (lane == 0u) span_maxima[sub] = m;
-  barrier();
-  m = span_maxima[lane];
-  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) m = max(m, subgroupShuffleXor(m, d));
-  precise vec4 acc = vec4(0.0);
-  precise float total = 0.0;
-  precise float below = score - m;
-  float p = own < count ? canonical_exp(own < count ? below : 0.0) : 0.0;
-  total = p + subgroupShuffleXor(p, 4u);
-  total = total + subgroupShuffleXor(total, 2u);
-  total = total + subgroupShuffleXor(total, 1u);
-  float chances[8];
-  [[unroll]] for (uint j = 0u; j < 8u; ++j) chances[j] = subgroupShuffle(p, j);
-  if (here) {
-    [[unroll]] for (uint j = 0u; j < 8u; ++j) {
-      uvec2 words = value_words[j];
-      vec4 v = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
-      precise vec4 products = chances[j] * v;
-      acc = acc + products;
-    }
-  }
-  if (lane < quads) sums_of[sub * quads + lane] = acc;
-  if (lane == 0u) span_totals[sub] = total;
-  barrier();
-  precise vec4 s = vec4(0.0);
-  precise float l = 0.0;
-  if (sub * 8u < quads) {
-    uint g = lane >> 3, c = sub * 8u + (lane & 7u);
-    [[unroll]] for (uint i = 0u; i < 8u; ++i) {
-      s = s + sums_of[(8u * g + i) * quads + c];
-      l = l + span_totals[8u * g + i];
-    }
-    s = s + subgroupShuffleXor(s, 8u);
-    s = s + subgroupShuffleXor(s, 16u);
-    l = l + subgroupShuffleXor(l, 8u);
-    l = l + subgroupShuffleXor(l, 16u);
-  }
-  weight = vec2(m, l);
-  return s;
-}
-
-void await_fresh(uint layer, uint head) {
-  uint t = gl_LocalInvocationIndex, which = t / quads, kv_head = head / (heads / kv_heads);
-  uint from = which == 0u ? head : which == 1u ? heads + kv_head : heads + kv_heads + kv_head;
-  vec4 v = await_quad(SharedQuads(input_of(layer, step_attention)), from * quads + t % quads, t < 3u * quads);
-  if (t < quads) fresh[t] = v;
-  else if (t < 3u * quads) fresh_words[t - quads] = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));  // exact: they are halves
-  barrier();
-}
-
-void store_attended(uint layer, uint quad, vec4 v) {
-  if (lane < 8u) SharedQuads(output_of(layer, step_attention)).at[quad] = something(v);
-}
-
-// Task i is span i / heads of head i % heads; the workgroup of span 0 merges a head's spans, most of them while others have a last task.
-void attention(uint layer) {
-  uint count = min(shared_position + 1u, context);
-  uint t = gl_LocalInvocationIndex, spans = (count + span_positions - 1u) / span_positions;
-  uint channel = sub * 8u + (lane & 7u);
-  bool first_subgroups = sub * 8u < quads && lane < 8u;
-  SharedQuads partials = SharedQuads(place(layer, argument_partials));
-  vec4 merged = vec4(0.0);
-  vec2 totals = vec2(0.0);
-  uint tasks_of_all = heads * spans, whole_rounds = tasks_of_all / parts * parts;
-  for (uint turn = gl_WorkGroupID.x; turn < whole_rounds + parts; turn += parts) {
-    // The tasks of the last round that not all have go to the last workgroups; the first ones merge.
-    uint task = turn;
-    if (whole_rounds != 0u && turn >= whole_rounds) task = whole_rounds + parts - 1u - gl_WorkGroupID.x;
-    if (task >= tasks_of_all) break;
-    uint head = task % heads, span = task / heads;
-    if (task != gl_WorkGroupID.x) barrier();
-    fetch_octet(layer, head, span, count);
-    await_fresh(layer, head);
-    vec2 weight;
-    vec4 s = compute_span(span, count, weight);
-    if (spans == 1u) {
-      if (sub * 8u < quads) {
-        precise vec4 result = s / weight.y;
-        store_attended(layer, head * quads + channel, result);
-      }
-    } else if (span != 0u) {
-      uint first = (head * most_spans + span) * partial_quads;
-      if (first_subgroups) partials.at[first + channel] = something(s);
-      if (t == 0u) partials.at[first + quads] = something(vec4(weight, 0.0, 0.0));
-    } else {
-      merged = s;
-      totals = weight;
-    }
-  }
-  if (spans > 1u && gl_WorkGroupID.x < heads) {
-    uint head = gl_WorkGroupID.x;
-    barrier();
-    for (uint round = 1u; round < spans; round += merged_together) {
-      uint own = round + sub, first = (head * most_spans + own) * partial_quads;
-      vec4 s = await_quad(partials, first + min(lane, quads - 1u), own < spans && sub < merged_together);
-      vec4 weight = await_quad(partials, first + quads, own < spans && sub < merged_together);
-      if (sub < merged_together && lane < quads) sums_of[sub * quads + lane] = s;
-      if (sub < merged_together && lane == 0u) { span_maxima[sub] = weight.x; span_totals[sub] = weight.y; }
-      barrier();
-      if (sub * 8u < quads) {
-        uint there = min(merged_together, spans - round);
-        // Each lane has the factors of one span.
-        float before = totals.x, largest = totals.x;
-        [[unroll]] for (uint b = 0u; b < merged_together; ++b) {
-          if (b == lane) before = largest;
-          if (b <= lane && b < there) largest = max(largest, span_maxima[b]);
-        }
-        precise float old_distance = before - largest, new_distance = span_maxima[min(lane, there - 1u)] - largest;
-        vec2 factors = vec2(canonical_exp(old_distance), canonical_exp(new_distance));
-        [[unroll]] for (uint b = 0u; b < merged_together; ++b) {
-          vec2 f = vec2(subgroupShuffle(factors.x, b), subgroupShuffle(factors.y, b));
-          float m = subgroupShuffle(largest, b);
-          if (b < there) {
-            precise float total = totals.y * f.x + span_totals[b] * f.y;
-            totals = vec2(m, total);
-            merged = merged_sums(merged, sums_of[b * quads + channel], f);
-          }
-        }
-      }
-      barrier();
-    }
-    if (sub * 8u < quads) {
-      precise vec4 result = merged / totals.y;
-      store_attended(layer, head * quads + channel, result);
-    }
-  }
-}
+#if LONG_CONTEXTS
+#include "ternary_attention_long.glsl"
+#else
+#include "ternary_attention.glsl"
+#endif
 
 // Rows of this workgroup: scale, then what the step does with them.
 void finish_rows(uint layer, uint step) {
@@ -588,7 +439,9 @@ void main() {
   if (t < head_dim / 2u) rotation[t] = rope_turn(position, t, head_dim, rope_theta);
   if (t < steps) shares[t] = share_of(t);
   if (t == 0u) shared_position = position;
+#if !LONG_CONTEXTS
   uint attending = heads * ((min(position + 1u, context) + span_positions - 1u) / span_positions);
+#endif
   barrier();
   if (t < products * members) tasks[t] = task_of(shares[step_of(t / members)], t % members);
   for (uint i = t; i < layers * products * 3u; i += workgroup_size) {
@@ -599,12 +452,16 @@ void main() {
   barrier();
   // What the rest is written for; the plan asks for nothing else.
   uint end = layers;
-  if (workgroup_size != threads || subgroup_width != 32u || heads_together != 1u || cache_element != element_f16) {
+  if (workgroup_size != threads || subgroup_width != 32u || misfits_attention || cache_element != element_f16) {
     end = 0u;
     give_up();
   }
   fetch(0u, step_qkv);
+#if LONG_CONTEXTS
+  const bool attends = true;
+#else
   bool attends = gl_WorkGroupID.x < attending;
+#endif
   // Written out: a loop that the driver unrolls is slower.
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
     compute(layer, step_qkv);

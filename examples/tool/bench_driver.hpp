@@ -98,7 +98,7 @@ class bench_driver {
   }
 
   timed_sequence timed(runtime::pass_kind kind, std::uint32_t position, std::uint32_t tokens) {
-    const plan::sequence& of = run_->plan_of(kind);
+    const plan::sequence& of = run_->plan_of(kind, position);
     timed_sequence out{&of, tokens, {}, {}};
     for (const auto part : of.recorded())
       for (const auto& each : part) out.calls.push_back(&each);

@@ -127,6 +127,8 @@ TEST_CASE("whatever shapes recording or memory changes the hash", "[plan][engrav
   CHECK(hash_with_table([](plan::table& t) { t.logits.logits_offset += 256; }) != same);
   CHECK(hash_with_table([](plan::table& t) { t.ring_size *= 2; }) != same);
   CHECK(hash_with_table([](plan::table& t) { t.decode_in_one.in_one = {}; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.decode_in_one.in_one_long = t.decode_in_one.in_one; }) != same);
+  CHECK(hash_with_table([](plan::table& t) { t.decode_in_one.long_from = 256; }) != same);
   CHECK(hash_with_table([](plan::table& t) { t.decode_in_one.blank_bytes += 4; }) != same);
   CHECK(hash_with_table([](plan::table& t) { t.weights = t.weights.first(t.weights.size() - 1); }) != same);
 }

@@ -2,6 +2,7 @@
 #include "intaglio/plan/in_one.hpp"
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
@@ -60,6 +61,14 @@ constexpr decoder_config deep_config = [] {
   return out;
 }();
 static_assert(plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table.decode_in_one.in_one.size() == 1);
+// Over long contexts there is another form of it, from where workgroups have a second span of a head in that one.
+constexpr std::uint32_t heads_together(const plan::dispatch& d) { return d.specialization[kernels::layers_interface.specialization_index("heads_together")]; }
+static_assert(waiting.in_one_long.size() == 1 && waiting.long_from == 6 * kernels::attention_span + 64);
+static_assert(heads_together(waiting.in_one[0]) == 1 && heads_together(waiting.in_one_long[0]) == 4 && waiting.in_one_long[0].least_groups == waiting.in_one[0].least_groups);
+static_assert((plan::kernels_used(std::array{&two_b}) & kernels::layers::long_contexts_bit) != 0 && (plan::kernels_used(std::array{&story}) & kernels::layers::long_contexts_bit) == 0);
+static_assert(plan::engraved<models::bitnet_2b_4t, plan::profiles::portable, 1600>::table.decode_in_one.in_one_long.empty());
+static_assert(plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table.decode_in_one.in_one_long.empty());
+static_assert(plan::engraved<models::fable, plan::profiles::portable>::table.decode_in_one.in_one_long.empty() && one.in_one_long.empty());
 constexpr plan::profile few_workgroups = [] {
   plan::profile out = plan::profiles::portable;
   out.layers_parts = 64;

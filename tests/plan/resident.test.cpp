@@ -40,6 +40,22 @@ TEST_CASE("shapes that workgroups which wait for each other can do", "[plan][res
   CHECK_FALSE(fits_with([](decoder_config& c) { c.num_hidden_layers = 120; }));  // their addresses leave the shared memory
 }
 
+TEST_CASE("shapes with a form for long contexts", "[plan][resident]") {
+  const auto fits_long = [](decoder_config c, std::uint32_t workgroups, std::uint32_t context) { return plan::resident_long_fits(c, workgroups, context); };
+  CHECK(plan::resident_long_from(two_b, 132) == 1600);
+  CHECK(fits_long(two_b, 132, 4096));
+  CHECK(fits_long(two_b, 132, 17 * 256));
+  CHECK_FALSE(fits_long(two_b, 132, 17 * 256 + 1));  // 90 spans of three heads, 45 pairs of them of the fourth
+  CHECK_FALSE(fits_long(two_b, 132, 1600));
+  decoder_config c = two_b;
+  c.num_key_value_heads = 4;  // five heads share keys and values
+  CHECK_FALSE(fits_long(c, 132, 4096));
+  c = two_b;
+  c.num_hidden_layers = 60;
+  CHECK(fits(c));
+  CHECK_FALSE(fits_long(c, 132, 4096));  // their addresses and the sums of two heads leave the shared memory
+}
+
 TEST_CASE("every tile of a product is in one slice", "[plan][resident]") {
   for (std::uint32_t columns = 16; columns <= 8192; columns += 16)
     for (const std::uint32_t rows : {4u, 512u, 2560u, 3840u, 13824u}) {
@@ -55,9 +71,15 @@ TEST_CASE("every tile of a product is in one slice", "[plan][resident]") {
 TEST_CASE("the room in shared memory holds what the shader declares for 2B", "[plan][resident]") {
   // Input and what is read behind it, sums, largest, tasks, addresses and scales of 30 layers, rotations, attention's sums, the fresh query, key and value,
   // the residual.
-  const std::uint64_t declared = 6912 + 48 * 16 + 128 * 4 + 32 * 4 + 32 * 4 + 16 * 16 + 5 * 24 + 4 * 32 * 8 + 30 * (21 * 8 + 12 * 4) + 64 * 8 + 2 * 32 * 4 + 32 * 32 * 16 +
-                                 32 * 16 + 64 * 8 + 64 * 16 + 55 * 4 + 4 + 12 + 4;
-  const std::uint64_t stated = plan::resident_shared_memory_bytes(6912, 30, 128);
-  CHECK(stated >= declared);
-  CHECK(stated <= declared + 256);
+  const auto declared = [](std::uint64_t input, std::uint64_t attention) {
+    return input + 128 * 4 + 32 * 4 + 32 * 4 + 16 * 16 + 5 * 24 + 4 * 32 * 8 + 30 * (21 * 8 + 12 * 4) + 64 * 8 + attention + 64 * 8 + 64 * 16 + 4 + 12 + 4;
+  };
+  const std::uint64_t stated = plan::resident_shared_memory_bytes(6912, 30, 128), stated_long = plan::resident_shared_memory_bytes(6912, 30, 128, true);
+  const std::uint64_t expected = declared(6912 + 48 * 16, 2 * 32 * 4 + 32 * 32 * 16 + 32 * 16);
+  CHECK(stated >= expected);
+  CHECK(stated <= expected + 512);
+  // Sums of values of an octet of two heads are where a product's input is; four queries, maxima, totals and factors.
+  const std::uint64_t expected_long = declared(64 * 32 * 16, 4 * 32 * 16 + 3 * 32 * 16);
+  CHECK(stated_long >= expected_long);
+  CHECK(stated_long <= expected_long + 512);
 }

@@ -3,6 +3,9 @@
 // many workgroups there are and in whatever order they come.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <algorithm>
+#include <bit>
+#include <string>
 #include <vector>
 
 #include "gpu/checked_device.hpp"
@@ -66,6 +69,40 @@ TEST_CASE("a model in f16 and of another shape in one dispatch", "[runtime][in_o
   const plan::table& table = bitnet_tiny_table();
   REQUIRE_FALSE(table.decode_in_one.in_one.empty());
   CHECK(drawn(on.device, table, true, 0, 40) == drawn(on.device, table, false, 0, 40));
+}
+
+TEST_CASE("passes from a position on run the form for long contexts", "[runtime][in_one][gpu]") {
+  const checked_device on;
+  std::vector<plan::dispatch> other(fable_table().decode_in_one.in_one.begin(), fable_table().decode_in_one.in_one.end());
+  other[0].label = "the other form";
+  plan::table table = fable_table();
+  table.decode_in_one.in_one_long = other;
+  table.decode_in_one.long_from = 7;
+  {
+    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules(true), nullptr);
+    CHECK(run.prove().kernel.empty());
+    const auto runs = [&](std::uint32_t position) {
+      const std::uint32_t token = 17;
+      std::string out;
+      for (const auto& each : run.measure(runtime::pass_kind::decode, position, {&token, 1}))
+        if (each.what->kernel == kernels::kernel::layers) out += each.what->label.view();
+      return out;
+    };
+    CHECK(runs(6) == "all layers");
+    CHECK(runs(7) == "the other form");
+    CHECK(&run.plan_of(runtime::pass_kind::decode, 6) == &table.decode_in_one);
+    CHECK(run.plan_of(runtime::pass_kind::decode, 7).in_one.data() == other.data());
+    CHECK(&run.plan_of(runtime::pass_kind::prefill, 7) == &table.prefill);
+  }
+  const auto expected = drawn(on.device, fable_table(), false, 0, 24);
+  CHECK(drawn(on.device, table, true, 0, 24) == expected);
+  // One that computes something else is found when it is proven, and runs from there on and no sooner.
+  other[0].specialization[kernels::layers_interface.specialization_index("rope_theta")] = std::bit_cast<std::uint32_t>(100.f);
+  runtime::executor wrong(on.device, table, runtime::synthetic_weights(on.device, table), modules(true), nullptr);
+  CHECK(wrong.prove().kernel == "layers");
+  const auto found = drawn_tokens(wrong, 0, 17, {.temperature = 4.f, .seed = 5}, 24);
+  CHECK(std::equal(found.begin(), found.begin() + 7, expected.begin()));
+  CHECK(found != expected);
 }
 
 TEST_CASE("layers that compute something else are found before they are used", "[runtime][in_one][gpu]") {

@@ -101,21 +101,24 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[
     CHECK(run.segments(runtime::pass_kind::decode) == 1);
     CHECK(run.prove().kernel.empty());
   }
-  // The first position, over the end of attention's first span, over the number of spans that the workgroups do in one round, and the context's last.
-  CHECK(drawn_along(on.device, two_b, modules, {0, 100, 250, 1530, 4000, 4072}) == drawn_along(on.device, two_b, as_chain(modules), {0, 100, 250, 1530, 4000, 4072}));
+  // The first position, over the end of attention's first span, over the number of spans that the workgroups do in one round, over the first position of the
+  // form for long contexts, over the ends of spans of a pair there, and the context's last.
+  static_assert(two_b.decode_in_one.long_from == 1600);
+  const std::vector<std::uint32_t> positions{0, 100, 250, 1530, 1590, 1780, 2040, 2300, 4000, 4072};
+  CHECK(drawn_along(on.device, two_b, modules, positions) == drawn_along(on.device, two_b, as_chain(modules), positions));
   CHECK(drawn_along(on.device, story, modules, {0, 250, 480}) == drawn_along(on.device, story, as_chain(modules), {0, 250, 480}));
 }
 
 TEST_CASE("as many workgroups as a device has room for draw the tokens of the chain", "[runtime][in_one][resident][gpu]") {
   const checked_device on;
   auto modules = resident_modules(on.device);
-  const std::vector<std::vector<std::uint32_t>> expected = drawn_along(on.device, two_b, as_chain(modules), {0, 250, 1530});
+  const std::vector<std::vector<std::uint32_t>> expected = drawn_along(on.device, two_b, as_chain(modules), {0, 250, 1530, 4000});
   const std::uint32_t least = two_b.decode_in_one.in_one.front().least_groups;
   for (const std::uint32_t workgroups : {least, 128u, 130u}) {
     CAPTURE(workgroups);
     if (workgroups > modules.resident_workgroups) continue;
     modules.resident_workgroups = workgroups;
-    CHECK(drawn_along(on.device, two_b, modules, {0, 250, 1530}) == expected);
+    CHECK(drawn_along(on.device, two_b, modules, {0, 250, 1530, 4000}) == expected);
     modules.resident_workgroups = runtime::resident_workgroups(on.device);
   }
   modules.resident_workgroups = least - 1;

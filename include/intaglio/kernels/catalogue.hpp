@@ -436,7 +436,8 @@ constexpr std::uint64_t ring_bytes(std::uint32_t ring_size) { return std::uint64
 /// long, whoever finds a step unfinished does it. patience: turns of a loop that a workgroup spends on waiting in each step, before it does the step
 /// itself. progress is 0 afterwards.
 /// For GPUs on which all workgroups run at once (layers), in workgroups of 32 subgroups of 32: each waits until what it reads is no longer ~0,
-/// which all bytes that the steps exchange are before. patience: reads of one element, after which a workgroup gives up: the stream behind
+/// which all bytes that the steps exchange are before. heads_together: 1, or over long contexts the 4 heads that share keys and values (layers_long;
+/// plan::resident_long_fits). patience: reads of one element, after which a workgroup gives up: the stream behind
 /// the last layer is then NaN, and progress[progress_gave_up] 1 until somebody clears it.
 inline constexpr interface layers_interface{
     "layers",
@@ -453,6 +454,8 @@ inline constexpr std::uint32_t argument_count = 21, first_weight = 8, steps = 5;
 inline constexpr std::uint32_t progress_gave_up = 3, progress_steps = 4;
 /// What the form for GPUs takes: its subgroups of 32, and shared memory at most.
 inline constexpr std::uint32_t resident_subgroups = 32, resident_subgroup_width = 32, resident_shared_memory_bytes = 49152;
+/// Beside a bit for each kernel: that the module for long contexts is used.
+inline constexpr std::uint64_t long_contexts_bit = std::uint64_t{1} << 63;
 constexpr std::uint64_t progress_bytes(std::uint32_t count) { return std::uint64_t{4} * (progress_steps + steps * count); }
 constexpr std::uint64_t argument_bytes(std::uint32_t count) { return std::uint64_t{8} * argument_count * count; }
 }  // namespace layers

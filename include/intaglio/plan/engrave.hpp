@@ -41,7 +41,8 @@ struct drafted_sequence {
   bounded_list<dispatch, 8> prologue;
   bounded_list<dispatch, max_section_dispatches> period;
   bounded_list<dispatch, 8> epilogue;
-  bounded_list<dispatch, 1> in_one;
+  bounded_list<dispatch, 1> in_one, in_one_long;
+  std::uint32_t long_from = 0;
   bounded_list<operand, 2 * kernels::layers::argument_count> arguments;
   bounded_list<placed_value, max_values> values;
   std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0, blank_offset = 0, blank_bytes = 0;
@@ -305,6 +306,8 @@ constexpr void draft_in_one(const decoder_config& config, const profile& target,
     out.period.assign(made.period, "dispatches in a period", failure);
     out.epilogue.assign(made.epilogue, "dispatches after the layers", failure);
     out.in_one.assign(made.in_one, "dispatches of all layers", failure);
+    out.in_one_long.assign(made.in_one_long, "dispatches of all layers over long contexts", failure);
+    out.long_from = made.long_from;
     out.arguments.assign(made.arguments, "arguments of a layer", failure);
     out.values.assign(made.values, "values", failure);
     out.arena_bytes = made.arena_bytes;
@@ -403,13 +406,14 @@ constexpr std::string_view name_of() {
 }
 
 /// Arrays of exactly the size that a drafted sequence needs: what the program carries.
-template <std::size_t Prologue, std::size_t Period, std::size_t Epilogue, std::size_t Values, std::size_t InOne, std::size_t Arguments>
+template <std::size_t Prologue, std::size_t Period, std::size_t Epilogue, std::size_t Values, std::size_t InOne = 0, std::size_t InOneLong = 0, std::size_t Arguments = 0>
 struct frozen_sequence {
   std::array<dispatch, Prologue> prologue{};
   std::array<dispatch, Period> period{};
   std::array<dispatch, Epilogue> epilogue{};
   std::array<placed_value, Values> values{};
   std::array<dispatch, InOne> in_one{};
+  std::array<dispatch, InOneLong> in_one_long{};
   std::array<operand, Arguments> arguments{};
 
   constexpr explicit frozen_sequence(const drafted_sequence& from) {
@@ -418,6 +422,7 @@ struct frozen_sequence {
     for (std::size_t i = 0; i < Epilogue; ++i) epilogue[i] = from.epilogue.items[i];
     for (std::size_t i = 0; i < Values; ++i) values[i] = from.values.items[i];
     for (std::size_t i = 0; i < InOne; ++i) in_one[i] = from.in_one.items[i];
+    for (std::size_t i = 0; i < InOneLong; ++i) in_one_long[i] = from.in_one_long.items[i];
     for (std::size_t i = 0; i < Arguments; ++i) arguments[i] = from.arguments.items[i];
   }
 };
@@ -443,8 +448,8 @@ constexpr std::uint64_t hash_of(const table& t) {
   for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one, &t.batch, &t.moves}) {
     if (s->batched) mix(t.shape.slots, t.shape.page_size, t.shape.pages);
     else if (s == &t.batch || s == &t.moves) continue;
-    mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes, s->has_head, s->has_sampler);
-    for (const auto part : {s->prologue, s->period, s->epilogue, s->in_one}) {
+    mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes, s->long_from, s->has_head, s->has_sampler);
+    for (const auto part : {s->prologue, s->period, s->epilogue, s->in_one, s->in_one_long}) {
       mix(part.size());
       for (const auto& d : part) {
         mix(static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40 | std::uint64_t{d.block} << 48);
@@ -480,7 +485,7 @@ struct engraved {
 
   template <const draft& Part>
   static constexpr frozen_sequence<Part.sequence.prologue.size, Part.sequence.period.size, Part.sequence.epilogue.size, Part.sequence.values.size, Part.sequence.in_one.size,
-                                   Part.sequence.arguments.size> frozen{Part.sequence};
+                                   Part.sequence.in_one_long.size, Part.sequence.arguments.size> frozen{Part.sequence};
 
   static constexpr auto weights = [] {
     std::array<weight, drafted.weights.size> out{};
@@ -489,8 +494,8 @@ struct engraved {
   }();
 
   static constexpr sequence view(std::string_view name, std::uint32_t tokens, const drafted_sequence& from, const auto& f) {
-    return {name, tokens, Model::config.num_hidden_layers, drafted.pattern, f.prologue, f.period, f.epilogue, f.in_one, f.arguments, from.blank_offset, from.blank_bytes, f.values, from.arena_bytes,
-            from.residual_offset, from.logits_offset, from.has_head, from.has_sampler};
+    return {name, tokens, Model::config.num_hidden_layers, drafted.pattern, f.prologue, f.period, f.epilogue, f.in_one, f.in_one_long, from.long_from, f.arguments, from.blank_offset,
+            from.blank_bytes, f.values, from.arena_bytes, from.residual_offset, from.logits_offset, from.has_head, from.has_sampler};
   }
 
   static constexpr plan::table make_table() {

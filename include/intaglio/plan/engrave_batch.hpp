@@ -85,8 +85,8 @@ struct engraved_batch {
  private:
   using alone = engraved<Model, Profile, Context>;
   static constexpr batch_draft made = make_batch_draft<Model>(Profile, Context, Shape, alone::drafted);
-  static constexpr frozen_sequence<made.batch.prologue.size, made.batch.period.size, made.batch.epilogue.size, made.batch.values.size, 0, 0> batch{made.batch};
-  static constexpr frozen_sequence<0, made.moves.period.size, 0, 0, 0, 0> moves{made.moves};
+  static constexpr frozen_sequence<made.batch.prologue.size, made.batch.period.size, made.batch.epilogue.size, made.batch.values.size> batch{made.batch};
+  static constexpr frozen_sequence<0, made.moves.period.size, 0, 0> moves{made.moves};
   static_assert(fits_together<made.failure>::model_fits, "intaglio: the batch does not fit together");
 
  public:

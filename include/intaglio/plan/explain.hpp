@@ -42,6 +42,7 @@ inline void describe(std::string& out, const sequence& s) {
   out += "  section    kernel          tensors                               groups   weight bytes  rule\n";
   for (const auto& d : s.prologue) row(out, "once", d);
   for (const auto& d : s.in_one) row(out, "once", d);
+  for (const auto& d : s.in_one_long) row(out, "or", d);
   for (std::size_t i = 0; i < s.period.size(); ++i) row(out, i == 0 || s.period[i].block != s.period[i - 1].block ? (s.in_one.empty() ? "x " : "step x ") + std::to_string(s.times(s.period[i])) : "", s.period[i]);
   for (const auto& d : s.epilogue) row(out, "once", d);
   out += "  arena";
@@ -85,7 +86,7 @@ inline std::string json(const sequence& s) {
   return "{\"name\":" + quoted(s.name) + ",\"max_tokens\":" + std::to_string(s.max_tokens) + ",\"layers\":" + std::to_string(s.layers) +
          ",\"dispatches\":" + std::to_string(s.dispatch_count()) + ",\"barriers\":" + std::to_string(s.barrier_count()) +
          ",\"weight_bytes\":" + std::to_string(s.weight_bytes()) + ",\"arena_bytes\":" + std::to_string(s.arena_bytes) + ",\"prologue\":" + calls(s.prologue) +
-         ",\"in_one\":" + calls(s.in_one) + ",\"period\":" + calls(s.period) + ",\"epilogue\":" + calls(s.epilogue) + ",\"values\":" + array(s.values, [](const placed_value& v) {
+         ",\"in_one\":" + calls(s.in_one) + ",\"in_one_long\":" + calls(s.in_one_long) + ",\"long_from\":" + std::to_string(s.long_from) + ",\"period\":" + calls(s.period) + ",\"epilogue\":" + calls(s.epilogue) + ",\"values\":" + array(s.values, [](const placed_value& v) {
            return "{\"name\":" + quoted(v.name.view()) + ",\"type\":" + quoted(intaglio::name(v.type)) + ",\"width\":" + std::to_string(v.width) +
                   ",\"offset\":" + std::to_string(v.offset) + ",\"bytes\":" + std::to_string(v.bytes) + ",\"first\":" + std::to_string(v.first) +
                   ",\"last\":" + std::to_string(v.last) + "}";

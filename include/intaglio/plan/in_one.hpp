@@ -21,7 +21,8 @@ class layers_in_one {
   constexpr layers_in_one(const decoder_config& config, const profile& target, std::uint32_t context, std::uint64_t counters_end)
       : config_(config), target_(target), context_(context), counters_end_(counters_end) {}
 
-  std::vector<dispatch> prologue, period, epilogue, in_one;
+  std::vector<dispatch> prologue, period, epilogue, in_one, in_one_long;
+  std::uint32_t long_from = 0;
   std::vector<placed_value> values;
   std::vector<operand> arguments;
   std::uint64_t arena_bytes = 0, residual_offset = 0, logits_offset = 0, blank_offset = 0, blank_bytes = 0;
@@ -36,6 +37,7 @@ class layers_in_one {
       place_values();
       bind();
       add_dispatch(resident_patience);
+      if (resident_long_fits(config_, parts_, context_)) add_long();
       return true;
     }
     parts_ = choose_parts();
@@ -252,6 +254,18 @@ class layers_in_one {
     if (resident()) d.least_groups = least_resident(parts_, [&](std::uint32_t n) { return resident_fits(config_, constant(period[0], "cache_element"), n, context_); });
     for (const auto& each : period) d.weight_bytes += config_.num_hidden_layers * each.weight_bytes;
     in_one.push_back(d);
+  }
+
+  /// The same with attention's tasks laid out for long contexts.
+  constexpr void add_long() {
+    dispatch d = in_one[0];
+    long_from = resident_long_from(config_, parts_);
+    d.specialization[kernels::layers_interface.specialization_index("heads_together")] = config_.num_attention_heads / config_.num_key_value_heads;
+    d.least_groups = least_resident(parts_, [&](std::uint32_t n) {
+      return resident_fits(config_, constant(period[0], "cache_element"), n, context_) && resident_long_fits(config_, n, context_);
+    });
+    d.label.append(", from position ", long_from);
+    in_one_long.push_back(d);
   }
 
   const decoder_config& config_;

@@ -64,7 +64,7 @@ class planned {
   static std::span<const T> items(const bounded_list<T, Capacity>& list) { return std::span(list.items).first(list.size); }
   sequence view(const drafted_sequence& from, std::string_view name, std::uint32_t tokens) const {
     return {name, tokens, table_.config->num_hidden_layers, table_.pattern, items(from.prologue), items(from.period), items(from.epilogue), items(from.in_one),
-            items(from.arguments), from.blank_offset, from.blank_bytes, items(from.values), from.arena_bytes, from.residual_offset, from.logits_offset,
+            items(from.in_one_long), from.long_from, items(from.arguments), from.blank_offset, from.blank_bytes, items(from.values), from.arena_bytes, from.residual_offset, from.logits_offset,
             from.has_head, from.has_sampler};
   }
 

@@ -7,9 +7,13 @@
 #include <cstdint>
 
 #include "intaglio/core/decoder_config.hpp"
+#include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 
 namespace intaglio::plan {
+
+/// Query heads that share keys and values in the form for long contexts.
+inline constexpr std::uint32_t resident_sharing = 4;
 
 /// Turns of reading one element in vain, 0.08 s on an H200, before a workgroup gives up.
 inline constexpr std::uint32_t resident_patience = 1u << 19;
@@ -28,12 +32,14 @@ constexpr resident_share resident_share_of(std::uint32_t columns, std::uint32_t 
   return out;
 }
 
-/// Shared memory of the kernel, in bytes, at least as much as it declares.
-constexpr std::uint64_t resident_shared_memory_bytes(std::uint64_t widest, std::uint64_t layers, std::uint64_t head_dim) {
+/// Shared memory of the kernel, in bytes, at least as much as it declares. @param long_contexts of the form for those
+constexpr std::uint64_t resident_shared_memory_bytes(std::uint64_t widest, std::uint64_t layers, std::uint64_t head_dim, bool long_contexts = false) {
   const std::uint64_t of_layers = layers * (8 * kernels::layers::argument_count + 4 * 3 * 4);
-  const std::uint64_t attention = head_dim * 4 * (32 + 3) + 2 * 32 * 4;
-  const std::uint64_t products = 48 * 16 + 5 * 24 + 4 * 32 * 8 + 32 * 4 * 4 + 32 * 4 + 32 * 4 + 16 * 16;
-  return widest + of_layers + attention + products + 64 * 16 + ((widest + 127) / 128 + 1) * 4 + 128;
+  // Over long contexts attention's sums of values of octets, of two heads, are where a product's input is.
+  const std::uint64_t input = widest + 48 * 16, octets = head_dim * 4 * (long_contexts ? 64 : 32), pool = long_contexts ? std::max(input, octets) : input + octets;
+  const std::uint64_t attention = head_dim * 4 * ((long_contexts ? resident_sharing : 1) + 2) + (long_contexts ? 3 * 32 * 16 : 2 * 32 * 4);
+  const std::uint64_t products = 5 * 24 + 4 * 32 * 8 + 32 * 4 * 4 + 32 * 4 + 32 * 4 + 16 * 16;
+  return pool + of_layers + attention + products + 64 * 16 + ((widest + 127) / 128 + 1) * 4 + 128;
 }
 
 /// @param cache_element of kernels::element
@@ -54,6 +60,18 @@ constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_elemen
     return false;
   return resident_shared_memory_bytes(std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers, c.head_dim) <=
          kernels::layers::resident_shared_memory_bytes;
+}
+
+/// First position from which the form for long contexts is the faster one: where in the other workgroups have a second span of a head, and a quarter of it is there
+/// (BitNet 2B on an H200, docs/performance.md).
+constexpr std::uint32_t resident_long_from(const decoder_config& c, std::uint32_t workgroups) { return workgroups / c.num_attention_heads * kernels::attention_span + kernels::attention_span / 4; }
+/// Whether there is that form for a shape that fits. Of four heads that share keys and values a workgroup has a span of three or two spans of the last one, all
+/// at once at any position; those that the last heads have merge.
+constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgroups, std::uint32_t context) {
+  if (c.num_attention_heads != resident_sharing * c.num_key_value_heads || context <= resident_long_from(c, workgroups)) return false;
+  const std::uint32_t spans = kernels::attention_spans(context), pairs = c.num_key_value_heads * ((spans + 1) / 2);
+  if (c.num_attention_heads > pairs || pairs + c.num_key_value_heads * spans > workgroups) return false;
+  return resident_shared_memory_bytes(std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers, c.head_dim, true) <= kernels::layers::resident_shared_memory_bytes;
 }
 
 /// Shared memory of the kernel for coded weights (shaders/layers_coded.comp), in bytes, at least as much as it declares.

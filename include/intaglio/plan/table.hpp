@@ -139,6 +139,8 @@ struct sequence {
   layer_pattern pattern;                    ///< of which kind each layer is
   std::span<const dispatch> prologue, period, epilogue;  ///< the period holds each kind of block, one behind the other
   std::span<const dispatch> in_one;         ///< empty, or the one dispatch that does all layers; the period then says what its steps do
+  std::span<const dispatch> in_one_long;    ///< empty, or the form of in_one for passes from position `long_from` on
+  std::uint32_t long_from = 0;
   std::span<const operand> arguments;       ///< of a layer of each kind, one kind behind the other, for in_one (kernels::layers)
   std::uint64_t blank_offset = 0, blank_bytes = 0;  ///< of the arena, all ones before the pass: what is not written yet, for those who wait for it
   std::span<const placed_value> values;
@@ -286,14 +288,16 @@ struct table {
   }
 };
 
-/// A bit for each kernel that the plans use.
+/// A bit for each kernel that the plans use, and kernels::layers::long_contexts_bit.
 constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
-  static_assert(kernels::kernel_count <= 64);
+  static_assert(kernels::kernel_count < 64);
   std::uint64_t out = 0;
-  for (const table* each : tables)
+  for (const table* each : tables) {
+    if (!each->decode_in_one.in_one_long.empty()) out |= kernels::layers::long_contexts_bit;
     for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one, &each->batch, &each->moves})
       for (const auto part : {list->prologue, list->period, list->epilogue, list->in_one})
         for (const dispatch& d : part) out |= std::uint64_t{1} << static_cast<unsigned>(d.kernel);
+  }
   return out;
 }
 

@@ -311,8 +311,9 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out) || !lives(s, d, index++, out)) return;
   if (!no_overlap(s, out)) return;
-  for (const auto& d : s.in_one)
-    if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
+  for (const auto part : {s.in_one, s.in_one_long})
+    for (const auto& d : part)
+      if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
   if (s.in_one.empty() || (done_twice_is_done_once(s, out) && is_blank(s, out) && argues(s, out))) hazards(s, out);
 }
 

@@ -56,9 +56,7 @@ struct pass_times {
 
 /// Whether decode runs with all layers in one dispatch: in the form that the modules have, and with as many workgroups as wait for each other.
 inline bool runs_in_one(const kernel_modules& modules, const plan::table& table) {
-  if (!modules.in_one || table.decode_in_one.in_one.empty()) return false;
-  const plan::dispatch& all = table.decode_in_one.in_one.front();
-  return all.subgroups == 1 ? modules.wide_loads : !modules.wide_loads && modules.resident_parts(all) != 0;
+  return modules.in_one && !table.decode_in_one.in_one.empty() && modules.run(table.decode_in_one.in_one.front());
 }
 
 /// One job at a time: a mailbox (position, tokens, sampling) and some passes of one sequence. Submissions of it may be in flight while
@@ -111,9 +109,9 @@ class executor {
   void take_times(bool wanted) noexcept { takes_times_ = wanted; }
   const pace& speed(pass_kind kind) const { return sequence(kind).speed; }
   std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
-  /// The plan of a kind of pass.
-  const plan::sequence& plan_of(pass_kind kind) const noexcept {
-    return kind == pass_kind::decode ? *decode_ : kind == pass_kind::prefill ? table_->prefill : kind == pass_kind::verify || kind == pass_kind::verify_few ? table_->verify : table_->logits;
+  /// The plan of a kind of pass at a position.
+  const plan::sequence& plan_of(pass_kind kind, std::uint32_t position = 0) const noexcept {
+    return is_long(kind, position) ? long_plan_ : kind == pass_kind::decode ? *decode_ : kind == pass_kind::prefill ? table_->prefill : kind == pass_kind::verify || kind == pass_kind::verify_few ? table_->verify : table_->logits;
   }
 
   /// Holds every pipeline of decode and prefill against the CPU reference, but the dispatch of all layers. Before there is an executor.
@@ -161,6 +159,7 @@ class executor {
       recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {true, true});
       counters_.recordings += made.size() + 1;
       made.speed = sequence(pass_kind::decode).speed;
+      record_long({true, true});
       sequence(pass_kind::decode) = std::move(made);
       complete_ = true;
       record_timed(pass_kind::decode);
@@ -197,6 +196,9 @@ class executor {
       complete();
       recorded_sequence chain = record_proven(table_->decode, prove, nullptr);
       decode_ = &table_->decode;
+      long_from_ = never;
+      long_ = {};
+      timed_long_ = {};
       sequence(pass_kind::decode) = std::move(chain);
       record_timed(pass_kind::decode);
       completed_ = 0;
@@ -336,15 +338,16 @@ class executor {
   /// pass; the next one goes on there.
   /// @error device_lost, out_of_memory; the job is then dropped
   void submit(double budget_ms, std::uint32_t max_passes) {
-    recorded_sequence& of = sequence(job_.kind);
+    recorded_sequence& of = sequence(job_.kind);  // of both forms: they have the same segments
     std::uint32_t left = std::min(of.speed.allowed(budget_ms), max_buffers - 1), count = 0, passes = 0;
     std::size_t used = 0;
     if (job_.feed) buffers_[used++] = feeds_[job_.box].handle();
     job at = job_;
     while (left != 0 && at.pass < at.passes && passes < max_passes) {
-      if (at.segment == 0 && wants_times(job_.kind, of, left, budget_ms)) {
-        buffers_[used++] = timed(job_.kind, job_.greedy).handles.front();
-        sample_ = {true, 0, job_.kind, job_.greedy};
+      const bool is_long = this->is_long(job_.kind, job_.end - 1 + at.pass);
+      if (at.segment == 0 && wants_times(job_.kind, is_long, of, left, budget_ms)) {
+        buffers_[used++] = timed(job_.kind, job_.greedy, is_long).handles.front();
+        sample_ = {true, 0, job_.kind, job_.greedy, is_long};
         next_timed_[static_cast<std::size_t>(job_.kind)] = times_[static_cast<std::size_t>(job_.kind)].passes + timed_interval[static_cast<std::size_t>(job_.kind)];
         count += of.size();
         left -= of.size();
@@ -354,7 +357,8 @@ class executor {
         continue;
       }
       if (at.segment == 0) ++times_[static_cast<std::size_t>(job_.kind)].passes;
-      buffers_[used++] = job_.greedy && at.segment + 1 == of.size() ? of.greedy.handle() : of.handles[at.segment];
+      const recorded_sequence& form = is_long ? long_ : of;
+      buffers_[used++] = job_.greedy && at.segment + 1 == of.size() ? form.greedy.handle() : form.handles[at.segment];
       ++count;
       --left;
       if (++at.segment == of.size()) {
@@ -389,8 +393,8 @@ class executor {
   void submit_recorded() {
     gpu::translated([&] {
       drain_flights();
-      const recorded_sequence& of = sequence(job_.kind);
-      const recorded_sequence fresh = record_sequence(device_, *table_, *of.plan, kernels_, addresses_, nullptr, false, of.plan->layers, 0, {!job_.greedy, job_.greedy});
+      const plan::sequence& of = *form_of(job_.kind, is_long(job_.kind, job_.end - 1 + job_.pass)).plan;
+      const recorded_sequence fresh = record_sequence(device_, *table_, of, kernels_, addresses_, nullptr, false, of.layers, 0, {!job_.greedy, job_.greedy});
       if (traces_ && job_.kind == pass_kind::decode) traces_->overwritten(job_.end - 1 + job_.pass);
       counters_.recordings += fresh.size();
       std::size_t used = 0;
@@ -470,8 +474,9 @@ class executor {
     return gpu::translated([&] {
       drain();
       complete();
-      auto& timed = timed_[static_cast<std::size_t>(kind)];
-      if (timed.plan == nullptr) timed = timed_sequence(kind);
+      const bool is_long = this->is_long(kind, position);
+      auto& timed = this->timed(kind, false, is_long);
+      if (timed.plan == nullptr) timed = timed_sequence(kind, false, is_long);
       begin(kind, position, tokens, {}, 1);
       if (traces_ && kind == pass_kind::decode) traces_->overwritten(position);
       std::vector<VkCommandBuffer> all{feeds_[job_.box].handle()};
@@ -487,8 +492,8 @@ class executor {
  private:
   /// A sequence with a timestamp behind every dispatch, in one command buffer.
   /// @error device_error: no timestamps on this device
-  recorded_sequence timed_sequence(pass_kind kind, bool greedy = false) {
-    const plan::sequence& plan = *sequence(kind).plan;
+  recorded_sequence timed_sequence(pass_kind kind, bool greedy = false, bool is_long = false) {
+    const plan::sequence& plan = *form_of(kind, is_long).plan;
     recorded_sequence out = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, true, std::max(1u, plan.repeats()), kind == pass_kind::verify_few ? few_tokens : 0, {!greedy, greedy});
     if (greedy) {
       out.segments.back() = std::move(out.greedy);
@@ -497,30 +502,36 @@ class executor {
     counters_.recordings += out.size();
     return out;
   }
-  recorded_sequence& timed(pass_kind kind, bool greedy) { return greedy ? timed_greedy_ : timed_[static_cast<std::size_t>(kind)]; }
-  const recorded_sequence& timed(pass_kind kind, bool greedy) const { return greedy ? timed_greedy_ : timed_[static_cast<std::size_t>(kind)]; }
+  recorded_sequence& timed(pass_kind kind, bool greedy, bool is_long) { return is_long ? timed_long_[greedy ? 1 : 0] : greedy ? timed_greedy_ : timed_[static_cast<std::size_t>(kind)]; }
+  const recorded_sequence& timed(pass_kind kind, bool greedy, bool is_long) const { return const_cast<executor*>(this)->timed(kind, greedy, is_long); }
+  /// Whether a pass runs the form of decode for long contexts.
+  bool is_long(pass_kind kind, std::uint32_t position) const noexcept { return kind == pass_kind::decode && position >= long_from_; }
+  const recorded_sequence& form_of(pass_kind kind, bool is_long) const { return is_long ? long_ : sequence(kind); }
   void record_timed(pass_kind kind) {
-    const auto record = [&](bool greedy) {
-      recorded_sequence& made = timed(kind, greedy);
+    const auto record = [&](bool greedy, bool is_long) {
+      recorded_sequence& made = timed(kind, greedy, is_long);
       made = {};
       if (device_.limits().timestamp_bits == 0) return;
-      made = timed_sequence(kind, greedy);
+      made = timed_sequence(kind, greedy, is_long);
       ticks_.resize(std::max<std::size_t>(ticks_.size(), made.segments.front().points()));
     };
-    if (kind != pass_kind::decode || complete_) record(false);
-    if (sequence(kind).greedy.handle() != nullptr) record(true);
+    for (const bool is_long : {false, true}) {
+      if (form_of(kind, is_long).plan == nullptr || (is_long && kind != pass_kind::decode)) continue;
+      if (kind != pass_kind::decode || complete_) record(false, is_long);
+      if (form_of(kind, is_long).greedy.handle() != nullptr) record(true, is_long);
+    }
   }
   /// One pass of decode in 128 and one of prefill in 16 is timed, an early one of each among them: timestamps cost, on some drivers as much as a
   /// dispatch.
   static constexpr std::array<std::uint64_t, 2> timed_interval{128, 16}, first_timed{3, 0};
-  bool wants_times(pass_kind kind, const recorded_sequence& of, std::uint32_t segments_left, double budget_ms) const {
-    if (!takes_times_ || sample_.taken || static_cast<std::size_t>(kind) >= timed_interval.size() || timed(kind, job_.greedy).plan == nullptr) return false;
+  bool wants_times(pass_kind kind, bool is_long, const recorded_sequence& of, std::uint32_t segments_left, double budget_ms) const {
+    if (!takes_times_ || sample_.taken || static_cast<std::size_t>(kind) >= timed_interval.size() || timed(kind, job_.greedy, is_long).plan == nullptr) return false;
     if (times_[static_cast<std::size_t>(kind)].passes < next_timed_[static_cast<std::size_t>(kind)]) return false;
     return segments_left >= of.size() && of.speed.segment_ms() * of.size() <= budget_ms / 2;
   }
   void collect_times() {
     const std::size_t kind = static_cast<std::size_t>(sample_.kind);
-    const recorded_sequence& of = timed(sample_.kind, sample_.greedy);
+    const recorded_sequence& of = timed(sample_.kind, sample_.greedy, sample_.is_long);
     sample_ = {};
     const auto ticks = std::span(ticks_).first(of.segments.front().points());
     of.clocks.front().read_ticks(ticks);
@@ -617,10 +628,23 @@ class executor {
     sequence(pass_kind::decode) = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {complete_, has_greedy});
     sequence(pass_kind::prefill) = record_sequence(device_, *table_, table_->prefill, kernels_, addresses_);
     counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size() + (complete_ && has_greedy ? 1 : 0);
+    if (!decode_->in_one_long.empty() && kernels_.modules().run(decode_->in_one_long.front())) {
+      long_plan_ = *decode_;
+      long_plan_.in_one = decode_->in_one_long;
+      long_from_ = decode_->long_from;
+      record_long({complete_, has_greedy});
+    }
     record_timed(pass_kind::decode);
     record_timed(pass_kind::prefill);
     buffers_.resize(max_buffers);
     clear();
+  }
+
+  /// The form for long contexts, where there is one.
+  void record_long(sampler_forms forms) {
+    if (long_from_ == never) return;
+    long_ = record_sequence(device_, *table_, long_plan_, kernels_, addresses_, nullptr, false, 0, 0, forms);
+    counters_.recordings += long_.size() + (forms.drawing && forms.greedy ? 1 : 0);
   }
 
   /// What a dispatch of all layers takes from memory instead of push constants.
@@ -680,9 +704,17 @@ class executor {
       feed(pass_kind::prefill, 0, std::span(ids).first(count));
       expected = state_of(table_->prefill.residual_offset + (count - 1) * width);
     }
-    clear();
-    one_by_one();
-    const bool same = state_of(decode_->residual_offset) == expected;
+    const auto agrees = [&] {
+      clear();
+      one_by_one();
+      return state_of(decode_->residual_offset) == expected;
+    };
+    bool same = agrees();
+    if (long_from_ != never) {  // the other form as well, from the first position on
+      const std::uint32_t from = std::exchange(long_from_, 0);
+      same = agrees() && same;
+      long_from_ = from;
+    }
     clear();
     return same;
   }
@@ -746,13 +778,18 @@ class executor {
   std::array<recorded_sequence, pass_kinds> sequences_;
   std::array<recorded_sequence, pass_kinds> timed_;
   recorded_sequence timed_greedy_;  ///< of decode
+  plan::sequence long_plan_;        ///< decode with its other form of the dispatch of all layers, where it has one
+  recorded_sequence long_;
+  std::array<recorded_sequence, 2> timed_long_;  ///< passes that draw and those that do not
+  static constexpr std::uint32_t never = ~0u;
+  std::uint32_t long_from_ = never;  ///< passes from this position on are of that form
   std::array<pass_times, pass_kinds> times_;
   std::array<double, pass_kinds> verify_costs_{};
   struct sample {
     bool taken = false;
     std::uint64_t number = 0;  ///< of the submission that it is in
     pass_kind kind = pass_kind::decode;
-    bool greedy = false;
+    bool greedy = false, is_long = false;
   };
   sample sample_;  ///< the timed pass under way
   std::vector<std::uint64_t> ticks_;

@@ -228,6 +228,7 @@ class kernel_set {
         kernel_modules modules = modules_;
         modules.few_matrix = wanted_[i].few_matrix;
         modules.few_tiled = wanted_[i].few_tiled;
+        if (wanted_[i].kernel == kernels::kernel::layers) modules.long_contexts = wanted_[i].values[face.specialization_index("heads_together")] != 1;
         if (wanted_[i].activation != nullptr) gating[i] = modules.with(wanted_[i].kernel, *wanted_[i].activation);
         const auto module = gating[i].empty() ? modules.of(wanted_[i].kernel) : std::as_bytes(std::span(gating[i]));
         descriptions.push_back({.name = face.name, .spirv = module, .constants = std::span(constants[i]).first(count),
@@ -263,8 +264,10 @@ class kernel_set {
   };
   std::vector<key> wanted_of(std::span<const plan::sequence* const> sequences) const {
     std::vector<key> wanted;
-    for (const plan::sequence* each : sequences)
+    for (const plan::sequence* each : sequences) {
       for (const auto part : each->recorded()) want(part, wanted);
+      if (!each->in_one_long.empty() && modules_.run(each->in_one_long.front())) want(each->in_one_long, wanted);
+    }
     return wanted;
   }
   /// @param apart on a thread; else nothing stays of what fails
