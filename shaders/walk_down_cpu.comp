@@ -37,6 +37,16 @@ shared ivec4 row_sums[4u * words + 4u];
 shared int value_sum;
 shared bool comes_last;
 
+// A word of each cache line that a list's entries are read from: rows of other features no prefetcher finds. Nobody needs the words; see ternary_product.glsl.
+uint words_ahead;
+void read_list_ahead(uint from, uint first_word) {
+  uint first = from * (lane_features + 1u), count = listed[from];
+  for (uint e = gl_LocalInvocationIndex; e < count; e += workgroup_size) {
+    uint at = (list[first + e] >> 8) * row_words + first_word;
+    LATER_UNROLLED for (uint i = 0u; i < (words + 15u) / 16u; ++i) words_ahead |= weight.at[min(at + 16u * i, columns * row_words - 1u)];
+  }
+}
+
 void main() {
   find_place();
   if (state.at[state_count] == 0u) return;
@@ -45,6 +55,7 @@ void main() {
   uint first_feature = min(gl_WorkGroupID.y * split_features, columns), end_feature = min(first_feature + split_features, columns);
   for (uint i = me; i < 4u * words + 4u; i += workgroup_size) row_sums[i] = ivec4(0);
   if (me == 0u) value_sum = 0;
+  words_ahead = 0u;
   int total = 0;
   for (uint begin = first_feature; begin < end_feature; begin += list_size) {
     uint part_ = me * (lane_features + 1u), place = part_, last_quad = min(begin + list_size, end_feature) / 4u;
@@ -55,10 +66,12 @@ void main() {
         list[place] = (4u * quad + b) << 8 | (uint(q[b]) & 255u);
         place += uint(q[b] != 0);
       }
-      if (uvec2(values) != uvec2(0u) && stripe == 0u) keep_values(quad, q, grid);
     }
+    // A loop of no turns without a trace: what stands behind an `if` runs in any case, masked.
+    for (uint quad = begin / 4u + me; quad < (uvec2(values) != uvec2(0u) && stripe == 0u ? last_quad : 0u); quad += workgroup_size) keep_values(quad, integers(quad, grid), grid);
     listed[me] = place - part_;
     workgroup_barrier();
+    read_list_ahead(0u, first_word);
     for (uint step_ = 0u; step_ < pairs; step_ += lane_pairs * workgroup_size) {
       uint at[lane_pairs];
       int own[lane_pairs * 32u];
@@ -66,6 +79,7 @@ void main() {
       LATER_UNROLLED for (uint c = 0u; c < lane_pairs * 32u; ++c) own[c] = 0;
       for (uint from = 0u; from < workgroup_size; ++from) {
         uint first = from * (lane_features + 1u), count = listed[from];
+        if (step_ == 0u && from + 1u < workgroup_size) read_list_ahead(from + 1u, first_word);
         uint both[lane_pairs * 16u];
         LATER_UNROLLED for (uint i = 0u; i < lane_pairs * 16u; ++i) both[i] = 0u;
         for (uint e = first; e < first + count; ++e) {
@@ -116,7 +130,7 @@ void main() {
     barrier();
   }
   precise float scale = grid.factor * Floats(scales).at[0];
-  for (uint i = me; i < 4u * words && 4u * first_word + i < rows / 4u; i += workgroup_size) {
+  for (uint i = me + (words_ahead & gl_WorkGroupID.z); i < 4u * words && 4u * first_word + i < rows / 4u; i += workgroup_size) {
     precise vec4 y = vec4(row_sums[i] - total) * scale, stream = float_quad(output_, 4u * first_word + i) + y;
     FloatQuads(output_).at[4u * first_word + i] = stream;
   }

@@ -54,6 +54,16 @@ void finish(uint token, uint group, vec4 y) {
 
 const uint together = 8u;  // up vectors of a lane at once
 
+// A word of each cache line of a step's up vectors: rows of other features no prefetcher finds.
+void read_ups_ahead(uint first, uint at, uint count) {
+  if (!reads_ahead) return;
+  for (uint b = 0u; b < together; ++b) {
+    uint row = (first + list[min(at + b * workgroup_size + gl_LocalInvocationIndex, count - 1u)]) * tiles;
+    for (uint word = 0u; word < tiles; word += 64u)
+      LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) words_ahead |= up.at[row + min(word + 16u * i, tiles - 1u)];
+  }
+}
+
 void main() {
   find_place();
   if (state.at[state_count] == 0u) return;
@@ -79,7 +89,9 @@ void main() {
   workgroup_barrier();
   uint count = listed;
   precise float scale = factor * up_scale;
+  if (count != 0u) read_ups_ahead(first, 0u, count);
   for (uint at = 0u; at < count; at += together * workgroup_size) {
+    if (at + together * workgroup_size < count) read_ups_ahead(first, at + together * workgroup_size, count);
     uint feature[together], row[together];
     int own_sums[together];
     LATER_UNROLLED for (uint b = 0u; b < together; ++b) {
@@ -107,20 +119,19 @@ void main() {
   }
   workgroup_barrier();
   float most = 0.0;
-  for (uint quad = me; quad < own / 4u; quad += workgroup_size) {
-    vec4 h, g;
-    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
-      h[r] = shared_h[4u * quad + r];
-      g[r] = shared_gate[4u * quad + r];
-    }
+  for (uint quad = me + (words_ahead & gl_WorkGroupID.z); quad < own / 4u; quad += workgroup_size) {
+    vec4 h;
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) h[r] = shared_h[4u * quad + r];
     uint at = first / 4u + quad;
     FloatQuads(output_).at[at] = h;
-    if (uvec2(gates) != uvec2(0u)) FloatQuads(gates).at[at] = g;
     precise vec4 square = h * h, product = h * float_quad(value_norm, at);
     precise float total = (square.x + square.y) + (square.z + square.w);
     Floats(totals).at[at] = total;
     most = max(most, greatest(product));
   }
+  // A loop of no turns without a trace: what stands behind an `if` runs in any case, masked.
+  for (uint quad = me; quad < (uvec2(gates) != uvec2(0u) ? own / 4u : 0u); quad += workgroup_size)
+    FloatQuads(gates).at[first / 4u + quad] = vec4(shared_gate[4u * quad], shared_gate[4u * quad + 1u], shared_gate[4u * quad + 2u], shared_gate[4u * quad + 3u]);
   most = subgroup_max(most);
   if (lane == 0u) from_subgroups[subgroup_index] = most;
   workgroup_barrier();

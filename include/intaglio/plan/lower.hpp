@@ -110,11 +110,12 @@ constexpr walk_shape walk_shape_of(const profile& target, std::uint32_t features
     out.words = row_words < 256 ? 32 : 64;  // of a row 128 or 256 bytes
     out.splits = std::clamp(busy / parts(row_words, out.words), 1u, parts(features, 64));
   } else {
-    // CPU drivers: a lane has four groups of rows of gate at a time; 128 features are a step of eight lanes.
-    out.features = parts(parts(features, 128), busy) * 128;
-    // Each workgroup of walk_down lists all features: fewer of them, but with no more turns of its loops, in subgroups of 4, than llvmpipe leaves.
-    const std::uint32_t turns = parts(std::uint64_t{parts(row_words, 8)} * features, 32'768);
-    out.words = (parts(row_words, std::min(std::max({busy / 4, turns, 1u}), parts(row_words, 16))) + 1) / 2 * 2;
+    // CPU drivers: a lane has four groups of rows of gate at a time, so that 128 features are a step of eight lanes; half as many workgroups as the product of gate and
+    // up has. Each workgroup of walk_down lists all features, so few of them; a lane of a subgroup of 4 has up to 10 words at a time and reads the list again for more,
+    // and llvmpipe leaves it 65,535 turns of its loops.
+    out.features = parts(parts(features, 128), std::max(2u, busy / 2)) * 128;
+    const std::uint32_t most_words = 40 * std::max(1u, 45'000 / features);
+    out.words = std::min(most_words, (parts(row_words, std::min(std::max(busy / 8, 1u), parts(row_words, 16))) + 1) / 2 * 2);
     out.splits = 1;
   }
   out.shares = parts(features, out.features);
