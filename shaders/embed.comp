@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of the embedding table for the tokens of the pass, and the tokens' place in the history. One workgroup a token (y).
+// Rows of the embedding table for the tokens of the pass, and the tokens' place in the history. One workgroup a token (y). Where workgroups wait for each other
+// behind it, further ones (x) make blank what those will write: all of some of it and, of what attention's spans have, the spans that the pass has.
 // variant: embed -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -18,6 +19,11 @@ layout(constant_id = 4) const uint max_tokens = 1;
 layout(constant_id = 5) const uint context = 256;
 layout(constant_id = 6) const float scale = 0.0;
 layout(constant_id = 7) const uint slot_words = 0;
+layout(constant_id = 8) const uint blank_quads = 0;  // of 16 bytes; 0: nothing is made blank
+layout(constant_id = 9) const uint stretches = 1;    // of what attention has of spans
+layout(constant_id = 10) const uint span_quads = 0;
+layout(constant_id = 11) const uint spans = 1;
+layout(constant_id = 12) const uint stretch_quads = 0;  // from one to the next
 layout(local_size_x_id = 0) in;
 
 #define LATER_UNROLLED [[dont_unroll]]
@@ -25,10 +31,22 @@ layout(local_size_x_id = 0) in;
 #define columns width
 #include "codec.glsl"
 
-layout(push_constant, scalar) uniform Push { Words table, output_, state; };
+layout(push_constant, scalar) uniform Push { Words table, output_, state, blank, blank_spans; };
 #include "slots.glsl"
 
+void make_blank() {
+  uint workers = (gl_NumWorkGroups.x - 1u) * workgroup_size, me = (gl_WorkGroupID.x - 1u) * workgroup_size + gl_LocalInvocationIndex;
+  for (uint i = me; i < blank_quads; i += workers) WordQuads(uvec2(blank)).at[i] = uvec4(0xffffffffu);
+  if (span_quads == 0u) return;
+  uint wanted = min(state.at[state_position] / 256u + 1u, spans) * span_quads;
+  for (uint i = me; i < stretches * wanted; i += workers) WordQuads(uvec2(blank_spans)).at[i / wanted * stretch_quads + i % wanted] = uvec4(0xffffffffu);
+}
+
 void main() {
+  if (blank_quads != 0u && gl_WorkGroupID.x != 0u) {
+    make_blank();
+    return;
+  }
   uint token = gl_WorkGroupID.y;
   uint own = batched ? slot_at(token) : 0u, of_pass = batched ? 0u : token;
   if (token >= (batched ? state.at[state_count] : min(state.at[state_count], max_tokens)) || (batched && state.at[own + state_count] == 0u)) return;

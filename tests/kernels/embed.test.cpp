@@ -19,10 +19,48 @@ TEST_CASE("embed: rows of the table, the history, and nothing else") {
     std::vector<float> expected(std::size_t{max_tokens} * width, std::bit_cast<float>(0xa5a5a5a5u));
     const auto table_buffer = on.filled(table), state_buffer = on.filled(state);
     const auto output = on.poisoned(expected.size() * 4);
-    on.run(kernels::kernel::embed, 1, {{"width", width}, {"vocab_size", vocab}, {"table_element", static_cast<std::uint32_t>(type)}, {"max_tokens", max_tokens}, {"context", context}, {"scale", scale}},
+    on.run(kernels::kernel::embed, 1,
+           {{"width", width},
+            {"vocab_size", vocab},
+            {"table_element", static_cast<std::uint32_t>(type)},
+            {"max_tokens", max_tokens},
+            {"context", context},
+            {"scale", scale}},
            {{"table", &table_buffer}, {"output", &output}, {"state", &state_buffer}}, {1, max_tokens, 1});
     reference::embed(table, type, vocab, width, max_tokens, context, state, expected, scale);
     CHECK(compare(output.read<float>(), expected).bits == 0);
     CHECK(state_buffer.read<std::uint32_t>() == state);
+  }
+}
+
+TEST_CASE("embed: further workgroups make blank what is waited for, and of attention's spans those of the pass") {
+  kernel_device on;
+  constexpr std::uint32_t width = 132, vocab = 3, max_tokens = 1, context = 1024, blank_quads = 70, stretches = 3, span_quads = 5,
+                          spans = 4, stretch_quads = 22, ones = 0xffffffffu, poison = 0xa5a5a5a5u;
+  const std::vector<std::byte> table(std::size_t{4} * width * vocab);
+  for (const std::uint32_t position : {0u, 255u, 256u, 700u, 1023u, 4'000'000'000u}) {
+    const auto state = fresh_state(position, 1, max_tokens, context);
+    const auto table_buffer = on.filled(table), state_buffer = on.filled(state);
+    const auto output = on.poisoned(4 * width), blank = on.poisoned(16 * (blank_quads + 1)),
+               of_spans = on.poisoned(16 * stretches * stretch_quads);
+    on.run(kernels::kernel::embed, 2,
+           {{"width", width},
+            {"vocab_size", vocab},
+            {"table_element", static_cast<std::uint32_t>(kernels::codec::f32)},
+            {"max_tokens", max_tokens},
+            {"context", context},
+            {"blank_quads", blank_quads},
+            {"stretches", stretches},
+            {"span_quads", span_quads},
+            {"spans", spans},
+            {"stretch_quads", stretch_quads}},
+           {{"table", &table_buffer}, {"output", &output}, {"state", &state_buffer}, {"blank", &blank}, {"blank_spans", &of_spans}},
+           {4, max_tokens, 1});
+    CHECK(output.read<float>() == std::vector<float>(width));
+    const auto words = blank.read<std::uint32_t>();
+    for (std::size_t i = 0; i < words.size(); ++i) REQUIRE(words[i] == (i < 4 * blank_quads ? ones : poison));
+    const std::uint32_t wanted = 4 * span_quads * std::min(position / 256 + 1, spans);
+    const auto told = of_spans.read<std::uint32_t>();
+    for (std::size_t i = 0; i < told.size(); ++i) REQUIRE(told[i] == (i % (4 * stretch_quads) < wanted ? ones : poison));
   }
 }

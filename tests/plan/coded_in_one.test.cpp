@@ -43,6 +43,14 @@ TEST_CASE("a Llama's layers in one dispatch", "[plan][in_one]") {
   CHECK(constant(one, "codec") == static_cast<std::uint32_t>(kernels::codec::q4_0));
   CHECK(constant(one, "inner_norms") == 0);
   CHECK(constant(one, "full_every") == 1);
+  // Nothing is filled before the pass: of the partials the embedding makes blank what the pass has of spans.
+  CHECK(one.blanks_itself());
+  CHECK(one.prologue[0].groups[0] == 133);
+  plan::table broken = t;
+  std::vector<plan::dispatch> prologue(one.prologue.begin(), one.prologue.end());
+  prologue[0].accesses[prologue[0].access_count - 1u].bytes -= 16;
+  broken.decode_in_one.prologue = prologue;
+  CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("to be made blank beside the embedding"));
   std::uint64_t behind = 0;
   for (const auto& d : one.epilogue) behind += plan::bytes_moved(t, one, d, 100, 1);
   CHECK(plan::bytes_moved(t, one, one.in_one[0], 100, 1) + plan::bytes_moved(t, one, one.prologue[0], 100, 1) + behind ==

@@ -45,10 +45,13 @@ enum class codec : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, q8_0 = 3, q4_0 = 
 
 /// x[token, :] = table[state.tokens[token], :] * scale, widened to f32; scale 0 is none. Token ids at or past vocab_size read row 0.
 /// table: a weight of matmul of the codec table_element. Writes state.history[position + token] as well. One workgroup a token (y).
+/// With blank_quads not 0 further workgroups (x) fill with ones what a pass's workgroups wait for: `blank`, blank_quads quads of words, and of blank_spans,
+/// `stretches` times [spans, span_quads] quads that lie stretch_quads apart, the spans of attention that a pass at the state's position has.
 inline constexpr interface embed_interface{
     "embed",
-    {{{"table"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"vocab_size"}, {"table_element"}, {"max_tokens"}, {"context"}, {"scale", field_type::f32}, {"slot_words"}}}};
+    {{{"table"}, {"output"}, {"state"}, {"blank"}, {"blank_spans"}}},
+    {{{"workgroup_size"}, {"width"}, {"vocab_size"}, {"table_element"}, {"max_tokens"}, {"context"}, {"scale", field_type::f32}, {"slot_words"}, {"blank_quads"},
+      {"stretches"}, {"span_quads"}, {"spans"}, {"stretch_quads"}}}};
 
 /// BitNet's activations: y = rms_norm(x) * w, s = 127 / max(max|y|, 1e-5), q = round_half_even(y * s).
 /// input f32 [tokens, width]; norm_weight f32 [width]; output int8 [tokens, width];

@@ -30,7 +30,7 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
   std::uint64_t out = d.kernel == kernels::kernel::embed ? part(d.weight_bytes) : d.weight_bytes;
   for (std::size_t i = 0; i < d.access_count; ++i) {
     const access& each = d.accesses[i];
-    if (each.where == region::arena && !holds_partials(d, each)) out += part(each.bytes);
+    if (each.where == region::arena && !holds_partials(d, each) && !makes_blank(d, each)) out += part(each.bytes);
     // A position's key takes as much as its value.
     if (each.where == region::pool_keys || each.where == region::pool_values) {  // every row's own session
       const layer_cache pool = t.pool(d.block);

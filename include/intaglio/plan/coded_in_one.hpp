@@ -26,6 +26,7 @@ class coded_layers_in_one : public layers_in_one {
     operand first = stream_;
     first.layer_stride = 0;
     move(prologue[0], "output", first);
+    blank_beside();
     for (dispatch& each : epilogue) move_behind(each);
     add_dispatch();
     return true;
@@ -135,12 +136,41 @@ class coded_layers_in_one : public layers_in_one {
   }
 
   /// Of the positions, behind query, key and value: what workgroups that share a head tell each other.
-  constexpr bool shares_heads(std::uint32_t workgroups) const { return inner_norms_ && kernels::layers_coded::attention_shares * config_.num_attention_heads <= workgroups; }
+  constexpr bool shares_heads(std::uint32_t workgroups) const {
+    return inner_norms_ && kernels::layers_coded::attention_shares * config_.num_attention_heads <= workgroups;
+  }
   constexpr std::uint32_t scores() const {
     const std::uint32_t heads = config_.num_attention_heads;
-    return shares_heads(parts_)
-               ? heads * kernels::attention_spans(context_) * kernels::attention_span
-               : 0;
+    return shares_heads(parts_) ? heads * kernels::attention_spans(context_) * kernels::attention_span : 0;
+  }
+
+  /// What layers write becomes blank beside the embedding and not before it, and of attention's partials those of the spans that the pass
+  /// has.
+  constexpr void blank_beside() {
+    const bool partial = partials_.where == region::arena;
+    const std::uint64_t span = std::uint64_t{4} * (config_.head_dim + 4), row = kernels::attention_spans(context_) * span;
+    if (partial && partials_.layer_stride != config_.num_attention_heads * row)
+      return;  // heads' rows of two layers lie not as those of one
+    dispatch& d = prologue[0];
+    const auto set = [&](std::string_view name, std::uint64_t value) {
+      d.specialization[kernels::embed_interface.specialization_index(name)] = static_cast<std::uint32_t>(value);
+    };
+    const auto fills = [&](std::string_view name, std::uint64_t offset, std::uint64_t bytes) {
+      push(d, name) = {region::arena, 0, offset};
+      d.accesses[d.access_count++] = {region::arena, true, 0, offset, bytes};
+    };
+    const std::uint64_t always = partial ? partials_.offset - blank_offset : blank_bytes;
+    fills("blank", blank_offset, always);
+    set("blank_quads", always / 16);
+    if (partial) {
+      fills("blank_spans", partials_.offset, blank_bytes - always);
+      set("stretches", std::uint64_t{config_.num_hidden_layers} * config_.num_attention_heads);
+      set("span_quads", span / 16);
+      set("spans", kernels::attention_spans(context_));
+      set("stretch_quads", row / 16);
+    }
+    d.subgroups = kernels::layers_coded::resident_subgroups;
+    d.groups[0] = 1 + parts_;
   }
 
   /// Addresses of a dispatch's accesses to the arena, by what they were.
@@ -255,7 +285,8 @@ class coded_layers_in_one : public layers_in_one {
     d.activation = period[gated_step()].activation;
     d.groups = {parts_, 1, 1};
     d.least_groups = least_resident(parts_, [&](std::uint32_t n) {
-      return shares_heads(n) == shares_heads(parts_) && resident_coded_fits(config_, static_cast<kernels::codec>(constant(period[0], "codec")), inner_norms_, n, context_, ring_);
+      return shares_heads(n) == shares_heads(parts_) &&
+             resident_coded_fits(config_, static_cast<kernels::codec>(constant(period[0], "codec")), inner_norms_, n, context_, ring_);
     });
     for (std::uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer)
       for (std::size_t i = 0; i < steps_; ++i) d.weight_bytes += period[pattern_(layer) * steps_ + i].weight_bytes;

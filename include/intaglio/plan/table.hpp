@@ -86,6 +86,16 @@ struct dispatch {
 /// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has what that takes (runtime/kernel_modules.hpp).
 constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kernel::layers_coded || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
 
+/// What an embedding makes blank for those who wait (kernels::embed_interface), beside what it computes.
+constexpr bool makes_blank(const dispatch& d, const access& a) {
+  if (d.kernel != kernels::kernel::embed || a.where != region::arena) return false;
+  const auto is = [&](std::string_view name) {
+    const operand& o = d.push[kernels::embed_interface.push_index(name)];
+    return o.where == region::arena && o.offset == a.offset;
+  };
+  return is("blank") || is("blank_spans");
+}
+
 /// How a checkpoint's tensors lie in device memory.
 enum class weight_layout : std::uint8_t {
   vector_f32,     ///< f32 [columns]
@@ -168,6 +178,12 @@ struct sequence {
   constexpr std::span<const operand> arguments_of(std::uint32_t layer) const {
     constexpr std::size_t count = kernels::layers::argument_count;
     return arguments.size() <= count ? arguments : arguments.subspan(pattern(layer) * count, count);
+  }
+  /// Whether the embedding makes blank what has to be, so that nothing fills it before.
+  constexpr bool blanks_itself() const {
+    for (const dispatch& d : prologue)
+      if (d.kernel == kernels::kernel::embed && d.specialization[kernels::embed_interface.specialization_index("blank_quads")] != 0) return true;
+    return false;
   }
   /// How often a dispatch of the period is recorded, or what it does done.
   constexpr std::uint32_t times(const dispatch& d) const { return pattern.count(d.block, layers); }

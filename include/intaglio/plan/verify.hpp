@@ -193,7 +193,7 @@ constexpr bool no_overlap(const sequence& s, text<256>& out) {
 constexpr bool lives(const sequence& s, const dispatch& d, std::uint32_t index, text<256>& out) {
   for (std::size_t i = 0; i < d.access_count; ++i) {
     const access& a = d.accesses[i];
-    if (a.where != region::arena) continue;
+    if (a.where != region::arena || makes_blank(d, a)) continue;  // that covers many, is_blank() looks at it
     bool found = false;
     for (const auto& v : s.values)
       found = found || (v.first <= index && index <= v.last && a.offset >= v.offset && a.offset + (s.layers - 1) * a.layer_stride + a.bytes <= v.offset + v.bytes);
@@ -246,7 +246,7 @@ constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
     for (const auto part : {s.prologue, s.period})
       for (const auto& d : part)
         for (std::size_t i = 0; i < d.access_count; ++i)
-          if (d.accesses[i].where == region::arena && d.accesses[i].write && !check(d, d.accesses[i])) return false;
+          if (d.accesses[i].where == region::arena && d.accesses[i].write && !makes_blank(d, d.accesses[i]) && !check(d, d.accesses[i])) return false;
     return true;
   };
   return each_write([&](const dispatch& d, const access& a) {
@@ -270,11 +270,19 @@ constexpr bool is_blank(const sequence& s, text<256>& out) {
     return false;
   }
   const std::uint64_t end = s.blank_offset + s.blank_bytes;
+  std::uint64_t made = 0;  // by the embedding, or by a fill before the pass
+  for (const auto& d : s.prologue)
+    for (std::size_t i = 0; i < d.access_count; ++i)
+      if (const access& a = d.accesses[i]; makes_blank(d, a) && a.offset >= s.blank_offset && a.offset + a.bytes <= end) made += a.bytes;
+  if (made != (s.blanks_itself() ? s.blank_bytes : 0)) {
+    out.append(s.name, ": expected ", s.blank_bytes, " bytes to be made blank beside the embedding, found ", made);
+    return false;
+  }
   for (const auto part : {s.prologue, s.period, s.epilogue})
     for (const auto& d : part)
       for (std::size_t i = 0; i < d.access_count; ++i) {
         const access& a = d.accesses[i];
-        if (a.where != region::arena || !a.write) continue;
+        if (a.where != region::arena || !a.write || makes_blank(d, a)) continue;
         const std::uint64_t last = a.offset + (s.layers - 1) * a.layer_stride + a.bytes;
         const bool inside = a.offset >= s.blank_offset && last <= end, outside = last <= s.blank_offset || a.offset >= end;
         if (part.data() == s.period.data() ? inside : outside) continue;

@@ -128,7 +128,7 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
         fresh = true;
       };
       if (s == 0) {
-        if (of.blank_bytes != 0) to.fill(*addresses.arena_memory, of.blank_offset, of.blank_bytes, 0xffffffffu);
+        if (of.blank_bytes != 0 && !of.blanks_itself()) to.fill(*addresses.arena_memory, of.blank_offset, of.blank_bytes, 0xffffffffu);
         run(of.prologue, 0);
         if (of.blank_bytes != 0) {
           to.full_barrier();
