@@ -13,7 +13,7 @@ inline constexpr std::string_view plan_page_style = R"css(
 --embed:#8fa0b1;--norm_quantize:#e0a84a;--ternary_matmul:#6f9ee8;--ternary_float:#948ce6;--attention:#cf84bb;--dense_matmul:#4fb8ab;--sample:#e57a82}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.55 system-ui,"Segoe UI","Helvetica Neue",Arial,sans-serif}
-main{max-width:1320px;margin:0 auto;padding:44px 28px 72px}
+main{max-width:1480px;margin:0 auto;padding:44px 28px 72px}
 h1{font:600 40px/1.1 Georgia,"Times New Roman",serif;margin:2px 0 10px;letter-spacing:-.01em}
 h2{font:600 22px/1.25 Georgia,"Times New Roman",serif;margin:44px 0 6px}
 h3{font:600 14px ui-monospace,Menlo,Consolas,monospace;margin:0 0 4px}
