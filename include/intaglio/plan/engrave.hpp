@@ -515,7 +515,12 @@ struct engraved {
 
  public:
   static constexpr plan::table table = make_table();
-  static_assert(proven<verify(table)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_weights(table)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::decode)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::prefill)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::logits)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::verify)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::decode_in_one)>::model_fits, "intaglio: the plan cannot be proven");
 };
 
 }  // namespace intaglio::plan

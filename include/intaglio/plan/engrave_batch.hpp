@@ -91,7 +91,8 @@ struct engraved_batch {
 
  public:
   static constexpr plan::table table = table_with(alone::table, made.shape, alone::view("batch", made.shape.slots, made.batch, batch), alone::view("moves", made.shape.slots, made.moves, moves));
-  static_assert(proven<verify(table)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::batch)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::moves)>::model_fits, "intaglio: the plan cannot be proven");
 };
 
 }  // namespace intaglio::plan

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "intaglio/kernels/state.hpp"
 #include "intaglio/plan/order.hpp"
@@ -325,8 +326,8 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
   if (s.in_one.empty() || (done_twice_is_done_once(s, out) && is_blank(s, out) && argues(s, out))) hazards(s, out);
 }
 
-/// Empty where the plan is proven; else the first violation.
-constexpr text<256> verify(const table& t, const limits& limit = {}) {
+/// Of the places of weights. Empty where they are proven; else the first violation.
+constexpr text<256> verify_weights(const table& t) {
   text<256> out;
   for (std::size_t i = 0; i < t.weights.size(); ++i) {
     const weight& w = t.weights[i];
@@ -343,12 +344,23 @@ constexpr text<256> verify(const table& t, const limits& limit = {}) {
       }
     }
   }
-  for (const sequence* s : {&t.decode, &t.prefill, &t.logits})
-    if (out.empty()) verify(t, *s, limit, out);
-  if (out.empty() && t.verify.has_head) verify(t, t.verify, limit, out);
-  if (out.empty() && !t.decode_in_one.in_one.empty()) verify(t, t.decode_in_one, limit, out);
-  for (const sequence* s : {&t.batch, &t.moves})
-    if (out.empty() && s->layers != 0) verify(t, *s, limit, out);
+  return out;
+}
+/// The same of one sequence, where the table has it.
+constexpr text<256> verify_sequence(const table& t, sequence table::*which, const limits& limit = {}) {
+  text<256> out;
+  const sequence& s = t.*which;
+  const bool has = which == &table::verify ? s.has_head : which == &table::decode_in_one ? !s.in_one.empty() : which == &table::batch || which == &table::moves ? s.layers != 0 : true;
+  if (has) verify(t, s, limit, out);
+  return out;
+}
+inline constexpr std::array verified_sequences{&table::decode, &table::prefill, &table::logits, &table::verify, &table::decode_in_one, &table::batch, &table::moves};
+
+/// Empty where the plan is proven; else the first violation. In constant expressions part by part: compilers bound the work of one of them.
+constexpr text<256> verify(const table& t, const limits& limit = {}) {
+  text<256> out = verify_weights(t);
+  for (const auto which : verified_sequences)
+    if (out.empty()) out = verify_sequence(t, which, limit);
   return out;
 }
 
