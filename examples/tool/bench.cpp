@@ -65,15 +65,14 @@ class bench_run {
     // A driver's own cache of other runs would make the cold start a warm one.
     for (const char* const name : {"MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH"})
       ::setenv(name, folder_.path().c_str(), 1);
-    const engraved_model* const plans = options.synthetic.empty() ? &engraved_model_of(file_.emplace(open_model(options.model))) : &engraved_model_by_name(options.synthetic, options.codec);
-    plans_ = plans;
-    if (options.relu_zeros && plans->config().hidden_act != activation::relu_squared)
-      throw argument_error("--relu-zeros", "a model whose gate is a ReLU", std::string(plans->name) + ", whose gate is not");
+    plans_ = options.synthetic.empty() ? &engraved_model_of(file_.emplace(open_model(options.model))) : &engraved_model_by_name(options.synthetic, options.codec);
+    if (options.relu_zeros && plans_->config().hidden_act != activation::relu_squared)
+      throw argument_error("--relu-zeros", "a model whose gate is a ReLU", std::string(plans_->name) + ", whose gate is not");
     const auto start = clock::now();
     device_.emplace(open_device(common));
     out_.cold.open_ms = out_.warm.open_ms = seconds_since(start) * 1e3;
     out_.on_cpu = device_->description().type == gpu::device_type::cpu;
-    out_.table = &plans->table(out_.on_cpu);
+    out_.table = &plans_->table(out_.on_cpu);
     const plan::table& table = *out_.table;
     out_.codec = options.synthetic.empty() ? "" : !options.codec.empty() ? options.codec : std::string(name(layer_codec(table).value_or(dtype::i2_s)));
     out_.source = file_ ? file_->path() : "random weights";
