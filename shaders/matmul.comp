@@ -40,6 +40,7 @@ layout(constant_id = 16) const uint experts_used = 0;
 layout(constant_id = 17) const uint own_input = 0;
 layout(constant_id = 18) const uint slot_words = 0;
 layout(constant_id = 19) const uint page_size = 0;
+layout(constant_id = 20) const uint keeps_firsts = 0;
 const uint per_token = experts_used == 0u ? 1u : experts_used;  // rows of the output
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
@@ -48,7 +49,7 @@ const uint norm_width = normalises ? columns : 0u;
 #include "norm.glsl"
 #include "codec.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates; };
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates, firsts; };
 
 // In what GPUs run, loops of a constant's length are unrolled ahead of the driver, which puts arrays that it unrolls itself into memory.
 #if WIDE_LOADS
@@ -66,6 +67,8 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, 
 #define position_of(token) (batched ? row_position(token) : first_position + (token))
 #define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
+#define RANKED_INVOCATIONS (keeps_firsts != 0u ? workgroup_size : 4u)
+#include "first_token.glsl"
 
 float inverse[tile_tokens];  // 1 / root mean square of each token of the tile
 
@@ -215,6 +218,22 @@ vec4 lane_sum(uint t) {
   return y;
 }
 
+// The first token of a group's rows in the sampler's order.
+uvec2 first_of_rows(uint group, vec4 y) {
+  uvec2 first = uvec2(0u);
+  LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
+    uint row = 4u * group + r;
+    first = earlier(first, row < rows ? uvec2(key_of(y[r]), ~row) : uvec2(0u));
+  }
+  return first;
+}
+
+void leave_first(uvec2 own, bool wanted) {
+  if (keeps_firsts == 0u) return;
+  own = first_of(own);
+  if (gl_LocalInvocationIndex == 0u && wanted) WordPairs(firsts).at[gl_WorkGroupID.x] = own;
+}
+
 void finish_rows(uint token, uint group, vec4 y) {
   if (rows % 4u == 0u) {
     finish(token, group, y);
@@ -299,6 +318,7 @@ void load_ahead(uint group, uint round) {
 
 // matrix: the first group of the expert's; row: of the output.
 void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool wanted) {
+  uvec2 first_here = uvec2(0u);
   for (; group < end; group += subgroups) {
     vec4 y = vec4(0.0);
     precise vec4 low[4], high[4];
@@ -335,7 +355,9 @@ void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool 
     float sum = virtual_sum4(y);
     vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
     if (lane == 0u && wanted) finish_rows(row, group, all);
+    if (keeps_firsts != 0u) first_here = earlier(first_here, first_of_rows(group, all));
   }
+  leave_first(first_here, wanted);
 }
 #endif
 
@@ -389,6 +411,7 @@ void main() {
     workgroup_barrier();
   }
 
+  uvec2 first_here = uvec2(0u);
   for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < groups; group += gl_NumWorkGroups.x * subgroups) {
     vec4 part[tile_tokens * 8u];  // by token and virtual lane of the invocation
     for (uint j = 0u; j < virtual_count; ++j) {
@@ -406,5 +429,7 @@ void main() {
     }
     LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
       if (k * subgroup_size < tile_tokens && lane + k * subgroup_size < tokens) finish_rows(row_of(first_row, lane + k * subgroup_size), group, kept[k]);
+    if (keeps_firsts != 0u && lane == 0u) first_here = earlier(first_here, first_of_rows(group, kept[0]));
   }
+  leave_first(first_here, true);
 }

@@ -19,7 +19,10 @@ uvec2 earlier(uvec2 a, uvec2 b) {
   return uvec2(max(a.x, b.x), y);
 }
 
-shared uvec2 first_of_subgroup[workgroup_size / 4u];
+#ifndef RANKED_INVOCATIONS  // of a workgroup that finds its first
+#define RANKED_INVOCATIONS workgroup_size
+#endif
+shared uvec2 first_of_subgroup[RANKED_INVOCATIONS / 4u];
 
 uvec2 first_of(uvec2 own) {
   for (uint d = 1u; d < subgroup_size; d <<= 1) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "intaglio/reference/sample.hpp"
 #include "kernels/matmul_problem.hpp"
 
 using namespace intaglio;
@@ -9,11 +10,11 @@ using kernels::prologue;
 
 namespace {
 
-std::vector<named_value> constants(const reference::matmul_shape& s, prologue before, std::uint32_t tile_tokens, bool staged) {
+std::vector<named_value> constants(const reference::matmul_shape& s, prologue before, std::uint32_t tile_tokens, bool staged, bool keeps_firsts) {
   return {{"columns", s.columns}, {"rows", s.rows}, {"codec", static_cast<std::uint32_t>(s.codec)}, {"prologue", static_cast<std::uint32_t>(before)},
           {"epilogue", static_cast<std::uint32_t>(s.epilogue)}, {"eps", 1e-5f}, {"tile_tokens", tile_tokens}, {"staged", staged ? 1u : 0u}, {"head_dim", std::max(4u, s.head_dim)},
           {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", std::max(1u, s.context)}, {"ring", s.ring ? 1u : 0u},
-          {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}};
+          {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}, {"keeps_firsts", keeps_firsts ? 1u : 0u}};
 }
 
 /// How a product is spread: tile_tokens 0 is one pass a token, as decode does it.
@@ -29,10 +30,17 @@ product_result run(kernel_device& on, const matmul_problem& p, prologue before, 
   const auto pass = [&](const std::vector<float>& x, std::span<float> y, std::uint32_t position, std::uint32_t count, std::uint32_t tiles) {
     const auto input = on.filled(x), output = on.filled(std::vector<float>(y.begin(), y.end()));
     const auto state = on.filled(fresh_state(position, count, p.room, std::max(1u, s.context)));
-    on.run(kernels::kernel::matmul, how.subgroups, constants(s, before, std::max(1u, how.tile_tokens), how.staged),
-           {{"input", &input}, {"norm_weight", &norm_weight}, {"weight", &weight}, {"output", &output}, {"state", &state}, {"keys", &keys}, {"values", &values}, {"rope", &rope}},
+    const bool keeps_firsts = how.tile_tokens == 0 && s.epilogue == epilogue::store;
+    const auto firsts = on.poisoned(std::size_t{8} * (how.groups + 1));
+    on.run(kernels::kernel::matmul, how.subgroups, constants(s, before, std::max(1u, how.tile_tokens), how.staged, keeps_firsts),
+           {{"input", &input}, {"norm_weight", &norm_weight}, {"weight", &weight}, {"output", &output}, {"state", &state}, {"keys", &keys}, {"values", &values}, {"rope", &rope}, {"firsts", &firsts}},
            {how.groups, tiles, 1});
-    std::ranges::copy(output.read<float>(), y.begin());
+    const auto found = output.read<float>();
+    std::ranges::copy(found, y.begin());
+    const auto ranked = firsts.read<reference::ranked_token>();
+    CHECK(ranked.back().key == 0xa5a5a5a5u);
+    if (keeps_firsts) CHECK(*std::max_element(ranked.begin(), ranked.end() - 1) == reference::first_ranked(found));
+    else CHECK(ranked.front().key == 0xa5a5a5a5u);
   };
   if (how.tile_tokens != 0) {
     pass(p.x, out.output, p.position, p.tokens, (p.room + how.tile_tokens - 1) / how.tile_tokens);

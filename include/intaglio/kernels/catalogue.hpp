@@ -197,11 +197,12 @@ inline constexpr interface head_rescore_interface{
 /// With tile_tokens above 1 `choice` is what expert_tiles left in lists of tile_tokens, and row y of the grid a tile of it: the same rows, with one read of
 /// the expert's weights for all of the tile. The epilogue is store or gated.
 /// gates: none, or with epilogue gated where the gates themselves go, f32 [tokens, rows / 2].
+/// keeps_firsts 1, of one token and without experts: firsts as dense_matmul's.
 inline constexpr interface matmul_interface{
     "matmul",
-    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"choice"}, {"gates"}}},
+    {{{"input"}, {"norm_weight"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}, {"choice"}, {"gates"}, {"firsts"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"prologue"}, {"epilogue"}, {"eps", field_type::f32}, {"tile_tokens"}, {"staged"}, {"head_dim"},
-      {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}, {"experts_used"}, {"own_input"}, {"slot_words"}, {"page_size"}}}};
+      {"q_size"}, {"kv_size"}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"}, {"experts_used"}, {"own_input"}, {"slot_words"}, {"page_size"}, {"keeps_firsts"}}}};
 
 /// What matmul_few multiplies: x as for matmul with a codec of blocks, u32 [tokens, 7, width / 32, 4]: of each block bits 16 .. 23 of its 32 columns, four a word,
 /// then bits 8 .. 15, then 0 .. 7, two quads each, then the block's scale, f32, the sum of the upper bits, that of the 16 below, and a word of nothing.

@@ -244,8 +244,9 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   place_partials(nodes, c, p);
   place_walks(nodes, c, g, p);
   const auto head = static_cast<std::uint32_t>(nodes.size()) - 1;
-  const bool samples_head = kind.sampler && kind.tokens == 1 && nodes[head].kernel == kernels::kernel::dense_matmul;
-  const bool screens = samples_head && target.head_screen && screenable(g, nodes[head]);
+  const bool decodes = kind.sampler && kind.tokens == 1, dense_head = nodes[head].kernel == kernels::kernel::dense_matmul;
+  const bool screens = decodes && dense_head && target.head_screen && screenable(g, nodes[head]);
+  const bool keeps_firsts = decodes && !screens && target.head_firsts && (dense_head || nodes[head].kernel == kernels::kernel::matmul);
   const std::uint32_t sampler = head + (screens ? 2 : 1);
   head_places places;
   const auto room = [&](std::string_view name, dtype type, std::uint32_t width, std::uint64_t bytes, std::uint32_t first, std::uint32_t last) {
@@ -260,7 +261,7 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
     places.y = room("normalised", dtype::f32, config.hidden_size, std::uint64_t{4} * config.hidden_size, head, head + 1);
     places.lowest = room("lowest of the largest", dtype::f32, target.head_groups, std::uint64_t{4} * target.head_groups, head, head + 1);
   }
-  if (screens || (samples_head && target.head_firsts))
+  if (screens || keeps_firsts)
     places.firsts = room("first tokens", dtype::u32, 2 * target.head_groups, std::uint64_t{8} * target.head_groups, head, sampler);
   lowering lower{g, p, c, weights};
   std::vector<dispatch> prologue, period, epilogue;
@@ -270,7 +271,7 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
     const auto two = lower.screened(nodes[head], epilogue.back(), places);
     epilogue.pop_back();
     for (const auto& each : two) epilogue.push_back(each);
-  } else if (samples_head && target.head_firsts) {
+  } else if (keeps_firsts) {
     lower.keep_firsts(epilogue.back(), places.firsts);
   }
   out.residual_offset = p.offset(g.stream_out);

@@ -244,10 +244,10 @@ class lowering {
     return d;
   }
 
-  /// Of a dense_matmul: its workgroups leave their first tokens.
+  /// Of a head: its workgroups leave their first tokens.
   constexpr void keep_firsts(dispatch& head, std::uint64_t firsts) {
     d_ = &head;
-    face_ = &kernels::dense_matmul_interface;
+    face_ = &kernels::interface_of(head.kernel);
     bind("firsts", {region::arena, 0, firsts}, first_bytes(head.groups[0]), true);
     set("keeps_firsts", 1u);
   }

@@ -83,7 +83,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::matmul:
       return (constant("staged") == 1 ? kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), static_cast<std::uint32_t>(constant("columns")),
                                                                      static_cast<std::uint32_t>(constant("tile_tokens")))
-                                      : 0) + 32 + norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
+                                      : 0) + 32 + (constant("keeps_firsts") != 0 ? combining : 0) + norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("columns") : 0);
     case kernels::kernel::route: case kernels::kernel::expert_sum: return 4;
     case kernels::kernel::expert_tiles: return 4 * (constant("experts") + 64 * std::uint64_t{d.subgroups});
     case kernels::kernel::fixed: return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0);

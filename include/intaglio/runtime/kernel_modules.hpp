@@ -154,14 +154,23 @@ struct kernel_modules {
 };
 
 namespace detail {
-/// Modules of more than a string literal holds come in parts; they are words.
-inline std::vector<std::uint32_t> joined(std::initializer_list<std::span<const std::byte>> parts) {
-  std::size_t size = 0;
-  for (const auto part : parts) size += part.size();
-  std::vector<std::uint32_t> out(size / 4);
-  auto to = std::as_writable_bytes(std::span(out)).begin();
-  for (const auto part : parts) to = std::copy(part.begin(), part.end(), to);
-  return out;
+/// A module's words, of the literals that its header has them in.
+template <class Parts>
+std::span<const std::byte> whole(Parts parts) {
+  return parts([]<std::size_t... sizes>(const char (&... part)[sizes]) -> std::span<const std::byte> {
+    const std::array<std::span<const std::byte>, sizeof...(sizes)> each{std::as_bytes(std::span(part, sizes - 1))...};
+    if constexpr (sizeof...(sizes) == 1) {
+      return each[0];
+    } else {
+      static const std::vector<std::uint32_t> words = [&] {
+        std::vector<std::uint32_t> out(((sizes - 1) + ...) / 4);
+        auto to = std::as_writable_bytes(std::span(out)).begin();
+        for (const auto& bytes : each) to = std::copy(bytes.begin(), bytes.end(), to);
+        return out;
+      }();
+      return std::as_bytes(std::span(words));
+    }
+  });
 }
 }  // namespace detail
 
@@ -169,155 +178,144 @@ template <std::uint64_t used>
 std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::kernel which) {
   namespace spirv = kernels::spirv;
   constexpr auto has = [](kernels::kernel each) { return (used >> static_cast<unsigned>(each) & 1u) != 0; };
-  [[maybe_unused]] const auto bytes = [](const auto& literal) { return std::as_bytes(std::span(literal).first(sizeof literal - 1)); };
+  using detail::whole;
   switch (which) {
     case kernels::kernel::embed:
-      if constexpr (has(kernels::kernel::embed)) return bytes(spirv::embed_spirv);
+      if constexpr (has(kernels::kernel::embed)) return whole(spirv::embed_parts);
       break;
     case kernels::kernel::norm_quantize:
-      if constexpr (has(kernels::kernel::norm_quantize)) return chosen.wide_loads ? bytes(spirv::norm_quantize_cpu_spirv) : bytes(spirv::norm_quantize_spirv);
+      if constexpr (has(kernels::kernel::norm_quantize)) return chosen.wide_loads ? whole(spirv::norm_quantize_cpu_parts) : whole(spirv::norm_quantize_parts);
       break;
     case kernels::kernel::ternary_matmul:
       if constexpr (has(kernels::kernel::ternary_matmul)) {
-        if (chosen.wide_loads) return bytes(spirv::ternary_matmul_cpu_spirv);
-        return chosen.integer_dot ? bytes(spirv::ternary_matmul_spirv) : bytes(spirv::ternary_matmul_portable_spirv);
+        if (chosen.wide_loads) return whole(spirv::ternary_matmul_cpu_parts);
+        return chosen.integer_dot ? whole(spirv::ternary_matmul_parts) : whole(spirv::ternary_matmul_portable_parts);
       }
       break;
     case kernels::kernel::ternary_few:
       if constexpr (has(kernels::kernel::ternary_few)) {
-        if (chosen.few_matrix) return bytes(spirv::ternary_few_matrix_spirv);
-        return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::ternary_few_spirv) : bytes(spirv::ternary_few_portable_spirv);
+        if (chosen.few_matrix) return whole(spirv::ternary_few_matrix_parts);
+        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::ternary_few_parts) : whole(spirv::ternary_few_portable_parts);
       }
       break;
     case kernels::kernel::ternary_chunk:
       if constexpr (has(kernels::kernel::ternary_chunk)) {
-        if (chosen.matrix) return bytes(spirv::ternary_chunk_matrix_spirv);
-        return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::ternary_chunk_spirv) : bytes(spirv::ternary_chunk_portable_spirv);
+        if (chosen.matrix) return whole(spirv::ternary_chunk_matrix_parts);
+        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::ternary_chunk_parts) : whole(spirv::ternary_chunk_portable_parts);
       }
       break;
     case kernels::kernel::ternary_float:
-      if constexpr (has(kernels::kernel::ternary_float)) return chosen.wide_loads ? bytes(spirv::ternary_float_cpu_spirv) : bytes(spirv::ternary_float_spirv);
+      if constexpr (has(kernels::kernel::ternary_float)) return chosen.wide_loads ? whole(spirv::ternary_float_cpu_parts) : whole(spirv::ternary_float_parts);
       break;
     case kernels::kernel::attention:
-      if constexpr (has(kernels::kernel::attention)) return chosen.wide_loads ? bytes(spirv::attention_cpu_spirv) : bytes(spirv::attention_spirv);
+      if constexpr (has(kernels::kernel::attention)) return chosen.wide_loads ? whole(spirv::attention_cpu_parts) : whole(spirv::attention_parts);
       break;
     case kernels::kernel::attention_few:
-      if constexpr (has(kernels::kernel::attention_few)) return bytes(spirv::attention_few_spirv);
+      if constexpr (has(kernels::kernel::attention_few)) return whole(spirv::attention_few_parts);
       break;
     case kernels::kernel::attention_chunk:
-      if constexpr (has(kernels::kernel::attention_chunk)) return bytes(spirv::attention_chunk_spirv);
+      if constexpr (has(kernels::kernel::attention_chunk)) return whole(spirv::attention_chunk_parts);
       break;
     case kernels::kernel::dense_matmul:
-      if constexpr (has(kernels::kernel::dense_matmul)) return chosen.wide_loads ? bytes(spirv::dense_matmul_cpu_spirv) : bytes(spirv::dense_matmul_spirv);
+      if constexpr (has(kernels::kernel::dense_matmul)) return chosen.wide_loads ? whole(spirv::dense_matmul_cpu_parts) : whole(spirv::dense_matmul_parts);
       break;
     case kernels::kernel::dense_few:
-      if constexpr (has(kernels::kernel::dense_few)) return bytes(spirv::dense_few_spirv);
+      if constexpr (has(kernels::kernel::dense_few)) return whole(spirv::dense_few_parts);
       break;
     case kernels::kernel::ternary_rows:
-      if constexpr (has(kernels::kernel::ternary_rows)) return bytes(spirv::ternary_rows_spirv);
+      if constexpr (has(kernels::kernel::ternary_rows)) return whole(spirv::ternary_rows_parts);
       break;
     case kernels::kernel::dense_rows:
-      if constexpr (has(kernels::kernel::dense_rows)) return bytes(spirv::dense_rows_spirv);
+      if constexpr (has(kernels::kernel::dense_rows)) return whole(spirv::dense_rows_parts);
       break;
     case kernels::kernel::head_screen:
-      if constexpr (has(kernels::kernel::head_screen)) return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::head_screen_spirv) : bytes(spirv::head_screen_portable_spirv);
+      if constexpr (has(kernels::kernel::head_screen)) return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::head_screen_parts) : whole(spirv::head_screen_portable_parts);
       break;
     case kernels::kernel::head_rescore:
-      if constexpr (has(kernels::kernel::head_rescore)) return bytes(spirv::head_rescore_spirv);
+      if constexpr (has(kernels::kernel::head_rescore)) return whole(spirv::head_rescore_parts);
       break;
     case kernels::kernel::sample:
       if constexpr (has(kernels::kernel::sample)) {
-        if (chosen.wide_loads) return bytes(spirv::sample_cpu_spirv);
-        static const auto whole = detail::joined({bytes(spirv::sample_spirv), bytes(spirv::sample_spirv_1)});
-        return std::as_bytes(std::span(whole));
+        if (chosen.wide_loads) return whole(spirv::sample_cpu_parts);
+        return whole(spirv::sample_parts);
       }
       break;
     case kernels::kernel::accept:
-      if constexpr (has(kernels::kernel::accept)) return bytes(spirv::accept_spirv);
+      if constexpr (has(kernels::kernel::accept)) return whole(spirv::accept_parts);
       break;
     case kernels::kernel::matmul:
       if constexpr (has(kernels::kernel::matmul)) {
-        static const auto cpu = detail::joined({bytes(spirv::matmul_cpu_spirv), bytes(spirv::matmul_cpu_spirv_1)});
-        static const auto dot = detail::joined({bytes(spirv::matmul_spirv), bytes(spirv::matmul_spirv_1), bytes(spirv::matmul_spirv_2)});
-        static const auto portable = detail::joined({bytes(spirv::matmul_portable_spirv), bytes(spirv::matmul_portable_spirv_1), bytes(spirv::matmul_portable_spirv_2)});
-        return std::as_bytes(std::span(chosen.wide_loads ? cpu : chosen.integer_dot ? dot : portable));
+        if (chosen.wide_loads) return whole(spirv::matmul_cpu_parts);
+        return chosen.integer_dot ? whole(spirv::matmul_parts) : whole(spirv::matmul_portable_parts);
       }
       break;
     case kernels::kernel::attention_halves:
-      if constexpr (has(kernels::kernel::attention_halves)) return chosen.half_matrix ? bytes(spirv::attention_halves_spirv) : bytes(spirv::attention_halves_portable_spirv);
+      if constexpr (has(kernels::kernel::attention_halves)) return chosen.half_matrix ? whole(spirv::attention_halves_parts) : whole(spirv::attention_halves_portable_parts);
       break;
     case kernels::kernel::halves:
-      if constexpr (has(kernels::kernel::halves)) return bytes(spirv::halves_spirv);
+      if constexpr (has(kernels::kernel::halves)) return whole(spirv::halves_parts);
       break;
     case kernels::kernel::matmul_chunk:
-      if constexpr (has(kernels::kernel::matmul_chunk)) return chosen.half_matrix ? bytes(spirv::matmul_chunk_matrix_spirv) : bytes(spirv::matmul_chunk_spirv);
+      if constexpr (has(kernels::kernel::matmul_chunk)) return chosen.half_matrix ? whole(spirv::matmul_chunk_matrix_parts) : whole(spirv::matmul_chunk_parts);
       break;
     case kernels::kernel::head_norm:
-      if constexpr (has(kernels::kernel::head_norm)) return bytes(spirv::head_norm_spirv);
+      if constexpr (has(kernels::kernel::head_norm)) return whole(spirv::head_norm_parts);
       break;
     case kernels::kernel::norm_add:
-      if constexpr (has(kernels::kernel::norm_add)) return bytes(spirv::norm_add_spirv);
+      if constexpr (has(kernels::kernel::norm_add)) return whole(spirv::norm_add_parts);
       break;
     case kernels::kernel::rms_norm:
-      if constexpr (has(kernels::kernel::rms_norm)) return bytes(spirv::rms_norm_spirv);
+      if constexpr (has(kernels::kernel::rms_norm)) return whole(spirv::rms_norm_parts);
       break;
     case kernels::kernel::walk_gate_up:
-      if constexpr (has(kernels::kernel::walk_gate_up)) return chosen.wide_loads ? bytes(spirv::walk_gate_up_cpu_spirv) : chosen.integer_dot ? bytes(spirv::walk_gate_up_spirv) : bytes(spirv::walk_gate_up_portable_spirv);
+      if constexpr (has(kernels::kernel::walk_gate_up)) return chosen.wide_loads ? whole(spirv::walk_gate_up_cpu_parts) : chosen.integer_dot ? whole(spirv::walk_gate_up_parts) : whole(spirv::walk_gate_up_portable_parts);
       break;
     case kernels::kernel::walk_down:
-      if constexpr (has(kernels::kernel::walk_down)) return chosen.wide_loads ? bytes(spirv::walk_down_cpu_spirv) : chosen.integer_dot ? bytes(spirv::walk_down_spirv) : bytes(spirv::walk_down_portable_spirv);
+      if constexpr (has(kernels::kernel::walk_down)) return chosen.wide_loads ? whole(spirv::walk_down_cpu_parts) : chosen.integer_dot ? whole(spirv::walk_down_parts) : whole(spirv::walk_down_portable_parts);
       break;
     case kernels::kernel::walk_select:
-      if constexpr (has(kernels::kernel::walk_select)) return bytes(spirv::walk_select_spirv);
+      if constexpr (has(kernels::kernel::walk_select)) return whole(spirv::walk_select_parts);
       break;
     case kernels::kernel::walk_up:
-      if constexpr (has(kernels::kernel::walk_up)) return bytes(spirv::walk_up_spirv);
+      if constexpr (has(kernels::kernel::walk_up)) return whole(spirv::walk_up_parts);
       break;
     case kernels::kernel::walk_sum:
-      if constexpr (has(kernels::kernel::walk_sum)) return bytes(spirv::walk_sum_spirv);
+      if constexpr (has(kernels::kernel::walk_sum)) return whole(spirv::walk_sum_parts);
       break;
     case kernels::kernel::walk_trace:
-      if constexpr (has(kernels::kernel::walk_trace)) return bytes(spirv::walk_trace_spirv);
+      if constexpr (has(kernels::kernel::walk_trace)) return whole(spirv::walk_trace_parts);
       break;
     case kernels::kernel::route:
-      if constexpr (has(kernels::kernel::route)) return bytes(spirv::route_spirv);
+      if constexpr (has(kernels::kernel::route)) return whole(spirv::route_parts);
       break;
     case kernels::kernel::expert_sum:
-      if constexpr (has(kernels::kernel::expert_sum)) return bytes(spirv::expert_sum_spirv);
+      if constexpr (has(kernels::kernel::expert_sum)) return whole(spirv::expert_sum_parts);
       break;
     case kernels::kernel::expert_tiles:
-      if constexpr (has(kernels::kernel::expert_tiles)) return bytes(spirv::expert_tiles_spirv);
+      if constexpr (has(kernels::kernel::expert_tiles)) return whole(spirv::expert_tiles_parts);
       break;
     case kernels::kernel::fixed:
-      if constexpr (has(kernels::kernel::fixed)) return bytes(spirv::fixed_spirv);
+      if constexpr (has(kernels::kernel::fixed)) return whole(spirv::fixed_parts);
       break;
     case kernels::kernel::matmul_few:
       if constexpr (has(kernels::kernel::matmul_few)) {
-        if (chosen.few_tiled) return bytes(spirv::matmul_few_tiled_spirv);
-        if (chosen.few_matrix) return bytes(spirv::matmul_few_matrix_spirv);
-        return chosen.integer_dot && !chosen.wide_loads ? bytes(spirv::matmul_few_spirv) : bytes(spirv::matmul_few_portable_spirv);
+        if (chosen.few_tiled) return whole(spirv::matmul_few_tiled_parts);
+        if (chosen.few_matrix) return whole(spirv::matmul_few_matrix_parts);
+        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::matmul_few_parts) : whole(spirv::matmul_few_portable_parts);
       }
       break;
     case kernels::kernel::pages:
-      if constexpr (has(kernels::kernel::pages)) return bytes(spirv::pages_spirv);
+      if constexpr (has(kernels::kernel::pages)) return whole(spirv::pages_parts);
       break;
     case kernels::kernel::layers:
       if constexpr (has(kernels::kernel::layers)) {
-        static const auto resident = detail::joined({bytes(spirv::layers_spirv), bytes(spirv::layers_spirv_1)});
-        static const auto cpu = detail::joined({bytes(spirv::layers_cpu_spirv), bytes(spirv::layers_cpu_spirv_1)});
-        if constexpr ((used & kernels::layers::long_contexts_bit) != 0) {
-          static const auto over_long = detail::joined({bytes(spirv::layers_long_spirv), bytes(spirv::layers_long_spirv_1), bytes(spirv::layers_long_spirv_2)});
-          if (chosen.long_contexts && !chosen.wide_loads) return std::as_bytes(std::span(over_long));
-        }
-        return std::as_bytes(std::span(chosen.wide_loads ? cpu : resident));
+        if constexpr ((used & kernels::layers::long_contexts_bit) != 0)
+          if (chosen.long_contexts && !chosen.wide_loads) return whole(spirv::layers_long_parts);
+        return chosen.wide_loads ? whole(spirv::layers_cpu_parts) : whole(spirv::layers_parts);
       }
       break;
     case kernels::kernel::layers_coded:
-      if constexpr (has(kernels::kernel::layers_coded)) {
-        static const auto coded = detail::joined({bytes(spirv::layers_coded_spirv), bytes(spirv::layers_coded_spirv_1), bytes(spirv::layers_coded_spirv_2), bytes(spirv::layers_coded_spirv_3),
-                                                 bytes(spirv::layers_coded_spirv_4), bytes(spirv::layers_coded_spirv_5), bytes(spirv::layers_coded_spirv_6)});
-        return std::as_bytes(std::span(coded));
-      }
+      if constexpr (has(kernels::kernel::layers_coded)) return whole(spirv::layers_coded_parts);
       break;
   }
   return {};

@@ -111,6 +111,12 @@ inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
   return worst;
 }
 
+/// Of what each workgroup found.
+inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t groups) {
+  const auto found = read<reference::ranked_token>(firsts, 0, groups);
+  return *std::max_element(found.begin(), found.end());
+}
+
 /// A few rows of a product, or a head each of q, k and v.
 inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
   using kernels::epilogue;
@@ -154,7 +160,11 @@ inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
   const bool keeps_gates = call.kernel == kernels::kernel::matmul && trial.operand(call, "gates").where != plan::region::none;
   gpu::buffer gates;
   if (keeps_gates) gates = trial.room(std::uint64_t{4} * trial.width * out_width), buffers.emplace_back("gates", &gates);
+  const bool finds_first = call.kernel == kernels::kernel::matmul && trial.constant(call, "keeps_firsts") != 0;
+  gpu::buffer firsts;
+  if (finds_first) firsts = trial.room(std::uint64_t{8} * call.groups[0]), buffers.emplace_back("firsts", &firsts);
   trial.run(call, buffers);
+  if (finds_first && first_of(firsts, call.groups[0]) != reference::first_ranked(read<float>(out, 0, rows))) return 1;
   const auto expect = [&](std::span<const std::byte> weights, std::span<float> y, std::span<std::byte> k = {}, std::span<std::byte> v = {}, std::span<const std::uint64_t> turned = {},
                           std::span<float> kept = {}) {
     if (chunk) reference::matmul_chunk(shape, halved, weights, y, kernel_trial::position, k, v, turned);
@@ -195,12 +205,6 @@ inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
     if (keeps_gates) worst = std::max(worst, apart(read<float>(gates, first / halves, kept.size()), kept));  // of one token
   }
   return worst;
-}
-
-/// Of what each workgroup found.
-inline reference::ranked_token first_of(const gpu::buffer& firsts, std::uint32_t groups) {
-  const auto found = read<reference::ranked_token>(firsts, 0, groups);
-  return *std::max_element(found.begin(), found.end());
 }
 
 inline double dense_matmul(kernel_trial& trial, const plan::dispatch& call) {

@@ -54,7 +54,8 @@ constexpr bool shares_rows(const plan::dispatch& call) {
 }
 /// Whether others read what each of its workgroups leaves, so that their number is the plan's.
 constexpr bool counts_groups(const plan::dispatch& call) {
-  return call.kernel == kernels::kernel::dense_matmul && call.specialization[kernels::dense_matmul_interface.specialization_index("keeps_firsts")] != 0;
+  if (call.kernel != kernels::kernel::dense_matmul && call.kernel != kernels::kernel::matmul) return false;
+  return call.specialization[kernels::interface_of(call.kernel).specialization_index("keeps_firsts")] != 0;
 }
 
 struct tuning {

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long accept_source_hash = 0xf8bcafbefec33a09ULL;
+inline constexpr unsigned long long accept_source_hash = 0xdf86f788cef8f1d2ULL;
 alignas(4) inline constexpr char accept_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\243\000\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\004\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -87,5 +87,7 @@ alignas(4) inline constexpr char accept_spirv[] =
     "\076\000\005\000\061\000\000\000\207\000\000\000\002\000\000\000\004\000\000\000\101\000\006\000\043\000\000\000\215\000\000\000"
     "\041\000\000\000\042\000\000\000\213\000\000\000\076\000\005\000\215\000\000\000\242\000\000\000\002\000\000\000\004\000\000\000"
     "\371\000\002\000\233\000\000\000\370\000\002\000\233\000\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto accept_parts = [](auto take) { return take(accept_spirv); };
 
 }  // namespace intaglio::kernels::spirv

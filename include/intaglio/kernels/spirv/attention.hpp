@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_source_hash = 0x45953ad0b97f5defULL;
+inline constexpr unsigned long long attention_source_hash = 0x9eeb8aaaef10ae49ULL;
 alignas(4) inline constexpr char attention_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\306\040\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114"
@@ -1684,5 +1684,7 @@ alignas(4) inline constexpr char attention_spirv[] =
     "\015\006\000\000\371\000\002\000\344\011\000\000\370\000\002\000\344\011\000\000\371\000\002\000\320\011\000\000\370\000\002\000"
     "\320\011\000\000\200\000\005\000\015\000\000\000\346\011\000\000\175\032\000\000\236\001\000\000\371\000\002\000\315\011\000\000"
     "\370\000\002\000\317\011\000\000\371\000\002\000\354\011\000\000\370\000\002\000\354\011\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto attention_parts = [](auto take) { return take(attention_spirv); };
 
 }  // namespace intaglio::kernels::spirv

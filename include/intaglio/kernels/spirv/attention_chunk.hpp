@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_chunk_source_hash = 0x2345fe646e2cc636ULL;
+inline constexpr unsigned long long attention_chunk_source_hash = 0xd95116bd2d1adbdfULL;
 alignas(4) inline constexpr char attention_chunk_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\061\022\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\007\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -936,5 +936,7 @@ alignas(4) inline constexpr char attention_chunk_spirv[] =
     "\051\010\000\000\371\000\002\000\052\010\000\000\370\000\002\000\052\010\000\000\200\000\005\000\014\000\000\000\054\010\000\000"
     "\163\020\000\000\252\004\000\000\371\000\002\000\340\007\000\000\370\000\002\000\055\010\000\000\371\000\002\000\157\007\000\000"
     "\370\000\002\000\157\007\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto attention_chunk_parts = [](auto take) { return take(attention_chunk_spirv); };
 
 }  // namespace intaglio::kernels::spirv

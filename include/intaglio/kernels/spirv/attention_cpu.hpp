@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_cpu_source_hash = 0xad50bd8a650fb050ULL;
+inline constexpr unsigned long long attention_cpu_source_hash = 0x94849851e7eb2fd8ULL;
 alignas(4) inline constexpr char attention_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\340\021\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\100\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000"
@@ -961,5 +961,7 @@ alignas(4) inline constexpr char attention_cpu_spirv[] =
     "\064\011\000\000\371\000\002\000\065\011\000\000\370\000\002\000\065\011\000\000\200\000\005\000\016\000\000\000\067\011\000\000"
     "\053\020\000\000\175\001\000\000\371\000\002\000\374\010\000\000\370\000\002\000\070\011\000\000\371\000\002\000\345\007\000\000"
     "\370\000\002\000\345\007\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto attention_cpu_parts = [](auto take) { return take(attention_cpu_spirv); };
 
 }  // namespace intaglio::kernels::spirv

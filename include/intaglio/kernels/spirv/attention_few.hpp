@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_few_source_hash = 0xf38c9b439205db5fULL;
+inline constexpr unsigned long long attention_few_source_hash = 0xd4c28fab06d230e1ULL;
 alignas(4) inline constexpr char attention_few_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\347\036\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\007\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -1630,5 +1630,7 @@ alignas(4) inline constexpr char attention_few_spirv[] =
     "\215\007\000\000\371\000\002\000\205\007\000\000\370\000\002\000\205\007\000\000\200\000\005\000\014\000\000\000\267\007\000\000"
     "\200\017\000\000\106\005\000\000\371\000\002\000\202\007\000\000\370\000\002\000\204\007\000\000\371\000\002\000\277\007\000\000"
     "\370\000\002\000\277\007\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto attention_few_parts = [](auto take) { return take(attention_few_spirv); };
 
 }  // namespace intaglio::kernels::spirv

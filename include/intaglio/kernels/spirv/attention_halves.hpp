@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_halves_source_hash = 0xd45aaf5d2e1d47adULL;
+inline constexpr unsigned long long attention_halves_source_hash = 0x049a5fcf1afcf744ULL;
 alignas(4) inline constexpr char attention_halves_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\247\010\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\011\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"
@@ -609,5 +609,7 @@ alignas(4) inline constexpr char attention_halves_spirv[] =
     "\242\004\000\000\370\000\002\000\242\004\000\000\371\000\002\000\233\004\000\000\370\000\002\000\233\004\000\000\200\000\005\000"
     "\014\000\000\000\344\004\000\000\005\010\000\000\046\001\000\000\371\000\002\000\230\004\000\000\370\000\002\000\232\004\000\000"
     "\371\000\002\000\365\004\000\000\370\000\002\000\365\004\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto attention_halves_parts = [](auto take) { return take(attention_halves_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_halves_portable_source_hash = 0x39c2ada8dcf334c6ULL;
+inline constexpr unsigned long long attention_halves_portable_source_hash = 0x2d7d63e8902379b4ULL;
 alignas(4) inline constexpr char attention_halves_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\321\035\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\007\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -1724,5 +1724,7 @@ alignas(4) inline constexpr char attention_halves_portable_spirv[] =
     "\200\000\005\000\014\000\000\000\056\010\000\000\046\032\000\000\252\004\000\000\371\000\002\000\342\007\000\000\370\000\002\000"
     "\057\010\000\000\371\000\002\000\163\007\000\000\370\000\002\000\163\007\000\000\371\000\002\000\156\007\000\000\370\000\002\000"
     "\156\007\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto attention_halves_portable_parts = [](auto take) { return take(attention_halves_portable_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_few_source_hash = 0x6fc5af0da3a70e53ULL;
+inline constexpr unsigned long long dense_few_source_hash = 0xcece07a4ed3c937fULL;
 alignas(4) inline constexpr char dense_few_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\011\052\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\005\000\000\000\107\114\123\114"
@@ -1416,5 +1416,7 @@ alignas(4) inline constexpr char dense_few_spirv[] =
     "\330\003\000\000\371\000\002\000\253\003\000\000\370\000\002\000\253\003\000\000\204\000\005\000\012\000\000\000\174\005\000\000"
     "\167\003\000\000\232\005\000\000\200\000\005\000\012\000\000\000\176\005\000\000\004\013\000\000\174\005\000\000\371\000\002\000"
     "\250\003\000\000\370\000\002\000\252\003\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto dense_few_parts = [](auto take) { return take(dense_few_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_matmul_source_hash = 0x086d0c445fce2085ULL;
+inline constexpr unsigned long long dense_matmul_source_hash = 0x9a7ded7d56d80096ULL;
 alignas(4) inline constexpr char dense_matmul_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\046\017\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\011\000\000\000\107\114\123\114"
@@ -814,5 +814,7 @@ alignas(4) inline constexpr char dense_matmul_spirv[] =
     "\244\000\000\000\272\006\000\000\076\000\005\000\275\006\000\000\134\016\000\000\002\000\000\000\010\000\000\000\371\000\002\000"
     "\254\006\000\000\370\000\002\000\254\006\000\000\371\000\002\000\244\006\000\000\370\000\002\000\244\006\000\000\371\000\002\000"
     "\307\006\000\000\370\000\002\000\307\006\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto dense_matmul_parts = [](auto take) { return take(dense_matmul_spirv); };
 
 }  // namespace intaglio::kernels::spirv

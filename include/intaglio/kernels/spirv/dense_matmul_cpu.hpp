@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_matmul_cpu_source_hash = 0xa451ff257e5f4db0ULL;
+inline constexpr unsigned long long dense_matmul_cpu_source_hash = 0x55a6d504ba2b388bULL;
 alignas(4) inline constexpr char dense_matmul_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\131\023\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"
@@ -1048,5 +1048,7 @@ alignas(4) inline constexpr char dense_matmul_cpu_spirv[] =
     "\300\000\000\000\254\007\000\000\076\000\005\000\257\007\000\000\152\022\000\000\002\000\000\000\010\000\000\000\371\000\002\000"
     "\236\007\000\000\370\000\002\000\236\007\000\000\371\000\002\000\226\007\000\000\370\000\002\000\226\007\000\000\371\000\002\000"
     "\271\007\000\000\370\000\002\000\271\007\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto dense_matmul_cpu_parts = [](auto take) { return take(dense_matmul_cpu_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_rows_source_hash = 0x39759cacaa378070ULL;
+inline constexpr unsigned long long dense_rows_source_hash = 0x9e61efb583b82390ULL;
 alignas(4) inline constexpr char dense_rows_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\013\006\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\005\000\000\000\107\114\123\114"
@@ -383,5 +383,7 @@ alignas(4) inline constexpr char dense_rows_spirv[] =
     "\002\000\000\000\004\000\000\000\371\000\002\000\311\002\000\000\370\000\002\000\311\002\000\000\371\000\002\000\255\002\000\000"
     "\370\000\002\000\255\002\000\000\200\000\005\000\012\000\000\000\330\002\000\000\173\005\000\000\223\000\000\000\371\000\002\000"
     "\252\002\000\000\370\000\002\000\254\002\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto dense_rows_parts = [](auto take) { return take(dense_rows_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long embed_source_hash = 0xd9e0a3d2cdd1a85cULL;
+inline constexpr unsigned long long embed_source_hash = 0xed14a9e3b77a84b7ULL;
 alignas(4) inline constexpr char embed_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\362\011\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -573,5 +573,7 @@ alignas(4) inline constexpr char embed_spirv[] =
     "\370\000\002\000\073\004\000\000\200\000\005\000\013\000\000\000\136\004\000\000\100\011\000\000\174\003\000\000\371\000\002\000"
     "\070\004\000\000\370\000\002\000\072\004\000\000\371\000\002\000\143\004\000\000\370\000\002\000\143\004\000\000\375\000\001\000"
     "\070\000\001\000";
+
+inline constexpr auto embed_parts = [](auto take) { return take(embed_spirv); };
 
 }  // namespace intaglio::kernels::spirv

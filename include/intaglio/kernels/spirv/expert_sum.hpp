@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long expert_sum_source_hash = 0xf4e248c63f161061ULL;
+inline constexpr unsigned long long expert_sum_source_hash = 0x89fb983bba53aa5fULL;
 alignas(4) inline constexpr char expert_sum_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\332\000\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\004\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -100,5 +100,7 @@ alignas(4) inline constexpr char expert_sum_spirv[] =
     "\370\000\002\000\125\000\000\000\200\000\005\000\011\000\000\000\246\000\000\000\326\000\000\000\244\000\000\000\371\000\002\000"
     "\122\000\000\000\370\000\002\000\124\000\000\000\371\000\002\000\261\000\000\000\370\000\002\000\261\000\000\000\375\000\001\000"
     "\070\000\001\000";
+
+inline constexpr auto expert_sum_parts = [](auto take) { return take(expert_sum_spirv); };
 
 }  // namespace intaglio::kernels::spirv

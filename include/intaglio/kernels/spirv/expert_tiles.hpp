@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long expert_tiles_source_hash = 0x459aa4371b304157ULL;
+inline constexpr unsigned long long expert_tiles_source_hash = 0xe9602958c43c368dULL;
 alignas(4) inline constexpr char expert_tiles_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\134\001\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\004\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -151,5 +151,7 @@ alignas(4) inline constexpr char expert_tiles_spirv[] =
     "\021\001\000\000\070\000\000\000\002\000\000\000\004\000\000\000\200\000\005\000\011\000\000\000\023\001\000\000\116\001\000\000"
     "\132\000\000\000\371\000\002\000\003\001\000\000\370\000\002\000\005\001\000\000\371\000\002\000\370\000\000\000\370\000\002\000"
     "\370\000\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto expert_tiles_parts = [](auto take) { return take(expert_tiles_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long fixed_source_hash = 0x1f948a1e2167095eULL;
+inline constexpr unsigned long long fixed_source_hash = 0x08395dc15716446eULL;
 alignas(4) inline constexpr char fixed_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\031\013\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114"
@@ -669,5 +669,7 @@ alignas(4) inline constexpr char fixed_spirv[] =
     "\204\000\005\000\013\000\000\000\103\005\000\000\102\005\000\000\222\000\000\000\200\000\005\000\013\000\000\000\105\005\000\000"
     "\120\011\000\000\103\005\000\000\371\000\002\000\317\003\000\000\370\000\002\000\321\003\000\000\371\000\002\000\117\005\000\000"
     "\370\000\002\000\117\005\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto fixed_parts = [](auto take) { return take(fixed_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_rescore_source_hash = 0xfd9df92b0da6b5bfULL;
+inline constexpr unsigned long long head_rescore_source_hash = 0x4b77ba0149decab6ULL;
 alignas(4) inline constexpr char head_rescore_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\167\020\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\012\000\000\000\107\114\123\114"
@@ -887,5 +887,7 @@ alignas(4) inline constexpr char head_rescore_spirv[] =
     "\347\006\000\000\346\006\000\000\101\000\006\000\351\006\000\000\352\006\000\000\345\006\000\000\223\000\000\000\347\006\000\000"
     "\076\000\005\000\352\006\000\000\344\017\000\000\002\000\000\000\010\000\000\000\371\000\002\000\337\006\000\000\370\000\002\000"
     "\337\006\000\000\371\000\002\000\361\006\000\000\370\000\002\000\361\006\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto head_rescore_parts = [](auto take) { return take(head_rescore_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_screen_source_hash = 0x802df3c97317058cULL;
+inline constexpr unsigned long long head_screen_source_hash = 0x58ea575071a64103ULL;
 alignas(4) inline constexpr char head_screen_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\020\017\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"
@@ -922,5 +922,7 @@ alignas(4) inline constexpr char head_screen_spirv[] =
     "\157\006\000\000\165\007\000\000\164\007\000\000\101\000\006\000\164\006\000\000\171\007\000\000\165\007\000\000\213\000\000\000"
     "\121\006\000\000\076\000\005\000\171\007\000\000\132\016\000\000\002\000\000\000\004\000\000\000\371\000\002\000\142\007\000\000"
     "\370\000\002\000\142\007\000\000\371\000\002\000\203\007\000\000\370\000\002\000\203\007\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto head_screen_parts = [](auto take) { return take(head_screen_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_screen_portable_source_hash = 0x1fb1460ff7f1cdaeULL;
+inline constexpr unsigned long long head_screen_portable_source_hash = 0xf8429d6ba6324a51ULL;
 alignas(4) inline constexpr char head_screen_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\343\017\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114"
@@ -982,5 +982,7 @@ alignas(4) inline constexpr char head_screen_portable_spirv[] =
     "\207\006\000\000\214\007\000\000\210\007\000\000\213\000\000\000\144\006\000\000\076\000\005\000\214\007\000\000\375\016\000\000"
     "\002\000\000\000\004\000\000\000\371\000\002\000\165\007\000\000\370\000\002\000\165\007\000\000\371\000\002\000\226\007\000\000"
     "\370\000\002\000\226\007\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto head_screen_portable_parts = [](auto take) { return take(head_screen_portable_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_source_hash = 0x12071874600a9a29ULL;
+inline constexpr unsigned long long layers_source_hash = 0xce8e4c96764fc75dULL;
 alignas(4) inline constexpr char layers_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\371\163\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"
@@ -4016,5 +4016,7 @@ alignas(4) inline constexpr char layers_spirv_1[] =
     "\374\020\000\000\223\004\000\000\134\115\000\000\076\000\005\000\000\021\000\000\126\157\000\000\002\000\000\000\020\000\000\000"
     "\200\000\005\000\017\000\000\000\002\021\000\000\134\115\000\000\372\017\000\000\371\000\002\000\360\020\000\000\370\000\002\000"
     "\362\020\000\000\371\000\002\000\355\020\000\000\370\000\002\000\355\020\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto layers_parts = [](auto take) { return take(layers_spirv, layers_spirv_1); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_coded_source_hash = 0x003f0b6fc76a0b69ULL;
+inline constexpr unsigned long long layers_coded_source_hash = 0xa20c8bc68176823aULL;
 alignas(4) inline constexpr char layers_coded_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\246\202\002\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"
@@ -14069,5 +14069,7 @@ alignas(4) inline constexpr char layers_coded_spirv_6[] =
     "\076\000\005\000\216\036\000\000\052\236\001\000\002\000\000\000\020\000\000\000\200\000\005\000\016\000\000\000\220\036\000\000"
     "\000\316\000\000\312\035\000\000\371\000\002\000\201\036\000\000\370\000\002\000\203\036\000\000\371\000\002\000\176\036\000\000"
     "\370\000\002\000\176\036\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto layers_coded_parts = [](auto take) { return take(layers_coded_spirv, layers_coded_spirv_1, layers_coded_spirv_2, layers_coded_spirv_3, layers_coded_spirv_4, layers_coded_spirv_5, layers_coded_spirv_6); };
 
 }  // namespace intaglio::kernels::spirv

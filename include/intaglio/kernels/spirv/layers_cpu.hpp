@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_cpu_source_hash = 0xfd873536eb07f768ULL;
+inline constexpr unsigned long long layers_cpu_source_hash = 0xc3e491160eb4e28dULL;
 alignas(4) inline constexpr char layers_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\353\023\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\100\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000"
@@ -3456,5 +3456,7 @@ alignas(4) inline constexpr char layers_cpu_spirv_1[] =
     "\370\000\002\000\275\022\000\000\075\000\004\000\022\000\000\000\310\022\000\000\267\022\000\000\200\000\005\000\022\000\000\000"
     "\311\022\000\000\310\022\000\000\307\022\000\000\076\000\003\000\267\022\000\000\311\022\000\000\371\000\002\000\272\022\000\000"
     "\370\000\002\000\274\022\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto layers_cpu_parts = [](auto take) { return take(layers_cpu_spirv, layers_cpu_spirv_1); };
 
 }  // namespace intaglio::kernels::spirv

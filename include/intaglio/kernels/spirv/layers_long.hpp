@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_long_source_hash = 0x59af70967525ff5fULL;
+inline constexpr unsigned long long layers_long_source_hash = 0xe729a12fcdbcba02ULL;
 alignas(4) inline constexpr char layers_long_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\233\213\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"
@@ -5269,5 +5269,7 @@ alignas(4) inline constexpr char layers_long_spirv_2[] =
     "\120\025\000\000\251\210\000\000\002\000\000\000\020\000\000\000\200\000\005\000\017\000\000\000\122\025\000\000\171\133\000\000"
     "\126\024\000\000\371\000\002\000\100\025\000\000\370\000\002\000\102\025\000\000\371\000\002\000\075\025\000\000\370\000\002\000"
     "\075\025\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto layers_long_parts = [](auto take) { return take(layers_long_spirv, layers_long_spirv_1, layers_long_spirv_2); };
 
 }  // namespace intaglio::kernels::spirv

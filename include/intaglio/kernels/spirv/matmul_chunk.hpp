@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_source_hash = 0x839f0bfb3705c53bULL;
+inline constexpr unsigned long long matmul_chunk_source_hash = 0xeaca136195c0ecdcULL;
 alignas(4) inline constexpr char matmul_chunk_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\353\023\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -1112,5 +1112,7 @@ alignas(4) inline constexpr char matmul_chunk_spirv[] =
     "\006\011\000\000\370\000\002\000\006\011\000\000\371\000\002\000\007\011\000\000\370\000\002\000\007\011\000\000\200\000\005\000"
     "\015\000\000\000\011\011\000\000\114\022\000\000\074\002\000\000\371\000\002\000\337\010\000\000\370\000\002\000\012\011\000\000"
     "\371\000\002\000\257\007\000\000\370\000\002\000\257\007\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto matmul_chunk_parts = [](auto take) { return take(matmul_chunk_spirv); };
 
 }  // namespace intaglio::kernels::spirv

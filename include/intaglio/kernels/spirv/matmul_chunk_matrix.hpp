@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_matrix_source_hash = 0x49d19535e9943010ULL;
+inline constexpr unsigned long long matmul_chunk_matrix_source_hash = 0x1119026a654ebe12ULL;
 alignas(4) inline constexpr char matmul_chunk_matrix_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\310\030\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\011\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000\343\024\000\000\021\000\002\000"
@@ -1360,5 +1360,7 @@ alignas(4) inline constexpr char matmul_chunk_matrix_spirv[] =
     "\340\000\004\000\353\001\000\000\353\001\000\000\053\010\000\000\371\000\002\000\171\012\000\000\370\000\002\000\171\012\000\000"
     "\200\000\005\000\015\000\000\000\173\012\000\000\177\026\000\000\077\002\000\000\371\000\002\000\040\012\000\000\370\000\002\000"
     "\174\012\000\000\371\000\002\000\114\011\000\000\370\000\002\000\114\011\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto matmul_chunk_matrix_parts = [](auto take) { return take(matmul_chunk_matrix_spirv); };
 
 }  // namespace intaglio::kernels::spirv

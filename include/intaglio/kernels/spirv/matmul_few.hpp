@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_few_source_hash = 0x1e391baa626349cfULL;
+inline constexpr unsigned long long matmul_few_source_hash = 0x6f4cb5ea734f15f4ULL;
 alignas(4) inline constexpr char matmul_few_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\242\041\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"
@@ -1914,5 +1914,7 @@ alignas(4) inline constexpr char matmul_few_spirv[] =
     "\233\012\000\000\232\012\000\000\204\000\005\000\017\000\000\000\235\012\000\000\233\012\000\000\234\012\000\000\200\000\005\000"
     "\017\000\000\000\237\012\000\000\264\035\000\000\235\012\000\000\371\000\002\000\330\011\000\000\370\000\002\000\332\011\000\000"
     "\371\000\002\000\244\012\000\000\370\000\002\000\244\012\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto matmul_few_parts = [](auto take) { return take(matmul_few_spirv); };
 
 }  // namespace intaglio::kernels::spirv

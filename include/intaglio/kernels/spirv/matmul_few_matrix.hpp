@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_few_matrix_source_hash = 0x1c3043bb8e9de3deULL;
+inline constexpr unsigned long long matmul_few_matrix_source_hash = 0x08cc943900d4dbd6ULL;
 alignas(4) inline constexpr char matmul_few_matrix_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\112\041\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\047\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000\343\024\000\000\021\000\002\000"
@@ -1705,5 +1705,7 @@ alignas(4) inline constexpr char matmul_few_matrix_spirv[] =
     "\371\000\002\000\211\013\000\000\370\000\002\000\211\013\000\000\200\000\005\000\017\000\000\000\000\014\000\000\377\033\000\000"
     "\360\005\000\000\371\000\002\000\206\013\000\000\370\000\002\000\210\013\000\000\371\000\002\000\015\014\000\000\370\000\002\000"
     "\015\014\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto matmul_few_matrix_parts = [](auto take) { return take(matmul_few_matrix_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_few_portable_source_hash = 0xf909bc449d8da60dULL;
+inline constexpr unsigned long long matmul_few_portable_source_hash = 0x79e860d527fd1c95ULL;
 alignas(4) inline constexpr char matmul_few_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\360\042\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\012\000\000\000\107\114\123\114"
@@ -1996,5 +1996,7 @@ alignas(4) inline constexpr char matmul_few_portable_spirv[] =
     "\327\012\000\000\326\012\000\000\204\000\005\000\017\000\000\000\331\012\000\000\327\012\000\000\330\012\000\000\200\000\005\000"
     "\017\000\000\000\333\012\000\000\002\037\000\000\331\012\000\000\371\000\002\000\024\012\000\000\370\000\002\000\026\012\000\000"
     "\371\000\002\000\340\012\000\000\370\000\002\000\340\012\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto matmul_few_portable_parts = [](auto take) { return take(matmul_few_portable_spirv); };
 
 }  // namespace intaglio::kernels::spirv

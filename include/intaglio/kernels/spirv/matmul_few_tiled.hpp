@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_few_tiled_source_hash = 0xbede902d14d43c57ULL;
+inline constexpr unsigned long long matmul_few_tiled_source_hash = 0x2f7ed91f0d6fa58dULL;
 alignas(4) inline constexpr char matmul_few_tiled_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\343\040\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\047\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"
@@ -1948,5 +1948,7 @@ alignas(4) inline constexpr char matmul_few_tiled_spirv[] =
     "\327\011\000\000\370\000\002\000\327\011\000\000\371\000\002\000\320\011\000\000\370\000\002\000\320\011\000\000\200\000\005\000"
     "\016\000\000\000\270\012\000\000\212\033\000\000\112\002\000\000\371\000\002\000\315\011\000\000\370\000\002\000\317\011\000\000"
     "\371\000\002\000\305\012\000\000\370\000\002\000\305\012\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto matmul_few_tiled_parts = [](auto take) { return take(matmul_few_tiled_spirv); };
 
 }  // namespace intaglio::kernels::spirv

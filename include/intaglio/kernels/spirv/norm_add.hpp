@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long norm_add_source_hash = 0x3f1e36373c3d2902ULL;
+inline constexpr unsigned long long norm_add_source_hash = 0x8556b090a470d7abULL;
 alignas(4) inline constexpr char norm_add_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\003\012\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114"
@@ -554,5 +554,7 @@ alignas(4) inline constexpr char norm_add_spirv[] =
     "\035\004\000\000\370\000\002\000\035\004\000\000\200\000\005\000\013\000\000\000\211\004\000\000\213\011\000\000\300\000\000\000"
     "\371\000\002\000\032\004\000\000\370\000\002\000\034\004\000\000\371\000\002\000\223\004\000\000\370\000\002\000\223\004\000\000"
     "\375\000\001\000\070\000\001\000";
+
+inline constexpr auto norm_add_parts = [](auto take) { return take(norm_add_spirv); };
 
 }  // namespace intaglio::kernels::spirv

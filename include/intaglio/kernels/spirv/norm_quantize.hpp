@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long norm_quantize_source_hash = 0xc9a32c1324ca3fbeULL;
+inline constexpr unsigned long long norm_quantize_source_hash = 0x858f9abe412f2e4aULL;
 alignas(4) inline constexpr char norm_quantize_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\020\013\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114"
@@ -588,5 +588,7 @@ alignas(4) inline constexpr char norm_quantize_spirv[] =
     "\064\005\000\000\054\005\000\000\220\000\000\000\210\004\000\000\076\000\005\000\064\005\000\000\062\005\000\000\002\000\000\000"
     "\010\000\000\000\371\000\002\000\036\005\000\000\370\000\002\000\036\005\000\000\371\000\002\000\072\005\000\000\370\000\002\000"
     "\072\005\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto norm_quantize_parts = [](auto take) { return take(norm_quantize_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long norm_quantize_cpu_source_hash = 0x7c62e345819cbebeULL;
+inline constexpr unsigned long long norm_quantize_cpu_source_hash = 0xc815e5ebad0e7725ULL;
 alignas(4) inline constexpr char norm_quantize_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\130\013\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"
@@ -612,5 +612,7 @@ alignas(4) inline constexpr char norm_quantize_cpu_spirv[] =
     "\224\000\000\000\231\004\000\000\076\000\005\000\104\005\000\000\102\005\000\000\002\000\000\000\010\000\000\000\371\000\002\000"
     "\057\005\000\000\370\000\002\000\057\005\000\000\371\000\002\000\112\005\000\000\370\000\002\000\112\005\000\000\375\000\001\000"
     "\070\000\001\000";
+
+inline constexpr auto norm_quantize_cpu_parts = [](auto take) { return take(norm_quantize_cpu_spirv); };
 
 }  // namespace intaglio::kernels::spirv

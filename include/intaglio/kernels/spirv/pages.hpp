@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long pages_source_hash = 0x6d36124572275748ULL;
+inline constexpr unsigned long long pages_source_hash = 0xd34b473ebc201d19ULL;
 alignas(4) inline constexpr char pages_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\245\001\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\005\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -164,5 +164,7 @@ alignas(4) inline constexpr char pages_spirv[] =
     "\102\001\000\000\234\000\000\000\075\000\004\000\012\000\000\000\104\001\000\000\103\001\000\000\200\000\005\000\012\000\000\000"
     "\106\001\000\000\231\001\000\000\104\001\000\000\371\000\002\000\240\000\000\000\370\000\002\000\242\000\000\000\375\000\001\000"
     "\070\000\001\000";
+
+inline constexpr auto pages_parts = [](auto take) { return take(pages_spirv); };
 
 }  // namespace intaglio::kernels::spirv

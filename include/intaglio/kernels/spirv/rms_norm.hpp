@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long rms_norm_source_hash = 0xb5ca908256ed16cfULL;
+inline constexpr unsigned long long rms_norm_source_hash = 0x9cece5d4751a21ecULL;
 alignas(4) inline constexpr char rms_norm_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\075\011\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114"
@@ -502,5 +502,7 @@ alignas(4) inline constexpr char rms_norm_spirv[] =
     "\026\004\000\000\371\000\002\000\367\003\000\000\370\000\002\000\367\003\000\000\200\000\005\000\013\000\000\000\077\004\000\000"
     "\313\010\000\000\300\000\000\000\371\000\002\000\364\003\000\000\370\000\002\000\366\003\000\000\371\000\002\000\111\004\000\000"
     "\370\000\002\000\111\004\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto rms_norm_parts = [](auto take) { return take(rms_norm_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long sample_source_hash = 0x1e289635daaaad86ULL;
+inline constexpr unsigned long long sample_source_hash = 0xfe1202f99a6d3025ULL;
 alignas(4) inline constexpr char sample_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\033\102\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114"
@@ -2880,5 +2880,7 @@ alignas(4) inline constexpr char sample_spirv_1[] =
     "\076\000\005\000\206\023\000\000\056\071\000\000\002\000\000\000\004\000\000\000\371\000\002\000\201\023\000\000\370\000\002\000"
     "\201\023\000\000\371\000\002\000\175\023\000\000\370\000\002\000\175\023\000\000\371\000\002\000\317\023\000\000\370\000\002\000"
     "\317\023\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto sample_parts = [](auto take) { return take(sample_spirv, sample_spirv_1); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long sample_cpu_source_hash = 0x326ba70bb476e748ULL;
+inline constexpr unsigned long long sample_cpu_source_hash = 0x7891f832572332a8ULL;
 alignas(4) inline constexpr char sample_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\011\035\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114"
@@ -1524,5 +1524,7 @@ alignas(4) inline constexpr char sample_cpu_spirv[] =
     "\002\011\000\000\377\010\000\000\101\001\000\000\201\030\000\000\076\000\005\000\002\011\000\000\354\032\000\000\002\000\000\000"
     "\004\000\000\000\371\000\002\000\375\010\000\000\370\000\002\000\375\010\000\000\371\000\002\000\371\010\000\000\370\000\002\000"
     "\371\010\000\000\371\000\002\000\113\011\000\000\370\000\002\000\113\011\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto sample_cpu_parts = [](auto take) { return take(sample_cpu_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long stream_read_source_hash = 0x30e28ba157cae7ceULL;
+inline constexpr unsigned long long stream_read_source_hash = 0xb242c6cd1d507bddULL;
 alignas(4) inline constexpr char stream_read_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\346\000\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\003\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -91,5 +91,7 @@ alignas(4) inline constexpr char stream_read_spirv[] =
     "\101\000\006\000\153\000\000\000\154\000\000\000\150\000\000\000\103\000\000\000\103\000\000\000\076\000\005\000\154\000\000\000"
     "\126\000\000\000\002\000\000\000\004\000\000\000\371\000\002\000\145\000\000\000\370\000\002\000\145\000\000\000\375\000\001\000"
     "\070\000\001\000";
+
+inline constexpr auto stream_read_parts = [](auto take) { return take(stream_read_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_chunk_source_hash = 0xf6caccee74c6db20ULL;
+inline constexpr unsigned long long ternary_chunk_source_hash = 0x9544a9c9d77b18abULL;
 alignas(4) inline constexpr char ternary_chunk_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\305\015\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000\203\027\000\000\012\000\010\000\123\120\126\137\113\110\122\137"
@@ -744,5 +744,7 @@ alignas(4) inline constexpr char ternary_chunk_spirv[] =
     "\370\000\002\000\225\006\000\000\371\000\002\000\226\006\000\000\370\000\002\000\226\006\000\000\200\000\005\000\015\000\000\000"
     "\230\006\000\000\212\014\000\000\240\005\000\000\371\000\002\000\030\006\000\000\370\000\002\000\231\006\000\000\371\000\002\000"
     "\324\005\000\000\370\000\002\000\324\005\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto ternary_chunk_parts = [](auto take) { return take(ternary_chunk_spirv); };
 
 }  // namespace intaglio::kernels::spirv

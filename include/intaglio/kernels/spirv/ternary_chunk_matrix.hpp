@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_chunk_matrix_source_hash = 0x2b47da714eb6b05fULL;
+inline constexpr unsigned long long ternary_chunk_matrix_source_hash = 0x77454faa845918cdULL;
 alignas(4) inline constexpr char ternary_chunk_matrix_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\140\020\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\047\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000\343\024\000\000\021\000\002\000"
@@ -905,5 +905,7 @@ alignas(4) inline constexpr char ternary_chunk_matrix_spirv[] =
     "\026\010\000\000\370\000\002\000\026\010\000\000\200\000\005\000\015\000\000\000\030\010\000\000\335\016\000\000\032\003\000\000"
     "\371\000\002\000\301\007\000\000\370\000\002\000\031\010\000\000\371\000\002\000\344\006\000\000\370\000\002\000\344\006\000\000"
     "\375\000\001\000\070\000\001\000";
+
+inline constexpr auto ternary_chunk_matrix_parts = [](auto take) { return take(ternary_chunk_matrix_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_chunk_portable_source_hash = 0xd4852750c17a1683ULL;
+inline constexpr unsigned long long ternary_chunk_portable_source_hash = 0xde73aa6b448d3398ULL;
 alignas(4) inline constexpr char ternary_chunk_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\170\016\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -771,5 +771,7 @@ alignas(4) inline constexpr char ternary_chunk_portable_spirv[] =
     "\370\000\002\000\336\006\000\000\200\000\005\000\015\000\000\000\340\006\000\000\056\015\000\000\350\005\000\000\371\000\002\000"
     "\140\006\000\000\370\000\002\000\341\006\000\000\371\000\002\000\034\006\000\000\370\000\002\000\034\006\000\000\375\000\001\000"
     "\070\000\001\000";
+
+inline constexpr auto ternary_chunk_portable_parts = [](auto take) { return take(ternary_chunk_portable_spirv); };
 
 }  // namespace intaglio::kernels::spirv

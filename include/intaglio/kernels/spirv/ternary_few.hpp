@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_few_source_hash = 0xce9ddb20829cb507ULL;
+inline constexpr unsigned long long ternary_few_source_hash = 0x833f7c947a2252e2ULL;
 alignas(4) inline constexpr char ternary_few_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\263\017\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"
@@ -885,5 +885,7 @@ alignas(4) inline constexpr char ternary_few_spirv[] =
     "\325\006\000\000\204\000\005\000\016\000\000\000\330\006\000\000\326\006\000\000\327\006\000\000\200\000\005\000\016\000\000\000"
     "\332\006\000\000\016\016\000\000\330\006\000\000\371\000\002\000\003\006\000\000\370\000\002\000\005\006\000\000\371\000\002\000"
     "\342\006\000\000\370\000\002\000\342\006\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto ternary_few_parts = [](auto take) { return take(ternary_few_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_few_matrix_source_hash = 0x348bf1917abf96d5ULL;
+inline constexpr unsigned long long ternary_few_matrix_source_hash = 0x8cc6441efedb71dbULL;
 alignas(4) inline constexpr char ternary_few_matrix_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\255\020\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\047\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000\343\024\000\000\021\000\002\000"
@@ -1002,5 +1002,7 @@ alignas(4) inline constexpr char ternary_few_matrix_spirv[] =
     "\066\007\000\000\370\000\002\000\066\007\000\000\371\000\002\000\004\007\000\000\370\000\002\000\004\007\000\000\200\000\005\000"
     "\016\000\000\000\137\007\000\000\003\017\000\000\051\005\000\000\371\000\002\000\001\007\000\000\370\000\002\000\003\007\000\000"
     "\375\000\001\000\070\000\001\000";
+
+inline constexpr auto ternary_few_matrix_parts = [](auto take) { return take(ternary_few_matrix_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_few_portable_source_hash = 0xd205e988f7b7900aULL;
+inline constexpr unsigned long long ternary_few_portable_source_hash = 0xf0fe6e4aa1a916e4ULL;
 alignas(4) inline constexpr char ternary_few_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\146\020\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\011\000\000\000\107\114\123\114"
@@ -912,5 +912,7 @@ alignas(4) inline constexpr char ternary_few_portable_spirv[] =
     "\036\007\000\000\037\007\000\000\200\000\005\000\016\000\000\000\042\007\000\000\262\016\000\000\040\007\000\000\371\000\002\000"
     "\113\006\000\000\370\000\002\000\115\006\000\000\371\000\002\000\052\007\000\000\370\000\002\000\052\007\000\000\375\000\001\000"
     "\070\000\001\000";
+
+inline constexpr auto ternary_few_portable_parts = [](auto take) { return take(ternary_few_portable_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_float_source_hash = 0x5bfb70a5fc59f548ULL;
+inline constexpr unsigned long long ternary_float_source_hash = 0x81c95b7835ee9975ULL;
 alignas(4) inline constexpr char ternary_float_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\256\032\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\011\000\000\000\107\114\123\114"
@@ -1421,5 +1421,7 @@ alignas(4) inline constexpr char ternary_float_spirv[] =
     "\317\012\000\000\353\001\000\000\325\012\000\000\200\000\005\000\016\000\000\000\004\013\000\000\107\026\000\000\154\011\000\000"
     "\371\000\002\000\164\011\000\000\370\000\002\000\166\011\000\000\371\000\002\000\016\013\000\000\370\000\002\000\016\013\000\000"
     "\375\000\001\000\070\000\001\000";
+
+inline constexpr auto ternary_float_parts = [](auto take) { return take(ternary_float_spirv); };
 
 }  // namespace intaglio::kernels::spirv

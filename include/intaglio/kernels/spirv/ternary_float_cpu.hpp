@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_float_cpu_source_hash = 0x76cbe6931950457bULL;
+inline constexpr unsigned long long ternary_float_cpu_source_hash = 0xbba696723b406766ULL;
 alignas(4) inline constexpr char ternary_float_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\075\033\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"
@@ -1473,5 +1473,7 @@ alignas(4) inline constexpr char ternary_float_cpu_spirv[] =
     "\016\000\000\000\037\031\000\000\373\026\000\000\340\012\000\000\343\000\000\000\346\012\000\000\200\000\005\000\016\000\000\000"
     "\025\013\000\000\326\026\000\000\175\011\000\000\371\000\002\000\205\011\000\000\370\000\002\000\207\011\000\000\371\000\002\000"
     "\037\013\000\000\370\000\002\000\037\013\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto ternary_float_cpu_parts = [](auto take) { return take(ternary_float_cpu_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_matmul_source_hash = 0x32d0ae2d4594afdcULL;
+inline constexpr unsigned long long ternary_matmul_source_hash = 0xe0592135636b059bULL;
 alignas(4) inline constexpr char ternary_matmul_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\375\035\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"
@@ -1439,5 +1439,7 @@ alignas(4) inline constexpr char ternary_matmul_spirv[] =
     "\370\000\002\000\344\022\000\000\365\000\007\000\021\000\000\000\157\034\000\000\266\032\000\000\274\022\000\000\117\002\000\000"
     "\343\022\000\000\200\000\005\000\021\000\000\000\347\022\000\000\262\032\000\000\036\022\000\000\371\000\002\000\045\022\000\000"
     "\370\000\002\000\350\022\000\000\371\000\002\000\071\014\000\000\370\000\002\000\071\014\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto ternary_matmul_parts = [](auto take) { return take(ternary_matmul_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_matmul_cpu_source_hash = 0x6834ff149539e348ULL;
+inline constexpr unsigned long long ternary_matmul_cpu_source_hash = 0xf925baaec135b528ULL;
 alignas(4) inline constexpr char ternary_matmul_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\055\040\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"
@@ -1579,5 +1579,7 @@ alignas(4) inline constexpr char ternary_matmul_cpu_spirv[] =
     "\306\023\000\000\371\000\002\000\307\023\000\000\370\000\002\000\307\023\000\000\200\000\005\000\021\000\000\000\312\023\000\000"
     "\325\034\000\000\347\022\000\000\371\000\002\000\011\023\000\000\370\000\002\000\313\023\000\000\371\000\002\000\314\014\000\000"
     "\370\000\002\000\314\014\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto ternary_matmul_cpu_parts = [](auto take) { return take(ternary_matmul_cpu_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_matmul_portable_source_hash = 0xc92312039fb1a597ULL;
+inline constexpr unsigned long long ternary_matmul_portable_source_hash = 0xd6289f36acf57518ULL;
 alignas(4) inline constexpr char ternary_matmul_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\035\037\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\014\000\000\000\107\114\123\114"
@@ -1497,5 +1497,7 @@ alignas(4) inline constexpr char ternary_matmul_portable_spirv[] =
     "\021\000\000\000\155\035\000\000\244\033\000\000\322\022\000\000\125\002\000\000\371\022\000\000\200\000\005\000\021\000\000\000"
     "\375\022\000\000\240\033\000\000\064\022\000\000\371\000\002\000\073\022\000\000\370\000\002\000\376\022\000\000\371\000\002\000"
     "\117\014\000\000\370\000\002\000\117\014\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto ternary_matmul_portable_parts = [](auto take) { return take(ternary_matmul_portable_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_rows_source_hash = 0x4ee94b928fe41dcaULL;
+inline constexpr unsigned long long ternary_rows_source_hash = 0x89ce3351ad6875dbULL;
 alignas(4) inline constexpr char ternary_rows_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\362\015\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\007\000\000\000\107\114\123\114"
@@ -831,5 +831,7 @@ alignas(4) inline constexpr char ternary_rows_spirv[] =
     "\370\000\002\000\360\005\000\000\371\000\002\000\347\005\000\000\370\000\002\000\347\005\000\000\200\000\005\000\014\000\000\000"
     "\124\006\000\000\157\014\000\000\042\003\000\000\371\000\002\000\344\005\000\000\370\000\002\000\346\005\000\000\375\000\001\000"
     "\070\000\001\000";
+
+inline constexpr auto ternary_rows_parts = [](auto take) { return take(ternary_rows_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_down_source_hash = 0x50333407a202e818ULL;
+inline constexpr unsigned long long walk_down_source_hash = 0x9b6c5234677d2b3fULL;
 alignas(4) inline constexpr char walk_down_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\306\011\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"
@@ -734,5 +734,7 @@ alignas(4) inline constexpr char walk_down_spirv[] =
     "\002\000\000\000\004\000\000\000\200\000\005\000\013\000\000\000\273\005\000\000\144\011\000\000\224\000\000\000\371\000\002\000"
     "\177\005\000\000\370\000\002\000\201\005\000\000\371\000\002\000\300\005\000\000\370\000\002\000\300\005\000\000\375\000\001\000"
     "\070\000\001\000";
+
+inline constexpr auto walk_down_parts = [](auto take) { return take(walk_down_spirv); };
 
 }  // namespace intaglio::kernels::spirv

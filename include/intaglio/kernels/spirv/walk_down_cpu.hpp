@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_down_cpu_source_hash = 0x13e015606a930ebaULL;
+inline constexpr unsigned long long walk_down_cpu_source_hash = 0x2501749c6878d72cULL;
 alignas(4) inline constexpr char walk_down_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\105\012\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"
@@ -818,5 +818,7 @@ alignas(4) inline constexpr char walk_down_cpu_spirv[] =
     "\044\006\000\000\036\006\000\000\140\000\000\000\042\006\000\000\076\000\005\000\044\006\000\000\033\006\000\000\002\000\000\000"
     "\020\000\000\000\200\000\005\000\013\000\000\000\046\006\000\000\233\011\000\000\247\000\000\000\371\000\002\000\364\005\000\000"
     "\370\000\002\000\366\005\000\000\371\000\002\000\053\006\000\000\370\000\002\000\053\006\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto walk_down_cpu_parts = [](auto take) { return take(walk_down_cpu_spirv); };
 
 }  // namespace intaglio::kernels::spirv

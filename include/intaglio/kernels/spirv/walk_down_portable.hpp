@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_down_portable_source_hash = 0x347f805c7d35f7f9ULL;
+inline constexpr unsigned long long walk_down_portable_source_hash = 0xbe2caba3372a9e09ULL;
 alignas(4) inline constexpr char walk_down_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\077\011\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114"
@@ -707,5 +707,7 @@ alignas(4) inline constexpr char walk_down_portable_spirv[] =
     "\157\005\000\000\002\000\000\000\004\000\000\000\200\000\005\000\013\000\000\000\167\005\000\000\335\010\000\000\224\000\000\000"
     "\371\000\002\000\073\005\000\000\370\000\002\000\075\005\000\000\371\000\002\000\174\005\000\000\370\000\002\000\174\005\000\000"
     "\375\000\001\000\070\000\001\000";
+
+inline constexpr auto walk_down_portable_parts = [](auto take) { return take(walk_down_portable_spirv); };
 
 }  // namespace intaglio::kernels::spirv

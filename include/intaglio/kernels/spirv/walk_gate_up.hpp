@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_gate_up_source_hash = 0x142364e592a41503ULL;
+inline constexpr unsigned long long walk_gate_up_source_hash = 0x15b82d6ed4de4c92ULL;
 alignas(4) inline constexpr char walk_gate_up_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\131\025\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"
@@ -1156,5 +1156,7 @@ alignas(4) inline constexpr char walk_gate_up_spirv[] =
     "\357\010\000\000\354\010\000\000\270\006\000\000\101\000\006\000\051\007\000\000\361\010\000\000\353\010\000\000\270\000\000\000"
     "\357\010\000\000\076\000\005\000\361\010\000\000\155\022\000\000\002\000\000\000\004\000\000\000\371\000\002\000\330\010\000\000"
     "\370\000\002\000\330\010\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto walk_gate_up_parts = [](auto take) { return take(walk_gate_up_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_gate_up_cpu_source_hash = 0x80be1da300545f31ULL;
+inline constexpr unsigned long long walk_gate_up_cpu_source_hash = 0xc447e6fc3a5108bcULL;
 alignas(4) inline constexpr char walk_gate_up_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\117\030\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"
@@ -1375,5 +1375,7 @@ alignas(4) inline constexpr char walk_gate_up_cpu_spirv[] =
     "\327\012\000\000\355\000\000\000\333\012\000\000\076\000\005\000\335\012\000\000\324\026\000\000\002\000\000\000\004\000\000\000"
     "\371\000\002\000\304\012\000\000\370\000\002\000\304\012\000\000\371\000\002\000\343\012\000\000\370\000\002\000\343\012\000\000"
     "\375\000\001\000\070\000\001\000";
+
+inline constexpr auto walk_gate_up_cpu_parts = [](auto take) { return take(walk_gate_up_cpu_spirv); };
 
 }  // namespace intaglio::kernels::spirv

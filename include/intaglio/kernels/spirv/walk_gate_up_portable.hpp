@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_gate_up_portable_source_hash = 0xc088d57ee398c2f4ULL;
+inline constexpr unsigned long long walk_gate_up_portable_source_hash = 0x2aff540a6c6b996cULL;
 alignas(4) inline constexpr char walk_gate_up_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\031\027\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114"
@@ -1222,5 +1222,7 @@ alignas(4) inline constexpr char walk_gate_up_portable_spirv[] =
     "\051\007\000\000\101\000\006\000\233\007\000\000\143\011\000\000\135\011\000\000\321\000\000\000\141\011\000\000\076\000\005\000"
     "\143\011\000\000\331\023\000\000\002\000\000\000\004\000\000\000\371\000\002\000\112\011\000\000\370\000\002\000\112\011\000\000"
     "\375\000\001\000\070\000\001\000";
+
+inline constexpr auto walk_gate_up_portable_parts = [](auto take) { return take(walk_gate_up_portable_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_select_source_hash = 0x0c3a0dca5cd4cd91ULL;
+inline constexpr unsigned long long walk_select_source_hash = 0x1a468e69b9e4cbbdULL;
 alignas(4) inline constexpr char walk_select_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\001\005\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\005\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -297,5 +297,7 @@ alignas(4) inline constexpr char walk_select_spirv[] =
     "\165\004\000\000\374\003\000\000\371\000\002\000\002\004\000\000\370\000\002\000\002\004\000\000\200\000\005\000\012\000\000\000"
     "\004\004\000\000\235\004\000\000\213\000\000\000\371\000\002\000\307\003\000\000\370\000\002\000\005\004\000\000\371\000\002\000"
     "\135\002\000\000\370\000\002\000\135\002\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto walk_select_parts = [](auto take) { return take(walk_select_spirv); };
 
 }  // namespace intaglio::kernels::spirv

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_sum_source_hash = 0x95faca3da5c229f8ULL;
+inline constexpr unsigned long long walk_sum_source_hash = 0x650014973e5dd41bULL;
 alignas(4) inline constexpr char walk_sum_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\103\002\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\004\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -212,5 +212,7 @@ alignas(4) inline constexpr char walk_sum_spirv[] =
     "\371\000\002\000\204\001\000\000\370\000\002\000\204\001\000\000\371\000\002\000\166\001\000\000\370\000\002\000\166\001\000\000"
     "\200\000\005\000\011\000\000\000\241\001\000\000\061\002\000\000\107\001\000\000\371\000\002\000\163\001\000\000\370\000\002\000"
     "\165\001\000\000\371\000\002\000\253\001\000\000\370\000\002\000\253\001\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto walk_sum_parts = [](auto take) { return take(walk_sum_spirv); };
 
 }  // namespace intaglio::kernels::spirv

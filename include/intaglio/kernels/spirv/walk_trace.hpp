@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_trace_source_hash = 0x4107e05f07115c13ULL;
+inline constexpr unsigned long long walk_trace_source_hash = 0xbc6e8740840c76edULL;
 alignas(4) inline constexpr char walk_trace_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\171\007\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\005\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"
@@ -504,5 +504,7 @@ alignas(4) inline constexpr char walk_trace_spirv[] =
     "\136\005\000\000\370\000\002\000\136\005\000\000\200\000\005\000\012\000\000\000\140\005\000\000\350\006\000\000\225\000\000\000"
     "\371\000\002\000\043\005\000\000\370\000\002\000\141\005\000\000\371\000\002\000\117\003\000\000\370\000\002\000\117\003\000\000"
     "\375\000\001\000\070\000\001\000";
+
+inline constexpr auto walk_trace_parts = [](auto take) { return take(walk_trace_spirv); };
 
 }  // namespace intaglio::kernels::spirv

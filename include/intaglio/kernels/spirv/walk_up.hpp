@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_up_source_hash = 0x8a0be700d29f874bULL;
+inline constexpr unsigned long long walk_up_source_hash = 0xf6666ed2bba97ccaULL;
 alignas(4) inline constexpr char walk_up_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\115\014\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114"
@@ -666,5 +666,7 @@ alignas(4) inline constexpr char walk_up_spirv[] =
     "\015\000\000\000\170\005\000\000\166\005\000\000\233\005\000\000\200\000\005\000\015\000\000\000\172\005\000\000\272\013\000\000"
     "\170\005\000\000\371\000\002\000\106\005\000\000\370\000\002\000\110\005\000\000\371\000\002\000\204\005\000\000\370\000\002\000"
     "\204\005\000\000\375\000\001\000\070\000\001\000";
+
+inline constexpr auto walk_up_parts = [](auto take) { return take(walk_up_spirv); };
 
 }  // namespace intaglio::kernels::spirv
