@@ -5,6 +5,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -16,12 +17,32 @@ layout(constant_id = 0) const uint workgroup_size = 32;
 layout(constant_id = 1) const uint width = 256;
 layout(constant_id = 2) const float eps = 1e-6;
 layout(constant_id = 3) const uint subgroup_width = 0;
+#if ADDS
+layout(constant_id = 4) const uint parts = 1;
+#endif
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state; };
+#if ADDS
+// Of several vectors, one behind the other, the norm reads the sum: by halves, lower + higher.
+vec4 summed_quad(Words from, uint quad) {
+  vec4 part[8];
+  if (parts == 1u || uvec2(from) != uvec2(input_)) return float_quad(from, quad);
+  LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
+    if (i < parts) part[i] = float_quad(from, i * (width / 4u) + quad);
+  LATER_UNROLLED for (uint half_ = 4u; half_ != 0u; half_ >>= 1u)
+    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
+      if (i < half_ && 2u * half_ <= parts) {
+        precise vec4 sum = part[i] + part[i + half_];
+        part[i] = sum;
+      }
+  return part[0];
+}
+#define float_quad summed_quad
+#endif
 #define norm_width width
 #include "norm.glsl"
-
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state; };
+#undef float_quad
 
 void main() {
   find_place();

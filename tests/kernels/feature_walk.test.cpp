@@ -66,13 +66,23 @@ TEST_CASE("walk_up and walk_sum: the reference's bits, listed or all") {
     CHECK_SAME(on, output.read<float>(), values);
     const auto added = on.filled(stream), of_all = on.filled(scores), stored = on.poisoned(std::size_t{4} * hidden);
     on.run(kernels::kernel::walk_sum, subgroups,
-           {{"columns", features}, {"rows", hidden}, {"count", count}, {"weight_element", element}, {"listed", 1u}, {"epilogue", 1u}},
+           {{"columns", features}, {"rows", hidden}, {"count", count}, {"weight_element", element}, {"listed", 1u}, {"epilogue", 1u}, {"stripe", 32u}, {"splits", 1u}},
            {{"input", &output}, {"choice", &list}, {"weight", &weight}, {"output", &added}, {"state", &state}}, {(hidden + 31) / 32, 1, 1});
     CHECK_SAME(on, added.read<float>(), sums);
     on.run(kernels::kernel::walk_sum, subgroups,
-           {{"columns", features}, {"rows", hidden}, {"count", features}, {"weight_element", element}, {"listed", 0u}, {"epilogue", 0u}},
+           {{"columns", features}, {"rows", hidden}, {"count", features}, {"weight_element", element}, {"listed", 0u}, {"epilogue", 0u}, {"stripe", 32u}, {"splits", 1u}},
            {{"input", &of_all}, {"weight", &weight}, {"output", &stored}, {"state", &state}}, {(hidden + 31) / 32, 1, 1});
     CHECK_SAME(on, stored.read<float>(), all);
+    // Parts of the sum, which a norm adds.
+    constexpr std::uint32_t splits = 4;
+    std::vector<float> parts(std::size_t{splits} * hidden);
+    reference::walk_sum(scores, {}, bytes, type, false, parts, splits);
+    for (std::size_t c = 0; c < hidden; ++c) CHECK((parts[c] + parts[2 * hidden + c]) + (parts[hidden + c] + parts[3 * hidden + c]) == all[c]);
+    const auto in_parts = on.poisoned(std::size_t{4} * splits * hidden);
+    on.run(kernels::kernel::walk_sum, subgroups,
+           {{"columns", features}, {"rows", hidden}, {"count", features}, {"weight_element", element}, {"listed", 0u}, {"epilogue", 0u}, {"stripe", 64u}, {"splits", splits}},
+           {{"input", &of_all}, {"weight", &weight}, {"output", &in_parts}, {"state", &state}}, {(hidden + 63) / 64, splits, 1});
+    CHECK_SAME(on, in_parts.read<float>(), parts);
   }
 }
 

@@ -41,8 +41,22 @@ TEST_CASE("norm_add: the normalised input on top of what is there, of the tokens
   const auto z = random.floats(std::size_t{room} * width, -2, 2), weight = random.floats(width, 0.5f, 1.5f);
   auto expected = random.floats(std::size_t{room} * width, -4, 4);
   const auto input = on.filled(z), norm_weight = on.filled(weight), output = on.filled(expected), state = on.filled(fresh_state(0, tokens, room, 8));
-  on.run(kernels::kernel::norm_add, 2, {{"width", width}, {"eps", 1e-6f}}, {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &output}, {"state", &state}}, {1, room, 1});
+  on.run(kernels::kernel::norm_add, 2, {{"width", width}, {"eps", 1e-6f}, {"parts", 1u}}, {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &output}, {"state", &state}}, {1, room, 1});
   reference::norm_add(std::span(z).first(tokens * width), weight, 1e-6f, std::span(expected).first(tokens * width));
+  CHECK_SAME(on, output.read<float>(), expected);
+}
+
+TEST_CASE("norm_add: an input in parts is their sum by halves") {
+  kernel_device on;
+  const std::uint32_t width = GENERATE(64u, 2560u), parts = GENERATE(2u, 4u, 8u);
+  random_numbers random(34);
+  const auto z = random.floats(std::size_t{parts} * width, -2, 2), weight = random.floats(width, 0.5f, 1.5f);
+  auto expected = random.floats(width, -4, 4), sum = z;
+  const auto input = on.filled(z), norm_weight = on.filled(weight), output = on.filled(expected), state = on.filled(fresh_state(0, 1, 1, 8));
+  on.run(kernels::kernel::norm_add, 2, {{"width", width}, {"eps", 1e-6f}, {"parts", parts}}, {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &output}, {"state", &state}}, {1, 1, 1});
+  for (std::size_t step = parts / 2; step != 0; step /= 2)
+    for (std::size_t i = 0; i < step * width; ++i) sum[i] += sum[i + step * width];
+  reference::norm_add(std::span(sum).first(width), weight, 1e-6f, expected);
   CHECK_SAME(on, output.read<float>(), expected);
 }
 

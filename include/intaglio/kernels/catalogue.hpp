@@ -278,11 +278,12 @@ inline constexpr interface head_norm_interface{
     {{{"workgroup_size"}, {"heads"}, {"kv_heads"}, {"head_dim"}, {"eps", field_type::f32}, {"context"}, {"ring"}, {"cache_element"}, {"subgroup_width"},
       {"slot_words"}, {"page_size"}}}};
 
-/// output[token, :] += rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y).
+/// output[token, :] += rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y). With parts 2, 4 or 8, of one token: the input is
+/// the sum of so many vectors (walk_sum's splits), one behind the other, added by halves, lower + higher.
 inline constexpr interface norm_add_interface{
     "norm_add",
     {{{"input"}, {"norm_weight"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+    {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"subgroup_width"}, {"parts"}}}};
 /// output[token, :] = rms_norm(input[token, :]) * norm_weight, f32 [tokens, width]. One workgroup a token (y).
 inline constexpr interface rms_norm_interface{
     "rms_norm",
@@ -331,12 +332,14 @@ inline constexpr interface walk_up_interface{
 
 /// What features write, one token: y[row] = sum over i of input[i] * weight[f, row], f the i-th feature of walk_select's choice or, with listed 0, i itself.
 /// epilogue: store or add. weight: down vectors [columns, rows], row-major of weight_element; input f32 [count]; output f32 [rows]. rows: a multiple of 4.
-/// A workgroup does walk_sum_rows rows: slot s of walk_sum_slots takes i = s, s + walk_sum_slots, ..., then the slots are added by halves, lower + higher.
+/// Slot s of walk_sum_slots takes i = s, s + walk_sum_slots, ..., then the slots are added by halves, lower + higher. A workgroup does `stripe` rows (x), a multiple of 8,
+/// and the slots s with s % splits = y; with splits over 1 each leaves the sum of its own, output f32 [splits, rows], and norm_add adds those. f16 and bf16: rows a
+/// multiple of 8.
 inline constexpr interface walk_sum_interface{
     "walk_sum",
     {{{"input"}, {"choice"}, {"weight"}, {"output"}, {"state"}}},
-    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"count"}, {"weight_element"}, {"listed"}, {"epilogue"}}}};
-inline constexpr std::uint32_t walk_sum_rows = 32, walk_sum_slots = 128;
+    {{{"workgroup_size"}, {"columns"}, {"rows"}, {"count"}, {"weight_element"}, {"listed"}, {"epilogue"}, {"stripe"}, {"splits"}}}};
+inline constexpr std::uint32_t walk_sum_slots = 128;
 
 /// What the FFNs' features added for one token, of all `layers` at once: the contribution of a layer's i-th value is values[i] * norms[feature], and its
 /// feature i or, with listed 1, that of the layer's choice (walk_select). In trace, u32 [slots, layers, trace_words(count)], slot position % slots gets the

@@ -87,6 +87,7 @@ struct node {
   shader::activation_function act{};
   bool walk = false;                         ///< one token's features may be walked: walk_gate_up, walk_down
   ir::weight_id value_norm = ir::none;       ///< of walk_gate_up: the norm that walk_down puts in front of its values
+  std::uint32_t parts = 1;                   ///< vectors of which walk_sum leaves a sum and norm_add reads one
   std::uint32_t nearest = 0;                 ///< features that one token takes; 0: no walk of these
   std::uint32_t traced = 0;                  ///< features that one token tells of (plan/keep_traces.hpp)
   ir::value_id gates = ir::none, values = ir::none;  ///< what a traced FFN's products leave besides: gate scores, and what down vectors are multiplied with

@@ -135,6 +135,21 @@ constexpr void join_walks(std::vector<node>& nodes, std::uint32_t tokens) {
     if (!joined[i]) nodes[i].walk = false;
 }
 
+/// Where a norm is all that reads what features write, the sum over them stops at some vectors, which the norm adds: enough workgroups without waiting for each other.
+constexpr void split_sums(const profile& target, const ir::graph& g, std::vector<node>& nodes) {
+  constexpr std::uint32_t parts = 4;
+  for (node& from : nodes) {
+    if (from.kernel != kernels::kernel::walk_sum || from.stream != ir::none || target.group_weights != 0) continue;
+    node* reader = nullptr;
+    std::uint32_t readers = 0;
+    for (node& to : nodes)
+      if (to.in == from.out) reader = &to, ++readers;
+    if (readers != 1 || reader->kernel != kernels::kernel::norm_add) continue;
+    from.parts = reader->parts = parts;
+    from.out_width = parts * g.values[static_cast<std::size_t>(from.out)].width;
+  }
+}
+
 /// Adds what each walk's two kernels tell each other to the arena, behind place_partials.
 constexpr void place_walks(const std::vector<node>& nodes, const lowering_context& c, const ir::graph& g, placement& p) {
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
@@ -618,8 +633,12 @@ class lowering {
     set("weight_element", down.codec);
     set("listed", n.choice != ir::none ? 1u : 0u);
     set("epilogue", n.epilogue);
+    const std::uint32_t stripe = n.parts == 1 ? 32 : 64;
+    set("stripe", stripe);
+    set("splits", n.parts);
     d_->subgroups = c_.target.sample_subgroups;
-    d_->groups = {(down.rows + kernels::walk_sum_rows - 1) / kernels::walk_sum_rows, 1, 1};
+    if (n.parts != 1) d_->subgroups = std::min(d_->subgroups, 8u);
+    d_->groups = {(down.rows + stripe - 1) / stripe, n.parts, 1};
   }
 
   constexpr void walk_trace(const node& n) {
@@ -940,6 +959,7 @@ class lowering {
     bind_state();
     set("width", width(n.in));
     set("eps", n.eps);
+    set("parts", n.parts);
     d_->subgroups = c_.target.norm_subgroups;
     d_->groups = {1, c_.tokens, 1};
   }

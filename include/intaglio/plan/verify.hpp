@@ -99,7 +99,10 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::walk_select: return 4 * (256 + 16) + 9 * 64 * std::uint64_t{d.subgroups};
     case kernels::kernel::walk_trace: return 4 * (256 + 16) + 13 * 64 * std::uint64_t{d.subgroups};
     case kernels::kernel::walk_up: return constant("columns") * 4 + norm(constant("columns")) + combining;
-    case kernels::kernel::walk_sum: return 4 * kernels::walk_sum_slots * kernels::walk_sum_rows;
+    case kernels::kernel::walk_sum: {  // sums of a workgroup's slots, and its values where they are few
+      const std::uint64_t own = kernels::walk_sum_slots / constant("splits"), staged = (constant("count") + kernels::walk_sum_slots - 1) / kernels::walk_sum_slots * own;
+      return 4 * own * constant("stripe") + 4 * (staged <= 4096 ? staged : 1);
+    }
     case kernels::kernel::head_norm: return constant("head_dim") * 4 + norm(constant("head_dim"));
     default: return combining;
   }

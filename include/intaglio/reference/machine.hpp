@@ -320,7 +320,10 @@ class machine {
 
     void norm_add() {
       const std::size_t n = std::size_t{tokens()} * constant("width");
-      reference::norm_add(memory<float>("input").first(n), weight<float>("norm_weight").first(constant("width")), real("eps"), memory<float>("output").first(n));
+      std::vector<float> input(memory<float>("input").begin(), memory<float>("input").begin() + static_cast<std::ptrdiff_t>(constant("parts") * n));
+      for (std::size_t step = constant("parts") / 2; step != 0; step /= 2)
+        for (std::size_t i = 0; i < step * n; ++i) input[i] += input[i + step * n];
+      reference::norm_add(std::span<const float>(input).first(n), weight<float>("norm_weight").first(constant("width")), real("eps"), memory<float>("output").first(n));
     }
 
     /// The token of a walk as int8.
@@ -345,7 +348,7 @@ class machine {
       const std::size_t count = constant("count"), rows = constant("rows");
       const auto choice = constant("listed") != 0 ? memory<std::uint32_t>("choice").first(2 * count) : std::span<std::uint32_t>{};
       reference::walk_sum(memory<float>("input").first(count), choice, weight<std::byte>("weight"), element("weight_element"), constant("epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add),
-                          memory<float>("output").first(rows));
+                          memory<float>("output").first(constant("splits") * rows), constant("splits"));
     }
     void walk_trace() {
       if (tokens() == 0) return;

@@ -56,11 +56,14 @@ inline double rms_norm(kernel_trial& trial, const plan::dispatch& call) {
 }
 
 inline double norm_add(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t width = trial.constant(call, "width");
-  const auto input = trial.floats(std::size_t{trial.tokens} * width);
-  auto expected = trial.floats(input.size());
-  const gpu::buffer in = trial.filled(input, std::size_t{trial.width} * width), out = trial.filled(expected, std::size_t{trial.width} * width), memory = trial.memory_of(trial.state());
+  const std::uint32_t width = trial.constant(call, "width"), parts = trial.constant(call, "parts");
+  auto input = trial.floats(std::size_t{trial.tokens} * width * parts);
+  auto expected = trial.floats(std::size_t{trial.tokens} * width);
+  const gpu::buffer in = trial.filled(input, std::size_t{trial.width} * width * parts), out = trial.filled(expected, std::size_t{trial.width} * width), memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
+  for (std::size_t step = parts / 2; step != 0; step /= 2)
+    for (std::size_t i = 0; i < step * width; ++i) input[i] += input[i + step * width];
+  input.resize(expected.size());
   reference::norm_add(input, trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), trial.real(call, "eps"), expected);
   return apart(read<float>(out, 0, expected.size()), expected);
 }

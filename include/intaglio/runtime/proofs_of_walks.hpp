@@ -128,8 +128,9 @@ inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
   for (std::size_t i = 64; i + 64 < values.size(); ++i) values[i] = 0;  // their vectors need not be fetched here
   const bool listed = trial.constant(call, "listed") != 0;
   const auto choice = listed ? some_features(trial, count, columns) : std::vector<std::uint32_t>{};
-  std::vector<float> expected = trial.floats(rows);
-  const gpu::buffer in = trial.filled(values, count), list = trial.filled(choice, std::max<std::size_t>(choice.size(), 1)), out = trial.filled(expected, rows), memory = trial.filled(trial.state(), 0);
+  const std::uint32_t splits = trial.constant(call, "splits");
+  std::vector<float> expected = trial.floats(std::size_t{splits} * rows);
+  const gpu::buffer in = trial.filled(values, count), list = trial.filled(choice, std::max<std::size_t>(choice.size(), 1)), out = trial.filled(expected, expected.size()), memory = trial.filled(trial.state(), 0);
   trial.run(call, {{"input", &in}, {"choice", &list}, {"output", &out}, {"state", &memory}});
   // A feature whose value is 0 adds nothing: the others' vectors lie behind each other, as many zeros between them as keep each in its slot.
   const std::uint64_t row = rows * reference::elements::size_bytes(type);
@@ -141,8 +142,8 @@ inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
     const auto bytes = trial.weight<std::byte>(trial.operand(call, "weight"), (listed ? choice[2 * i] : i) * row, row);
     down.insert(down.end(), bytes.begin(), bytes.end());
   }
-  reference::walk_sum(values, places, down, type, trial.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add), expected);
-  return apart(read<float>(out, 0, rows), expected);
+  reference::walk_sum(values, places, down, type, trial.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add), expected, splits);
+  return apart(read<float>(out, 0, expected.size()), expected);
 }
 
 /// Every layer; of equal contributions there are some.
