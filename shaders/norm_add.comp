@@ -5,7 +5,6 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
-#extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -24,25 +23,25 @@ layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state; };
 #if ADDS
-// Of several vectors, one behind the other, the norm reads the sum: by halves, lower + higher.
-vec4 summed_quad(Words from, uint quad) {
-  vec4 part[8];
-  if (parts == 1u || uvec2(from) != uvec2(input_)) return float_quad(from, quad);
-  LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-    if (i < parts) part[i] = float_quad(from, i * (width / 4u) + quad);
-  LATER_UNROLLED for (uint half_ = 4u; half_ != 0u; half_ >>= 1u)
-    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-      if (i < half_ && 2u * half_ <= parts) {
-        precise vec4 sum = part[i] + part[i + half_];
-        part[i] = sum;
-      }
-  return part[0];
+// Of several vectors, one behind the other, the norm reads the sum: by halves, lower + higher. No array, which drivers would put into memory.
+vec4 pair_of(Words from, uint quad, uint i, uint higher) {
+  precise vec4 sum = float_quad(from, i * (width / 4u) + quad) + float_quad(from, higher * (width / 4u) + quad);
+  return sum;
 }
-#define float_quad summed_quad
+vec4 summed_quad(Words from, uint quad) {
+  if (parts == 1u) return float_quad(from, quad);
+  if (parts == 2u) return pair_of(from, quad, 0u, 1u);
+  if (parts == 4u) {
+    precise vec4 sum = pair_of(from, quad, 0u, 2u) + pair_of(from, quad, 1u, 3u);
+    return sum;
+  }
+  precise vec4 even = pair_of(from, quad, 0u, 4u) + pair_of(from, quad, 2u, 6u), odd = pair_of(from, quad, 1u, 5u) + pair_of(from, quad, 3u, 7u), sum = even + odd;
+  return sum;
+}
+#define input_quad summed_quad
 #endif
 #define norm_width width
 #include "norm.glsl"
-#undef float_quad
 
 void main() {
   find_place();

@@ -8,6 +8,9 @@
 #ifndef norm_width_max
 #define norm_width_max norm_width
 #endif
+#ifndef input_quad  // of the token, where it is not read as it stands
+#define input_quad float_quad
+#endif
 #define norm_quads (norm_width / 4u)
 #define norm_blocks ((norm_width + 127u) / 128u)
 shared float block_sums[(norm_width_max + 127u) / 128u + 1u];  // of squares
@@ -30,12 +33,15 @@ vec4 weighted[8];  // x * w of the last chunk's quads
 vec4 chunk_quad(Words from, uint first_quad, uint chunk, uint s) {
   return unused_slot(s) ? vec4(0.0) : float_quad(from, first_quad + min(norm_quad(chunk, s), norm_quads - 1u));
 }
+vec4 chunk_input(Words x, uint first_quad, uint chunk, uint s) {
+  return unused_slot(s) ? vec4(0.0) : input_quad(x, first_quad + min(norm_quad(chunk, s), norm_quads - 1u));
+}
 
 // The chunk's `weighted` for those that follow inverse_rms(), which leaves it where there is one chunk.
 void reload_chunk(Words x, uint first_quad, Words weight, uint chunk) {
   if (norm_chunks > 1u)
     LATER_UNROLLED for (uint s = 0u; s < 8u; ++s) {
-      precise vec4 product = chunk_quad(x, first_quad, chunk, s) * chunk_quad(weight, 0u, chunk, s);
+      precise vec4 product = chunk_input(x, first_quad, chunk, s) * chunk_quad(weight, 0u, chunk, s);
       weighted[s] = product;
     }
 }
@@ -58,7 +64,7 @@ float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float l
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     vec4 v[8], w[8];
     LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
-      v[i] = chunk_quad(x, first_quad, chunk, i);
+      v[i] = chunk_input(x, first_quad, chunk, i);
       w[i] = chunk_quad(weight, 0u, chunk, i);
     }
     precise float s[8];
