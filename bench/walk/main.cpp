@@ -4,7 +4,7 @@
 // Of Gemma 3 4B's shape in bf16 with made-up weights: dense, the full walk and the sparse walks of 1,024, 512 and 256 features.
 // With --trace: decode that tells of the 32 features of each layer that added most against the same without, in turns.
 // With --wide: the first comparison at a width of 7168 and 28672, where FFNs are most of what decode reads; with --2b at BitNet 2B's on a CPU driver too.
-// usage: walk [--wide | --2b] [context [passes [SHARE...]]], shares of 0 to 1; walk --gemma [context [passes]]; walk --trace [context [passes]]; walk --vectors FABLE_GGUF [tokens]
+// usage: walk [--wide | --2b] [context [passes [SHARE...]]], shares of 0 to 1; walk --gemma [context [passes [NAME...]]], names as printed, all unless said; walk --trace [context [passes]]; walk --vectors FABLE_GGUF [tokens]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -270,11 +270,15 @@ int main(int count, char** arguments) try {
     const double limit = tool::stream_read_rate(device);
     std::printf("%s, a streaming read of %.0f GB/s\ngemma3_4b, bf16, chain\n", device.label().c_str(), limit / 1e9);
     const auto context = static_cast<std::uint32_t>(count > 2 ? std::atoi(arguments[2]) : 128), passes = static_cast<std::uint32_t>(count > 3 ? std::atoi(arguments[3]) : 64);
-    measure_gemma<graph::gated_ffn>(device, "dense", context, passes, limit);
-    measure_gemma<graph::walk_ffn>(device, "full", context, passes, limit);
-    measure_gemma<graph::sparse_walk<1024>::ffn>(device, "sparse 1024", context, passes, limit);
-    measure_gemma<graph::sparse_walk<512>::ffn>(device, "sparse 512", context, passes, limit);
-    measure_gemma<graph::sparse_walk<256>::ffn>(device, "sparse 256", context, passes, limit);
+    const std::vector<std::string_view> names(arguments + std::min(count, 4), arguments + count);
+    const auto measure = [&]<template <dtype, dtype> class Ffn>(std::string_view name) {
+      if (names.empty() || std::find(names.begin(), names.end(), name) != names.end()) measure_gemma<Ffn>(device, name.data(), context, passes, limit);
+    };
+    measure.operator()<graph::gated_ffn>("dense");
+    measure.operator()<graph::walk_ffn>("full");
+    measure.operator()<graph::sparse_walk<1024>::ffn>("sparse 1024");
+    measure.operator()<graph::sparse_walk<512>::ffn>("sparse 512");
+    measure.operator()<graph::sparse_walk<256>::ffn>("sparse 256");
     return 0;
   }
   if (count > 1 && std::string_view(arguments[1]) == "--trace") {
