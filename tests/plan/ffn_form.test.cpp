@@ -20,6 +20,12 @@ using fable = models::bitnet_b158<models::fable_config, dtype::i2_s, dtype::i8, 
 template <template <dtype, dtype> class FFN>
 using stories = models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32, FFN>;
 
+constexpr decoder_config narrow_config = [] {
+  decoder_config out = models::stories260k_config;
+  out.hidden_size = 60;
+  return out;
+}();
+
 template <class Marked, class Typed>
 bool same(plan::ffn_form form, const plan::profile& target) {
   return plan::planned::of<Marked>(target, 64, {}, form).table().hash == plan::planned::of<Typed>(target, 64).table().hash;
@@ -46,4 +52,6 @@ TEST_CASE("what an FFN cannot be is refused with the reason", "[plan][planned]")
   refused([] { plan::planned::of<fable<graph::gated_ffn>>(plan::profiles::cpu, 64, {}, {.traced = 65}); }, "a trace of at least 1 and at most 64 features, found 65");
   refused([] { plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::cpu, 64, {}, {.walk = true}); }, "or weights of f32, f16 or bf16, to walk, found q4_0");
   refused([] { plan::planned::of<models::bitnet_b158<models::fable_config, dtype::i2_s, dtype::f32>>(plan::profiles::cpu, 64, {}, {.walk = true}); }, "to walk, found i2_s");
+  refused([] { plan::planned::of<models::llama<narrow_config, dtype::f16>>(plan::profiles::cpu, 64, {}, {.walk = true}); }, ".weight: expected a multiple of 8 rows to walk in f16, found 60");
+  CHECK_NOTHROW(plan::planned::of<models::llama<narrow_config, dtype::f32>>(plan::profiles::cpu, 64, {}, {.walk = true}));
 }

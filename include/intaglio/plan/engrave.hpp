@@ -238,6 +238,8 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   }
   if (!failure.empty()) return;
   join_walks(nodes, kind.tokens);
+  check_sums(g, nodes, failure);
+  if (!failure.empty()) return;
   if (kind.tokens == 1) split_sums(target, g, nodes);
   placement p = place(g, nodes, kind.tokens, failure);
   if (!failure.empty()) return;

@@ -135,6 +135,23 @@ constexpr void join_walks(std::vector<node>& nodes, std::uint32_t tokens) {
     if (!joined[i]) nodes[i].walk = false;
 }
 
+/// A lane has 16 bytes of a feature's down vector at a time.
+constexpr void check_sums(const ir::graph& g, const std::vector<node>& nodes, text<256>& failure) {
+  for (const node& n : nodes) {
+    if (n.kernel != kernels::kernel::walk_sum || !failure.empty()) continue;
+    const ir::weight& down = g.weights[static_cast<std::size_t>(n.weights[0])];
+    const std::uint32_t step = down.type == dtype::f32 ? 4 : 8;
+    if (down.rows % step == 0) continue;
+    failure.append(down.name.view());
+    failure.append(": expected a multiple of ");
+    failure.append(step);
+    failure.append(" rows to walk in ");
+    failure.append(info(down.type).name);
+    failure.append(", found ");
+    failure.append(down.rows);
+  }
+}
+
 /// Where a norm is all that reads what features write, the sum over them stops at some vectors, which the norm adds: enough workgroups without waiting for each other.
 constexpr void split_sums(const profile& target, const ir::graph& g, std::vector<node>& nodes) {
   constexpr std::uint32_t parts = 4;
