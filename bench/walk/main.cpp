@@ -9,8 +9,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,16 +35,20 @@ namespace {
 template <const decoder_config& c>
 using walked = models::bitnet_b158<c, dtype::i2_s, dtype::i8, dtype::f16, graph::walk_ffn>;
 
-/// Microseconds of a dispatch of the first layer whose label holds `name`, median of 5.
-double dispatch_us(runtime::executor& run, std::uint32_t context, std::string_view name) {
+/// Microseconds of the dispatches whose labels hold `name`: of each label the median over layers and 5 passes, added up.
+double dispatches_us(runtime::executor& run, std::uint32_t context, std::string_view name) {
   const std::uint32_t token = 1;
-  std::vector<double> times;
+  std::map<std::string, std::vector<double>, std::less<>> times;
   for (int i = 0; i < 5; ++i)
     for (const auto& time : run.measure(runtime::pass_kind::decode, context, {&token, 1}))
-      if (time.what->label.view().find(name) != std::string_view::npos) times.push_back(time.nanoseconds / 1e3);
-  if (times.empty()) return 0;
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+      if (time.what->label.view().find(name) != std::string_view::npos)
+        times[std::string(time.what->label.view())].push_back(time.nanoseconds / 1e3);
+  double all = 0;
+  for (auto& [label, of] : times) {
+    std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
+    all += of[of.size() / 2];
+  }
+  return all;
 }
 
 /// Microseconds of a pass, over `passes` of them.
@@ -62,7 +68,7 @@ struct way {
   const char* name;
   bool walks;
   std::unique_ptr<runtime::executor> run;
-  std::vector<double> token, gate_up, down;  ///< us
+  std::vector<double> token, gate_up, down, ffn;  ///< us; the FFN's with its norms
 };
 double median(std::vector<double> of) {
   std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
@@ -107,7 +113,7 @@ void measure_gemma(const gpu::device& device, const char* name, std::uint32_t co
   for (const auto& d : table.decode.block(0)) {
     const std::string label(d.label.view());
     if (label.find("ffn_") != 0) continue;
-    const double each = dispatch_us(run, context, label);
+    const double each = dispatches_us(run, context, label);
     std::printf(" %s %.1f us", label.c_str(), each);
     if (d.weight_bytes != 0) std::printf(" (%.0f %%)", static_cast<double>(d.weight_bytes) / (each * 1e-6) / limit * 100);
   }
@@ -137,8 +143,9 @@ void compare(const gpu::device& device, const plan::table& dense, const plan::ta
     for (int round = 0; round < 7; ++round)
       for (way& each : ways) {
         each.token.push_back(decode_us(*each.run, context, passes));
-        each.gate_up.push_back(dispatch_us(*each.run, context, "ffn_gate"));
-        each.down.push_back(dispatch_us(*each.run, context, "ffn_down"));
+        each.gate_up.push_back(dispatches_us(*each.run, context, "ffn_gate"));
+        each.down.push_back(dispatches_us(*each.run, context, "ffn_down"));
+        each.ffn.push_back(dispatches_us(*each.run, context, "ffn_"));
       }
     for (const way& each : ways) {
       // What the walk leaves out, of up and of down: features whose gate is off.
@@ -146,8 +153,8 @@ void compare(const gpu::device& device, const plan::table& dense, const plan::ta
       const double bytes = token - 2 * left_out * c.num_hidden_layers, percent = 100 / limit;
       std::printf("  %-22s %3.0f%% off  %9.1f us a token (%7.1f MB, %4.1f %%)", each.name, 100 * share, us, bytes / 1e6, bytes / (us * 1e-6) * percent);
       if (gate_up != 0)
-        std::printf("  gate, up %8.2f us (%6.2f MB, %4.1f %%)  down %8.2f us (%6.2f MB, %4.1f %%)  FFN %8.2f us", gate_up, (2 * matrix - left_out) / 1e6,
-                    (2 * matrix - left_out) / (gate_up * 1e-6) * percent, down, (matrix - left_out) / 1e6, (matrix - left_out) / (down * 1e-6) * percent, gate_up + down);
+        std::printf("  gate, up %8.2f us (%6.2f MB, %4.1f %%)  down %8.2f us (%6.2f MB, %4.1f %%)  FFN and its norms %8.2f us", gate_up, (2 * matrix - left_out) / 1e6,
+                    (2 * matrix - left_out) / (gate_up * 1e-6) * percent, down, (matrix - left_out) / 1e6, (matrix - left_out) / (down * 1e-6) * percent, median(each.ffn));
       std::printf("\n");
     }
   }
@@ -182,7 +189,7 @@ void compare_trace(const gpu::device& device, const plan::profile& target, const
     return all[all.size() / 2];
   };
   std::printf("  %-34s without %9.1f us  with %9.1f us  %+6.2f %% (median of %zu rounds' own)  the kernel %7.2f us  host %6.1f us a token\n", name, median([](const round& r) { return r.without; }),
-              median([](const round& r) { return r.with; }), median([](const round& r) { return 100 * (r.with / r.without - 1); }), rounds.size(), dispatch_us(with, context, "trace"),
+              median([](const round& r) { return r.with; }), median([](const round& r) { return 100 * (r.with / r.without - 1); }), rounds.size(), dispatches_us(with, context, "trace"),
               median([](const round& r) { return r.taken; }));
 }
 
