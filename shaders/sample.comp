@@ -24,7 +24,7 @@ layout(constant_id = 6) const uint draws = 1;
 layout(constant_id = 7) const uint first_count = 0;
 layout(constant_id = 8) const uint slot_words = 0;
 layout(constant_id = 9) const uint slice = 256;
-layout(constant_id = 10) const uint greedy = 0;
+layout(constant_id = 10) const uint form = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "first_token.glsl"
@@ -33,6 +33,9 @@ layout(local_size_x_id = 0) in;
 #define shared_barrier() \
   if (workgroup_size > subgroup_size) barrier(); \
   else subgroupMemoryBarrierShared();
+
+// Forms (kernels::sample_interface): any pass; what draws nothing; any pass, by the least code.
+const uint greedy = 1u, interim = 2u;
 
 // What one workgroup writes and another reads.
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Lists { coherent uint at[]; };
@@ -59,8 +62,9 @@ const uint points = 20u, pivots = 4u, parts = 8u, bins = 256u, batch = 5u;
 const uint most_room = 40u * lists > 4096u ? 40u * lists : 4096u, room = lists * slice < most_room ? lists * slice : most_room;
 // Words that invocations share: a list, marks behind it; or counts at pivots and their sums; or items and bins.
 const uint amounts_at = pivots * lists, masses_at = points * lists, bins_at = room;
-const uint of_list = slice + slice / 32u, of_room = room + 2u * bins;
-shared uint words[of_list > of_room ? of_list : of_room];
+const uint of_list = slice + slice / 32u, of_room = room + 2u * bins, of_interim = form == interim ? of_list + 2u * bins : 0u;
+const uint of_either = of_list > of_room ? of_list : of_room;
+shared uint words[of_either > of_interim ? of_either : of_interim];
 shared uint low[lists], high[lists], first_place[lists], limit_of[lists], shift_of[lists], key_of_list[lists];
 shared float octave_of_list[lists];
 shared uvec2 from_subgroup[workgroup_size / (subgroup_width != 0u ? subgroup_width : 4u)];
@@ -625,6 +629,94 @@ uint draw(uvec2 first, out uvec2 target) {
   return min(found, lists - 1u);
 }
 
+// The token of any pass by one workgroup, which goes over all logits for each digit of 8 bits: four of the key, three of ~id. First the greatest of them all is
+// found, then where top-k ends, where top-p ends, and the draw, whose chances go by the id alone. One loop for all, since drivers compile each copy of its body.
+uint token_by_digits(bool samples_it) {
+  const uint at_first = 0u, at_tokens = 1u, at_weights = 2u, at_chances = 3u;
+  const uint high_bins = of_list, low_bins = of_list + bins, share = (bins + workgroup_size - 1u) / workgroup_size;
+  uint k = state.at[own + state_top_k], stage = at_first, digit = 0u;
+  if (k >= vocab_size) k = 0u;
+  precise float share_p = uintBitsToFloat(state.at[own + state_top_p]), share_min = uintBitsToFloat(state.at[own + state_min_p]), wanted_p = max(share_p, 0.0) * 65536.0 + 0.5;
+  uvec2 first = uvec2(0u), end = uvec2(0u), prefix = uvec2(0u), target = uvec2(0u), least = uvec2(0u), total;
+  vec2 octaves;
+  while (true) {
+    for (uint i = me; i < 2u * bins + nought; i += workgroup_size) words[high_bins + i] = 0u;
+    shared_barrier();
+    uint shift = digit < 4u ? 24u - 8u * digit : 8u * (6u - digit);
+    for (uint list = 0u; list < lists + nought; ++list) {
+      uvec2 of_list_first = load_list(list);
+      if (stage == at_first) first = earlier(first, of_list_first);
+      for (uint i = stage == at_first ? slice : me; i < slice; i += workgroup_size) {  // what the invocation has loaded itself
+        uvec2 place = uvec2(words[i], ~(list * slice + i)), amount = uvec2(0u, 1u), apart = place ^ prefix;
+        bool part = list * slice + i < vocab_size && !before(end, place);
+        // The digits above this one must be those found so far.
+        if (digit != 0u && stage != at_chances) part = part && (digit < 4u ? apart.x >> (shift + 8u) : apart.x) == 0u;
+        if (digit > 4u) part = part && apart.y >> (shift + 8u) == 0u;
+        for (uint turn = at_tokens; turn < stage && part; ++turn) {  // the weight, and then the chance of what min-p leaves
+          part = turn == at_tokens || reaches(amount, least);
+          amount = weight_of_key(place.x, turn == at_tokens ? log2_e : temperature_scale, turn == at_tokens ? octaves.x : octaves.y);
+        }
+        if (!part) continue;
+        uint bin = (digit < 4u ? place.x : place.y) >> shift & 255u, low_word = atomicAdd(words[low_bins + bin], amount.y);
+        amount.x += uint(low_word + amount.y < low_word);
+        if (amount.x != 0u) atomicAdd(words[high_bins + bin], amount.x);
+      }
+      if (penalised) shared_barrier();  // the next list has marks of its own
+    }
+    shared_barrier();
+    bool ends = true;
+    if (stage == at_first) {
+      first = first_of(first);
+      if (first.x >= key_of_infinity || first.x <= key_of_minus_infinity) return vocab_size;
+      if (!samples_it) return ~first.y;
+      octaves = vec2(octave_of_key(first.x, log2_e), octave_of_key(first.x, temperature_scale));
+      if (share_min > 0.0) {
+        uvec2 largest = weight_of_key(first.x, log2_e, octaves.x);
+        umulExtended(largest.x << 8 | largest.y >> 24, uint(ceil(min(share_min, 1.0) * 16777216.0)), least.x, least.y);
+      }
+    } else {
+      uint last = bins - 1u - min(me * share, bins - 1u), some = me * share < bins ? min(share, last + 1u) : 0u;
+      uvec2 sum = uvec2(0u);
+      for (uint i = 0u; i < some; ++i) sum = plus(sum, uvec2(words[high_bins + last - i], words[low_bins + last - i]));
+      sum = sum_before(sum, bins, total);
+      if (stage != at_tokens && digit == (stage == at_chances ? 4u : 0u)) {
+        bool draws_it = stage == at_chances;
+        target = share_of(total, target.y, draws_it ? 0u : 65535u, draws_it ? 32u : 16u);
+        if (draws_it || target == uvec2(0u)) target = plus(target, uvec2(0u, 1u));
+      }
+      for (uint i = 0u; i < some; ++i) {
+        uvec2 next = plus(sum, uvec2(words[high_bins + last - i], words[low_bins + last - i]));
+        if (reaches(next, target) && !reaches(sum, target)) {
+          found = last - i;
+          found_rest = sum;
+          found_next = next;
+        }
+        sum = next;
+      }
+      shared_barrier();
+      if (digit < 4u) prefix.x |= found << shift;
+      else prefix.y |= found << shift;
+      ends = digit == 6u;
+      if (found_next == target && digit < 4u) {  // all of this bin
+        prefix.y = 0u;
+        ends = true;
+      }
+      target = minus(target, found_rest);
+      digit += 1u;
+      if (ends) end = prefix;
+    }
+    shared_barrier();
+    if (!ends) continue;
+    if (stage == at_chances) return ~prefix.y;
+    stage += 1u;
+    if (stage == at_tokens && k == 0u) stage = at_weights;
+    if (stage == at_weights && !(share_p < 1.0)) stage = at_chances;
+    digit = stage == at_chances ? 4u : 0u;
+    prefix = uvec2(0u, 0xff000000u);
+    target = uvec2(0u, stage == at_tokens ? k : stage == at_weights ? uint(wanted_p) : philox(uvec4(position - 1u, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high])).x);
+  }
+}
+
 void main() {
   find_place();
   me = subgroup_index * subgroup_size + lane;
@@ -642,18 +734,19 @@ void main() {
   penalty = uintBitsToFloat(state.at[own + state_repeat_penalty]);
   window = min(state.at[own + state_repeat_last_n], position);
   penalised = penalty != 1.0 && window != 0u;
-  bool samples_it = greedy == 0u && temperature >= 1e-6;
+  bool samples_it = form != greedy && temperature >= 1e-6;
   precise float by_temperature = log2_e / temperature;
   temperature_scale = by_temperature;
 
   needs_weights = uintBitsToFloat(state.at[own + state_top_p]) < 1.0 || uintBitsToFloat(state.at[own + state_min_p]) > 0.0;
   bool by_firsts = first_count != 0u && !penalised && !samples_it;
-  if (by_firsts && gl_WorkGroupID.x != 0u) return;
+  if ((by_firsts || form == interim) && gl_WorkGroupID.x != 0u) return;
   uint list = gl_WorkGroupID.x, token = vocab_size;
   uvec2 target = uvec2(0u);
   uint head = token_of_pass * row_words + heads_row;
   bool gathers = false, drawn_list = false;
-  while (true) {  // its own lists; then, in the last workgroup, what all have left; then the list from which the token is drawn
+  if (form == interim) token = token_by_digits(samples_it);
+  else while (true) {  // its own lists; then, in the last workgroup, what all have left; then the list from which the token is drawn
     uvec2 first = uvec2(0u);
     if (by_firsts) {
       for (uint i = me; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
@@ -665,7 +758,7 @@ void main() {
       }
     } else {
       first = load_list(list);
-      if (greedy == 0u && drawn_list) {
+      if (form != greedy && drawn_list) {
         shared_barrier();
         token = token_by_chance(list, target);
         break;

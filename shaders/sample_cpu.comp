@@ -23,7 +23,7 @@ layout(constant_id = 6) const uint draws = 1;
 layout(constant_id = 7) const uint first_count = 0;
 layout(constant_id = 8) const uint slot_words = 0;
 layout(constant_id = 9) const uint slice = 4096;
-layout(constant_id = 10) const uint greedy = 0;
+layout(constant_id = 10) const uint form = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 #include "first_token.glsl"
@@ -324,7 +324,7 @@ void main() {
   first = first_of(first);
   uint token = ~first.y;
   if (first.x >= key_of_infinity || first.x <= key_of_minus_infinity) token = vocab_size;
-  else if (greedy == 0u && temperature >= 1e-6) token = draw(first, temperature, position - 1u);
+  else if (form != 1u && temperature >= 1e-6) token = draw(first, temperature, position - 1u);
 
   if (draws > 1u) {
     if (gl_LocalInvocationIndex == 0u) drawn.at[token_of_pass] = token;

@@ -2,7 +2,7 @@
 // Time of the kernel sample, by timestamps: vocabularies of Mistral, Llama 3 and Gemma 3, each way to draw, logits as a model has them (a bell, some words
 // far ahead: with the bulk out of reach, or with a sixth of the chances), the bell alone, evenly spread, two levels and all alike. As decode has it: one draw, the workgroups
 // of the plan for GPUs.
-// usage: sampler [--subgroups N] [--slice N] [--vocabulary N] [--module FILE.spv]
+// usage: sampler [--subgroups N] [--slice N] [--vocabulary N] [--module FILE.spv] [--form any|interim]
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -39,13 +39,13 @@ std::vector<float> bell(std::uint32_t vocabulary, float ahead) {
 }
 
 /// The kernel for a vocabulary, as decode has it.
-gpu::pipeline make(const gpu::device& on, std::uint32_t vocabulary, std::uint32_t subgroups, std::uint32_t slice, const std::vector<char>& other) {
+gpu::pipeline make(const gpu::device& on, std::uint32_t vocabulary, std::uint32_t subgroups, std::uint32_t slice, kernels::sample_form form, const std::vector<char>& other) {
   const kernels::interface& face = kernels::sample_interface;
   const auto width = runtime::choose_subgroup(on.limits());
   std::vector<gpu::specialization> constants{{0, std::max(subgroups, kernels::least_sample_subgroups(vocabulary)) * width.size}};
   const auto set = [&](std::string_view name, std::uint32_t value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value}); };
   set("vocab_size", vocabulary), set("ring_size", ring_size), set("context", context), set("max_tokens", 1), set("draws", 1), set("subgroup_width", width.size);
-  set("slice", slice);
+  set("slice", slice), set("form", static_cast<std::uint32_t>(form));
   return gpu::pipeline(on, {.name = face.name, .spirv = other.empty() ? runtime::kernel_modules{}.of(kernels::kernel::sample) : std::as_bytes(std::span(other)), .constants = constants,
                             .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
 }
@@ -92,10 +92,15 @@ int main(int count, char** arguments) try {
   std::uint32_t subgroups = plan::profiles::portable.sample_subgroups, slice = 0;
   std::vector<std::uint32_t> vocabularies{32'000, 128'256, 262'144};
   std::vector<char> other;  // module in the place of the library's
+  kernels::sample_form form = kernels::sample_form::any;
   for (int i = 1; i + 1 < count; i += 2) {
     if (std::string(arguments[i]) == "--module") {
       std::ifstream file(arguments[i + 1], std::ios::binary);
       other.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+      continue;
+    }
+    if (std::string(arguments[i]) == "--form") {
+      form = std::string(arguments[i + 1]) == "interim" ? kernels::sample_form::interim : kernels::sample_form::any;
       continue;
     }
     const auto number = static_cast<std::uint32_t>(std::atoi(arguments[i + 1]));
@@ -126,7 +131,7 @@ int main(int count, char** arguments) try {
     } shapes[] = {{"few likely", bell(vocabulary, 14)}, {"many", bell(vocabulary, 8)}, {"bell", bell(vocabulary, 0)}, {"even", even}, {"two levels", levels}, {"all alike", std::vector<float>(vocabulary, 1.f)}};
     const std::uint32_t of_list = slice == 0 ? kernels::sample_slice(vocabulary) : slice;
     const auto begin = std::chrono::steady_clock::now();
-    const gpu::pipeline pipeline = make(device, vocabulary, subgroups, of_list, other);
+    const gpu::pipeline pipeline = make(device, vocabulary, subgroups, of_list, form, other);
     std::printf("%7u tokens, slices of %u: pipeline made in %.0f ms (__GL_SHADER_DISK_CACHE=0: by the driver's compiler)\n", vocabulary, of_list,
                 std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
     for (const auto& [name, how] : ways) {

@@ -75,9 +75,9 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       const std::uint64_t tile = kernels::attention_halves_tile(static_cast<std::uint32_t>(constant("head_dim")));
       return std::max(tile * (constant("head_dim") * 2 + 16) + 4 * 16 * (tile * 4 + 32) + 4096, attention_chunk_bytes(constant("head_dim")));
     }
-    case kernels::kernel::sample: {  // a list and its marks, or what a cut is searched among and 256 bins; what is one a list
+    case kernels::kernel::sample: {  // a list and its marks, or what a cut is searched among, and 256 bins; what is one a list
       const std::uint64_t lists = kernels::sample_lists(static_cast<std::uint32_t>(constant("vocab_size"))), room = std::min(lists * constant("slice"), std::max<std::uint64_t>(40 * lists, 4096));
-      return 4 * std::max(constant("slice") * 33 / 32, room + 512) + 28 * lists + 144 + 4 * combining;
+      return 4 * (std::max(constant("slice") * 33 / 32, room) + 512) + 28 * lists + 144 + 4 * combining;
     }
     case kernels::kernel::norm_quantize: case kernels::kernel::norm_add: case kernels::kernel::rms_norm: return norm(constant("width"));
     case kernels::kernel::matmul:

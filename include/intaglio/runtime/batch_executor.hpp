@@ -64,7 +64,7 @@ class batch_executor {
   }
   /// No batch runs all layers in one dispatch, or has samplers of two forms: its rows are sampled in different ways.
   kernel_fault prove_in_one(compile_ahead&& = {}) { return {}; }
-  static bool has_greedy_forms(const kernel_modules&) { return false; }
+  static bool has_sampler_forms(const kernel_modules&) { return false; }
   void note_when_complete(gpu::pipeline_cache& in, std::string note) { in.set_note(std::move(note)); }
   /// As prove_kernels, with the executor's own.
   kernel_fault prove() { return prove_kernels(device_, *table_, kernels_, weights_); }

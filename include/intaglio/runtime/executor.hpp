@@ -70,9 +70,9 @@ class executor {
   /// @param weights loaded, or still being loaded by the caller's transfers on this device
   /// @error device_error, out_of_memory, device_lost
   executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
-      : executor(on, table, std::move(weights), kernel_set(on, modules, has_greedy_forms(modules)), cache) {}
+      : executor(on, table, std::move(weights), kernel_set(on, modules, has_sampler_forms(modules)), cache) {}
   /// @param kernels may have some of its pipelines already, made or begun
-  /// @param draws_later leaves passes that draw, other than greedily, to complete(), where their sampler is a pipeline of its own
+  /// @param draws_later leaves the sampler's drawing form to complete(), where there are others
   executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache, bool draws_later = false)
       : device_(on), table_(&table), decode_(runs_in_one(kernels.modules(), table) ? &table.decode_in_one : &table.decode),
         weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
@@ -89,8 +89,8 @@ class executor {
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
-  /// Whether its samplers have a form for passes that draw nothing, which is compiled in a tenth of the time. On CPU drivers all is compiled on first use.
-  static bool has_greedy_forms(const kernel_modules& modules) { return !modules.wide_loads; }
+  /// Whether its samplers have forms that are compiled sooner (kernels::sample_form). On CPU drivers all is compiled on first use.
+  static bool has_sampler_forms(const kernel_modules& modules) { return !modules.wide_loads; }
   /// Whose pipelines an executor begins with.
   static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table) {
     if (!runs_in_one(modules, table)) return {&table.decode, &table.prefill};
@@ -144,25 +144,24 @@ class executor {
       return fault;
     });
   }
-  /// What is left of the start of an executor that draws later: waits for the sampler's pipeline, proves and records it. The first job that draws does that, too.
-  /// What is in flight is waited for, and the job dropped. @error device_error: the sampler differs from the reference; out_of_memory, device_lost
+  /// What is left of the start of an executor that draws later: waits for the sampler's pipeline, proves and records it. Jobs that draw do that too, as soon as
+  /// it is made, and until then draw by its interim form. What is in flight is waited for; the job goes on.
+  /// @error device_error: the sampler differs from the reference; out_of_memory, device_lost; the job is then dropped
   void complete() {
     if (complete_) return;
     gpu::translated([&] {
-      drain();
+      drain_flights();
+      const job interrupted = std::exchange(job_, {});
       kernels_.wait();
       kernel_proof proof(device_, *table_, kernels_, weights_);
       for (const kernel_proof::claim& each : kernel_proof::claims_of(*decode_, kernels_))
-        if (each.has_greedy && !each.greedy)
+        if (each.may_wait)
           if (const kernel_fault fault = proof.check(each); !fault.kernel.empty()) refuse(device_, fault);
       weights_.expect_unchanged();
-      recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {true, true});
-      counters_.recordings += made.size() + 1;
-      made.speed = sequence(pass_kind::decode).speed;
-      record_long({true, true});
-      sequence(pass_kind::decode) = std::move(made);
+      record_decode(kernels::sample_form::any);
       complete_ = true;
       record_timed(pass_kind::decode);
+      job_ = interrupted;
       if (note_in_ == nullptr) return;
       note_in_->set_note(note_);
       note_in_->store();
@@ -216,8 +215,8 @@ class executor {
     return gpu::translated([&] {
       const plan::sequence* const list[] = {decode_};
       kernels.add(list, cache);
-      const bool has_greedy = kernels.has_greedy(*decode_);
-      recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels, addresses_, nullptr, false, 0, 0, {!has_greedy, has_greedy});
+      const bool has_forms = kernels.has_forms(*decode_);
+      recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels, addresses_, nullptr, false, 0, 0, {!has_forms, has_forms});
       counters_.recordings += made.size();
       return decode_form{std::move(kernels), std::move(made)};
     });
@@ -265,7 +264,7 @@ class executor {
       drain();
       sequence(pass_kind::verify) = record_proven(table_->verify, prove, cache);
       if (table_->verify.max_tokens <= few_tokens) return;
-      sequence(pass_kind::verify_few) = record_sequence(device_, *table_, table_->verify, kernels_, addresses_, nullptr, false, 0, few_tokens, {true, kernels_.has_greedy(table_->verify)});
+      sequence(pass_kind::verify_few) = record_sequence(device_, *table_, table_->verify, kernels_, addresses_, nullptr, false, 0, few_tokens, {true, kernels_.has_forms(table_->verify)});
       counters_.recordings += sequence(pass_kind::verify_few).size();
     });
   }
@@ -289,13 +288,13 @@ class executor {
   /// Of a pass over so many tokens, all but the first drafts.
   pass_kind verify_kind(std::size_t tokens) const { return tokens <= few_tokens && table_->verify.max_tokens > few_tokens ? pass_kind::verify_few : pass_kind::verify; }
 
-  /// Begins a job; what an earlier one had not submitted is dropped. Allocates and records nothing, but for complete().
+  /// Begins a job; what an earlier one had not submitted is dropped. Allocates and records nothing once is_complete().
   /// @param position tokens in the KV cache before it
   /// @param tokens of the first pass; decode passes go on with what they draw
   /// @param passes as many as submit() may submit in all; 1 but for decode. In one of kind verify the tokens behind the first are drafts
   void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens, const sampling_options& sampling, std::uint32_t passes) {
     const bool greedy = !(sampling.temperature >= 1e-6f) && sequence(kind).greedy.handle() != nullptr;  // as the sampler sees it
-    if (kind == pass_kind::decode && !greedy) complete();
+    if (kind == pass_kind::decode && !greedy) begin_draws();
     const std::size_t box = static_cast<std::size_t>(counters_.jobs % mailboxes);
     if (box_used_[box] != 0) finish_until(box_used_[box]);
     const std::span<std::uint32_t> words = mailbox(box);
@@ -338,6 +337,7 @@ class executor {
   /// pass; the next one goes on there.
   /// @error device_lost, out_of_memory; the job is then dropped
   void submit(double budget_ms, std::uint32_t max_passes) {
+    if (!complete_ && draws() && kernels_.ready()) complete();
     recorded_sequence& of = sequence(job_.kind);  // of both forms: they have the same segments
     std::uint32_t left = std::min(of.speed.allowed(budget_ms), max_buffers - 1), count = 0, passes = 0;
     std::size_t used = 0;
@@ -394,7 +394,7 @@ class executor {
     gpu::translated([&] {
       drain_flights();
       const plan::sequence& of = *form_of(job_.kind, is_long(job_.kind, job_.end - 1 + job_.pass)).plan;
-      const recorded_sequence fresh = record_sequence(device_, *table_, of, kernels_, addresses_, nullptr, false, of.layers, 0, {!job_.greedy, job_.greedy});
+      const recorded_sequence fresh = record_sequence(device_, *table_, of, kernels_, addresses_, nullptr, false, of.layers, 0, {!job_.greedy, job_.greedy, draws_by_});
       if (traces_ && job_.kind == pass_kind::decode) traces_->overwritten(job_.end - 1 + job_.pass);
       counters_.recordings += fresh.size();
       std::size_t used = 0;
@@ -548,7 +548,7 @@ class executor {
     kernels_.add(list, cache);
     if (prove)
       if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(plan); !fault.kernel.empty()) refuse(device_, fault);
-    recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, false, 0, 0, {true, kernels_.has_greedy(plan)});
+    recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, false, 0, 0, {true, kernels_.has_forms(plan)});
     counters_.recordings += made.size() + (made.greedy.handle() != nullptr ? 1 : 0);
     return made;
   }
@@ -588,8 +588,8 @@ class executor {
 
   void create(gpu::pipeline_cache* cache, bool draws_later) {
     kernels_.add(begins_with(kernels_.modules(), *table_), cache);
-    const bool has_greedy = kernels_.has_greedy(*decode_);
-    complete_ = !has_greedy || !draws_later;
+    const bool has_forms = kernels_.has_forms(*decode_);
+    complete_ = !has_forms || !draws_later;
     if (complete_) kernels_.wait();
     const decoder_config& config = *table_->config;
     arena_ = gpu::buffer(device_, std::max(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local, "the arena");
@@ -625,14 +625,14 @@ class executor {
       to.copy(mailbox_, box * box_bytes_, state_, 0, mailbox(box).size_bytes());
       feeds_[box] = to.finish();
     }
-    sequence(pass_kind::decode) = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {complete_, has_greedy});
+    sequence(pass_kind::decode) = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {complete_, has_forms});
     sequence(pass_kind::prefill) = record_sequence(device_, *table_, table_->prefill, kernels_, addresses_);
-    counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size() + (complete_ && has_greedy ? 1 : 0);
+    counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size() + (complete_ && has_forms ? 1 : 0);
     if (!decode_->in_one_long.empty() && kernels_.modules().run(decode_->in_one_long.front())) {
       long_plan_ = *decode_;
       long_plan_.in_one = decode_->in_one_long;
       long_from_ = decode_->long_from;
-      record_long({complete_, has_greedy});
+      record_long({complete_, has_forms});
     }
     record_timed(pass_kind::decode);
     record_timed(pass_kind::prefill);
@@ -640,6 +640,27 @@ class executor {
     clear();
   }
 
+  /// Whether the job may draw other than greedily.
+  bool draws() const noexcept { return job_.kind == pass_kind::decode && !job_.greedy; }
+  /// Sees to it that decode can draw. What is in flight may be waited for.
+  void begin_draws() {
+    if (complete_) return;
+    if (kernels_.ready()) return complete();
+    if (draws_by_ == kernels::sample_form::interim) return;
+    gpu::translated([&] {
+      drain_flights();
+      record_decode(kernels::sample_form::interim);
+    });
+  }
+  /// Decode with both of its last segments. Nothing is in flight.
+  void record_decode(kernels::sample_form draws_by) {
+    recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {true, true, draws_by});
+    counters_.recordings += made.size() + 1;
+    made.speed = sequence(pass_kind::decode).speed;
+    record_long({true, true, draws_by});
+    sequence(pass_kind::decode) = std::move(made);
+    draws_by_ = draws_by;
+  }
   /// The form for long contexts, where there is one.
   void record_long(sampler_forms forms) {
     if (long_from_ == never) return;
@@ -692,8 +713,8 @@ class executor {
     };
     std::vector<std::byte> expected;
     if (held_against_chain(*decode_)) {
-      const bool has_greedy = kernels_.has_greedy(table_->decode);
-      recorded_sequence other = record_sequence(device_, *table_, table_->decode, kernels_, addresses_, nullptr, false, 0, 0, {!has_greedy, has_greedy});
+      const bool has_forms = kernels_.has_forms(table_->decode);
+      recorded_sequence other = record_sequence(device_, *table_, table_->decode, kernels_, addresses_, nullptr, false, 0, 0, {!has_forms, has_forms});
       const plan::sequence* in_one = std::exchange(decode_, &table_->decode);
       std::swap(sequence(pass_kind::decode), other);
       one_by_one();
@@ -797,7 +818,8 @@ class executor {
   bool takes_times_ = true;
   std::vector<VkCommandBuffer> buffers_;
   executor_counters counters_;
-  bool complete_ = true;  ///< passes that draw are recorded, too
+  bool complete_ = true;  ///< passes that draw are recorded as they stay
+  kernels::sample_form draws_by_ = kernels::sample_form::any;  ///< what is recorded of them, if anything
   gpu::pipeline_cache* note_in_ = nullptr;
   std::string note_;
   job job_;

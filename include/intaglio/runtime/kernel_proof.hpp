@@ -48,8 +48,8 @@ class kernel_proof {
     const plan::sequence* of = nullptr;
     const plan::dispatch* call = nullptr;
     std::uint32_t rows = 0;  ///< of a pass over fewer than all
-    bool greedy = false;     ///< the form of a sampler for passes that draw nothing
-    bool has_greedy = false; ///< whether there is one
+    kernels::sample_form form = kernels::sample_form::any;
+    bool may_wait = false;   ///< another form of this sampler runs first
   };
   /// Every dispatch of a sequence once, the period's for layer 0; what does all layers in one dispatch is left out.
   static std::vector<claim> claims_of(const plan::sequence& of, const kernel_set& kernels) {
@@ -58,9 +58,10 @@ class kernel_proof {
       for (const auto& call : part) {
         if (call.kernel == kernels::kernel::layers || call.kernel == kernels::kernel::layers_coded) continue;
         for (const std::uint32_t rows : kernels.rows_of(call)) out.push_back({&of, &call, rows});
-        const bool has_greedy = kernels.has_greedy(call);
-        if (has_greedy) out.push_back({&of, &call, 0, true, true});
-        out.push_back({&of, &call, 0, false, has_greedy});
+        const bool has_forms = kernels.has_forms(call);
+        if (has_forms)
+          for (const kernels::sample_form each : {kernels::sample_form::greedy, kernels::sample_form::interim}) out.push_back({&of, &call, 0, each});
+        out.push_back({&of, &call, 0, kernels::sample_form::any, has_forms});
       }
     return out;
   }
@@ -78,7 +79,7 @@ class kernel_proof {
     trial_.width = of.max_tokens;
     trial_.batched = of.batched;
     trial_.rows = one.rows;
-    trial_.greedy = one.greedy;
+    trial_.form = one.form;
     trial_.seed(12345);
     trial_.tokens = std::min(tokens_for(call), trial_.rows != 0 ? trial_.rows : of.max_tokens);
     const double apart = difference(call);
@@ -143,14 +144,14 @@ class kernel_proof {
 };
 
 /// Holds the dispatches of sequences against the reference, several at a time, each as soon as its pipeline is made.
-/// @param draws with the form that draws of samplers that have another one
+/// @param draws with the form of samplers that may wait
 /// @return the first fault in their order, as far as they came  @error device_lost, out_of_memory; as of kernel_set::of
 inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, std::span<const plan::sequence* const> sequences,
                                   bool draws = true) {
   std::vector<kernel_proof::claim> claims;
   for (const plan::sequence* each : sequences) {
     const auto some = kernel_proof::claims_of(*each, kernels);
-    std::copy_if(some.begin(), some.end(), std::back_inserter(claims), [&](const auto& each) { return draws || each.greedy || !each.has_greedy; });
+    std::copy_if(some.begin(), some.end(), std::back_inserter(claims), [&](const auto& each) { return draws || !each.may_wait; });
   }
   std::vector<kernel_fault> faults(claims.size());
   std::vector<std::exception_ptr> failures(claims.size() + 1);

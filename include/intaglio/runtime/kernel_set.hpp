@@ -26,9 +26,9 @@ namespace intaglio::runtime {
 /// Pipelines by dispatch. Grows when another sequence is added, never between tokens. Those that are begun are waited for by whoever asks for one of them.
 class kernel_set {
  public:
-  /// @param greedy_forms makes a sampler's greedy form as well, wherever it is asked for one of a session alone
-  kernel_set(const gpu::device& on, const kernel_modules& modules, bool greedy_forms = false)
-      : device_(on), modules_(modules), subgroup_(choose_subgroup(on.limits())), greedy_forms_(greedy_forms) {}
+  /// @param sampler_forms makes a sampler's other forms as well, wherever it is asked for one of a session alone
+  kernel_set(const gpu::device& on, const kernel_modules& modules, bool sampler_forms = false)
+      : device_(on), modules_(modules), subgroup_(choose_subgroup(on.limits())), sampler_forms_(sampler_forms) {}
 
   /// Makes what the dispatches of sequences need and what is not there yet.
   /// @error device_error naming the kernel: the device refuses it; out_of_memory, device_lost
@@ -63,14 +63,14 @@ class kernel_set {
     out.modules_.tuned = std::move(shapes);
     return out;
   }
-  /// Whether there is a form of the dispatch for passes that draw nothing.
-  bool has_greedy(const plan::dispatch& call) const {
-    return greedy_forms_ && call.kernel == kernels::kernel::sample && constant(call, "draws") == 1 && constant(call, "slot_words") == 0;
+  /// Whether the dispatch is a sampler with all forms; else it has that of the plan alone.
+  bool has_forms(const plan::dispatch& call) const {
+    return sampler_forms_ && call.kernel == kernels::kernel::sample && constant(call, "draws") == 1 && constant(call, "slot_words") == 0;
   }
-  bool has_greedy(const plan::sequence& of) const { return !of.epilogue.empty() && has_greedy(of.epilogue.back()); }
-  /// Waits until it is made. @param rows of a batch that a pass has; 0: all  @param greedy the form of a dispatch that has one  @error as of add()
-  const gpu::pipeline& of(const plan::dispatch& call, std::uint32_t rows = 0, bool greedy = false) const {
-    const place& at = places_[find(keys_, key_of(call, rows, greedy && has_greedy(call)))];
+  bool has_forms(const plan::sequence& of) const { return !of.epilogue.empty() && has_forms(of.epilogue.back()); }
+  /// Waits until it is made. @param rows of a batch that a pass has; 0: all  @param form of a dispatch that has several  @error as of add()
+  const gpu::pipeline& of(const plan::dispatch& call, std::uint32_t rows = 0, kernels::sample_form form = kernels::sample_form::any) const {
+    const place& at = places_[find(keys_, key_of(call, rows, has_forms(call) ? form : kernels::sample_form::any))];
     return at.in->of(at.index);
   }
   /// Workgroups of a dispatch. @param all rows of the sequence, if `rows` is not 0
@@ -135,13 +135,13 @@ class kernel_set {
     const std::uint32_t tokens = rows != 0 ? rows : tokens_of(call);
     return takes_tiles(call, rows) ? kernels::tiled_few_tile(tokens) : kernels::few_matrix_tile(call.kernel, constant(call, "rows"), tokens);
   }
-  key key_of(const plan::dispatch& call, std::uint32_t rows = 0, bool greedy = false) const {
+  key key_of(const plan::dispatch& call, std::uint32_t rows = 0, kernels::sample_form form = kernels::sample_form::any) const {
     key out{call.kernel, call.activation, call.specialization};
     const tuned_shape* const other = modules_.tuned ? modules_.tuned->of(call) : nullptr;
     out.values[0] = (other != nullptr ? other->subgroups : call.subgroups) * subgroup_.size;
     const kernels::interface& face = kernels::interface_of(call.kernel);
     if (plan::is_resident(call) && modules_.resident_parts(call) != call.groups[0]) out.values[face.specialization_index("parts")] = modules_.resident_parts(call);
-    if (greedy) out.values[face.specialization_index("greedy")] = 1;
+    if (form != kernels::sample_form::any) out.values[face.specialization_index("form")] = static_cast<std::uint32_t>(form);
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
       out.few_matrix = true;
@@ -166,7 +166,8 @@ class kernel_set {
     for (const auto& call : calls) {
       std::vector<std::uint32_t> passes = rows_of(call);
       passes.push_back(0);
-      if (has_greedy(call)) take(key_of(call, 0, true));
+      if (has_forms(call))
+        for (const kernels::sample_form each : {kernels::sample_form::greedy, kernels::sample_form::interim}) take(key_of(call, 0, each));
       for (const std::uint32_t rows : passes) take(key_of(call, rows));
     }
   }
@@ -288,7 +289,7 @@ class kernel_set {
   gpu::device device_;
   kernel_modules modules_;
   subgroup_choice subgroup_;
-  bool greedy_forms_;
+  bool sampler_forms_;
   struct place {
     build* in = nullptr;
     std::size_t index = 0;

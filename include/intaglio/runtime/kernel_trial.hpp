@@ -78,7 +78,8 @@ class kernel_trial {
   std::uint32_t tokens = 1;  ///< that this dispatch is given
   std::uint32_t width = 1;   ///< tokens that a pass of its sequence has room for
   std::uint32_t rows = 0;    ///< of a pass over fewer than all; 0: all
-  bool batched = false, greedy = false;
+  bool batched = false;
+  kernels::sample_form form = kernels::sample_form::any;  ///< of a sampler with several
 
   void seed(std::uint32_t with) noexcept { random_ = with; }
 
@@ -132,7 +133,7 @@ class kernel_trial {
     for (const auto& [name, memory] : buffers)
       if (operand(call, name).where != plan::region::none) push[face.push_index(name)] = memory->address();
     gpu::recorder to(device_, "proof of " + std::string(face.name));
-    to.dispatch(set->of(call, rows, greedy), std::as_bytes(std::span(push)), set->groups_of(call, rows, width));
+    to.dispatch(set->of(call, rows, form), std::as_bytes(std::span(push)), set->groups_of(call, rows, width));
     const gpu::recording commands = to.finish();
     const VkCommandBuffer handle = commands.handle();
     queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::patience * 12);

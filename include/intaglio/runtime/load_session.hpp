@@ -71,7 +71,7 @@ inline std::vector<kernel_modules> variants_left(const gpu::device& on, const gp
 template <class Executor = executor>
 pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache, module_source source = &modules_of<>) {
   const kernel_modules modules = variants_left(on, cache, source).front();
-  return pipelines_ahead(on, modules, Executor::begins_with(modules, table), cache, Executor::has_greedy_forms(modules));
+  return pipelines_ahead(on, modules, Executor::begins_with(modules, table), cache, Executor::has_sampler_forms(modules));
 }
 
 /// An executor whose kernels have shown that they are right on this device; the outcome is kept beside the pipelines. Where a variant of
@@ -90,7 +90,7 @@ std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::tab
     compile_ahead ahead;
     if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_in_one(variant, table)) ahead = compile_ahead(on, variant, table.decode_in_one.in_one);
     std::optional<kernel_set> kernels = made.take();
-    if (!kernels) kernels.emplace(on, variant, Executor::has_greedy_forms(variant)).begin(Executor::begins_with(variant, table), &cache);
+    if (!kernels) kernels.emplace(on, variant, Executor::has_sampler_forms(variant)).begin(Executor::begins_with(variant, table), &cache);
     // While the pipelines that take the longest are still being made.
     if (proves && !(fault = Executor::prove_kernels(on, table, *kernels, weights, false)).kernel.empty()) continue;
     auto out = std::make_unique<Executor>(on, table, std::move(weights), std::move(*kernels), &cache, proves);

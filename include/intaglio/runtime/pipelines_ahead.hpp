@@ -15,10 +15,10 @@ namespace intaglio::runtime {
 class pipelines_ahead {
  public:
   pipelines_ahead() = default;
-  /// @param greedy_forms as kernel_set has it
+  /// @param sampler_forms as kernel_set has it
   /// @param sequences of a plan's table, which outlives this  @param cache outlives the set and nobody else uses it until kernel_set::wait() returns
-  pipelines_ahead(const gpu::device& on, const kernel_modules& modules, std::span<const plan::sequence* const> sequences, gpu::pipeline_cache& cache, bool greedy_forms = false) {
-    kernels_.emplace(on, modules, greedy_forms).begin(sequences, &cache);
+  pipelines_ahead(const gpu::device& on, const kernel_modules& modules, std::span<const plan::sequence* const> sequences, gpu::pipeline_cache& cache, bool sampler_forms = false) {
+    kernels_.emplace(on, modules, sampler_forms).begin(sequences, &cache);
   }
 
   /// The set, some of whose pipelines may still be under way; nothing from the second time on.

@@ -78,9 +78,10 @@ struct recorded_sequence {
 /// Layers of one segment: fine for wide passes, which take long, coarser for single tokens.
 inline std::uint32_t layers_per_segment(const plan::sequence& of) { return of.max_tokens > 1 ? 1u : std::max(1u, of.layers / 10); }
 
-/// What is recorded of a sequence whose sampler has a form for passes that draw nothing.
+/// What is recorded of the last segment of a sequence whose sampler has several forms: for passes that draw, in which form, and for those that draw nothing.
 struct sampler_forms {
   bool drawing = true, greedy = false;
+  kernels::sample_form draws_by = kernels::sample_form::any;  ///< or interim
 };
 
 /// Records a sequence.
@@ -88,7 +89,7 @@ struct sampler_forms {
 /// @param measure takes the time of every dispatch
 /// @param layers of one segment, 0: layers_per_segment()
 /// @param rows of a batch: for passes over the first so many slots, a share of which whole tiles of rows are made; 0: all
-/// @param forms those that are recorded of the last segment, where the sampler has two; without the one that draws that segment is empty
+/// @param forms those that are recorded of the last segment, where the sampler has several; without one that draws that segment is empty
 /// @error out_of_memory, device_lost; device_error: no timestamps on this device
 inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of, const kernel_set& kernels,
                                          const address_table& addresses, const probe* copy = nullptr, bool measure = false, std::uint32_t layers = 0, std::uint32_t rows = 0,
@@ -98,7 +99,7 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
     out.plan = &of;
     const std::uint32_t repeats = of.repeats(), step = layers != 0 ? layers : layers_per_segment(of);
     const std::uint32_t count = std::max(1u, (repeats + step - 1) / step);
-    const auto segment = [&](std::uint32_t s, bool greedy) {
+    const auto segment = [&](std::uint32_t s, kernels::sample_form form) {
       const std::uint32_t first = s * step, end = std::min(repeats, first + step);
       std::size_t dispatches = 0;
       for (std::uint32_t layer = first; layer < end; ++layer) dispatches += of.stretch(layer).size();
@@ -118,7 +119,7 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
             const std::uint64_t value = call.push[i].where == plan::region::none ? kernels::unbound(face.push[i].type) : addresses.resolve(call.push[i], table, layer);
             std::memcpy(push.data() + face.push_offset(i), &value, sizeof value);
           }
-          to.dispatch(kernels.of(call, rows, greedy), std::span(push).first(face.push_bytes()), kernels.groups_of(call, rows, of.max_tokens));
+          to.dispatch(kernels.of(call, rows, form), std::span(push).first(face.push_bytes()), kernels.groups_of(call, rows, of.max_tokens));
           if (measure) out.dispatches.push_back({&call, layer, 0});
         }
       };
@@ -149,9 +150,9 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
     };
     for (std::uint32_t s = 0; s < count; ++s) {
       const bool last = s + 1 == count;
-      out.segments.push_back(!last || forms.drawing ? segment(s, false) : gpu::recording{});
+      out.segments.push_back(!last || forms.drawing ? segment(s, forms.draws_by) : gpu::recording{});
       out.handles.push_back(out.segments.back().handle());
-      if (last && forms.greedy) out.greedy = segment(s, true);
+      if (last && forms.greedy) out.greedy = segment(s, kernels::sample_form::greedy);
     }
     return out;
   });

@@ -151,7 +151,7 @@ class tuner {
 
   /// @return nothing where a kernel differs from the reference; the weights are then back
   std::unique_ptr<executor> proven(const kernel_modules& variant, kernel_fault& fault) {
-    kernel_set kernels(device_, variant, executor::has_greedy_forms(variant));
+    kernel_set kernels(device_, variant, executor::has_sampler_forms(variant));
     kernels.begin(executor::begins_with(variant, *table_), cache_);
     if (!(fault = executor::prove_kernels(device_, *table_, kernels, weights_)).kernel.empty()) return nullptr;
     auto out = std::make_unique<executor>(device_, *table_, std::move(weights_), std::move(kernels), cache_);
