@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpu/checked_device.hpp"
@@ -13,6 +19,53 @@
 #include "runtime/tables.hpp"
 
 using namespace intaglio;
+
+namespace {
+
+/// A driver that takes as long as one likes for the sampler that does all passes, whatever its vocabulary.
+struct slow_driver {
+  static inline std::mutex mutex;
+  static inline std::condition_variable changed;
+  static inline bool ready = false;
+  static inline PFN_vkCreateComputePipelines real = nullptr;
+
+  static bool is_whole_sampler(const VkSpecializationInfo& of) {
+    const kernels::interface& face = kernels::sample_interface;
+    const auto value = [&](std::string_view name) {
+      std::uint32_t out = 0;
+      for (const VkSpecializationMapEntry& each : std::span(of.pMapEntries, of.mapEntryCount))
+        if (each.constantID == face.specialization_index(name)) std::memcpy(&out, static_cast<const char*>(of.pData) + each.offset, sizeof out);
+      return out;
+    };
+    const plan::table& table = bitnet_tiny_table();
+    return of.mapEntryCount == face.specialization_count() && value("vocab_size") == table.config->vocab_size && value("ring_size") == table.ring_size && value("form") == 0;
+  }
+  static VKAPI_ATTR VkResult VKAPI_CALL create(VkDevice on, VkPipelineCache cache, std::uint32_t count, const VkComputePipelineCreateInfo* infos, const VkAllocationCallbacks* with, VkPipeline* out) {
+    if (infos->stage.pSpecializationInfo != nullptr && is_whole_sampler(*infos->stage.pSpecializationInfo)) {
+      std::unique_lock own(mutex);
+      changed.wait_for(own, std::chrono::minutes(1), [] { return ready; });
+    }
+    return real(on, cache, count, infos, with, out);
+  }
+  static void finish() {
+    {
+      const std::lock_guard own(mutex);
+      ready = true;
+    }
+    changed.notify_all();
+  }
+  static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice, const char* name) { return entry(faults::last_instance.load(), name); }
+  static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL entry(VkInstance instance, const char* name) {
+    if (std::strcmp(name, "vkGetInstanceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&entry);
+    if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&device_entry);
+    const PFN_vkVoidFunction found = faults::entry(instance, name);
+    if (std::strcmp(name, "vkCreateComputePipelines") != 0) return found;
+    real = reinterpret_cast<PFN_vkCreateComputePipelines>(found);
+    return reinterpret_cast<PFN_vkVoidFunction>(&create);
+  }
+};
+
+}  // namespace
 
 TEST_CASE("pipelines made ahead are all that an executor begins with", "[runtime][pipelines_ahead]") {
   const checked_device on;
@@ -72,6 +125,7 @@ TEST_CASE("an executor that draws later draws what another one draws, and notes 
     CHECK(!run.is_complete());
     if (!draws_at_once) CHECK(drawn(run, 0) == drawn(all, 0));
     CHECK(!run.is_complete());
+    run.kernels().wait();
     CHECK(drawn(run, 0.8f) == drawn(all, 0.8f));
     CHECK(run.is_complete());
     CHECK(drawn(run, 0) == drawn(all, 0));
@@ -87,6 +141,54 @@ TEST_CASE("an executor that draws later draws what another one draws, and notes 
     run.note_when_complete(cache, "proven");
   }
   CHECK(cache.note() == "proven");  // it ends what it has left to do
+}
+
+TEST_CASE("while a sampler is still compiled another one draws the same tokens, and makes room for it in the middle of a job", "[runtime][pipelines_ahead]") {
+  const plan::table& table = bitnet_tiny_table();
+  const runtime::kernel_modules modules{};  // of GPUs
+  faults::the_shim().reset();
+  slow_driver::ready = false;
+  gpu::device_options options;
+  options.entry = &slow_driver::entry;
+  const checked_device on(options);
+  constexpr std::uint32_t tokens = 8;
+  const auto begin = [&](runtime::executor& run, std::uint64_t seed) {
+    run.begin(runtime::pass_kind::decode, 0, {{5}}, {.temperature = 1.5f, .top_k = 30, .top_p = 0.95f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = seed}, tokens);
+  };
+  const auto drawn = [&](runtime::executor& run) {
+    while (run.pending()) run.may_submit() ? run.submit(1e9, 1) : run.wait();
+    while (run.in_flight() != 0) run.wait();
+    std::vector<std::uint32_t> out;
+    for (std::uint32_t i = 0; i < tokens; ++i) out.push_back(run.drawn(i));
+    return out;
+  };
+  gpu::pipeline_cache cache(on.device, "", table.hash);
+  runtime::kernel_set kernels(on.device, modules, true);
+  kernels.begin(runtime::executor::begins_with(modules, table), &cache);
+  auto weights = runtime::synthetic_weights(on.device, table);
+  CHECK(runtime::executor::prove_kernels(on.device, table, kernels, weights, false).kernel.empty());
+  runtime::executor run(on.device, table, std::move(weights), std::move(kernels), &cache, true);
+  run.note_when_complete(cache, "proven");
+  begin(run, 1);
+  const auto first = drawn(run);
+  CHECK(!run.is_complete());
+  CHECK(cache.note().empty());
+  const std::uint64_t recordings = run.counters().recordings;
+  begin(run, 2);
+  CHECK(run.counters().recordings == recordings);
+  run.submit(1e9, 1);
+  run.submit(1e9, 1);
+  slow_driver::finish();
+  run.kernels().wait();
+  const auto second = drawn(run);
+  CHECK(run.is_complete());
+  CHECK(cache.note() == "proven");
+
+  runtime::executor all(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
+  begin(all, 1);
+  CHECK(drawn(all) == first);
+  begin(all, 2);
+  CHECK(drawn(all) == second);
 }
 
 TEST_CASE("nothing is made ahead unless asked for", "[runtime][pipelines_ahead]") {

@@ -205,6 +205,19 @@ std::size_t complaints_of(const gpu::device& on, const gpu::pipeline& kernel, co
   return on.validation_message_count() - before + (memory.intact() ? 0 : 1);
 }
 
+constexpr auto interim = static_cast<std::uint32_t>(kernels::sample_form::interim);
+bool is_interim(const plan::dispatch& call) { return call.kernel == kernels::kernel::sample && constant(call, "form") == interim; }
+/// Dispatches, and of each of decode's samplers on GPUs its interim form besides.
+std::vector<plan::dispatch> with_forms(std::span<const plan::dispatch> part, const runtime::kernel_modules& modules) {
+  std::vector<plan::dispatch> out(part.begin(), part.end());
+  for (plan::dispatch call : part)
+    if (call.kernel == kernels::kernel::sample && !modules.wide_loads && constant(call, "draws") == 1 && constant(call, "slot_words") == 0) {
+      call.specialization[kernels::interface_of(call.kernel).specialization_index("form")] = interim;
+      out.push_back(call);
+    }
+  return out;
+}
+
 /// Bytes of an operand that the last pass that fits still leaves alone when the operand is one word shorter.
 std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call, const stated_operand& operand) {
   const std::uint32_t element_bytes = of.cache_element == kernels::element::f32 ? 4 : 2;
@@ -212,6 +225,7 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
     return std::uint64_t{(8 - of.context % 8) % 8 * kernels::cache_octet} * element_bytes;
   if (operand.where == plan::region::arguments && of.decode_in_one.arguments.back().where == plan::region::none) return 8;  // an address of nothing
   if (operand.name == "drawn" && call.kernel == kernels::kernel::accept) return operand.bytes - 4;  // what was drawn behind a wrong draft
+  if (is_interim(call) && (operand.name == "scratch" || operand.name == "firsts" || operand.name == "counters")) return operand.bytes;
   if (operand.name == "scratch" && call.groups[0] == 1)  // sample_cpu has no lists, but marks
     return kernels::sample_scratch_bytes(of.config->vocab_size) - std::uint64_t{(of.config->vocab_size + 31) / 32} * 4;
   if (operand.name == "choice" && list_tokens_of(call) == 0 && (call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::expert_tiles)) return std::uint64_t{4} * constant(call, "experts_used");  // weights
@@ -244,7 +258,7 @@ TEST_CASE("no kernel leaves the bytes that the plan states, whatever the session
     for (const plan::sequence* in : {&table.decode, &table.prefill, &table.logits, &table.verify, &table.decode_in_one, &table.batch, &table.moves})
       if (in->batched != each.batch) continue;
       else for (const auto part : in->recorded())
-        for (plan::dispatch call : part) {
+        for (plan::dispatch call : with_forms(part, each.modules)) {
           if (each.modules.in_one != (call.kernel == kernels::kernel::layers) || (each.experts && !is_of_experts(call))) continue;
           // One workgroup, which then does every part of every step: several share them as they come, and the turns of their loops with them.
           if (call.kernel == kernels::kernel::layers) call.groups = {1, 1, 1};

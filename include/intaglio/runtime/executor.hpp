@@ -144,8 +144,8 @@ class executor {
       return fault;
     });
   }
-  /// What is left of the start of an executor that draws later: waits for the sampler's pipeline, proves and records it. Jobs that draw do that too, as soon as
-  /// it is made, and until then draw by its interim form. What is in flight is waited for; the job goes on.
+  /// What is left of the start of an executor that draws later: waits for the sampler's pipeline, proves and records it. Jobs that draw do that too, from the second
+  /// submission on, once it is made, and until then draw by its interim form. What is in flight is waited for; the job goes on.
   /// @error device_error: the sampler differs from the reference; out_of_memory, device_lost; the job is then dropped
   void complete() {
     if (complete_) return;
@@ -337,7 +337,7 @@ class executor {
   /// pass; the next one goes on there.
   /// @error device_lost, out_of_memory; the job is then dropped
   void submit(double budget_ms, std::uint32_t max_passes) {
-    if (!complete_ && draws() && kernels_.ready()) complete();
+    if (!complete_ && draws() && !job_.feed && kernels_.ready()) complete();
     recorded_sequence& of = sequence(job_.kind);  // of both forms: they have the same segments
     std::uint32_t left = std::min(of.speed.allowed(budget_ms), max_buffers - 1), count = 0, passes = 0;
     std::size_t used = 0;
@@ -645,8 +645,10 @@ class executor {
   /// Sees to it that decode can draw. What is in flight may be waited for.
   void begin_draws() {
     if (complete_) return;
-    if (kernels_.ready()) return complete();
-    if (draws_by_ == kernels::sample_form::interim) return;
+    if (draws_by_ == kernels::sample_form::interim) {
+      if (kernels_.ready()) complete();
+      return;
+    }
     gpu::translated([&] {
       drain_flights();
       record_decode(kernels::sample_form::interim);
