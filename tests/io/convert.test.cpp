@@ -50,7 +50,7 @@ void expect_same(const std::filesystem::path& one, const std::filesystem::path& 
 
 }  // namespace
 
-TEST_CASE("convert: every ternary codec from every form keeps codes, scales and values", "[convert]") {
+TEST_CASE("convert: every ternary codec from every form keeps codes, scales and values", "[unsanitized][convert]") {
   const temporary_folder folder;
   const auto out = folder / "out.gguf";
   for (const char* in : {"models/fable-bitnet", "models/fable-bitnet-packed", "models/fable-bitnet-i2_s.gguf", "models/fable-bitnet-tq2_0.gguf"})

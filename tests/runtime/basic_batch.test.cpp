@@ -129,7 +129,7 @@ TEST_CASE("sessions of a batch draw what they draw alone, whoever joins and leav
   }
 }
 
-TEST_CASE("sessions of a batch draw what they draw alone: Llama, and Gemma with windows past which a ring has gone", "[host]") {
+TEST_CASE("sessions of a batch draw what they draw alone: Llama, and Gemma with windows past which a ring has gone") {
   {
     both b(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(plan::profiles::cpu, 128, {.slots = 3, .page_size = 8}), io::checkpoint::open(conformance("llama-tiny") / "hf"));
     check_mixed(b);

@@ -50,7 +50,7 @@ outcome whole_life(const session_options& wish) {
 
 }  // namespace
 
-TEST_CASE("each Vulkan function fails at its first, a middle and its last call", "[host]") {
+TEST_CASE("each Vulkan function fails at its first, a middle and its last call") {
   const temporary_folder folder;
   const session_options wish{.cache_folder = folder.path()};
   faults::the_shim().reset();
@@ -108,16 +108,16 @@ void lose_at_submissions(const session_options& wish, std::size_t step) {
 }  // namespace
 
 // With a budget of next to nothing each submission is one segment, so how many a life takes does not depend on time.
-TEST_CASE("the device is lost at each submission: typed error, a new session gives the same", "[host]") {
+TEST_CASE("the device is lost at each submission: typed error, a new session gives the same") {
   const temporary_folder folder;
   const session_options wish{.cache_folder = folder.path(), .submit_budget_ms = 1e-6};
   whole_life(wish);  // the kernels have been proven in the lives that follow
   lose_at_submissions(wish, 1);
 }
 
-TEST_CASE("the device is lost while the kernels prove themselves", "[host]") { lose_at_submissions({.cache_folder = "", .submit_budget_ms = 1e-6}, 7); }
+TEST_CASE("the device is lost while the kernels prove themselves") { lose_at_submissions({.cache_folder = "", .submit_budget_ms = 1e-6}, 7); }
 
-TEST_CASE("a lost session answers every call with device_lost and keeps the text so far", "[host]") {
+TEST_CASE("a lost session answers every call with device_lost and keeps the text so far") {
   faults::the_shim().reset();
   {
     const gpu::device on(shimmed());
@@ -137,7 +137,7 @@ TEST_CASE("a lost session answers every call with device_lost and keeps the text
   CHECK(faults::the_shim().live().empty());
 }
 
-TEST_CASE("no memory for a submission: the session forgets nothing and goes on", "[host]") {
+TEST_CASE("no memory for a submission: the session forgets nothing and goes on") {
   faults::the_shim().reset();
   const gpu::device on(shimmed());
   const std::array<const plan::table*, 1> tables{&bitnet_tiny_table()};
@@ -156,7 +156,7 @@ TEST_CASE("no memory for a submission: the session forgets nothing and goes on",
   faults::the_shim().reset();
 }
 
-TEST_CASE("the host's memory ends at some allocation, once and for good", "[host]") {
+TEST_CASE("the host's memory ends at some allocation, once and for good") {
   const temporary_folder folder;
   const session_options wish{.cache_folder = folder.path()};
   faults::the_shim().reset();
@@ -186,7 +186,7 @@ TEST_CASE("the host's memory ends at some allocation, once and for good", "[host
   CHECK(whole_life(wish) == expected);
 }
 
-TEST_CASE("nothing allocates on the host while tokens are drawn", "[host]") {
+TEST_CASE("nothing allocates on the host while tokens are drawn") {
   faults::the_shim().reset();
   const checked_device on(shimmed(gpu::validation_from_environment()));  // the shim spares what the driver and a layer allocate
   const std::array<const plan::table*, 1> tables{&bitnet_tiny_table()};

@@ -80,7 +80,7 @@ std::vector<std::uint32_t> drawn(runtime::walked_model& model, const reference::
 
 }  // namespace
 
-TEST_CASE("feature walk: the plan of a full walk gives the dense logits, one of the nearest features those of the reference's walk", "[runtime][walk][host]") {
+TEST_CASE("feature walk: the plan of a full walk gives the dense logits, one of the nearest features those of the reference's walk", "[runtime][walk]") {
   const walks of = made(GENERATE(0, 1), plan::profiles::cpu);
   INFO(of.file);
   const io::checkpoint file = io::checkpoint::open(of.file);

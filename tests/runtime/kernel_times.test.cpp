@@ -14,7 +14,7 @@
 
 using namespace intaglio;
 
-TEST_CASE("time by kernel is taken all along, and rests between submissions are kept", "[host]") {
+TEST_CASE("time by kernel is taken all along, and rests between submissions are kept") {
   checked_device on;
   const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   const std::array<const plan::table*, 2> tables{&fable_table(), &fable_portable_table()};
@@ -60,7 +60,7 @@ TEST_CASE("time by kernel is taken all along, and rests between submissions are 
   for (const float wrong : {-0.1f, 1.0f}) CHECK_THROWS_AS(session.begin({.gpu_idle = wrong}), argument_error);
 }
 
-TEST_CASE("time by kernel is taken of a batch too", "[host]") {
+TEST_CASE("time by kernel is taken of a batch too") {
   checked_device on;
   const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   const plan::planned made = plan::planned::of<models::fable>(plan::profiles::cpu, 128, {.slots = 2, .page_size = 8});

@@ -43,7 +43,7 @@ std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table
 }
 }  // namespace
 
-TEST_CASE("llvmpipe decodes with all layers in one dispatch", "[runtime][in_one][gpu][wide]") {
+TEST_CASE("llvmpipe decodes with all layers in one dispatch", "[runtime][in_one][gpu][wide][second]") {
   const checked_device on;
   REQUIRE(usable(on.device));
   runtime::executor run(on.device, fable_table(), runtime::synthetic_weights(on.device, fable_table()), runtime::usable_modules(on.device).front(), nullptr);

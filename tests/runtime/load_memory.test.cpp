@@ -89,7 +89,7 @@ std::uint64_t status(const std::string& key) {
 
 }  // namespace
 
-TEST_CASE("loading takes a bounded amount of host memory, far below the model's size", "[host]") {
+TEST_CASE("loading takes a bounded amount of host memory, far below the model's size") {
   const temporary_folder folder;
   const std::filesystem::path path = folder / "middle.gguf";
   write_model(path);

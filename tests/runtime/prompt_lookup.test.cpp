@@ -163,7 +163,7 @@ TEST_CASE("prompt lookup: a long match is tried where a short one must wait; the
   CHECK_FALSE(budget.allows(8, 7, 64));  // nothing is saved even where all are right
 }
 
-TEST_CASE("prompt lookup: the text is the same with and without drafts", "[host]") {
+TEST_CASE("prompt lookup: the text is the same with and without drafts") {
   checked_device on;
   for (const generate_options& plain : {generate_options{.max_tokens = 45},
                                         generate_options{.temperature = 0.8f, .top_k = 30, .top_p = 0.9f, .repeat_penalty = 1.15f, .seed = 5, .max_tokens = 45},
@@ -183,7 +183,7 @@ TEST_CASE("prompt lookup: the text is the same with and without drafts", "[host]
   }
 }
 
-TEST_CASE("prompt lookup: repeating text is drafted right; limits hold to the token; a loop of one's own draws the same", "[host]") {
+TEST_CASE("prompt lookup: repeating text is drafted right; limits hold to the token; a loop of one's own draws the same") {
   checked_device on;
   const generation most = told(on, repeating, {.max_tokens = 40, .prompt_lookup_num_tokens = 7});
   CHECK(most.timings.accepted_tokens > 0);
@@ -209,7 +209,7 @@ TEST_CASE("passes over drafts draw what decode does, across a ring's end too", "
   check_passes(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q4_k, dtype::f32>>(short_chunks, 512), 252);
 }
 
-TEST_CASE("prompt lookup: to the end of the context; options out of range are refused", "[host]") {
+TEST_CASE("prompt lookup: to the end of the context; options out of range are refused") {
   checked_device on;
   static const io::checkpoint file = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   const std::array tables{&fable_short_table(), &fable_portable_table()};

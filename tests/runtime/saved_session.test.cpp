@@ -78,7 +78,7 @@ void check_going_on(basic_session& saved, basic_session& other, const std::vecto
 
 }  // namespace
 
-TEST_CASE("a saved session of fable goes on as if it had not been interrupted", "[host]") {
+TEST_CASE("a saved session of fable goes on as if it had not been interrupted") {
   checked_device on;
   const io::checkpoint file = fable_file();
   basic_session a = session_of(on, fable_table(), file), b = session_of(on, fable_table(), file);
@@ -120,7 +120,7 @@ TEST_CASE("a saved session of fable goes on as if it had not been interrupted", 
   CHECK(text_of(path) == sound);
 }
 
-TEST_CASE("a saved session of a model with a window goes on, before its ring went round and after", "[host]") {
+TEST_CASE("a saved session of a model with a window goes on, before its ring went round and after") {
   checked_device on;
   const plan::planned windowed = plan::planned::of<models::llama<mistral_tiny_ring, dtype::f16>>(
       on.device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable);

@@ -73,7 +73,7 @@ TEST_CASE("one seed gives one text, whatever the submission, the chunk and the c
   CHECK(f.session.generate(ids, other).ids != reference.ids);
 }
 
-TEST_CASE("cached decode, prefill and any chunk give the same logits, bit for bit") {
+TEST_CASE("cached decode, prefill and any chunk give the same logits, bit for bit", "[second]") {
   fable f;
   auto ids = prompt(f.session);
   const auto drawn = f.session.generate(ids, {.max_tokens = 20});
@@ -102,7 +102,7 @@ TEST_CASE("cached decode, prefill and any chunk give the same logits, bit for bi
   CHECK(std::equal(last.logits.begin(), last.logits.end(), whole.logits.end() - 4096));
 }
 
-TEST_CASE("the cpu and the portable plan agree to the bit") {
+TEST_CASE("the cpu and the portable plan agree to the bit", "[second]") {
   checked_device on;
   const std::array<const plan::table*, 1> cpu{&fable_table()}, portable{&fable_portable_table()};
   basic_session a(on.device, cpu, fable_file(), {.cache_folder = ""}), b(on.device, portable, fable_file(), {.cache_folder = ""});

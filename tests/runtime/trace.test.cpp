@@ -179,7 +179,7 @@ TEST_CASE("trace_ring: each token once, those that nobody took counted, those th
   CHECK(taken(9) == std::pair(list{}, std::uint64_t{1}));
 }
 
-TEST_CASE("trace: a plan with one has the same logits, bit for bit, and tells what the reference's walk sees", "[runtime][trace][host]") {
+TEST_CASE("trace: a plan with one has the same logits, bit for bit, and tells what the reference's walk sees", "[runtime][trace]") {
   const traced_plans of = made(GENERATE(0, 1, 2, 3));
   INFO(of.file);
   const io::checkpoint file = io::checkpoint::open(of.file);

@@ -23,7 +23,7 @@ std::vector<std::uint32_t> tokens_of(const gpu::device& on, const plan::table& t
 
 }  // namespace
 
-TEST_CASE("what tuning keeps is proven, runs in the next start, and leaves the tokens", "[runtime][host][gpu]") {
+TEST_CASE("what tuning keeps is proven, runs in the next start, and leaves the tokens", "[runtime][gpu]") {
   const checked_device on;
   const plan::table& table = bitnet_tiny_table();
   const temporary_folder folder;
@@ -47,7 +47,7 @@ TEST_CASE("what tuning keeps is proven, runs in the next start, and leaves the t
   CHECK(tokens_of(on.device, table, variants.front()) == tokens_of(on.device, table, runtime::usable_modules(on.device).front()));
 }
 
-TEST_CASE("products shared out otherwise leave the same tokens, and a start takes the shapes that are kept", "[runtime][host][gpu]") {
+TEST_CASE("products shared out otherwise leave the same tokens, and a start takes the shapes that are kept", "[runtime][gpu]") {
   const checked_device on;
   const plan::table& table = bitnet_tiny_portable_table();
   const temporary_folder folder;
@@ -65,7 +65,7 @@ TEST_CASE("products shared out otherwise leave the same tokens, and a start take
   CHECK(drawn_tokens(*run, position, 1, {}, count) == tokens_of(on.device, table, plain));
 }
 
-TEST_CASE("a kept variant that the device has not is left alone", "[runtime][host][gpu]") {
+TEST_CASE("a kept variant that the device has not is left alone", "[runtime][gpu]") {
   const checked_device on;
   const temporary_folder folder;
   const gpu::pipeline_cache cache(on.device, folder.path().string(), 17);

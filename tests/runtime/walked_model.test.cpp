@@ -70,7 +70,7 @@ std::vector<std::uint32_t> continued(runtime::walked_model& model, std::vector<s
 
 }  // namespace
 
-TEST_CASE("walked model: BitNet walked over its index, fully and exactly, has the dense bits", "[runtime][walk][host]") {
+TEST_CASE("walked model: BitNet walked over its index, fully and exactly, has the dense bits", "[runtime][walk]") {
   indexed tiny(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-i2_s.gguf");
   runtime::walked_model model(bitnet_tiny_table(), tiny.file, tiny.index);
   const std::vector<std::uint32_t> ids{1, 300, 17, 42};
@@ -93,7 +93,7 @@ TEST_CASE("walked model: BitNet walked over its index, fully and exactly, has th
   CHECK(seen == model.config().num_hidden_layers);
 }
 
-TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[runtime][walk][host]") {
+TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[runtime][walk]") {
   indexed stories(shared("models/stories260k/stories260K-f32.gguf"));
   const auto planned = plan::planned::of<models::stories260k<dtype::f32>>(plan::profiles::cpu, 64);
   runtime::walked_model model(planned.table(), stories.file, stories.index, &stories.patch);
@@ -150,7 +150,7 @@ TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[run
   CHECK(logits(model, ids, &full) == before);
 }
 
-TEST_CASE("walked model: a fact put into fable, folded, and taken out again", "[runtime][walk][host]") {
+TEST_CASE("walked model: a fact put into fable, folded, and taken out again", "[runtime][walk]") {
   indexed fable(shared("models/fable-bitnet-i2_s.gguf"));
   runtime::walked_model model(fable_table(), fable.file, fable.index, &fable.patch);
   const io::tokenizer words(*fable.file.vocabulary());
