@@ -6,12 +6,12 @@
 #include "engraved_models.hpp"
 #include "template_engine.hpp"
 
-#include <intaglio/io/chat_template.hpp>
 #include <intaglio/runtime/basic_session.hpp>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <future>
 
 namespace intaglio::tool {
 namespace {
@@ -33,15 +33,16 @@ struct engine::parts {
   std::string file;
   gpu::device device;
   basic_session session;
-  std::optional<io::vocabulary> vocabulary;
   double load_ms = 0;
 };
 
 engine::engine(const model_options& model, const common_options& common) {
   const auto start = clock::now();
+  // A driver takes longer to open than a vocabulary to be read.
+  std::future<gpu::device> opening = std::async([&] { return open_device(common); });
   load_model(model, [&](const io::checkpoint& checkpoint) {
     const engraved_model& plans = engraved_model_of(checkpoint);
-    gpu::device device = open_device(common);
+    gpu::device device = opening.valid() ? opening.get() : open_device(common);
     progress_bar bar("loading");
     session_options options;
     options.find_first_nan = common.validate;
@@ -59,7 +60,7 @@ engine::engine(const model_options& model, const common_options& common) {
     for (std::size_t i = checkpoint.warnings().size(); i < session.warnings().size(); ++i)
       warn(session.warnings()[i]);  // the first ones were said
     parts_ = std::make_unique<parts>(
-        parts{checkpoint.path(), std::move(device), std::move(session), checkpoint.vocabulary(), milliseconds_since(start)});
+        parts{checkpoint.path(), std::move(device), std::move(session), milliseconds_since(start)});
   });
 }
 engine::~engine() = default;
@@ -72,10 +73,9 @@ std::uint32_t engine::context() const { return parts_->session.context(); }
 std::vector<std::int32_t> engine::encode(std::string_view text) const { return parts_->session.encode(text); }
 
 std::vector<std::int32_t> engine::encode(std::span<const turn> conversation) const {
-  const io::tokenizer& tokens = parts_->session.tokenizer();
   std::vector<io::chat_message> messages;
   for (const auto& each : conversation) messages.push_back({each.role, each.text});
-  return io::chat_template::of(*parts_->vocabulary, template_engine()).encode(tokens, messages, true);
+  return parts_->session.encode(std::span<const io::chat_message>(messages));
 }
 
 answer engine::generate(std::span<const std::int32_t> ids, const generate_options& options,

@@ -46,6 +46,9 @@ TEST_CASE("a reply streams whole text and says how it ended") {
   CHECK(stream.result().finish == finish_reason::length);
   CHECK(stream.result().ids.size() == 60);
   CHECK(stream.result().timings.generated_tokens == 60);
+  f.session.reset();
+  const io::chat_message asked{"user", "Tell me a story about a brave mouse."};
+  CHECK(f.session.generate(f.session.encode(std::span(&asked, 1)), {.max_tokens = 60}).text == streamed);
 }
 
 TEST_CASE("one seed gives one text, whatever the submission, the chunk and the cache") {

@@ -130,7 +130,7 @@ class basic_session {
   /// Answers the last turn of a conversation.
   /// @error argument_error: the model's chat template refuses the conversation; file_error: the template is not known
   text_stream reply(std::span<const io::chat_message> conversation, const generate_options& options = {}) {
-    return gpu::translated([&] { return begin(body().encode(conversation), options); });
+    return gpu::translated([&] { return begin(encode(conversation), options); });
   }
 
   /// Continues the history to its end; `each` gets every piece of text and may throw, which ends the generation and reaches the caller.
@@ -147,6 +147,10 @@ class basic_session {
       const io::tokenizer& tokens = tokenizer();
       return tokens.encode(text, {.add_bos = tokens.adds_bos()});
     });
+  }
+  /// Tokens of a conversation in the model's chat template, up to where the answer begins. @error as of reply()
+  std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const {
+    return gpu::translated([&] { return body().encode(conversation); });
   }
 
   /// Appends tokens, feeds them all and gives the logits of each.
