@@ -7,13 +7,21 @@
 
 #include <intaglio/gpu/device.hpp>
 
+#include <future>
+
 namespace intaglio::tool {
 
-inline gpu::device open_device(const common_options& common) {
+/// On another thread, as far as there is one.
+inline std::future<gpu::device> begin_opening(const common_options& common) {
   gpu::device_options options;
   options.selector = common.device;
   if (common.validate && options.validate == gpu::validation::off) options.validate = gpu::validation::synchronization;
-  gpu::device out(options);
+  return std::async([options] { return gpu::device(options); });
+}
+/// What begin_opening() began, or one anew.
+inline gpu::device open_device(const common_options& common, std::future<gpu::device> begun = {}) {
+  if (!begun.valid()) begun = begin_opening(common);
+  gpu::device out = begun.get();
   if (const std::string words = out.note(); !words.empty()) note("note: " + words);
   return out;
 }

@@ -12,6 +12,7 @@
 #include <array>
 #include <chrono>
 #include <future>
+#include <utility>
 
 namespace intaglio::tool {
 namespace {
@@ -39,10 +40,10 @@ struct engine::parts {
 engine::engine(const model_options& model, const common_options& common) {
   const auto start = clock::now();
   // A driver takes longer to open than a vocabulary to be read.
-  std::future<gpu::device> opening = std::async([&] { return open_device(common); });
+  std::future<gpu::device> opening = begin_opening(common);
   load_model(model, [&](const io::checkpoint& checkpoint) {
     const engraved_model& plans = engraved_model_of(checkpoint);
-    gpu::device device = opening.valid() ? opening.get() : open_device(common);
+    gpu::device device = open_device(common, std::move(opening));
     progress_bar bar("loading");
     session_options options;
     options.find_first_nan = common.validate;
