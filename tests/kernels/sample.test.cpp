@@ -18,15 +18,20 @@ constexpr std::uint32_t max_tokens = 3, context = 60, ring_size = 7;
 /// Runs kernel, in each form that is right for it, and reference on the same state; all must leave the same words everywhere.
 std::uint32_t both(kernel_device& on, const std::vector<float>& logits, std::vector<std::uint32_t> state, std::uint32_t subgroups, bool cpu = false, std::uint32_t groups = 1000) {
   on.wide_loads = cpu;  // the module for CPU drivers
-  const auto vocab = static_cast<std::uint32_t>(logits.size());
-  std::vector<std::uint32_t> ring(ring_size, 0xa5a5a5a5u), left = state, left_ring = ring;
-  reference::sample(logits, max_tokens, context, left, left_ring);
+  std::uint32_t token = 0;
   for (const kernels::sample_form form : {kernels::sample_form::any, kernels::sample_form::greedy, kernels::sample_form::interim}) {
-    if (form == kernels::sample_form::greedy ? !(std::bit_cast<float>(state[at::temperature]) < 1e-6f) : form == kernels::sample_form::interim && cpu) continue;
-    // llvmpipe ends an invocation's loops after 65,535 turns in all (docs/kernels.md).
-    const std::uint32_t enough = form == kernels::sample_form::interim ? vocab / 512 / on.subgroup_size() + 1 : 1;
-    INFO("form " << static_cast<std::uint32_t>(form));
-    const auto l = on.filled(logits), s = on.filled(state), r = on.filled(ring);
+    const bool interim = form == kernels::sample_form::interim;
+    if (form == kernels::sample_form::greedy ? !(std::bit_cast<float>(state[at::temperature]) < 1e-6f) : interim && cpu) continue;
+    // llvmpipe ends an invocation's loops after 65,535 turns in all (docs/kernels.md), and a workgroup has at most 32 subgroups there: of the largest vocabularies
+    // the first tokens then.
+    const std::uint32_t turns = 512, most = on.device().description().type == gpu::device_type::cpu ? turns * 32 * on.subgroup_size() : kernels::largest_vocabulary;
+    const auto vocab = std::min(static_cast<std::uint32_t>(logits.size()), interim ? most : kernels::largest_vocabulary);
+    const std::uint32_t enough = interim ? std::min(32u, (vocab - 1) / turns / on.subgroup_size() + 1) : 1;
+    const std::span<const float> some = std::span(logits).first(vocab);
+    std::vector<std::uint32_t> ring(ring_size, 0xa5a5a5a5u), left = state, left_ring = ring;
+    reference::sample(some, max_tokens, context, left, left_ring);
+    INFO("form " << static_cast<std::uint32_t>(form) << ", vocabulary " << vocab);
+    const auto l = on.filled(std::vector<float>(some.begin(), some.end())), s = on.filled(state), r = on.filled(ring);
     const auto scratch = on.poisoned(kernels::sample_scratch_bytes(vocab)), counters = on.filled(std::vector<std::uint32_t>(1));
     on.run(kernels::kernel::sample, std::max(subgroups, enough),
            {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"draws", 1u}, {"slice", kernels::sample_slice(vocab)}, {"form", static_cast<std::uint32_t>(form)}},
@@ -34,8 +39,9 @@ std::uint32_t both(kernel_device& on, const std::vector<float>& logits, std::vec
     CHECK(s.read<std::uint32_t>() == left);
     CHECK(r.read<std::uint32_t>() == left_ring);
     CHECK(counters.read<std::uint32_t>()[0] == 0);
+    if (form == kernels::sample_form::any) token = left[at::tokens];
   }
-  return left[at::tokens];
+  return token;
 }
 
 std::vector<std::uint32_t> state_for(const sampling_options& options, std::uint32_t position, random_numbers& random, std::uint32_t vocab) {
