@@ -159,11 +159,8 @@ step_clang() {
 
 fuzz_targets() { find tests/fuzz -name '*.fuzz.cpp' -printf '%f\n' | sed 's/\.fuzz\.cpp$//' | sort; }
 step_sanitize() {
-  local names
-  mapfile -t names < <(fuzz_targets)
   configure asan -DCMAKE_CXX_COMPILER="$clang"
-  # The fuzzers along with the tests: few files, that no core waits for the last.
-  build build/asan "${sanitized_rooms[@]/#/--target=tests_}" "${names[@]/#/--target=fuzz_}"
+  build build/asan "${sanitized_rooms[@]/#/--target=tests_}"
   UBSAN_OPTIONS=print_stacktrace=1 run_ctest build/test/asan.log build/asan -R "^tests_($(IFS='|'; echo "${sanitized_rooms[*]}"))(_[0-9]+)?$" -j "$jobs"
   result="ASan and UBSan: $result"
 }
@@ -252,7 +249,7 @@ step_size() {
 }
 
 # These leave cores idle, so they run side by side, behind all others.
-side_by_side=(compile_fail examples serve consume_subdirectory consume_installed consume_conan)
+side_by_side=(sanitize compile_fail examples serve consume_subdirectory consume_installed consume_conan)
 
 run_step() {
   local step=$1 status=0 wall user system told
