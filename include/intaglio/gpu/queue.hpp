@@ -19,6 +19,8 @@ namespace intaglio::gpu {
 class queue {
  public:
   static constexpr std::chrono::nanoseconds patience = std::chrono::seconds(10);
+  /// For a wait behind the first dispatches of other lines: CPU drivers compile a kernel when it first runs, which may take a slow machine a minute.
+  static std::chrono::nanoseconds patience_with_others(const device& on) { return patience * (on.description().type == device_type::cpu ? 12 : 1); }
 
   explicit queue(const device& on) {
     translated([&] { create(on.on()); });
@@ -111,17 +113,17 @@ class queue {
   /// nobody submit while several threads wait. What fails here is still in flight.
   /// @param submission that was made before, or 0
   /// @error device_lost: the device was lost, or did not finish in time; out_of_memory
-  void await(std::uint64_t submission) const {
+  void await(std::uint64_t submission, std::chrono::nanoseconds limit = patience) const {
     translated([&] {
       const auto& on = semaphore_.on();
       on->require_alive("wait for the device");
       on->counters.waits += 1;
-      const auto end = std::chrono::steady_clock::now() + patience;
+      const auto end = std::chrono::steady_clock::now() + limit;
       for (std::uint64_t value = 0;;) {
         const VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
         on->check(result == VK_SUCCESS && value == ~std::uint64_t{0} ? VK_ERROR_DEVICE_LOST : result, "wait for the device");  // some drivers jump to the end
         if (value >= submission) return;
-        if (std::chrono::steady_clock::now() > end) give_up(patience, {});
+        if (std::chrono::steady_clock::now() > end) give_up(limit, {});
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
     });

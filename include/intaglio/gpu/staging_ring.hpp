@@ -29,7 +29,7 @@ class staging_ring {
   /// Memory of a place, read as fast as written, when its last copy is done. Any thread may call, also while another copies other places.
   /// @error device_lost, out_of_memory
   std::span<std::byte> place(std::size_t index) const {
-    if (states_[index].submission != 0) line_.await(states_[index].submission);
+    if (states_[index].submission != 0) line_.await(states_[index].submission, queue::patience_with_others(device_));
     return memory_.mapped().subspan(static_cast<std::size_t>(index * place_bytes_), static_cast<std::size_t>(place_bytes_));
   }
 
@@ -51,7 +51,7 @@ class staging_ring {
     });
   }
   /// Waits until all copies are done. @error device_lost, out_of_memory
-  void finish() { line_.wait(line_.submitted()); }
+  void finish() { line_.wait(line_.submitted(), queue::patience_with_others(device_)); }
 
  private:
   struct state {

@@ -53,7 +53,7 @@ class transfer {
 
   /// Waits until every upload is done.
   /// @error device_lost
-  void finish() { line_.wait(line_.submitted()); }
+  void finish() { line_.wait(line_.submitted(), queue::patience_with_others(device_)); }
 
   /// Reads [offset, offset + into.size()) of a buffer after all work submitted so far.
   /// @error argument_error: the range ends outside the buffer; out_of_memory, device_lost
@@ -62,10 +62,10 @@ class transfer {
     if (into.empty()) return;
     translated([&] {
       if (const auto direct = from.mapped(); direct_ && !direct.empty()) {
-        line_.wait(reading_.submission);
+        line_.wait(reading_.submission, queue::patience_with_others(device_));
         reading_.commands = recorder(device_, "download").finish();  // nothing but its barriers: device writes become visible here
         reading_.submission = submit(reading_);
-        line_.wait(reading_.submission);
+        line_.wait(reading_.submission, queue::patience_with_others(device_));
         std::memcpy(into.data(), direct.data() + offset, into.size());
         return;
       }
@@ -76,7 +76,7 @@ class transfer {
         commands.copy(from, offset + at, slot.memory, 0, piece);
         slot.commands = commands.finish();
         slot.submission = submit(slot);
-        line_.wait(slot.submission);
+        line_.wait(slot.submission, queue::patience_with_others(device_));
         std::memcpy(into.data() + at, slot.memory.mapped().data(), static_cast<std::size_t>(piece));
       }
     });
@@ -97,7 +97,7 @@ class transfer {
 
   /// A staging buffer when its last copy is done. Cached by the host, which may read again what it wrote; devices copy from it as fast as from any.
   stage& free(stage& slot) {
-    line_.wait(slot.submission);
+    line_.wait(slot.submission, queue::patience_with_others(device_));
     if (!slot.memory) slot.memory = buffer(device_, staging_bytes_, placement::readback, "staging");
     return slot;
   }
