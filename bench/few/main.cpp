@@ -90,7 +90,7 @@ class few_products {
 
   std::vector<std::uint64_t> push(std::uint64_t weight, const form& by) const {
     const std::uint64_t base = small_.address();
-    return {base + (by.rows == 0 ? x_at : tiled_at), weight, base + y_at, base, base + keys_at, base + values_at, base + rope_at};
+    return {base + (by.rows == 0 ? x_at : tiled_at), weight, base + y_at, base, base + keys_at, base + values_at, base + rope_at, base};
   }
   void tokens(std::uint32_t count) {
     bench::run_once(on_, queue_, [&](gpu::recorder& to) { to.fill(small_, 4 * kernels::state::position, 4, 5).fill(small_, 4 * kernels::state::count, 4, count).full_barrier(); });
