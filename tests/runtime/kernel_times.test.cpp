@@ -28,8 +28,12 @@ TEST_CASE("time by kernel is taken all along, and rests between submissions are 
   run.take_times(true);
   session.reset();
   CHECK(session.generate(ids, drawn).ids == untimed);
-  session.reset();
-  session.prefill(ids);
+  // A pass is timed where it fits into half of a submission's time; on a machine that stood still a while that is a later one.
+  for (int i = 0; i < 20 && run.times(runtime::pass_kind::prefill).timed == 0; ++i) {
+    session.reset();
+    session.prefill(ids);
+    if (on.device.limits().timestamp_bits == 0) break;
+  }
   for (const runtime::pass_kind kind : {runtime::pass_kind::decode, runtime::pass_kind::prefill}) {
     const runtime::pass_times& times = run.times(kind);
     if (on.device.limits().timestamp_bits == 0) {
