@@ -19,21 +19,23 @@ namespace intaglio::gpu {
 class queue {
  public:
   static constexpr std::chrono::nanoseconds patience = std::chrono::seconds(10);
-  /// For a wait behind the first dispatches of other lines: CPU drivers compile a kernel when it first runs, which may take a slow machine a minute.
+  /// For a line whose waits come behind the first dispatches of other lines: CPU drivers compile a kernel when it first runs, which may take a slow machine a minute.
   static std::chrono::nanoseconds patience_with_others(const device& on) { return patience * (on.description().type == device_type::cpu ? 12 : 1); }
 
-  explicit queue(const device& on) {
+  /// @param limit how long a wait lasts that names no other, the last one's of all too
+  explicit queue(const device& on, std::chrono::nanoseconds limit = patience) : limit_(limit) {
     translated([&] { create(on.on()); });
   }
   queue(queue&& other) noexcept
       : semaphore_(std::move(other.semaphore_)), submitted_(std::exchange(other.submitted_, 0)), finished_(std::exchange(other.finished_, 0)),
-        labels_(other.labels_) {}
+        limit_(other.limit_), labels_(other.labels_) {}
   queue& operator=(queue&& other) noexcept {
     if (this == &other) return *this;
     drain();
     semaphore_ = std::move(other.semaphore_);
     submitted_ = std::exchange(other.submitted_, 0);
     finished_ = std::exchange(other.finished_, 0);
+    limit_ = other.limit_;
     labels_ = other.labels_;
     return *this;
   }
@@ -78,7 +80,8 @@ class queue {
   /// Waits until the submission and all before it are done.
   /// @error device_lost: the device was lost, or did not finish within `limit`; both name what was in flight. out_of_memory: the wait
   /// itself failed, the device goes on
-  void wait(std::uint64_t submission, std::chrono::nanoseconds limit = patience) {
+  void wait(std::uint64_t submission) { wait(submission, limit_); }
+  void wait(std::uint64_t submission, std::chrono::nanoseconds limit) {
     if (submission <= finished_) return;
     translated([&] {
       const auto& on = semaphore_.on();
@@ -113,17 +116,17 @@ class queue {
   /// nobody submit while several threads wait. What fails here is still in flight.
   /// @param submission that was made before, or 0
   /// @error device_lost: the device was lost, or did not finish in time; out_of_memory
-  void await(std::uint64_t submission, std::chrono::nanoseconds limit = patience) const {
+  void await(std::uint64_t submission) const {
     translated([&] {
       const auto& on = semaphore_.on();
       on->require_alive("wait for the device");
       on->counters.waits += 1;
-      const auto end = std::chrono::steady_clock::now() + limit;
+      const auto end = std::chrono::steady_clock::now() + limit_;
       for (std::uint64_t value = 0;;) {
         const VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
         on->check(result == VK_SUCCESS && value == ~std::uint64_t{0} ? VK_ERROR_DEVICE_LOST : result, "wait for the device");  // some drivers jump to the end
         if (value >= submission) return;
-        if (std::chrono::steady_clock::now() > end) give_up(limit, {});
+        if (std::chrono::steady_clock::now() > end) give_up(limit_, {});
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
     });
@@ -192,7 +195,7 @@ class queue {
     if (!semaphore_ || finished_ >= submitted_) return;
     const auto& on = semaphore_.on();
     if (on->usable() && !on->lost) {
-      const VkResult result = ask(submitted_, patience);
+      const VkResult result = ask(submitted_, limit_);
       if (result == VK_TIMEOUT && reached() < submitted_) on->abandon();
       else if (result == VK_ERROR_DEVICE_LOST) on->lose();
       else if (result < VK_SUCCESS) on->settle();
@@ -203,6 +206,7 @@ class queue {
   owned_handle<VkSemaphore, &dispatch_table::vkDestroySemaphore> semaphore_;
   std::uint64_t submitted_ = 0;
   std::uint64_t finished_ = 0;
+  std::chrono::nanoseconds limit_;
   std::array<std::array<char, 48>, 32> labels_{};
 };
 

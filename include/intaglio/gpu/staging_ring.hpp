@@ -19,7 +19,7 @@ class staging_ring {
 
   /// @error argument_error: no place or no bytes; out_of_memory
   staging_ring(const device& on, std::uint64_t place_bytes, std::size_t places)
-      : device_(on), states_(places), place_bytes_(place_bytes), line_(on) {
+      : device_(on), states_(places), place_bytes_(place_bytes), line_(on, queue::patience_with_others(on)) {
     if (places == 0) throw argument_error("places of a staging ring", "at least one", "0");
     // Cached by the host, so that it is checked where it was read to; devices fetch from it as fast as from any.
     memory_ = buffer(device_, place_bytes * places, placement::readback, "staging");
@@ -29,7 +29,7 @@ class staging_ring {
   /// Memory of a place, read as fast as written, when its last copy is done. Any thread may call, also while another copies other places.
   /// @error device_lost, out_of_memory
   std::span<std::byte> place(std::size_t index) const {
-    if (states_[index].submission != 0) line_.await(states_[index].submission, queue::patience_with_others(device_));
+    if (states_[index].submission != 0) line_.await(states_[index].submission);
     return memory_.mapped().subspan(static_cast<std::size_t>(index * place_bytes_), static_cast<std::size_t>(place_bytes_));
   }
 
@@ -51,7 +51,7 @@ class staging_ring {
     });
   }
   /// Waits until all copies are done. @error device_lost, out_of_memory
-  void finish() { line_.wait(line_.submitted(), queue::patience_with_others(device_)); }
+  void finish() { line_.wait(line_.submitted()); }
 
  private:
   struct state {

@@ -19,7 +19,7 @@ class transfer {
   /// @param staging_bytes size of each of the staging buffers, made when first needed
   /// @param direct false: through staging buffers even where host and device share memory
   explicit transfer(const device& on, std::uint64_t staging_bytes = std::uint64_t{16} << 20U, bool direct = true)
-      : device_(on), line_(on), staging_bytes_(std::max<std::uint64_t>(staging_bytes, 4096)), direct_(direct) {}
+      : device_(on), line_(on, queue::patience_with_others(on)), staging_bytes_(std::max<std::uint64_t>(staging_bytes, 4096)), direct_(direct) {}
 
   /// Writes [offset, offset + size) of a buffer with what `produce` gives, piece after piece. The copies may still run when it
   /// returns: later submissions on this device see them, finish() waits for them. The device must not be using the range.
@@ -53,7 +53,7 @@ class transfer {
 
   /// Waits until every upload is done.
   /// @error device_lost
-  void finish() { line_.wait(line_.submitted(), queue::patience_with_others(device_)); }
+  void finish() { line_.wait(line_.submitted()); }
 
   /// Reads [offset, offset + into.size()) of a buffer after all work submitted so far.
   /// @error argument_error: the range ends outside the buffer; out_of_memory, device_lost
@@ -62,10 +62,10 @@ class transfer {
     if (into.empty()) return;
     translated([&] {
       if (const auto direct = from.mapped(); direct_ && !direct.empty()) {
-        line_.wait(reading_.submission, queue::patience_with_others(device_));
+        line_.wait(reading_.submission);
         reading_.commands = recorder(device_, "download").finish();  // nothing but its barriers: device writes become visible here
         reading_.submission = submit(reading_);
-        line_.wait(reading_.submission, queue::patience_with_others(device_));
+        line_.wait(reading_.submission);
         std::memcpy(into.data(), direct.data() + offset, into.size());
         return;
       }
@@ -76,7 +76,7 @@ class transfer {
         commands.copy(from, offset + at, slot.memory, 0, piece);
         slot.commands = commands.finish();
         slot.submission = submit(slot);
-        line_.wait(slot.submission, queue::patience_with_others(device_));
+        line_.wait(slot.submission);
         std::memcpy(into.data() + at, slot.memory.mapped().data(), static_cast<std::size_t>(piece));
       }
     });
@@ -97,7 +97,7 @@ class transfer {
 
   /// A staging buffer when its last copy is done. Cached by the host, which may read again what it wrote; devices copy from it as fast as from any.
   stage& free(stage& slot) {
-    line_.wait(slot.submission, queue::patience_with_others(device_));
+    line_.wait(slot.submission);
     if (!slot.memory) slot.memory = buffer(device_, staging_bytes_, placement::readback, "staging");
     return slot;
   }
