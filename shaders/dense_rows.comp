@@ -36,8 +36,8 @@ float product_of_row(Words row) {
   LATER_UNROLLED for (uint k = 0u; k < 64u; ++k) low[k] = 0.0;
   LATER_UNROLLED for (uint k = 0u; k < 32u; ++k) high[k] = 0.0;
   LATER_UNROLLED for (uint block = 0u; block < row_vectors; block += block_vectors)
-    LATER_UNROLLED for (uint k = 0u; k < 64u; ++k)
-      if (k < block_vectors && block + k < row_vectors) {
+    LATER_UNROLLED for (uint k = 0u; k < block_vectors; ++k)
+      if (block + k < row_vectors) {
         uint at = (block + k) * vector_width, w = words_from(row, at);
         if (halved) {
           uint a = words_from(input_, 2u * at), b = words_from(input_, 2u * at + vector_width), pair = 2u * vector_lane;
@@ -54,13 +54,12 @@ float product_of_row(Words row) {
         }
       }
   // Of eight neighbours first: columns 1, 2 and 4 apart. A virtual lane has four words of halves, or eight.
-  LATER_UNROLLED for (uint k = 0u; k < 64u; ++k)
-    if (k < block_vectors) {
-      precise float sum = halved ? low[k] + high[k & 31u] : low[k];
-      sum = over(over(sum, 1u), 2u);
-      if (!halved && vector_width > 4u) sum = over(sum, 4u);
-      low[k] = sum;
-    }
+  LATER_UNROLLED for (uint k = 0u; k < block_vectors; ++k) {
+    precise float sum = halved ? low[k] + high[k & 31u] : low[k];
+    sum = over(over(sum, 1u), 2u);
+    if (!halved && vector_width > 4u) sum = over(sum, 4u);
+    low[k] = sum;
+  }
   if (!halved && vector_width == 4u)
     LATER_UNROLLED for (uint k = 0u; k < 32u; ++k) {
       precise float sum = low[2u * k] + low[2u * k + 1u];
@@ -85,13 +84,12 @@ void main() {
   uint group;
   uniform_number(min(gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x, rows / rows_together), rows / rows_together, binary, group);
   float result[2] = float[2](0.0, 0.0);
-  LATER_UNROLLED for (uint r = 0u; r < 8u; ++r)
-    if (r < rows_together) {
-      uint row = min(group * rows_together + r, rows - 1u);
-      float sum = product_of_row(behind(weight, row, 4u * row_words));
-      uint half_ = vector_width == 4u ? r / 4u : 0u;
-      result[half_] = vector_lane == (r & (vector_width - 1u)) ? sum : result[half_];
-    }
+  LATER_UNROLLED for (uint r = 0u; r < rows_together; ++r) {
+    uint row = min(group * rows_together + r, rows - 1u);
+    float sum = product_of_row(behind(weight, row, 4u * row_words));
+    uint half_ = vector_width == 4u ? r / 4u : 0u;
+    result[half_] = vector_lane == (r & (vector_width - 1u)) ? sum : result[half_];
+  }
   uint count = state.at[state_count];
   LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
     uint r = i * vector_width + gl_SubgroupInvocationID, row = group * rows_together + r;

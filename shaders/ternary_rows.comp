@@ -62,16 +62,15 @@ void main() {
       pair[f] = lane_of(even, (vector_lane & ~3u) + f);
       pair[f + 4u] = lane_of(odd, (vector_lane & ~3u) + f);
     }
-    LATER_UNROLLED for (uint g = 0u; g < MOST; ++g)
-      if (g < groups_together) {
-        uint codes = words_from(from[g], v * vector_width);
-        LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) both[g] += ((codes >> (2u * i)) & 0x00030003u) * pair[i];
-        if (v % parted == parted - 1u || v + 1u == vectors) {
-          int low = int(both[g] << 16) >> 16;
-          sums[g] += (int(both[g]) - low) >> 16;
-          both[g] = 0u;
-        }
+    LATER_UNROLLED for (uint g = 0u; g < groups_together; ++g) {
+      uint codes = words_from(from[g], v * vector_width);
+      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) both[g] += ((codes >> (2u * i)) & 0x00030003u) * pair[i];
+      if (v % parted == parted - 1u || v + 1u == vectors) {
+        int low = int(both[g] << 16) >> 16;
+        sums[g] += (int(both[g]) - low) >> 16;
+        both[g] = 0u;
       }
+    }
   }
   LATER_UNROLLED for (uint g = 0u; g < MOST; ++g) {
     if (vector_width >= 8u) sums[g] += int(lane_of(uint(sums[g]), vector_lane ^ 4u));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How long the driver's compiler takes for each pipeline that an executor begins with, one after the other; then, with another module in a kernel's place,
 // for those of this kernel. NVIDIA: __GL_SHADER_DISK_CACHE=0.
-// usage: pipelines bitnet|mistral [KERNEL=FILE.spv...]
+// usage: pipelines bitnet|mistral|fable [KERNEL=FILE.spv...]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -62,12 +62,15 @@ void measure(const gpu::device& on, const plan::table& table, const std::string&
 int main(int count, char** arguments) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::string model = count > 1 ? arguments[1] : "";
-  if (model != "bitnet" && model != "mistral") {
-    std::fprintf(stderr, "usage: pipelines bitnet|mistral [KERNEL=FILE.spv...]\n");
+  if (model != "bitnet" && model != "mistral" && model != "fable") {
+    std::fprintf(stderr, "usage: pipelines bitnet|mistral|fable [KERNEL=FILE.spv...]\n");
     return 2;
   }
-  const plan::planned planned = model == "bitnet" ? plan::planned::of<models::bitnet_2b_4t>(plan::profiles::portable) : plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable);
   const gpu::device device;
+  const plan::profile profile = device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable;
+  const plan::planned planned = model == "bitnet"    ? plan::planned::of<models::bitnet_2b_4t>(profile)
+                                : model == "mistral" ? plan::planned::of<models::mistral_7b<dtype::q4_0>>(profile)
+                                                     : plan::planned::of<models::fable>(profile);
   std::printf("%s, %s\n", device.label().c_str(), model.c_str());
   if (count == 2) measure(device, planned.table(), "", "");
   for (int i = 2; i < count; ++i) {

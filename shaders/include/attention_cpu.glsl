@@ -8,9 +8,10 @@
 #define cache_place(place) (place)
 #endif
 
-#define each_head(h) LATER_UNROLLED for (uint h = 0u; h < 4u; ++h) if (h < heads_together)
+#define each_head(h) LATER_UNROLLED for (uint h = 0u; h < heads_together; ++h)
 // Channel quads of a lane, those past the last one repeating it.
-#define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < 16u; ++s) if ((s) * subgroup_size < quads)
+const uint slots = subgroup_width == 0u ? 16u : (quads + subgroup_width - 1u) / subgroup_width;
+#define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < slots; ++s) if ((s) * subgroup_size < quads)
 #define quad_of(s) min(lane + (s) * subgroup_size, quads - 1u)
 
 shared float scores[heads_together * span_positions];
@@ -32,7 +33,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
     precise vec4 a[4][4];
     each_head(h) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) a[h][k] = vec4(0.0);
     if (is_seen(own))
-      LATER_UNROLLED for (uint c = 0u; c < 32u; ++c) if (c < chunks) {
+      LATER_UNROLLED for (uint c = 0u; c < chunks; ++c) {
         key_chunk key = widened(load_key(keys, index + 8u * c));
         each_head(h) {
           precise vec4 low = head_query[h][2u * c] * key.low, high = head_query[h][2u * c + 1u] * key.high;
@@ -121,7 +122,7 @@ void attend(uint token, uint first_head, uint count) {
   each_head(h) {  // each quad is read once
     vec4 own[16];
     each_slot(s) own[s] = float_quad(query, row + h * quads + quad_of(s));
-    LATER_UNROLLED for (uint i = 0u; i < 64u; ++i) if (i < quads) head_query[h][i] = subgroupBroadcast(own[i / subgroup_size], i % subgroup_size);
+    LATER_UNROLLED for (uint i = 0u; i < quads; ++i) head_query[h][i] = subgroupBroadcast(own[i / subgroup_size], i % subgroup_size);
   }
   uint start = first_seen(count), begin = start & ~(span_positions - 1u);
   for (uint first = begin; first < count; first += span_positions) {

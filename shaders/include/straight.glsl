@@ -18,8 +18,8 @@ void find_lane() { vector_lane = gl_SubgroupInvocationID & (vector_width - 1u); 
 #define uniform_number(number, most, binary, out_) { \
     uint number_ = number; \
     out_ = 0u; \
-    LATER_UNROLLED for (uint bit_ = 0u; bit_ < 20u; ++bit_) \
-      if ((uint(most) >> bit_) != 0u) out_ |= binary[(number_ >> bit_) & 1u] << bit_; \
+    uint bits_ = uint(findMSB(uint(most)) + 1); \
+    LATER_UNROLLED for (uint bit_ = 0u; bit_ < bits_; ++bit_) out_ |= binary[(number_ >> bit_) & 1u] << bit_; \
   }
 
 // What lies `index` times `bytes` behind an address.
@@ -33,11 +33,10 @@ Words behind(Words from, uint index, uint bytes) {
 // Words at .. at + vector_width - 1, one a lane.
 uint words_from(Words from, uint at) {
   uint word = from.at[at];
-  LATER_UNROLLED for (uint i = 1u; i < 16u; ++i)
-    if (i < vector_width) {
-      uint other = from.at[at + i];
-      word = vector_lane == i ? other : word;
-    }
+  LATER_UNROLLED for (uint i = 1u; i < vector_width; ++i) {
+    uint other = from.at[at + i];
+    word = vector_lane == i ? other : word;
+  }
   return word;
 }
 

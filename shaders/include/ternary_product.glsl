@@ -68,22 +68,22 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
     uint at[batches];
     LATER_UNROLLED for (uint b = 0u; b < batches; ++b) {
       at[b] = min(first + b * subgroup_size + lane, groups - 1u) * tiles;
-      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[t][b] = ivec4(0);
+      LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t) sums[t][b] = ivec4(0);
     }
     for (uint tile = 0u; tile < tiles; ++tile) {
       unpacked_codes codes[batches];
       LATER_UNROLLED for (uint b = 0u; b < batches; ++b) codes[b] = unpack(word_quad(weight, at[b] + tile));
-      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-        if (t < tile_tokens && t < tokens) {
+      LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t)
+        if (t < tokens) {
           prepared pairs = activation_pairs(first_token, t, tile);
           LATER_UNROLLED for (uint b = 0u; b < batches; ++b) accumulate(sums[t][b], codes[b], pairs);
         }
     }
     for (uint i = 0u; i < tokens * batches; ++i) {  // a loop, so that what follows is there but once
       ivec4 own = ivec4(0);
-      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
+      LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t)
         LATER_UNROLLED for (uint b = 0u; b < batches; ++b)
-          if (t < tile_tokens && i == t * batches + b) own = sums[t][b];
+          if (i == t * batches + b) own = sums[t][b];
       uint group = first + i % batches * subgroup_size + lane + (words_ahead & gl_WorkGroupID.z);
       if (group < groups) finish_sums(first_token + i / batches, group, own, factor, activation_sum);
     }
