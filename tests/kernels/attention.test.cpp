@@ -29,7 +29,7 @@ using element = kernels::element;
 
 }  // namespace
 
-TEST_CASE("attention: the reference's bits for any number of subgroups, reading no later position") {
+TEST_CASE("attention: the reference's bits for any number of subgroups, reading no later position", "[dear]") {
   kernel_device on;
   on.wide_loads = on.fixed_width = GENERATE(false, true);
   random_numbers random(5);

@@ -77,7 +77,7 @@ TEST_CASE("matmul: every codec in every module gives the reference's bits, a tok
   check(on, run(on, p, prologue::plain, {.tile_tokens = 4, .staged = module == 1}), expect(p, prologue::plain));
 }
 
-TEST_CASE("matmul: every epilogue, any number of subgroups") {
+TEST_CASE("matmul: every epilogue, any number of subgroups", "[dear]") {
   kernel_device on;
   const codec type = GENERATE(codec::f32, codec::q8_0);
   const int module = type == codec::f32 ? 2 : 0;

@@ -54,7 +54,7 @@ std::vector<std::uint32_t> state_for(const sampling_options& options, std::uint3
 
 }  // namespace
 
-TEST_CASE("sample: the reference's token for every combination of parameters") {
+TEST_CASE("sample: the reference's token for every combination of parameters", "[dear]") {
   kernel_device on;
   random_numbers random(7);
   for (const std::uint32_t vocab : {5u, 259u, 4096u})

@@ -102,7 +102,7 @@ TEST_CASE("walk_gate_up: the reference's bits in every module and width") {
   for (const float value : untouched) CHECK(std::bit_cast<std::uint32_t>(value) == 0xa5a5a5a5u);
 }
 
-TEST_CASE("walk_down: the reference's bits whatever is on, and however many do it") {
+TEST_CASE("walk_down: the reference's bits whatever is on, and however many do it", "[dear]") {
   kernel_device on;
   const auto [integer_dot, wide_loads] = GENERATE(table<bool, bool>({{true, false}, {false, false}, {false, true}}));
   on.integer_dot = integer_dot, on.wide_loads = wide_loads;

@@ -269,35 +269,32 @@ TEST_CASE("a session whose logits are no numbers leaves alone; the others, and w
 }
 
 TEST_CASE("sessions take pages as they grow: who joined last gives way, waits, and goes on with the same tokens; nobody joins meanwhile") {
-  for (const plan::profile* profile : {&plan::profiles::cpu, &plan::profiles::portable}) {
-    INFO(profile->name);
-    both b(fable_plan(*profile, {.slots = 4, .page_size = 8, .pages = 20}), fable_file());  // 160 positions; all four want up to 4 x 119
-    std::vector<std::vector<std::int32_t>> ids, expected, got(4);
-    std::vector<batch_handle> who;
-    for (std::uint32_t i = 0; i < 4; ++i) {
-      const batch_options options{{.temperature = i == 2 ? 0.f : 0.9f, .repeat_penalty = 1.1f, .seed = i}, 100, i == 3};
-      ids.push_back(some_ids(4 + 5 * i, 20 + i, 4096));
-      expected.push_back(b.drawn_alone(ids[i], options));
-      if (b.batch.fits(ids[i], options.max_tokens)) who.push_back(b.batch.join(ids[i], options));
-    }
-    CHECK(who.size() == 2);  // each takes 64 positions ahead
-    std::uint32_t waited = 0;
-    for (std::uint32_t i = 0; who.size() < 4 || b.batch.active() != 0; ++i) {
-      REQUIRE(i < 1000);
-      for (const batch_token& token : b.batch.step(i % 4 == 3 ? 2 : 1))
-        for (std::size_t at = 0; at < who.size(); ++at)
-          if (who[at] == token.of) got[at].push_back(token.id);
-      const std::uint32_t waiting = b.batch.waiting_for_pages();
-      waited += waiting;
-      if (waiting != 0) {
-        CHECK_FALSE(b.batch.fits(std::span(ids[0]).first(1), 1));
-        CHECK_THROWS_AS(b.batch.join(std::span(ids[0]).first(1), {{}, 1}), argument_error);
-      }
-      const auto next = static_cast<std::uint32_t>(who.size());
-      if (next < 4 && b.batch.fits(ids[next], 100)) who.push_back(b.batch.join(ids[next], {{.temperature = next == 2 ? 0.f : 0.9f, .repeat_penalty = 1.1f, .seed = next}, 100, next == 3}));
-    }
-    CHECK(waited != 0);
-    CHECK(got == expected);
-    CHECK(b.batch.free_pages() == 20);
+  both b(fable_plan(plan::profiles::cpu, {.slots = 4, .page_size = 8, .pages = 20}), fable_file());  // 160 positions; all four want up to 4 x 119
+  std::vector<std::vector<std::int32_t>> ids, expected, got(4);
+  std::vector<batch_handle> who;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const batch_options options{{.temperature = i == 2 ? 0.f : 0.9f, .repeat_penalty = 1.1f, .seed = i}, 100, i == 3};
+    ids.push_back(some_ids(4 + 5 * i, 20 + i, 4096));
+    expected.push_back(b.drawn_alone(ids[i], options));
+    if (b.batch.fits(ids[i], options.max_tokens)) who.push_back(b.batch.join(ids[i], options));
   }
+  CHECK(who.size() == 2);  // each takes 64 positions ahead
+  std::uint32_t waited = 0;
+  for (std::uint32_t i = 0; who.size() < 4 || b.batch.active() != 0; ++i) {
+    REQUIRE(i < 1000);
+    for (const batch_token& token : b.batch.step(i % 4 == 3 ? 2 : 1))
+      for (std::size_t at = 0; at < who.size(); ++at)
+        if (who[at] == token.of) got[at].push_back(token.id);
+    const std::uint32_t waiting = b.batch.waiting_for_pages();
+    waited += waiting;
+    if (waiting != 0) {
+      CHECK_FALSE(b.batch.fits(std::span(ids[0]).first(1), 1));
+      CHECK_THROWS_AS(b.batch.join(std::span(ids[0]).first(1), {{}, 1}), argument_error);
+    }
+    const auto next = static_cast<std::uint32_t>(who.size());
+    if (next < 4 && b.batch.fits(ids[next], 100)) who.push_back(b.batch.join(ids[next], {{.temperature = next == 2 ? 0.f : 0.9f, .repeat_penalty = 1.1f, .seed = next}, 100, next == 3}));
+  }
+  CHECK(waited != 0);
+  CHECK(got == expected);
+  CHECK(b.batch.free_pages() == 20);
 }

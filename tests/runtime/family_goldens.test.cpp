@@ -208,19 +208,15 @@ TEST_CASE("stories260K tells the golden story", "[once]") {
   }
 }
 
-// Blocks: goldens of float64 on the decoded weights.
+// Blocks: goldens of float64 on the decoded weights. A codec in one family, since its products' bits are held in every form by tests/kernels.
 TEST_CASE("coded weights give the goldens of the decoded ones", "[once]") {
   checked_device on;
   const tiny llama{"llama-tiny"}, gemma{"gemma3-tiny"};
-  const auto both = [&](const plan::planned& of_llama, const plan::planned& of_gemma, const std::string& codec) {
-    llama.check(on, of_llama.table(), "gguf/llama-tiny-" + codec + ".gguf", codec, one_prompt);
-    gemma.check(on, of_gemma.table(), "gguf/gemma3-tiny-" + codec + ".gguf", codec, one_prompt);
-  };
-  both(plan_for<llama_in<dtype::q8_0>>(on), plan_for<gemma_in<dtype::q8_0>>(on), "q8_0");
-  both(plan_for<llama_in<dtype::q4_0, dtype::q6_k>>(on), plan_for<gemma_in<dtype::q4_0>>(on), "q4_0");
-  both(plan_for<llama_in<dtype::q4_1, dtype::q6_k>>(on), plan_for<gemma_in<dtype::q4_1>>(on), "q4_1");
-  both(plan_for<llama_in<dtype::q4_k>>(on), plan_for<gemma_in<dtype::q4_k>>(on), "q4_k");
-  both(plan_for<llama_in<dtype::q6_k>>(on), plan_for<gemma_in<dtype::q6_k>>(on), "q6_k");
+  llama.check(on, plan_for<llama_in<dtype::q4_0, dtype::q6_k>>(on).table(), "gguf/llama-tiny-q4_0.gguf", "q4_0", one_prompt);
+  llama.check(on, plan_for<llama_in<dtype::q4_1, dtype::q6_k>>(on).table(), "gguf/llama-tiny-q4_1.gguf", "q4_1", one_prompt);
+  llama.check(on, plan_for<llama_in<dtype::q6_k>>(on).table(), "gguf/llama-tiny-q6_k.gguf", "q6_k", one_prompt);
+  gemma.check(on, plan_for<gemma_in<dtype::q8_0>>(on).table(), "gguf/gemma3-tiny-q8_0.gguf", "q8_0", one_prompt);
+  gemma.check(on, plan_for<gemma_in<dtype::q4_k>>(on).table(), "gguf/gemma3-tiny-q4_k.gguf", "q4_k", one_prompt);
 }
 
 TEST_CASE("a ring that went round goes back as far as it holds, and is fed anew beyond", "[once]") {
