@@ -44,6 +44,15 @@ prepared activation_pairs(uint first_token, uint t, uint tile) {
   return prepared(uint[8](a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y));
 }
 
+// Of several tokens each lane reads another one's activations, at once, and all lanes get them from there: a load is a loop over the lanes whether they differ or not.
+const uint token_vectors = subgroup_width == 0u ? (tile_tokens + 3u) / 4u : (tile_tokens + subgroup_width - 1u) / subgroup_width;
+prepared of_token(prepared own[token_vectors], uint t) {
+  prepared p = own[t / subgroup_size];
+  if (tile_tokens > 1u)
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) p.pair[i] = subgroupBroadcast(p.pair[i], t % subgroup_size);
+  return p;
+}
+
 // A word of each cache line of the next step's weights where all of them are more than a CPU's caches keep: so many streams side by side no prefetcher follows.
 // Nobody needs the words; they end in a sum of zeros that no compiler knows to be one.
 #ifndef reads_ahead
@@ -73,9 +82,11 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
     for (uint tile = 0u; tile < tiles; ++tile) {
       unpacked_codes codes[batches];
       LATER_UNROLLED for (uint b = 0u; b < batches; ++b) codes[b] = unpack(word_quad(weight, at[b] + tile));
+      prepared own[token_vectors];
+      LATER_UNROLLED for (uint k = 0u; k < token_vectors; ++k) own[k] = activation_pairs(first_token, tile_tokens == 1u ? 0u : min(k * subgroup_size + lane, tokens - 1u), tile);
       LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t)
         if (t < tokens) {
-          prepared pairs = activation_pairs(first_token, t, tile);
+          prepared pairs = of_token(own, t);
           LATER_UNROLLED for (uint b = 0u; b < batches; ++b) accumulate(sums[t][b], codes[b], pairs);
         }
     }
