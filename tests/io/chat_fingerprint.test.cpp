@@ -93,6 +93,7 @@ TEST_CASE("chat_fingerprint: what counts in a template, and what does not") {
 }
 
 TEST_CASE("chat_fingerprint: known templates differ from each other, and only BitNet has a leftover") {
+  need_shared();
   std::set<std::uint64_t> seen;
   for (const auto& known : known_chat_templates) {
     CHECK(seen.insert(known.fingerprint).second);

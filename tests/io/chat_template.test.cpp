@@ -112,6 +112,7 @@ TEST_CASE("a template comes from the file, and BitNet's wrong one is ignored") {
 }
 
 TEST_CASE("an unknown template is an error that names the way out") {
+  need_shared();
   CHECK_THROWS_AS(chat_template::of(small_byte_level()), file_error);
   CHECK_THROWS_AS(chat_template::of(with_template("{{ messages }}")), file_error);
   CHECK_THROWS_AS(chat_template::of(with_template(golden_template("bitnet-gguf"))), file_error);

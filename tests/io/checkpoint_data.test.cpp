@@ -186,6 +186,7 @@ TEST_CASE("checkpoint_data: a factor beside a ternary matrix multiplies its scal
 }
 
 TEST_CASE("checkpoint_data: a factor is a number above 0 beside its matrix", "[checkpoint]") {
+  need_shared();
   const auto with = [](float factor, auto&& edit) {
     gguf_image image = tiny();
     image.tensors.push_back({"blk.0.attn_q.scale", {1}, 0, bytes_of(factor)});

@@ -133,6 +133,7 @@ TEST_CASE("checkpoint_gguf: the vocabulary's size is stated, or that of the embe
 }
 
 TEST_CASE("checkpoint_gguf: a head of another shape than the embedding is refused as such", "[checkpoint]") {
+  need_shared();
   const auto with_head = [](auto& i) -> gguf_image::tensor& {
     auto head = i.tensor_at("token_embd.weight");
     head.name = "output.weight";
@@ -151,6 +152,7 @@ TEST_CASE("checkpoint_gguf: a head of another shape than the embedding is refuse
 }
 
 TEST_CASE("checkpoint_gguf: scaled RoPE is read, or refused where it is not known", "[checkpoint]") {
+  need_shared();
   const auto scaled = [](std::string prefix, std::string type, std::optional<float> factor) {
     return [=](auto& i) {
       i.template set<std::string>(prefix + ".rope.scaling.type", type);

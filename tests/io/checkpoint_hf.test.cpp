@@ -100,6 +100,7 @@ TEST_CASE("checkpoint_hf: a head in the folder is one where the config does not 
 }
 
 TEST_CASE("checkpoint_hf: a scale multiplies or divides, in any float", "[checkpoint]") {
+  need_shared();
   const auto scale = [](const json& quantization, const char* type, std::vector<std::uint64_t> shape, const bytes& value) {
     hf_folder folder;
     folder.config["quantization_config"] = quantization;
@@ -130,6 +131,7 @@ TEST_CASE("checkpoint_hf: a scale multiplies or divides, in any float", "[checkp
 }
 
 TEST_CASE("checkpoint_hf: scales and packed matrices belong together", "[checkpoint]") {
+  need_shared();
   const std::string one_of = "scale " + q_scale + ": expected one f32, f16 or bf16, found ";
   CHECK_THAT(replaced(q_scale, "F32", {2}, bytes(8)), ContainsSubstring(one_of + "F32 [2]"));
   CHECK_THAT(replaced(q_scale, "F32", {1, 1}, bytes(4)), ContainsSubstring(one_of + "F32 [1, 1]"));
@@ -144,6 +146,7 @@ TEST_CASE("checkpoint_hf: scales and packed matrices belong together", "[checkpo
 }
 
 TEST_CASE("checkpoint_hf: tensors that are no part of the model, or cannot be read, are listed", "[checkpoint]") {
+  need_shared();
   CHECK_THAT(replaced(q, "F8_E4M3", {256, 256}, bytes(256 * 256)), ContainsSubstring("type of " + q + ": found F8_E4M3, which is not read"));
   CHECK_THAT(replaced(q, "U8", {}, bytes(1)), ContainsSubstring("shape of " + q + ": expected 1 or 2 dimensions above 0, found []"));
   CHECK_THAT(replaced(q, "U8", {4, 4, 4}, bytes(64)), ContainsSubstring("expected 1 or 2 dimensions above 0, found [4, 4, 4]"));

@@ -236,6 +236,7 @@ TEST_CASE("convert: a folder whose heads do not add up to the model's width", "[
 }
 
 TEST_CASE("convert: what cannot be done leaves nothing behind", "[convert]") {
+  need_shared();
   const temporary_folder folder;
   convert_options options;
   options.codec = dtype::q8_0;

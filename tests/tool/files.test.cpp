@@ -138,6 +138,7 @@ TEST_CASE("index writes features, and goes on where it was ended") {
 }
 
 TEST_CASE("index changes to LARQL's layout and back") {
+  need_shared();
   const temporary_folder folder;
   const std::string own = folder / "own", theirs = folder / "theirs", again = folder / "again";
   CHECK(call({"index", shared("models/stories260k/stories260K-f32.gguf").string(), "-o", own}).code == 0);

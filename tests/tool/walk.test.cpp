@@ -14,6 +14,7 @@ const std::string prompt = "One day, a little cat named";
 }  // namespace
 
 TEST_CASE("walk: a fact put into fable changes its story, folded too, and the original comes back") {
+  need_shared();
   const temporary_folder folder;
   const std::string index = folder / "index", folded = folder / "folded.gguf";
   REQUIRE(call({"index", fable(), "-o", index}).code == 0);
