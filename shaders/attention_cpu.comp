@@ -35,7 +35,12 @@ layout(local_size_x_id = 0) in;
 #define attention_scale scale
 #include "attention.glsl"
 
-layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state, partials, counters; };
+layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state, partials, counters; } pushed;
+Words query, keys, values, output_, state, partials, counters;
+void take_pushed() {
+  query = pushed.query; keys = pushed.keys; values = pushed.values; output_ = pushed.output_; state = pushed.state; partials = pushed.partials;
+  counters = pushed.counters;
+}
 #define PAGED
 #include "slots.glsl"
 uint own_slot;
@@ -45,6 +50,7 @@ uint own_slot;
 #include "attention_cpu.glsl"
 
 void main() {
+  take_pushed();
   find_place();
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count] || subgroup_index != 0u || (splits > 1u && gl_WorkGroupID.z != 0u)) return;

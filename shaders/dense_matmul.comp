@@ -24,12 +24,23 @@ layout(local_size_x_id = 0) in;
 #define norm_width columns
 #include "norm.glsl"
 
+#if WIDE_LOADS
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, firsts; } pushed;
+Words input_, norm_weight, weight, output_, state, firsts;
+void take_pushed() {
+  input_ = pushed.input_; norm_weight = pushed.norm_weight; weight = pushed.weight; output_ = pushed.output_; state = pushed.state;
+  firsts = pushed.firsts;
+}
+#else
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, firsts; };
+#define take_pushed()
+#endif
 
 #include "dense.glsl"
 #include "first_token.glsl"
 
 void main() {
+  take_pushed();
   find_place();
   uint token = gl_WorkGroupID.y;
   if (token >= state.at[state_count]) return;

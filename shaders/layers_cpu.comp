@@ -15,6 +15,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_EXT_shader_subgroup_extended_types_int64 : require
 #include "memory.glsl"
 #include "state.glsl"
 #include "arithmetic.glsl"
@@ -51,8 +52,11 @@ const uint narrow = hidden_size > q_size ? hidden_size : q_size, columns_max = i
 #include "ternary.glsl"
 #include "attention.glsl"
 
-layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { Words at[]; };
-layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
+layout(push_constant, scalar) uniform Push { Words arguments, progress, state; } pushed;
+Words arguments, progress, state;
+void take_pushed() {
+  arguments = pushed.arguments; progress = pushed.progress; state = pushed.state;
+}
 
 Words input_, norm_weight, factors, weight, scales, output_, keys, values, query, stream;
 #define added_to stream
@@ -78,6 +82,9 @@ uint count_in(uint word) {
   return subgroupBroadcastFirst(found) + 1u;
 }
 
+// A pointer of the arguments, the same for all lanes visibly (memory.glsl).
+Words argument(uint at) { return Words(subgroupBroadcastFirst(Longs(arguments).at[at])); }
+
 // The first part that is not done, from this workgroup's own on.
 uint next_part(uint done) {
   uint own = gl_WorkGroupID.x % parts, left = every_part & ~done;
@@ -96,9 +103,9 @@ uint finish_part(uint word, uint done, bool alone) {
 
 // Rows of a product with its norm before it, `at` being the place of its norm weight, weight and scales.
 void product(uint at, uint columns_in, uint rows_out, uint how) {
-  norm_weight = arguments.at[at];
-  weight = arguments.at[at + 1u];
-  scales = arguments.at[at + 2u];
+  norm_weight = argument(at);
+  weight = argument(at + 1u);
+  scales = argument(at + 2u);
   columns = columns_in;
   rows = rows_out;
   epilogue = how;
@@ -124,17 +131,18 @@ void attention() {
   } while (done != every_part); }
 
 void main() {
+  take_pushed();
   find_place();
   uint first = tell(progress_layer, 0u);
   count_in(progress_started);
   for (uint layer = first; layer < layers; ++layer) {
     bool alone = tell(progress_started, 0u) == 1u;
     uint at = layer * argument_count;
-    Words residual = arguments.at[at], attended = arguments.at[at + 4u], middle = arguments.at[at + 5u], gate_up = arguments.at[at + 6u],
-          next = arguments.at[at + 7u];
-    keys = arguments.at[at + 1u];
-    values = arguments.at[at + 2u];
-    query = arguments.at[at + 3u];
+    Words residual = argument(at), attended = argument(at + 4u), middle = argument(at + 5u), gate_up = argument(at + 6u),
+          next = argument(at + 7u);
+    keys = argument(at + 1u);
+    values = argument(at + 2u);
+    query = argument(at + 3u);
     input_ = residual;
     output_ = query;
     each_part(0u, product(at + 8u, hidden_size, q_size + 2u * kv_size, epilogue_rope_cache))

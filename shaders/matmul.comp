@@ -49,7 +49,17 @@ const uint norm_width = normalises ? columns : 0u;
 #include "norm.glsl"
 #include "codec.glsl"
 
+#if WIDE_LOADS
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates, firsts; } pushed;
+Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates, firsts;
+void take_pushed() {
+  input_ = pushed.input_; norm_weight = pushed.norm_weight; weight = pushed.weight; output_ = pushed.output_; state = pushed.state;
+  keys = pushed.keys; values = pushed.values; rope = pushed.rope; choice = pushed.choice; gates = pushed.gates; firsts = pushed.firsts;
+}
+#else
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates, firsts; };
+#define take_pushed()
+#endif
 
 // In what GPUs run, loops of a constant's length are unrolled ahead of the driver, which puts arrays that it unrolls itself into memory.
 #if WIDE_LOADS
@@ -362,6 +372,7 @@ void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool 
 #endif
 
 void main() {
+  take_pushed();
   find_place();
   // With experts a token of the output is a pair of token and expert; of several at once the tile is one of a list.
   uint groups = (rows + 3u) / 4u, first_row = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count] * per_token;

@@ -21,9 +21,19 @@ layout(local_size_x_id = 0) in;
 #define norm_width width
 #include "norm.glsl"
 
+#if WIDE_LOADS
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, factors, state; } pushed;
+Words input_, norm_weight, output_, factors, state;
+void take_pushed() {
+  input_ = pushed.input_; norm_weight = pushed.norm_weight; output_ = pushed.output_; factors = pushed.factors; state = pushed.state;
+}
+#else
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, factors, state; };
+#define take_pushed()
+#endif
 
 void main() {
+  take_pushed();
   find_place();
   uint token = gl_WorkGroupID.y;
   bool wanted = token < state.at[state_count];

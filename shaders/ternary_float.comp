@@ -36,7 +36,17 @@ const bool normalises = prologue == 3u;  // the norm stands in front
 const uint norm_width = normalises ? columns : 0u;
 #include "norm.glsl"
 
+#if WIDE_LOADS
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, scales, output_, state, keys, values; } pushed;
+Words input_, norm_weight, weight, scales, output_, state, keys, values;
+void take_pushed() {
+  input_ = pushed.input_; norm_weight = pushed.norm_weight; weight = pushed.weight; scales = pushed.scales; output_ = pushed.output_;
+  state = pushed.state; keys = pushed.keys; values = pushed.values;
+}
+#else
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, scales, output_, state, keys, values; };
+#define take_pushed()
+#endif
 
 #define slot_of(position) min(position, context)
 #define PAGED
@@ -69,6 +79,7 @@ void accumulate(inout vec4 sums, uvec4 codes, uint f, vec4 y) {
 }
 
 void main() {
+  take_pushed();
   find_place();
   uint first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
   if (first_token >= count) return;

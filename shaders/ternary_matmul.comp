@@ -43,7 +43,17 @@ const uint norm_width = quantises ? columns : 0u;
 #include "norm.glsl"
 #include "ternary.glsl"
 
+#if WIDE_LOADS
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, factors, weight, scales, output_, state, keys, values; } pushed;
+Words input_, norm_weight, factors, weight, scales, output_, state, keys, values;
+void take_pushed() {
+  input_ = pushed.input_; norm_weight = pushed.norm_weight; factors = pushed.factors; weight = pushed.weight; scales = pushed.scales;
+  output_ = pushed.output_; state = pushed.state; keys = pushed.keys; values = pushed.values;
+}
+#else
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, factors, weight, scales, output_, state, keys, values; };
+#define take_pushed()
+#endif
 
 #define slot_of(position) min(position, context)
 #define PAGED
@@ -57,6 +67,7 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, factors,
 #include "ternary_product.glsl"
 
 void main() {
+  take_pushed();
   find_place();
   uint first_token = gl_WorkGroupID.y * tile_tokens, count = state.at[state_count];
   if (first_token >= count) return;

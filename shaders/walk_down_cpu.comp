@@ -24,7 +24,12 @@ layout(constant_id = 7) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Sums { coherent int at[]; };
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, scales, output_, state, values, totals; };
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, scales, output_, state, values, totals; } pushed;
+Words input_, norm_weight, weight, scales, output_, state, values, totals;
+void take_pushed() {
+  input_ = pushed.input_; norm_weight = pushed.norm_weight; weight = pushed.weight; scales = pushed.scales; output_ = pushed.output_;
+  state = pushed.state; values = pushed.values; totals = pushed.totals;
+}
 #include "walk_norm.glsl"
 
 const uint row_words = rows / 16u, split_features = 4u * ((quads + splits - 1u) / splits);
@@ -48,6 +53,7 @@ void read_list_ahead(uint from, uint first_word) {
 }
 
 void main() {
+  take_pushed();
   find_place();
   if (state.at[state_count] == 0u) return;
   int8_grid grid = grid_of(eps);

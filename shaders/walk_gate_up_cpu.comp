@@ -30,7 +30,12 @@ const uint tile_tokens = 1u;
 #include "norm.glsl"
 #include "ternary.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, up, scales, output_, state, gates, value_norm, totals; };
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, up, scales, output_, state, gates, value_norm, totals; } pushed;
+Words input_, norm_weight, weight, up, scales, output_, state, gates, value_norm, totals;
+void take_pushed() {
+  input_ = pushed.input_; norm_weight = pushed.norm_weight; weight = pushed.weight; up = pushed.up; scales = pushed.scales; output_ = pushed.output_;
+  state = pushed.state; gates = pushed.gates; value_norm = pushed.value_norm; totals = pushed.totals;
+}
 #define factors scales
 
 shared float shared_gate[features], shared_h[features];
@@ -66,6 +71,7 @@ void read_ups_ahead(uint first, uint at, uint count) {
 }
 
 void main() {
+  take_pushed();
   find_place();
   if (state.at[state_count] == 0u) return;
   int sum;

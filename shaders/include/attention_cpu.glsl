@@ -77,7 +77,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
           precise float below = scores[h * span_positions + min(position, count - 1u)] - greatest[h];
           own[k] = is_seen(position) ? canonical_exp(below) : 0.0;
         }
-        LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) p[h][i] = subgroup_size == 4u ? subgroupBroadcast(own[i / 4u], i & 3u) : subgroupBroadcast(own[0], i);
+        LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) p[h][i] = subgroup_size == 4u ? subgroupShuffle(own[i / 4u], i & 3u) : subgroupShuffle(own[0], i);
         precise float sum = group_total[h] + octet_total(vec4(p[h][0], p[h][1], p[h][2], p[h][3]), vec4(p[h][4], p[h][5], p[h][6], p[h][7]));
         group_total[h] = sum;
       }
@@ -122,7 +122,7 @@ void attend(uint token, uint first_head, uint count) {
   each_head(h) {  // each quad is read once
     vec4 own[16];
     each_slot(s) own[s] = float_quad(query, row + h * quads + quad_of(s));
-    LATER_UNROLLED for (uint i = 0u; i < quads; ++i) head_query[h][i] = subgroupBroadcast(own[i / subgroup_size], i % subgroup_size);
+    LATER_UNROLLED for (uint i = 0u; i < quads; ++i) head_query[h][i] = subgroupShuffle(own[i / subgroup_size], i % subgroup_size);
   }
   uint start = first_seen(count), begin = start & ~(span_positions - 1u);
   for (uint first = begin; first < count; first += span_positions) {
@@ -136,7 +136,7 @@ void attend(uint token, uint first_head, uint count) {
   }
   each_head(h) each_slot(s) if (lane + s * subgroup_size < quads) {
     precise vec4 result = head_sums[h][s] / head_weight[h].y;
-    FloatQuads(output_).at[row + h * quads + quad_of(s)] = result;
+    store_floats(output_, row + h * quads + quad_of(s), result);
   }
 }
 

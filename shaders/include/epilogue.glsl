@@ -56,7 +56,7 @@ float gated(float g, float up) { return mod(g, up); }
 
 // Two neighbouring channels into the cache.
 void store_pair(Words cache, uint element, vec2 pair) {
-  if (cache_element == element_f32) FloatPairs(cache).at[element / 2u] = pair;
+  if (cache_element == element_f32) store_floats(cache, element / 2u, pair);
   else cache.at[element / 2u] = pack_halves(pair.x, pair.y);
 }
 
@@ -74,8 +74,8 @@ void rope_cache(uint token, uint group, vec4 y) {
   }
   if (first < q_size) {
     uint at = token * q_size + head * head_dim + p;
-    FloatPairs(output_).at[at / 2u] = low;
-    FloatPairs(output_).at[(at + half_dim) / 2u] = high;
+    store_floats(output_, at / 2u, low);
+    store_floats(output_, (at + half_dim) / 2u, high);
   } else if (place_of(token, position) < context) {
     uint slot = place_of(token, position);
     bool is_key = first < q_size + kv_size;
@@ -97,12 +97,12 @@ void finish(uint token, uint group, vec4 y) {
   if (epilogue == epilogue_rope_cache) {
     rope_cache(token, group, y);
   } else if (epilogue == epilogue_gated) {
-    FloatPairs(output_).at[quad] = vec2(gated(y.x, y.y), gated(y.z, y.w));
+    store_floats(output_, quad, vec2(gated(y.x, y.y), gated(y.z, y.w)));
   } else if (epilogue == epilogue_add) {
     precise vec4 sum = float_quad(added_to, quad) + y;
-    FloatQuads(output_).at[quad] = sum;
+    store_floats(output_, quad, sum);
   } else {
-    FloatQuads(output_).at[quad] = y;
+    store_floats(output_, quad, y);
   }
 }
 

@@ -12,15 +12,18 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) buffer WordQuads {
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer FloatQuads { vec4 at[]; };
 
 #if WIDE_LOADS
-// llvmpipe reads lane by lane and component by component: 64-bit components halve the work.
+// llvmpipe reads and writes lane by lane and component by component: 64-bit components halve the work. Each has an index of its own, and pointers are to be
+// the same for all lanes visibly: then LLVM adds one lane's offset to one pointer, where else it stores the addresses of all lanes for each lane
+// (512 bits, whose parts an Intel with AVX-512 waits for 15 cycles). What take_pushed reads, before all control flow, is so, and what subgroupBroadcastFirst gives.
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Longs { uint64_t at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer LongPairs { u64vec2 at[]; };
 
 uvec2 word_pair(Words from, uint index) { return unpack32(Longs(from).at[index]); }
-uvec4 word_quad(Words from, uint index) {
-  u64vec2 two = LongPairs(from).at[index];
-  return uvec4(unpack32(two.x), unpack32(two.y));
+uvec4 word_quad(Words from, uint index) { return uvec4(unpack32(Longs(from).at[2u * index]), unpack32(Longs(from).at[2u * index + 1u])); }
+void store_floats(Words to, uint pair, vec2 x) { Longs(to).at[pair] = pack64(floatBitsToUint(x)); }
+void store_floats(Words to, uint quad, vec4 x) {
+  Longs(to).at[2u * quad] = pack64(floatBitsToUint(x.xy));
+  Longs(to).at[2u * quad + 1u] = pack64(floatBitsToUint(x.zw));
 }
 
 // It also unpacks halves bit by bit, slowly. Finite halves, which is all that weights and caches hold, take a shift and a product:
@@ -30,6 +33,8 @@ vec2 halves(uint word) { return vec2(wide_half(int(word << 16)), wide_half(int(w
 #else
 uvec2 word_pair(Words from, uint index) { return WordPairs(from).at[index]; }
 uvec4 word_quad(Words from, uint index) { return WordQuads(from).at[index]; }
+void store_floats(Words to, uint pair, vec2 x) { FloatPairs(to).at[pair] = x; }
+void store_floats(Words to, uint quad, vec4 x) { FloatQuads(to).at[quad] = x; }
 vec2 halves(uint word) { return unpackHalf2x16(word); }
 #endif
 vec4 float_quad(Words from, uint index) { return uintBitsToFloat(word_quad(from, index)); }

@@ -13,11 +13,6 @@ uvec4 activations(uint first_token, uint t, uint tile) {
 
 // Scales the sums of four rows of codes 0, 1, 2, which stand for -1, 0, +1, and hands them on.
 void finish_sums(uint token, uint group, ivec4 sums, float factor, int activation_sum) {
-  if (!quantises) {
-    uvec2 word = word_pair(factors, token);
-    factor = uintBitsToFloat(word.x);
-    activation_sum = int(word.y);
-  }
   precise vec4 y = vec4(sums - activation_sum) * (factor * row_scales(group));
   finish(token, group, y);
 }
@@ -25,8 +20,8 @@ void finish_sums(uint token, uint group, ivec4 sums, float factor, int activatio
 #if WIDE_LOADS
 
 // On a CPU every lane has groups of its own: no sum crosses lanes, and activations that are read, from shared memory where they fit,
-// serve `batches` groups of every lane.
-const uint batches = 4u, all_pairs = tile_tokens * (columns_max / 16u), pair_octets = all_pairs <= 768u ? all_pairs : 0u;
+// serve `batches` groups of every lane. Lanes' loads of weights are most of the time, so many tokens share them, and fewer groups the activations.
+const uint most_tokens = 16u, batches = tile_tokens > 8u ? 2u : 4u, all_pairs = tile_tokens * (columns_max / 16u), pair_octets = all_pairs <= 768u ? all_pairs : 0u;
 shared u64vec4 shared_pairs[pair_octets + 1u];  // llvmpipe reads one of these in as many instructions as one word
 
 void share_pairs(uint first_token, uint tokens) {
@@ -44,12 +39,13 @@ prepared activation_pairs(uint first_token, uint t, uint tile) {
   return prepared(uint[8](a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y));
 }
 
-// Of several tokens each lane reads another one's activations, at once, and all lanes get them from there: a load is a loop over the lanes whether they differ or not.
+// Of several tokens each lane reads another one's activations, at once, and all lanes get them from there: a load is a loop over the lanes whether they differ or not,
+// a shuffle from a constant lane one instruction. (A broadcast is none: llvmpipe looks for the first active lane before it, in a loop.)
 const uint token_vectors = subgroup_width == 0u ? (tile_tokens + 3u) / 4u : (tile_tokens + subgroup_width - 1u) / subgroup_width;
 prepared of_token(prepared own[token_vectors], uint t) {
   prepared p = own[t / subgroup_size];
   if (tile_tokens > 1u)
-    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) p.pair[i] = subgroupBroadcast(p.pair[i], t % subgroup_size);
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) p.pair[i] = subgroupShuffle(p.pair[i], t % subgroup_size);
   return p;
 }
 
@@ -71,9 +67,12 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
   uint sharers = product_parts * subgroups, place = product_part * subgroups + subgroup_index;
   uint end = min((place + 1u) * steps / sharers * step, groups);
   words_ahead = 0u;
+  uvec2 token_factors[token_vectors];  // each lane has another token's
+  if (!quantises)
+    LATER_UNROLLED for (uint k = 0u; k < token_vectors; ++k) token_factors[k] = word_pair(factors, first_token + min(k * subgroup_size + lane, tokens - 1u));
   for (uint first = place * steps / sharers * step; first < end; first += step) {
     if (reads_ahead) read_ahead(first + step, step);
-    ivec4 sums[8][batches];
+    ivec4 sums[most_tokens][batches];
     uint at[batches];
     LATER_UNROLLED for (uint b = 0u; b < batches; ++b) {
       at[b] = min(first + b * subgroup_size + lane, groups - 1u) * tiles;
@@ -90,21 +89,37 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
           LATER_UNROLLED for (uint b = 0u; b < batches; ++b) accumulate(sums[t][b], codes[b], pairs);
         }
     }
-    for (uint i = 0u; i < tokens * batches; ++i) {  // a loop, so that what follows is there but once
-      ivec4 own = ivec4(0);
+    // Four tokens at a time, one by one, in loops, so that what follows is there but once.
+    for (uint four = 0u; four < tokens; four += 4u) {
+      ivec4 sums_of[4][batches];
+      uvec2 factor_of[4];
       LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t)
-        LATER_UNROLLED for (uint b = 0u; b < batches; ++b)
-          if (i == t * batches + b) own = sums[t][b];
-      uint group = first + i % batches * subgroup_size + lane + (words_ahead & gl_WorkGroupID.z);
-      if (group < groups) finish_sums(first_token + i / batches, group, own, factor, activation_sum);
+        if ((t & ~3u) == four) {
+          LATER_UNROLLED for (uint b = 0u; b < batches; ++b) sums_of[t & 3u][b] = sums[t][b];
+          if (!quantises) factor_of[t & 3u] = subgroupShuffle(token_factors[t / subgroup_size], t % subgroup_size);
+        }
+      for (uint i = 0u; i < min(tokens - four, 4u) * batches; ++i) {
+        ivec4 own = ivec4(0);
+        LATER_UNROLLED for (uint t = 0u; t < min(tile_tokens, 4u); ++t)
+          LATER_UNROLLED for (uint b = 0u; b < batches; ++b)
+            if (i == t * batches + b) {
+              own = sums_of[t][b];
+              if (!quantises) {
+                factor = uintBitsToFloat(factor_of[t].x);
+                activation_sum = int(factor_of[t].y);
+              }
+            }
+        uint group = first + i % batches * subgroup_size + lane + (words_ahead & gl_WorkGroupID.z);
+        if (group < groups) finish_sums(first_token + four + i / batches, group, own, factor, activation_sum);
+      }
     }
   }
 }
 
 #else
 
-// Every lane keeps the sums of one token and group until all lanes have some, then all finish at once; subgroups of 4 keep two each.
-void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
+// Every lane keeps the sums of one token and group until all lanes have some, then all finish at once; subgroups of 4 keep two each. Up to 8 tokens.
+void multiply_few(uint first_token, uint tokens, float factor, int activation_sum) {
   ivec4 kept[2];
   uint kept_group[2], kept_token[2], filled = 0u;
   uint room = max(subgroup_size, 8u), groups = rows / 4u, stride = product_parts * subgroups;
@@ -134,9 +149,21 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
       }
     if (filled + tokens <= room && group + stride < groups) continue;
     LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-      if (k * subgroup_size < room && lane + k * subgroup_size < filled) finish_sums(kept_token[k], kept_group[k], kept[k], factor, activation_sum);
+      if (k * subgroup_size < room && lane + k * subgroup_size < filled) {
+        if (!quantises) {
+          uvec2 word = word_pair(factors, kept_token[k]);
+          factor = uintBitsToFloat(word.x);
+          activation_sum = int(word.y);
+        }
+        finish_sums(kept_token[k], kept_group[k], kept[k], factor, activation_sum);
+      }
     filled = 0u;
   }
+}
+
+void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
+  LATER_UNROLLED for (uint t = 0u; t < tile_tokens; t += 8u)
+    if (t < tokens) multiply_few(first_token + t, min(tokens - t, 8u), factor, activation_sum);
 }
 
 #endif

@@ -93,6 +93,8 @@ inline constexpr interface ternary_rows_interface{
 inline constexpr std::uint32_t ternary_rows_columns = 8192;
 constexpr bool has_ternary_rows(std::uint32_t columns, std::uint32_t rows) { return columns % 64 == 0 && columns <= ternary_rows_columns && rows / 4 <= 65535; }
 constexpr std::uint32_t ternary_rows_together(std::uint32_t columns) { return columns <= 4096 ? 2 : 1; }
+/// Tokens of a tile of ternary_matmul, at most.
+inline constexpr std::uint32_t most_ternary_tile_tokens = 16;
 
 /// ternary_matmul with prologue::quantized for up to max_tokens tokens: workgroup (x, y) has tile_rows rows and tile_tokens tokens.
 /// The module for cooperative matrices wants subgroups of 32, columns that are a multiple of chunk_columns, tile_tokens of 32, and of tile_rows

@@ -46,6 +46,7 @@ struct lowering_context {
   constexpr bool batched() const { return batch.slots != 0; }
   /// Tokens that share one read of the weights.
   constexpr std::uint32_t tile_tokens() const { return batched() ? std::min(target.tile_tokens, tokens) : target.tile_tokens; }
+  constexpr std::uint32_t ternary_tile_tokens() const { return batched() ? std::min(target.ternary_tile_tokens, tokens) : target.ternary_tile_tokens; }
   constexpr std::uint32_t slot_words() const { return batched() ? kernels::state::slot_words(context, batch.page_size) : 0; }
   /// What stands between a state's first token and its history.
   constexpr std::uint32_t token_words() const { return batched() ? 1 + kernels::state::slot_pages(context, batch.page_size) : max_tokens; }
@@ -542,10 +543,12 @@ class lowering {
     }
     set("prologue", n.prologue);
     set("eps", n.eps);
-    const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.tile_tokens();
+    const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.ternary_tile_tokens();
     set("tile_tokens", tile);
     d_->subgroups = c_.target.matmul_subgroups;
-    const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
+    // A workgroup of a chunk has its subgroup's lanes, 4 at least, go over all tiles for two groups each, and hands on up to 32 sums a lane then: no more turns than llvmpipe gives.
+    const std::uint64_t turns = (std::uint64_t{row_groups} / 8 + 1) * (w.columns / 16 + 48), least = c_.target.straight ? (turns + 59'999) / 60'000 : 1;
+    const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : std::max(c_.target.chunk_matmul_groups, static_cast<std::uint32_t>(least));
     d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
   }
 
@@ -841,7 +844,9 @@ class lowering {
       d_->groups = {std::min((c_.target.matmul_groups + 1) / 2, row_groups), outputs, 1};
       return;
     }
-    const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
+    // A workgroup of a chunk has its subgroup's lanes, 4 at least, go over all tiles for two groups each, and hands on up to 32 sums a lane then: no more turns than llvmpipe gives.
+    const std::uint64_t turns = (std::uint64_t{row_groups} / 8 + 1) * (w.columns / 16 + 48), least = c_.target.straight ? (turns + 59'999) / 60'000 : 1;
+    const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : std::max(c_.target.chunk_matmul_groups, static_cast<std::uint32_t>(least));
     d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), n.list_tokens != 0 ? lists(n) : (c_.tokens + tile - 1) / tile * outputs, 1};
   }
   /// A subgroup a group of rows, which it has for a tile of tokens: fewer of them where there would not be enough subgroups to keep the device busy.

@@ -40,6 +40,7 @@ struct profile {
   std::uint32_t logits_tokens = 32;                         ///< the same of a chunk whose logits are wanted, which take much memory
   std::uint32_t verify_tokens = 8;                          ///< tokens of the widest pass over drafts, where the context has as many
   std::uint32_t tile_tokens = 8;                            ///< tokens that share one read of a weight tile in prefill
+  std::uint32_t ternary_tile_tokens = 8;                    ///< the same of ternary products
   bool norm_prologue = true;                                ///< decode: every workgroup normalises and quantises for itself
   kernels::element cache_element = kernels::element::f16;
   std::uint32_t ring_size = 256;                            ///< drawn tokens on their way to the host
@@ -49,7 +50,7 @@ namespace profiles {
 /// CPU drivers: one subgroup a workgroup, so that no barrier remains, and few long invocations. The cache is f32: there a conversion costs
 /// more than the bytes, and the numbers then agree with float32 implementations to the last rounding of an activation.
 inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights = 1u << 20, .chunk_matmul_groups = 8, .head_groups = 64, .straight = true, .attention_heads = 2,
-                             .layers_parts = 8, .prefill_tokens = 32, .cache_element = kernels::element::f32};
+                             .layers_parts = 8, .prefill_tokens = 32, .ternary_tile_tokens = 16, .cache_element = kernels::element::f32};
 /// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups are 64 wide.
 inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,
                                   .chunk_tiles = true, .coded_chunks = chunk_arithmetic::halves, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .head_firsts = true, .norm_subgroups = 8, .attention_subgroups = 16,

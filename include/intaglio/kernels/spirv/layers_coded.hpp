@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_coded_source_hash = 0xa20c8bc68176823aULL;
+inline constexpr unsigned long long layers_coded_source_hash = 0x6455d830ee18d47aULL;
 alignas(4) inline constexpr char layers_coded_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\246\202\002\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"
