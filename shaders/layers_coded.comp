@@ -6,7 +6,8 @@
 // waits would come back behind those of weights. Little code matters as much: a layer must fit into the instruction cache (docs/performance.md).
 // No wait is for good: who has waited in vain says so in `progress`, all others leave as well, and the last to leave makes the pass's result NaN.
 // Conditions around subgroup operations hang on constants, the workgroup's and the subgroup's number alone (docs/performance.md).
-// variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1
+// variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0
+// variant: layers_dense -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -53,6 +54,15 @@ bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u;
 uint packed(ivec4 q) { return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24; }
 int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 #include "codec.glsl"
+#if DENSE_ALONE  // of f16 and bf16, which have registers for more rounds
+#undef dense
+#define dense true
+#define ROUNDS_AHEAD 7u
+#else
+#define ROUNDS_AHEAD 2u
+#endif
+// Loops that the driver writes out in any case. With the hint to do so loads come in another order than without; kernels::hint_loops has what is faster for a codec.
+#define BY_CODEC [[dependency_infinite]]
 #define EACH_UNROLLED [[unroll]]
 #define sums_by_byte (codec == codec_q4_0 || codec == codec_q4_1)
 #include "coded_product.glsl"
@@ -97,7 +107,7 @@ bool gave_up;
 vec4 v[8];         // of the step's input: quads of the invocation
 vec4 stream[4];    // the residual, where norms stand before additions to it
 struct pair_unit { raw_codes row[2]; raw_factors factors; };
-const uint slots = 2u;  // rounds whose weights are on their way
+const uint slots = ROUNDS_AHEAD;  // rounds whose weights are on their way
 pair_unit next_units[slots];
 
 // Addresses of this layer and the next.
@@ -487,7 +497,7 @@ void multiply(uint product, uint64_t weight, uint64_t to) {
     float y[2];
     precise vec4 low[2], high[2];
     [[unroll]] for (uint r = 0u; r < 2u; ++r) { y[r] = 0.0; low[r] = high[r] = vec4(0.0); }
-    [[dont_unroll]] for (uint base = 0u; base < rounds; base += slots) {
+    BY_CODEC for (uint base = 0u; base < rounds; base += slots) {
       // What the slots hold next: the rounds behind these, or the first ones of the next pair.
       pair_place from = there;
       uint from_round = 0u, left = last ? 0u : rounds;
@@ -600,7 +610,7 @@ void main() {
     give_up();
   }
   weight = weight_of(0u, qkv, 1u), x = input_of(0u, qkv);
-  [[dont_unroll]] for (uint half_layer = 0u; half_layer < 2u * end; ++half_layer) {
+  BY_CODEC for (uint half_layer = 0u; half_layer < 2u * end; ++half_layer) {
     uint layer = half_layer >> 1;
     step(layer, qkv + (half_layer & 1u) * gate_up, true);
     if ((half_layer & 1u) == 0u) step(layer, projection, false);

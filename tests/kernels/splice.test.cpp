@@ -28,7 +28,7 @@ struct up_alone {
 
 const kernels::kernel gating[] = {kernels::kernel::ternary_matmul, kernels::kernel::ternary_rows, kernels::kernel::ternary_few, kernels::kernel::ternary_chunk, kernels::kernel::ternary_float, kernels::kernel::layers, kernels::kernel::layers_coded, kernels::kernel::matmul, kernels::kernel::matmul_chunk, kernels::kernel::matmul_few, kernels::kernel::walk_up};
 std::vector<runtime::kernel_modules> all_modules() {
-  return {{}, {.wide_loads = true, .in_one = true}, {.in_one = true}, {.in_one = true, .long_contexts = true}, {.integer_dot = false}, {.matrix = true, .half_matrix = true}};
+  return {{}, {.wide_loads = true, .in_one = true}, {.in_one = true}, {.in_one = true, .long_contexts = true}, {.in_one = true, .dense_layers = true}, {.integer_dot = false}, {.matrix = true, .half_matrix = true}};
 }
 std::vector<std::uint32_t> words_of(std::span<const std::byte> bytes) {
   std::vector<std::uint32_t> out(bytes.size() / 4);
@@ -70,6 +70,28 @@ TEST_CASE("a module with an activation has no mark left and is valid SPIR-V", "[
         if (valid(words_of(modules.of(which)))) CHECK(valid(words));
         else WARN("this spirv-val does not know what the embedded module needs");
       }
+}
+
+TEST_CASE("loops that a codec decides on are asked for or left to the driver, all others stay", "[kernels]") {
+  constexpr auto loops = [](const std::vector<std::uint32_t>& words) {
+    std::array<int, 3> out{};
+    for (std::size_t at = 5; at < words.size(); at += std::max(words[at] >> 16, 1u))
+      if ((words[at] & 0xffffu) == 246) ++out.at(words[at + 3]);
+    return out;
+  };
+  for (const bool dense : {false, true}) {
+    const auto as_it_is = words_of(runtime::kernel_modules{.in_one = true, .dense_layers = dense}.of(kernels::kernel::layers_coded));
+    auto asked = as_it_is, left = as_it_is;
+    kernels::hint_loops(asked, true);
+    kernels::hint_loops(left, false);
+    CHECK(loops(as_it_is)[2] == 4);  // rounds of three products, half layers
+    CHECK(loops(asked) == std::array{loops(as_it_is)[0], loops(as_it_is)[1] + 4, 0});
+    CHECK(loops(left) == std::array{loops(as_it_is)[0] + 4, loops(as_it_is)[1], 0});
+  }
+  using kernels::layers_coded::asks_for_loops;
+  CHECK_FALSE(asks_for_loops(static_cast<std::uint32_t>(kernels::codec::q4_0), false));
+  CHECK(asks_for_loops(static_cast<std::uint32_t>(kernels::codec::q8_0), false));
+  CHECK(asks_for_loops(static_cast<std::uint32_t>(kernels::codec::q4_0), true));
 }
 
 TEST_CASE("an activation of one's own gives the bits of the reference in every kernel that gates", "[kernels]") {

@@ -492,6 +492,13 @@ namespace layers_coded {
 inline constexpr std::uint32_t resident_subgroups = 16;
 /// Workgroups a head and span of attention, with inner norms and where there are so many: their scores stand behind query, key and value, [span][head][position].
 inline constexpr std::uint32_t attention_shares = 4;
+/// Whether the module is layers_dense, the same source for weights of 16 bits alone: more of them are on their way.
+constexpr bool is_dense(std::uint32_t codec_) { return codec_ == static_cast<std::uint32_t>(codec::f16) || codec_ == static_cast<std::uint32_t>(codec::bf16); }
+/// Whether the driver is asked to write loops over rounds and layers out (kernels::hint_loops). It does in any case, but orders loads otherwise: what was measured to be
+/// the faster one (docs/performance.md).
+constexpr bool asks_for_loops(std::uint32_t codec_, bool inner_norms) { return codec_ != static_cast<std::uint32_t>(codec::q4_0) || inner_norms; }
+/// Beside a bit for each kernel: that the module layers_dense is used.
+inline constexpr std::uint64_t dense_bit = std::uint64_t{1} << 62;
 }  // namespace layers_coded
 
 /// Reads input once, 8 x `rounds` blocks of 16 bytes for each invocation of the grid: the device's streaming rate, the yardstick of benchmarks.

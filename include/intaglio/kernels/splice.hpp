@@ -18,6 +18,14 @@
 
 namespace intaglio::kernels {
 
+/// Loops of a module of embed_shaders that have DontUnroll, of shaders that mark them so (shaders/layers_coded.comp, BY_CODEC): asks the driver to write them out, or
+/// says nothing.
+constexpr void hint_loops(std::span<std::uint32_t> module, bool asks) {
+  constexpr std::uint32_t op_loop_merge = 246, unroll = 1, dont_unroll = 2;
+  for (std::size_t at = 5; at < module.size(); at += std::max(module[at] >> 16, 1u))
+    if (module[at] == (4u << 16 | op_loop_merge) && at + 3 < module.size() && module[at + 3] == dont_unroll) module[at + 3] = asks ? unroll : 0;
+}
+
 class splicer {
  public:
   /// @param module of embed_shaders: whole, and checked by kernels/check_interfaces.hpp

@@ -304,15 +304,19 @@ struct table {
   }
 };
 
-/// A bit for each kernel that the plans use, and kernels::layers::long_contexts_bit.
+/// A bit for each kernel that the plans use, kernels::layers::long_contexts_bit and kernels::layers_coded::dense_bit.
 constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
-  static_assert(kernels::kernel_count < 64);
+  static_assert(kernels::kernel_count <= 62);
   std::uint64_t out = 0;
   for (const table* each : tables) {
     if (!each->decode_in_one.in_one_long.empty()) out |= kernels::layers::long_contexts_bit;
     for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one, &each->batch, &each->moves})
       for (const auto part : {list->prologue, list->period, list->epilogue, list->in_one})
-        for (const dispatch& d : part) out |= std::uint64_t{1} << static_cast<unsigned>(d.kernel);
+        for (const dispatch& d : part) {
+          out |= std::uint64_t{1} << static_cast<unsigned>(d.kernel);
+          if (d.kernel == kernels::kernel::layers_coded && kernels::layers_coded::is_dense(d.specialization[kernels::layers_coded_interface.specialization_index("codec")]))
+            out |= kernels::layers_coded::dense_bit;
+        }
   }
   return out;
 }

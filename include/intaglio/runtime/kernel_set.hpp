@@ -230,7 +230,11 @@ class kernel_set {
         modules.few_matrix = wanted_[i].few_matrix;
         modules.few_tiled = wanted_[i].few_tiled;
         if (wanted_[i].kernel == kernels::kernel::layers) modules.long_contexts = wanted_[i].values[face.specialization_index("heads_together")] != 1;
+        if (wanted_[i].kernel == kernels::kernel::layers_coded) modules.dense_layers = kernels::layers_coded::is_dense(wanted_[i].values[face.specialization_index("codec")]);
         if (wanted_[i].activation != nullptr) gating[i] = modules.with(wanted_[i].kernel, *wanted_[i].activation);
+        if (wanted_[i].kernel == kernels::kernel::layers_coded)
+          kernels::hint_loops(gating[i], kernels::layers_coded::asks_for_loops(wanted_[i].values[face.specialization_index("codec")],
+                                                                               wanted_[i].values[face.specialization_index("inner_norms")] != 0));
         const auto module = gating[i].empty() ? modules.of(wanted_[i].kernel) : std::as_bytes(std::span(gating[i]));
         descriptions.push_back({.name = face.name, .spirv = module, .constants = std::span(constants[i]).first(count),
                                 .push_constant_bytes = face.push_bytes(), .required_subgroup_size = required_subgroup_size_});
