@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long the driver's compiler takes for each pipeline that an executor begins with, one after the other; then, with another module in a kernel's place,
+// How long the driver's compiler takes for each pipeline of an executor's start, one after the other; then, with another module in a kernel's place,
 // for those of this kernel. NVIDIA: __GL_SHADER_DISK_CACHE=0.
 // usage: pipelines bitnet|mistral|fable [KERNEL=FILE.spv...]
 #include <algorithm>
@@ -43,7 +43,9 @@ void measure(const gpu::device& on, const plan::table& table, const std::string&
   runtime::kernel_modules modules = runtime::usable_modules(on).front();
   modules.source = &module_of;
   runtime::kernel_set seen(on, modules);
-  for (const plan::sequence* each : runtime::executor::begins_with(modules, table))
+  std::vector<const plan::sequence*> list = runtime::executor::begins_with(modules, table, true);
+  for (const plan::sequence* each : runtime::executor::goes_on_with(modules, table, true)) list.push_back(each);
+  for (const plan::sequence* each : list)
     for (const auto part : each->recorded())
       for (const plan::dispatch& call : part) {
         const std::string name(kernels::interface_of(call.kernel).name);

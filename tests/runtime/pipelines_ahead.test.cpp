@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -22,26 +23,35 @@ using namespace intaglio;
 
 namespace {
 
-/// A driver that takes as long as one likes for the sampler that does all passes, whatever its vocabulary.
+/// A driver that takes as long as one likes for some pipelines.
 struct slow_driver {
+  static inline bool (*is_slow)(const VkSpecializationInfo&) = nullptr;
   static inline std::mutex mutex;
   static inline std::condition_variable changed;
   static inline bool ready = false;
   static inline PFN_vkCreateComputePipelines real = nullptr;
 
+  static std::uint32_t value(const VkSpecializationInfo& of, const kernels::interface& face, std::string_view name) {
+    std::uint32_t out = 0;
+    for (const VkSpecializationMapEntry& each : std::span(of.pMapEntries, of.mapEntryCount))
+      if (each.constantID == face.specialization_index(name)) std::memcpy(&out, static_cast<const char*>(of.pData) + each.offset, sizeof out);
+    return out;
+  }
+  /// The sampler of bitnet_tiny that does all passes.
   static bool is_whole_sampler(const VkSpecializationInfo& of) {
     const kernels::interface& face = kernels::sample_interface;
-    const auto value = [&](std::string_view name) {
-      std::uint32_t out = 0;
-      for (const VkSpecializationMapEntry& each : std::span(of.pMapEntries, of.mapEntryCount))
-        if (each.constantID == face.specialization_index(name)) std::memcpy(&out, static_cast<const char*>(of.pData) + each.offset, sizeof out);
-      return out;
-    };
     const plan::table& table = bitnet_tiny_table();
-    return of.mapEntryCount == face.specialization_count() && value("vocab_size") == table.config->vocab_size && value("ring_size") == table.ring_size && value("form") == 0;
+    return of.mapEntryCount == face.specialization_count() && value(of, face, "vocab_size") == table.config->vocab_size && value(of, face, "ring_size") == table.ring_size && value(of, face, "form") == 0;
+  }
+  /// All layers of fable in one dispatch.
+  static bool is_all_layers(const VkSpecializationInfo& of) {
+    const kernels::interface& face = kernels::layers_interface;
+    const decoder_config& config = *fable_table().config;
+    return of.mapEntryCount == face.specialization_count() && value(of, face, "hidden_size") == config.hidden_size && value(of, face, "intermediate_size") == config.intermediate_size &&
+           value(of, face, "layers") == config.num_hidden_layers;
   }
   static VKAPI_ATTR VkResult VKAPI_CALL create(VkDevice on, VkPipelineCache cache, std::uint32_t count, const VkComputePipelineCreateInfo* infos, const VkAllocationCallbacks* with, VkPipeline* out) {
-    if (infos->stage.pSpecializationInfo != nullptr && is_whole_sampler(*infos->stage.pSpecializationInfo)) {
+    if (infos->stage.pSpecializationInfo != nullptr && is_slow(*infos->stage.pSpecializationInfo)) {
       std::unique_lock own(mutex);
       changed.wait_for(own, std::chrono::minutes(1), [] { return ready; });
     }
@@ -147,6 +157,7 @@ TEST_CASE("while a sampler is still compiled another one draws the same tokens, 
   const plan::table& table = bitnet_tiny_table();
   const runtime::kernel_modules modules{};  // of GPUs
   faults::the_shim().reset();
+  slow_driver::is_slow = &slow_driver::is_whole_sampler;
   slow_driver::ready = false;
   gpu::device_options options;
   options.entry = &slow_driver::entry;
@@ -189,6 +200,93 @@ TEST_CASE("while a sampler is still compiled another one draws the same tokens, 
   CHECK(drawn(all) == first);
   begin(all, 2);
   CHECK(drawn(all) == second);
+}
+
+TEST_CASE("while the dispatch of all layers is still compiled decode runs the chain, and the same tokens follow when it takes over between two passes", "[runtime][pipelines_ahead][in_one]") {
+  const plan::table& table = fable_table();
+  const runtime::kernel_modules modules{.wide_loads = true, .in_one = true};
+  faults::the_shim().reset();
+  slow_driver::is_slow = &slow_driver::is_all_layers;
+  slow_driver::ready = false;
+  gpu::device_options options;
+  options.entry = &slow_driver::entry;
+  const checked_device on(options);
+  if (on.device.description().driver_name != "llvmpipe") SKIP("NOT RUN: needs llvmpipe, found " << on.device.label());
+  const std::array<std::uint32_t, 3> prompt{3, 17, 400};
+  const auto begin = [&](runtime::executor& run, std::uint32_t tokens) {
+    run.begin(runtime::pass_kind::prefill, 0, prompt, {}, 1);
+    while (run.pending()) run.may_submit() ? run.submit(1e9, 1) : run.wait();
+    run.begin(runtime::pass_kind::decode, 3, {{5}}, {.temperature = 4.f, .repeat_penalty = 1.5f, .seed = 5}, tokens);
+  };
+  const auto drawn = [&](runtime::executor& run) {
+    while (run.pending()) run.may_submit() ? run.submit(1e9, 1) : run.wait();
+    while (run.in_flight() != 0) run.wait();
+    std::vector<std::uint32_t> out;
+    for (std::uint32_t i = 0; i < run.completed(); ++i) out.push_back(run.drawn(i));
+    return out;
+  };
+  const auto is_chain = [](const runtime::executor& run) { return run.plan_of(runtime::pass_kind::decode).in_one.empty(); };
+  const auto made = [&](gpu::pipeline_cache& cache) {
+    runtime::kernel_set kernels(on.device, modules);
+    kernels.begin(runtime::executor::begins_with(modules, table, true), &cache, runtime::executor::goes_on_with(modules, table, true));
+    auto weights = runtime::synthetic_weights(on.device, table);
+    CHECK(runtime::executor::prove_kernels(on.device, table, kernels, weights, false, true).kernel.empty());
+    auto run = std::make_unique<runtime::executor>(on.device, table, std::move(weights), std::move(kernels), &cache, true);
+    CHECK(run->prove_in_one().kernel.empty());
+    run->note_when_complete(cache, "proven", "proven as a chain");
+    return run;
+  };
+  gpu::pipeline_cache cache(on.device, "", table.hash);
+  auto run = made(cache);
+  begin(*run, 6);
+  const auto first = drawn(*run);
+  CHECK(!run->is_complete());
+  CHECK(is_chain(*run));
+  begin(*run, 8);
+  run->submit(1e9, 1);
+  run->submit(1e9, 1);
+  CHECK(is_chain(*run));
+  slow_driver::finish();
+  run->kernels().wait();
+  const auto counters = run->counters();
+  const auto second = drawn(*run);
+  CHECK(run->is_complete());
+  CHECK(!is_chain(*run));
+  CHECK(cache.note() == "proven");
+  CHECK(run->counters().jobs == counters.jobs);
+  CHECK(run->counters().passes == counters.passes + 6);
+  begin(*run, 8);
+  CHECK(drawn(*run) == second);
+
+  runtime::executor all(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
+  CHECK(all.is_complete());
+  CHECK(!is_chain(all));
+  begin(all, 6);
+  CHECK(drawn(all) == first);
+  begin(all, 8);
+  CHECK(drawn(all) == second);
+
+  // Where the context has no room for the proof behind what was written decode stays the chain until there is.
+  slow_driver::ready = false;
+  auto full = made(cache);
+  slow_driver::finish();
+  full->kernels().wait();
+  full->begin(runtime::pass_kind::decode, table.context - 2, {{5}}, {}, 1);
+  CHECK(drawn(*full).size() == 1);
+  full->begin(runtime::pass_kind::decode, table.context - 1, {{5}}, {}, 1);
+  CHECK(drawn(*full).size() == 1);
+  CHECK(is_chain(*full));
+  begin(*full, 8);
+  CHECK(drawn(*full) == second);
+  CHECK(!is_chain(*full));
+  // Who has decoded nothing yet leaves the end of the start to its own end.
+  slow_driver::ready = false;
+  gpu::pipeline_cache other(on.device, "", table.hash);
+  auto idle = made(other);
+  CHECK(!idle->is_complete());
+  slow_driver::finish();
+  idle.reset();
+  CHECK(other.note() == "proven");
 }
 
 TEST_CASE("nothing is made ahead unless asked for", "[runtime][pipelines_ahead]") {

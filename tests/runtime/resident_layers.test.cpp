@@ -169,6 +169,35 @@ TEST_CASE("a device for which the kernel is not made gets no token of it", "[run
   CHECK(generated(on.device, other.table, modules) == generated(on.device, story, as_chain(modules)));  // who generates notices nothing
 }
 
+TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job leaves decode the chain that it began as", "[runtime][in_one][resident][gpu]") {
+  const checked_device on;
+  const auto modules = modules_of_any(on.device);
+  const changed other("heads_together", 2);
+  gpu::pipeline_cache cache(on.device, "", story.hash);
+  runtime::kernel_set kernels(on.device, modules, true);
+  kernels.begin(runtime::executor::begins_with(modules, other.table, true), &cache, runtime::executor::goes_on_with(modules, other.table, true));
+  runtime::executor run(on.device, other.table, runtime::synthetic_weights(on.device, other.table), std::move(kernels), &cache, true);
+  run.note_when_complete(cache, "proven", "proven as a chain");
+  CHECK(run.plan_of(runtime::pass_kind::decode).in_one.empty());
+  runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), as_chain(modules), nullptr);
+  const auto drawn_from = [](runtime::executor& from, std::uint32_t passes, bool waits) {
+    from.begin(runtime::pass_kind::decode, 0, {{17}}, {.temperature = 4.f, .repeat_penalty = 1.5f, .seed = 5}, passes);
+    from.submit(1e9, 1);
+    if (waits) from.kernels().wait();
+    while (from.pending()) from.may_submit() ? from.submit(1e9, 1) : from.wait();
+    while (from.in_flight() != 0) from.wait();
+    std::vector<std::uint32_t> out;
+    for (std::uint32_t i = 0; i < from.completed(); ++i) out.push_back(from.drawn(i));
+    return out;
+  };
+  const auto one = drawn_from(run, 1, false);
+  CHECK(drawn_from(run, 12, true) == drawn_from(chain, 12, true));
+  CHECK(one == drawn_from(chain, 1, true));
+  CHECK(run.is_complete());
+  CHECK(run.plan_of(runtime::pass_kind::decode).in_one.empty());
+  CHECK(cache.note() == "proven as a chain");
+}
+
 TEST_CASE("the chain takes over only where its kernels are right", "[runtime][in_one][resident][gpu]") {
   const checked_device on;
   const auto modules = modules_of_any(on.device);

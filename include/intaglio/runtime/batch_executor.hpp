@@ -47,10 +47,11 @@ class batch_executor {
   batch_executor& operator=(const batch_executor&) = delete;
 
   /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it would cost compiling and gain little.
-  static std::vector<const plan::sequence*> begins_with(const kernel_modules&, const plan::table& table) {
+  static std::vector<const plan::sequence*> begins_with(const kernel_modules&, const plan::table& table, bool = false) {
     if (table.profile == "cpu") return {&table.prefill, &table.batch, &table.moves};
     return {&table.prefill, &table.batch, &table.moves, &table.decode};
   }
+  static std::vector<const plan::sequence*> goes_on_with(const kernel_modules&, const plan::table&, bool) { return {}; }
 
   const plan::table& table() const noexcept { return *table_; }
   const gpu::device& device() const noexcept { return device_; }
@@ -59,13 +60,13 @@ class batch_executor {
   weight_memory release_weights() { return std::move(weights_); }
 
   /// Holds every pipeline against the CPU reference. Before there is an executor. @return the first that differs, or an empty kernel
-  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, bool = true) {
+  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, bool = true, bool = false) {
     return gpu::translated([&] { return runtime::prove_kernels(on, table, kernels, weights, begins_with(kernels.modules(), table)); });
   }
   /// No batch runs all layers in one dispatch, or has samplers of two forms: its rows are sampled in different ways.
   kernel_fault prove_in_one(compile_ahead&& = {}) { return {}; }
   static bool has_sampler_forms(const kernel_modules&) { return false; }
-  void note_when_complete(gpu::pipeline_cache& in, std::string note) { in.set_note(std::move(note)); }
+  void note_when_complete(gpu::pipeline_cache& in, std::string note, const std::string& = {}) { in.set_note(std::move(note)); }
   /// As prove_kernels, with the executor's own.
   kernel_fault prove() { return prove_kernels(device_, *table_, kernels_, weights_); }
 

@@ -3,6 +3,7 @@
 // written and command buffers are submitted. Plain code over the table, the same for every model.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -72,16 +73,19 @@ class executor {
   executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
       : executor(on, table, std::move(weights), kernel_set(on, modules, has_sampler_forms(modules)), cache) {}
   /// @param kernels may have some of its pipelines already, made or begun
-  /// @param draws_later leaves the sampler's drawing form to complete(), where there are others
-  executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache, bool draws_later = false)
-      : device_(on), table_(&table), decode_(runs_in_one(kernels.modules(), table) ? &table.decode_in_one : &table.decode),
-        weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
-    gpu::translated([&] { create(cache, draws_later); });
+  /// @param soon leaves to complete() what takes the longest to compile: the sampler's drawing form, where there are others, and the dispatch of all layers, in
+  ///        whose place decode runs the chain until then
+  executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache, bool soon = false)
+      : device_(on), table_(&table), decode_(runs_in_one(kernels.modules(), table) && !begins_as_chain(kernels.modules(), table, soon) ? &table.decode_in_one : &table.decode),
+        in_one_later_(begins_as_chain(kernels.modules(), table, soon) ? &table.decode_in_one : nullptr), weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
+    gpu::translated([&] { create(cache, soon); });
   }
   /// Ends what is left to do, so that the next start finds it done.
   ~executor() {
     if (complete_ || note_in_ == nullptr) return;
     try {
+      drain();
+      written_ = 0;  // nobody needs what is in the caches any more
       complete();
     } catch (...) {  // the next start will see
     }
@@ -91,11 +95,17 @@ class executor {
 
   /// Whether its samplers have forms that are compiled sooner (kernels::sample_form). On CPU drivers all is compiled on first use.
   static bool has_sampler_forms(const kernel_modules& modules) { return !modules.wide_loads; }
-  /// Whose pipelines an executor begins with.
-  static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table) {
-    if (!runs_in_one(modules, table)) return {&table.decode, &table.prefill};
+  /// Whose pipelines an executor begins with, all, or those that it needs for first tokens.
+  static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table, bool soon = false) {
+    if (!runs_in_one(modules, table) || begins_as_chain(modules, table, soon)) return {&table.decode, &table.prefill};
     if (!held_against_chain(table.decode_in_one)) return {&table.decode_in_one, &table.prefill};
     return {&table.decode_in_one, &table.prefill, &table.decode};
+  }
+
+  /// And whose it needs later.
+  static std::vector<const plan::sequence*> goes_on_with(const kernel_modules& modules, const plan::table& table, bool soon) {
+    if (!begins_as_chain(modules, table, soon)) return {};
+    return {&table.decode_in_one};
   }
 
   const plan::table& table() const noexcept { return *table_; }
@@ -116,10 +126,10 @@ class executor {
 
   /// Holds every pipeline of decode and prefill against the CPU reference, but the dispatch of all layers. Before there is an executor.
   /// @return the first that differs, or an empty kernel  @error device_lost, out_of_memory; as of kernel_set::of
-  /// @param draws with the samplers that complete() proves else
-  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, bool draws = true) {
+  /// @param draws with the samplers that complete() proves else  @param soon as begins_with has it
+  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, bool draws = true, bool soon = false) {
     return gpu::translated([&] {
-      const std::vector<const plan::sequence*> list = begins_with(kernels.modules(), table);
+      const std::vector<const plan::sequence*> list = begins_with(kernels.modules(), table, soon);
       kernel_fault fault = runtime::prove_kernels(on, table, kernels, weights, list, draws);
       weights.expect_unchanged();  // or a file that was cut would look like a kernel that is wrong
       return fault;
@@ -144,35 +154,25 @@ class executor {
       return fault;
     });
   }
-  /// What is left of the start of an executor that draws later: waits for the sampler's pipeline, proves and records it. Jobs that draw do that too, from the second
-  /// submission on, once it is made, and until then draw by its interim form. What is in flight is waited for; the job goes on.
+  /// What is left of the start of an executor that began soon: waits for the last pipelines, proves and records them. Decode jobs do that too, between two passes, as
+  /// they are made; until then they run the chain and draw by the sampler's interim form. What is in flight is waited for; the job goes on.
   /// @error device_error: the sampler differs from the reference; out_of_memory, device_lost; the job is then dropped
   void complete() {
     if (complete_) return;
     gpu::translated([&] {
       drain_flights();
-      const job interrupted = std::exchange(job_, {});
       kernels_.wait();
-      kernel_proof proof(device_, *table_, kernels_, weights_);
-      for (const kernel_proof::claim& each : kernel_proof::claims_of(*decode_, kernels_))
-        if (each.may_wait)
-          if (const kernel_fault fault = proof.check(each); !fault.kernel.empty()) refuse(device_, fault);
-      weights_.expect_unchanged();
-      record_decode(kernels::sample_form::any);
-      complete_ = true;
-      record_timed(pass_kind::decode);
-      job_ = interrupted;
-      if (note_in_ == nullptr) return;
-      note_in_->set_note(note_);
-      note_in_->store();
+      go_on(pending() ? next_position() : written_, true, true);
     });
   }
   /// Whether every pass can be run at once.
   bool is_complete() const noexcept { return complete_; }
   /// What to note in the pipelines' cache when all is proven: at once, if nothing is left but what is compiled. @param in outlives the executor
-  void note_when_complete(gpu::pipeline_cache& in, std::string note) {
+  /// @param as_chain instead, where it turns out that the dispatch of all layers is wrong on this device
+  void note_when_complete(gpu::pipeline_cache& in, std::string note, std::string as_chain = {}) {
     if (complete_) return in.set_note(std::move(note));
     note_ = std::move(note);
+    note_as_chain_ = std::move(as_chain);
     note_in_ = &in;
     if (kernels_.ready()) complete();
   }
@@ -227,7 +227,10 @@ class executor {
     std::swap(sequence(pass_kind::decode), with.recorded);
   }
   /// Gives up the weights, for another executor; this one may then only be destroyed.
-  weight_memory release_weights() { return std::move(weights_); }
+  weight_memory release_weights() {
+    note_in_ = nullptr;  // nothing is left to prove
+    return std::move(weights_);
+  }
 
   /// Records the sequence that gives logits of every token, and with `hidden` all states between layers. Does nothing where it is there.
   void prepare_logits(bool hidden, gpu::pipeline_cache* cache) {
@@ -294,7 +297,8 @@ class executor {
   /// @param passes as many as submit() may submit in all; 1 but for decode. In one of kind verify the tokens behind the first are drafts
   void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens, const sampling_options& sampling, std::uint32_t passes) {
     const bool greedy = !(sampling.temperature >= 1e-6f) && sequence(kind).greedy.handle() != nullptr;  // as the sampler sees it
-    if (kind == pass_kind::decode && !greedy) begin_draws();
+    if (position == 0) written_ = 0;
+    if (kind == pass_kind::decode) begin_decode(position, greedy);
     const std::size_t box = static_cast<std::size_t>(counters_.jobs % mailboxes);
     if (box_used_[box] != 0) finish_until(box_used_[box]);
     const std::span<std::uint32_t> words = mailbox(box);
@@ -304,7 +308,6 @@ class executor {
     write_sampling(sampling, words);
     std::copy(tokens.begin(), tokens.end(), words.begin() + kernels::state::tokens);
     job_ = {kind, box, passes, 0, 0, true, position + static_cast<std::uint32_t>(tokens.size()), greedy};
-    if (position == 0) written_ = 0;
     counters_.jobs += 1;
     completed_ = 0;
   }
@@ -337,7 +340,7 @@ class executor {
   /// pass; the next one goes on there.
   /// @error device_lost, out_of_memory; the job is then dropped
   void submit(double budget_ms, std::uint32_t max_passes) {
-    if (!complete_ && draws() && !job_.feed && kernels_.ready()) complete();
+    if (!complete_ && job_.kind == pass_kind::decode && !job_.feed) go_on_if_made(next_position(), job_.greedy);
     recorded_sequence& of = sequence(job_.kind);  // of both forms: they have the same segments
     std::uint32_t left = std::min(of.speed.allowed(budget_ms), max_buffers - 1), count = 0, passes = 0;
     std::size_t used = 0;
@@ -517,7 +520,7 @@ class executor {
     };
     for (const bool is_long : {false, true}) {
       if (form_of(kind, is_long).plan == nullptr || (is_long && kind != pass_kind::decode)) continue;
-      if (kind != pass_kind::decode || complete_) record(false, is_long);
+      if (kind != pass_kind::decode || !draws_later_) record(false, is_long);
       if (form_of(kind, is_long).greedy.handle() != nullptr) record(true, is_long);
     }
   }
@@ -586,11 +589,14 @@ class executor {
     return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4};
   }
 
-  void create(gpu::pipeline_cache* cache, bool draws_later) {
-    kernels_.add(begins_with(kernels_.modules(), *table_), cache);
+  void create(gpu::pipeline_cache* cache, bool soon) {
+    kernels_.add(begins_with(kernels_.modules(), *table_, soon), cache);
+    kernels_.add(goes_on_with(kernels_.modules(), *table_, soon), cache);
     const bool has_forms = kernels_.has_forms(*decode_);
-    complete_ = !has_forms || !draws_later;
+    draws_later_ = has_forms && soon;
+    complete_ = in_one_later_ == nullptr && !draws_later_;
     if (complete_) kernels_.wait();
+    const bool draws = !draws_later_;
     const decoder_config& config = *table_->config;
     arena_ = gpu::buffer(device_, std::max(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");
@@ -625,43 +631,147 @@ class executor {
       to.copy(mailbox_, box * box_bytes_, state_, 0, mailbox(box).size_bytes());
       feeds_[box] = to.finish();
     }
-    sequence(pass_kind::decode) = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {complete_, has_forms});
+    sequence(pass_kind::decode) = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {draws, has_forms});
     sequence(pass_kind::prefill) = record_sequence(device_, *table_, table_->prefill, kernels_, addresses_);
-    counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size() + (complete_ && has_forms ? 1 : 0);
-    if (!decode_->in_one_long.empty() && kernels_.modules().run(decode_->in_one_long.front())) {
-      long_plan_ = *decode_;
-      long_plan_.in_one = decode_->in_one_long;
-      long_from_ = decode_->long_from;
-      record_long({complete_, has_forms});
-    }
+    counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size() + (draws && has_forms ? 1 : 0);
+    if (has_long(*decode_)) begin_long();
+    record_long({draws, has_forms});
     record_timed(pass_kind::decode);
     record_timed(pass_kind::prefill);
     buffers_.resize(max_buffers);
     clear();
   }
 
-  /// Whether the job may draw other than greedily.
-  bool draws() const noexcept { return job_.kind == pass_kind::decode && !job_.greedy; }
+  /// Whether decode begins as the chain of dispatches. Not where passes leave traces: what is proven between them would too.
+  static bool begins_as_chain(const kernel_modules& modules, const plan::table& table, bool soon) { return soon && runs_in_one(modules, table) && table.trace.top == 0; }
+  /// Tokens in the KV cache before the next pass of a decode job.
+  std::uint32_t next_position() const noexcept { return job_.end - 1 + job_.pass; }
+  /// Does what a job that decodes, or is about to, at a position can do of what is left of the start. What is in flight may be waited for.
+  void go_on_if_made(std::uint32_t position, bool greedy) {
+    const auto made = [&](const auto&... parts) { return (!pending() || job_.segment == 0) && may_prove_behind(position) && (kernels_.made(parts) && ...); };
+    const bool takes = in_one_later_ != nullptr && made(in_one_later_->prologue, in_one_later_->in_one, in_one_later_->epilogue);
+    const bool lengthens = long_later_ && made(decode_->in_one_long);
+    const bool draws = draws_later_ && !greedy && draws_by_ == kernels::sample_form::interim && kernels_.ready();
+    if (!takes && !lengthens && !draws) return;
+    gpu::translated([&] {
+      drain_flights();
+      go_on(position, takes || lengthens, draws);
+    });
+  }
   /// Sees to it that decode can draw. What is in flight may be waited for.
-  void begin_draws() {
+  void begin_decode(std::uint32_t position, bool greedy) {
     if (complete_) return;
-    if (draws_by_ == kernels::sample_form::interim) {
-      if (kernels_.ready()) complete();
-      return;
-    }
+    drop();
+    go_on_if_made(position, greedy);
+    if (greedy || !draws_later_ || draws_by_ == kernels::sample_form::interim) return;
     gpu::translated([&] {
       drain_flights();
       record_decode(kernels::sample_form::interim);
     });
   }
-  /// Decode with both of its last segments. Nothing is in flight.
-  void record_decode(kernels::sample_form draws_by) {
-    recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {true, true, draws_by});
-    counters_.recordings += made.size() + 1;
+  /// Decode with both of its last segments, or the greedy one alone. Nothing is in flight.
+  void record_decode(kernels::sample_form draws_by, bool draws = true) {
+    const sampler_forms forms{draws, kernels_.has_forms(*decode_), draws_by};
+    recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, forms);
+    counters_.recordings += made.size() + (forms.drawing && forms.greedy ? 1 : 0);
     made.speed = sequence(pass_kind::decode).speed;
-    record_long({true, true, draws_by});
+    record_long(forms);
     sequence(pass_kind::decode) = std::move(made);
     draws_by_ = draws_by;
+  }
+  /// Whether there is another form for long contexts.
+  bool has_long(const plan::sequence& decode) const { return !decode.in_one_long.empty() && kernels_.modules().run(decode.in_one_long.front()); }
+  void begin_long() {
+    long_plan_ = *decode_;
+    long_plan_.in_one = decode_->in_one_long;
+    long_from_ = decode_->long_from;
+  }
+  /// Whether there is room for the proof of all layers in one dispatch behind what was written, so that a pass at a position still finds all that it needs.
+  bool may_prove_behind(std::uint32_t position) const {
+    const std::uint32_t end = std::max(written_, position) + proven_tokens;
+    for (std::uint8_t kind = 0; kind < table_->pattern.kinds(); ++kind)
+      if (!table_->caches[kind].holds(position, end)) return false;
+    return end <= table_->context;
+  }
+  /// What a sequence has to show that another one has not: of samplers with several forms the drawing form, or all else.
+  std::vector<kernel_proof::claim> claims_beside(const plan::sequence& of, const plan::sequence& other, bool draws) const {
+    std::vector<const gpu::pipeline*> there;
+    const auto each_of = [&](const plan::sequence& some, auto&& takes) {
+      for (const kernel_proof::claim& each : kernel_proof::claims_of(some, kernels_))
+        if (each.may_wait == draws) takes(each, &kernels_.of(*each.call, each.rows, each.form));
+    };
+    std::vector<kernel_proof::claim> out;
+    each_of(other, [&](const auto&, const gpu::pipeline* its) { there.push_back(its); });
+    each_of(of, [&](const kernel_proof::claim& each, const gpu::pipeline* its) {
+      if (std::find(there.begin(), there.end(), its) == there.end()) out.push_back(each);
+    });
+    return out;
+  }
+  /// Does what is left of the start. Nothing is in flight.
+  /// @param position of the next pass  @param takes whether all layers in one dispatch are made, or their form for long contexts  @param draws whether the sampler's drawing form is
+  void go_on(std::uint32_t position, bool takes, bool draws) {
+    const bool between_passes = !pending() || job_.segment == 0;
+    const job interrupted = std::exchange(job_, {});
+    kernel_proof proof(device_, *table_, kernels_, weights_);
+    if (draws && draws_later_) {
+      auto claims = claims_beside(*decode_, {}, true);
+      if (in_one_later_ != nullptr)
+        for (const kernel_proof::claim& each : claims_beside(*in_one_later_, *decode_, true)) claims.push_back(each);
+      for (const kernel_proof::claim& each : claims)
+        if (const kernel_fault fault = proof.check(each); !fault.kernel.empty()) refuse(device_, fault);
+      weights_.expect_unchanged();
+      draws_later_ = false;
+      draws_by_ = kernels::sample_form::any;
+    }
+    if (takes && (in_one_later_ != nullptr || long_later_)) {
+      const plan::sequence& in_one = in_one_later_ != nullptr ? *in_one_later_ : *decode_;
+      const bool long_too = has_long(in_one) && kernels_.made(in_one.in_one_long);
+      in_one_later_ = nullptr;
+      long_later_ = false;
+      if (!between_passes || !may_prove_behind(position)) note_in_ = nullptr;  // decode stays as it is, and the next start sees to it
+      else if (!take_in_one(in_one, long_too, proof, position)) note_ = note_as_chain_;
+      else long_later_ = has_long(in_one) && !long_too;
+    }
+    complete_ = in_one_later_ == nullptr && !draws_later_ && !long_later_;
+    record_decode(draws_by_, !draws_later_ || draws_by_ == kernels::sample_form::interim);
+    record_timed(pass_kind::decode);
+    job_ = interrupted;
+    if (!complete_ || note_in_ == nullptr) return;
+    note_in_->set_note(note_);
+    note_in_->store();
+  }
+  /// Proves all layers in one dispatch behind what sessions have written and a position, and puts them into the chain's place. Nothing is in flight, and there is no job.
+  /// @param long_too with their form for long contexts
+  /// @return whether they are right; else decode is the chain  @error device_lost, out_of_memory
+  bool take_in_one(const plan::sequence& in_one, bool long_too, kernel_proof& proof, std::uint32_t position) {
+    for (const kernel_proof::claim& each : claims_beside(in_one, table_->decode, false))
+      if (!proof.check(each).kernel.empty()) return false;
+    const auto record = [&](const plan::sequence& as) {
+      const bool has_forms = kernels_.has_forms(as);
+      decode_ = &as;
+      sequence(pass_kind::decode) = record_sequence(device_, *table_, as, kernels_, addresses_, nullptr, false, 0, 0, {!has_forms, has_forms});
+      long_from_ = never;
+      long_ = {};
+    };
+    const auto agrees = [&] {
+      decode_ = &in_one;
+      write_arguments();
+      record(in_one);
+      if (long_too) begin_long();
+      record_long({!kernels_.has_forms(in_one), kernels_.has_forms(in_one)});
+      const bool agree = all_layers_agree_behind(std::max(written_, position));
+      weights_.expect_unchanged();
+      return agree;
+    };
+    try {
+      if (agrees()) return true;
+    } catch (...) {
+      note_in_ = nullptr;
+      record(table_->decode);
+      throw;
+    }
+    record(table_->decode);
+    return false;
   }
   /// The form for long contexts, where there is one.
   void record_long(sampler_forms forms) {
@@ -685,10 +795,37 @@ class executor {
   }
 
   static bool held_against_chain(const plan::sequence& decode) { return !decode.in_one.empty() && decode.in_one.front().kernel == kernels::kernel::layers_coded; }
+  static constexpr std::uint32_t proven_tokens = 3;
+  /// all_layers_agree() where sessions have their memory: what passes leave in it is put back, but for the caches behind what was written.
+  bool all_layers_agree_behind(std::uint32_t position) {
+    gpu::transfer transfer(device_, std::uint64_t{1} << 16);
+    std::vector<std::byte> state(state_.size_bytes()), ring(ring_.mapped().begin(), ring_.mapped().end()), boxes(mailbox_.mapped().begin(), mailbox_.mapped().end());
+    transfer.download(state_, 0, state);
+    const executor_counters counters = counters_;
+    const std::uint32_t completed = completed_;
+    const pace prompts = sequence(pass_kind::prefill).speed;
+    auto times = times_;
+    const auto next_timed = next_timed_;
+    const bool takes_times = std::exchange(takes_times_, false);  // what is proven is the recordings that run else
+    const bool agrees = all_layers_agree(position);
+    takes_times_ = takes_times;
+    times_ = std::move(times);
+    next_timed_ = next_timed;
+    sequence(pass_kind::prefill).speed = prompts;
+    verify_costs_ = {};  // in passes of decode
+    completed_ = completed;
+    counters_ = counters;
+    std::copy(boxes.begin(), boxes.end(), mailbox_.mapped().begin());
+    std::copy(ring.begin(), ring.end(), ring_.mapped().begin());
+    transfer.upload(state_, 0, state);
+    transfer.finish();
+    return agrees;
+  }
   /// The same tokens as a prompt or by the chain, and one by one: the stream behind the last layer and the last layer's cache must have the same bits.
-  bool all_layers_agree() {
-    const std::uint32_t vocabulary = table_->config->vocab_size, count = std::min({3u, table_->prefill.max_tokens, table_->context});
-    const std::array<std::uint32_t, 3> ids{vocabulary - 1, vocabulary / 3, vocabulary / 2};
+  /// @param behind that position; absent: there is no session yet, and all is cleared
+  bool all_layers_agree(std::optional<std::uint32_t> behind = {}) {
+    const std::uint32_t vocabulary = table_->config->vocab_size, count = std::min({proven_tokens, table_->prefill.max_tokens, table_->context}), first = behind.value_or(0);
+    const std::array<std::uint32_t, proven_tokens> ids{vocabulary - 1, vocabulary / 3, vocabulary / 2}, others{vocabulary / 2, vocabulary - 1, vocabulary / 3};
     const std::size_t width = std::size_t{4} * table_->config->hidden_size;
     const auto state_of = [&](std::uint64_t stream) {
       gpu::transfer transfer(device_, std::uint64_t{1} << 20);
@@ -711,7 +848,7 @@ class executor {
       sequence(kind).speed = {};  // a driver that compiles on first use would have made it slow
     };
     const auto one_by_one = [&] {
-      for (std::uint32_t i = 0; i < count; ++i) feed(pass_kind::decode, i, std::span(ids).subspan(i, 1));
+      for (std::uint32_t i = 0; i < count; ++i) feed(pass_kind::decode, first + i, std::span(ids).subspan(i, 1));
     };
     std::vector<std::byte> expected;
     if (held_against_chain(*decode_)) {
@@ -724,11 +861,12 @@ class executor {
       std::swap(sequence(pass_kind::decode), other);
       decode_ = in_one;
     } else {
-      feed(pass_kind::prefill, 0, std::span(ids).first(count));
+      feed(pass_kind::prefill, first, std::span(ids).first(count));
       expected = state_of(table_->prefill.residual_offset + (count - 1) * width);
     }
     const auto agrees = [&] {
-      clear();
+      if (behind) feed(pass_kind::prefill, first, std::span(others).first(count));  // what is there may not pass for what is held against it
+      else clear();
       one_by_one();
       return state_of(decode_->residual_offset) == expected;
     };
@@ -738,7 +876,7 @@ class executor {
       same = agrees() && same;
       long_from_ = from;
     }
-    clear();
+    if (!behind) clear();
     return same;
   }
 
@@ -789,7 +927,8 @@ class executor {
 
   gpu::device device_;
   const plan::table* table_;
-  const plan::sequence* decode_;  ///< of the table
+  const plan::sequence* decode_;        ///< of the table
+  const plan::sequence* in_one_later_;  ///< what complete() puts in its place, if anything
   weight_memory weights_;
   kernel_set kernels_;
   gpu::buffer arena_, wide_arena_, state_, ring_, mailbox_, arguments_, trace_, logits_output_, probe_output_;
@@ -820,10 +959,11 @@ class executor {
   bool takes_times_ = true;
   std::vector<VkCommandBuffer> buffers_;
   executor_counters counters_;
-  bool complete_ = true;  ///< passes that draw are recorded as they stay
+  bool complete_ = true;  ///< decode is recorded as it stays
+  bool draws_later_ = false, long_later_ = false;  ///< complete() sees to the sampler's drawing form, to decode's form for long contexts
   kernels::sample_form draws_by_ = kernels::sample_form::any;  ///< what is recorded of them, if anything
   gpu::pipeline_cache* note_in_ = nullptr;
-  std::string note_;
+  std::string note_, note_as_chain_;
   job job_;
   std::array<std::uint64_t, mailboxes> box_used_{};
   std::array<flight, max_in_flight> flights_;

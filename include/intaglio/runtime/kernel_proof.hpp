@@ -171,7 +171,7 @@ inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& tabl
   {
     std::vector<std::jthread> workers;
     try {
-      for (std::size_t i = 1; i < std::min<std::size_t>({8, std::max(1u, std::thread::hardware_concurrency()), claims.size()}); ++i) workers.emplace_back(work);
+      for (std::size_t i = 1; i < std::min<std::size_t>({16, std::max(1u, std::thread::hardware_concurrency()), claims.size()}); ++i) workers.emplace_back(work);
     } catch (const std::system_error&) {  // no more threads to be had
     }
     work();

@@ -33,19 +33,32 @@ class kernel_set {
   /// Makes what the dispatches of sequences need and what is not there yet.
   /// @error device_error naming the kernel: the device refuses it; out_of_memory, device_lost
   void add(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache) {
-    gpu::translated([&] { make(wanted_of(sequences), cache, false); });
+    gpu::translated([&] {
+      std::vector<key> wanted = wanted_of(sequences);
+      const std::size_t count = wanted.size();
+      make(std::move(wanted), count, cache, false);
+    });
   }
   /// The same for some dispatches.
   void add(std::span<const plan::dispatch> calls, gpu::pipeline_cache* cache) {
     gpu::translated([&] {
       std::vector<key> wanted;
       want(calls, wanted);
-      make(std::move(wanted), cache, false);
+      const std::size_t count = wanted.size();
+      make(std::move(wanted), count, cache, false);
     });
   }
   /// Begins to make them, on a thread; what fails is told of by of() and wait(). @param cache outlives wait(), and is asked for nothing until then
-  void begin(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache) {
-    gpu::translated([&] { make(wanted_of(sequences), cache, true); });
+  /// @param later whose pipelines may come when those of the others are there, and with them a sampler's drawing form, where it has several
+  void begin(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache, std::span<const plan::sequence* const> later = {}) {
+    gpu::translated([&] {
+      std::vector<key> wanted = wanted_of(sequences);
+      const auto first = later.empty() ? wanted.end() : std::stable_partition(wanted.begin(), wanted.end(), [&](const key& each) { return !is_drawing_form(each); });
+      const auto first_count = static_cast<std::size_t>(first - wanted.begin());
+      for (const key& each : wanted_of(later))
+        if (find(wanted, each) == wanted.size()) wanted.push_back(each);
+      make(std::move(wanted), first_count, cache, true);
+    });
   }
   /// Returns when all are made. @error as of add()
   void wait() const {
@@ -54,6 +67,17 @@ class kernel_set {
   /// Whether wait() returns at once.
   bool ready() const {
     return std::all_of(builds_.begin(), builds_.end(), [](const auto& each) { return each->ended(); });
+  }
+
+  /// Whether those of dispatches are made, but for a sampler's drawing form, where it has several. @error as of add()
+  bool made(std::span<const plan::dispatch> calls) const {
+    std::vector<key> wanted;
+    want(calls, wanted, true);
+    return std::all_of(wanted.begin(), wanted.end(), [&](const key& each) {
+      if (is_drawing_form(each)) return true;
+      const std::size_t at = find(keys_, each);
+      return at < places_.size() && places_[at].in->made(places_[at].index);
+    });
   }
 
   const kernel_modules& modules() const noexcept { return modules_; }
@@ -118,6 +142,10 @@ class kernel_set {
     friend bool operator==(const key&, const key&) = default;
   };
   static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
+  bool is_drawing_form(const key& of) const {
+    const kernels::interface& face = kernels::interface_of(of.kernel);
+    return sampler_forms_ && of.kernel == kernels::kernel::sample && of.values[face.specialization_index("form")] == static_cast<std::uint32_t>(kernels::sample_form::any);
+  }
   static std::uint32_t tokens_of(const plan::dispatch& call) { return call.groups[1] * (call.kernel == kernels::kernel::fixed ? 1 : constant(call, "tile_tokens")); }
   /// How many workgroups (y) share a list of expert_tiles, and how many lists so many rows, 0 being all, take at most.
   static std::uint32_t parts_of(const plan::dispatch& call) { return call.kernel == kernels::kernel::matmul ? 1 : constant(call, "list_tokens") / constant(call, "tile_tokens"); }
@@ -159,9 +187,10 @@ class kernel_set {
     }
     return out;
   }
-  void want(std::span<const plan::dispatch> calls, std::vector<key>& wanted) const {
+  /// @param all also those that are there
+  void want(std::span<const plan::dispatch> calls, std::vector<key>& wanted, bool all = false) const {
     const auto take = [&](const key& its) {
-      if (find(keys_, its) == keys_.size() && find(wanted, its) == wanted.size()) wanted.push_back(its);
+      if ((all || find(keys_, its) == keys_.size()) && find(wanted, its) == wanted.size()) wanted.push_back(its);
     };
     for (const auto& call : calls) {
       std::vector<std::uint32_t> passes = rows_of(call);
@@ -174,8 +203,9 @@ class kernel_set {
   /// Pipelines that are made together. Does not move: its thread has its address.
   class build {
    public:
-    build(const gpu::device& on, const kernel_modules& modules, std::uint32_t required_subgroup_size, std::vector<key> wanted, gpu::pipeline_cache* cache, bool apart)
-        : device_(on), modules_(modules), required_subgroup_size_(required_subgroup_size), wanted_(std::move(wanted)), cache_(cache), pipelines_(wanted_.size()), made_(wanted_.size()) {
+    /// @param first_count of those wanted, which are begun before the others
+    build(const gpu::device& on, const kernel_modules& modules, std::uint32_t required_subgroup_size, std::vector<key> wanted, std::size_t first_count, gpu::pipeline_cache* cache, bool apart)
+        : device_(on), modules_(modules), required_subgroup_size_(required_subgroup_size), wanted_(std::move(wanted)), first_count_(first_count), cache_(cache), pipelines_(wanted_.size()), made_(wanted_.size()) {
       if (apart) try {
           thread_ = std::jthread([this]() noexcept { run(); });
           return;
@@ -191,6 +221,11 @@ class kernel_set {
       changed_.wait(own, [&] { return made_[index] || ended_; });
       if (!made_[index]) std::rethrow_exception(failure_);
       return pipelines_[index];
+    }
+    bool made(std::size_t index) {
+      const std::lock_guard own(mutex_);
+      if (ended_ && !made_[index]) std::rethrow_exception(failure_);
+      return made_[index];
     }
     bool ended() {
       const std::lock_guard own(mutex_);
@@ -241,7 +276,9 @@ class kernel_set {
         order.push_back(i);
       }
       // The largest first: they take the longest.
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return descriptions[a].spirv.size() > descriptions[b].spirv.size(); });
+      const auto larger = [&](std::size_t a, std::size_t b) { return descriptions[a].spirv.size() > descriptions[b].spirv.size(); };
+      std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first_count_), larger);
+      std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(first_count_), order.end(), larger);
       std::vector<gpu::pipeline_description> sorted;
       for (const std::size_t i : order) sorted.push_back(descriptions[i]);
       gpu::build_pipelines(device_, sorted, cache_, 0, [&](std::size_t i, gpu::pipeline&& made) {
@@ -258,6 +295,7 @@ class kernel_set {
     kernel_modules modules_;
     std::uint32_t required_subgroup_size_;
     std::vector<key> wanted_;
+    std::size_t first_count_;
     gpu::pipeline_cache* cache_;
     std::vector<gpu::pipeline> pipelines_;  ///< by wanted_
     std::vector<bool> made_;
@@ -276,9 +314,9 @@ class kernel_set {
     return wanted;
   }
   /// @param apart on a thread; else nothing stays of what fails
-  void make(std::vector<key> wanted, gpu::pipeline_cache* cache, bool apart) {
+  void make(std::vector<key> wanted, std::size_t first_count, gpu::pipeline_cache* cache, bool apart) {
     if (wanted.empty()) return;
-    auto made = std::make_shared<build>(device_, modules_, subgroup_.required, wanted, cache, apart);
+    auto made = std::make_shared<build>(device_, modules_, subgroup_.required, wanted, first_count, cache, apart);
     if (!apart) made->wait();
     builds_.push_back(std::move(made));
     for (std::size_t i = 0; i < wanted.size(); ++i) {

@@ -96,9 +96,10 @@ class kernel_trial {
     return random_ >> 8;
   }
   /// In (-2, 2).
+  float number() { return (static_cast<float>(next()) * 0x1p-24f - 0.5f) * 4.0f; }
   std::vector<float> floats(std::size_t count) {
     std::vector<float> out(count);
-    for (float& x : out) x = (static_cast<float>(next()) * 0x1p-24f - 0.5f) * 4.0f;
+    for (float& x : out) x = number();
     return out;
   }
   /// Zeros that the host sees.
@@ -177,7 +178,7 @@ class kernel_trial {
   }
   /// A made-up number as an element of a cache.
   void put(const gpu::buffer& cache, std::uint64_t at, std::size_t element) {
-    const float value = floats(1)[0];
+    const float value = number();
     const std::uint16_t half = f16_from_f32(value);
     if (element == 4) std::memcpy(cache.mapped().data() + 4 * at, &value, 4);
     else std::memcpy(cache.mapped().data() + 2 * at, &half, 2);

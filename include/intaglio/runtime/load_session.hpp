@@ -68,10 +68,12 @@ inline std::vector<kernel_modules> variants_left(const gpu::device& on, const gp
 }
 
 /// Begins to make the pipelines of the executor that proven_executor tries first, for while the weights are loaded.
+/// @param prove as proven_executor has it
 template <class Executor = executor>
-pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache, module_source source = &modules_of<>) {
+pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache, module_source source = &modules_of<>, bool prove = true) {
   const kernel_modules modules = variants_left(on, cache, source).front();
-  return pipelines_ahead(on, modules, Executor::begins_with(modules, table), cache, Executor::has_sampler_forms(modules));
+  const bool soon = Executor::has_sampler_forms(modules) && prove && cache.note() != proof_note(modules);
+  return pipelines_ahead(on, modules, Executor::begins_with(modules, table, soon), cache, Executor::has_sampler_forms(modules), Executor::goes_on_with(modules, table, soon));
 }
 
 /// An executor whose kernels have shown that they are right on this device; the outcome is kept beside the pipelines. Where a variant of
@@ -86,18 +88,20 @@ std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::tab
   // Without a folder of ours a process may start often, and the driver's cache has it all after the first time.
   const bool compiles_late = on.description().driver_name == "llvmpipe" && !cache.path().empty();
   for (const kernel_modules& variant : variants) {
-    const bool proves = prove && cache.note() != proof_note(variant);
+    const bool proves = prove && cache.note() != proof_note(variant), forms = Executor::has_sampler_forms(variant), soon = proves && forms;
     compile_ahead ahead;
     if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_in_one(variant, table)) ahead = compile_ahead(on, variant, table.decode_in_one.in_one);
     std::optional<kernel_set> kernels = made.take();
-    if (!kernels) kernels.emplace(on, variant, Executor::has_sampler_forms(variant)).begin(Executor::begins_with(variant, table), &cache);
+    if (!kernels) kernels.emplace(on, variant, forms).begin(Executor::begins_with(variant, table, soon), &cache, Executor::goes_on_with(variant, table, soon));
     // While the pipelines that take the longest are still being made.
-    if (proves && !(fault = Executor::prove_kernels(on, table, *kernels, weights, false)).kernel.empty()) continue;
-    auto out = std::make_unique<Executor>(on, table, std::move(weights), std::move(*kernels), &cache, proves);
+    if (proves && !(fault = Executor::prove_kernels(on, table, *kernels, weights, false, soon)).kernel.empty()) continue;
+    auto out = std::make_unique<Executor>(on, table, std::move(weights), std::move(*kernels), &cache, soon);
     if (!proves) return out;
     fault = out->prove_in_one(std::move(ahead));
     if (fault.kernel.empty()) {
-      out->note_when_complete(cache, proof_note(variant));
+      kernel_modules chain = variant;
+      chain.in_one = false;
+      out->note_when_complete(cache, proof_note(variant), proof_note(chain));
       return out;
     }
     weights = out->release_weights();
@@ -142,7 +146,7 @@ inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::sp
 template <class Executor>
 std::unique_ptr<Executor> load_executor(session_body& body, const io::checkpoint& from, const session_options& options, module_source source) {
   return gpu::translated([&] {
-    pipelines_ahead pipelines = begin_pipelines<Executor>(body.device, *body.table, *body.cache, source);
+    pipelines_ahead pipelines = begin_pipelines<Executor>(body.device, *body.table, *body.cache, source, options.prove_kernels);
     weight_memory weights = load_weights(body.device, *body.table, from, {.progress = options.progress, .threads = options.load_threads, .patch = options.patch, .place = options.place, .budget = options.weight_budget});
     auto out = proven_executor<Executor>(body.device, *body.table, std::move(weights), *body.cache, options.prove_kernels, source, std::move(pipelines));
     if (body.making_text.valid()) {

@@ -69,8 +69,8 @@ inline double ternary_product(kernel_trial& trial, const plan::dispatch& call) {
     firsts = {0, (rows - run_rows) / 8 * 4, rows - run_rows};
   }
   const auto start = trial.floats(std::size_t{trial.tokens} * out_width);
-  const gpu::buffer out = trial.filled(start, std::size_t{trial.width} * out_width), keys = trial.room(trial.cache_of(call).key_bytes), values = trial.room(trial.cache_of(call).value_bytes),
-                    memory = trial.memory_of(trial.state());
+  const gpu::buffer out = trial.filled(start, std::size_t{trial.width} * out_width), keys = trial.room(how == epilogue::rope_cache ? trial.cache_of(call).key_bytes : 0),
+                    values = trial.room(how == epilogue::rope_cache ? trial.cache_of(call).value_bytes : 0), memory = trial.memory_of(trial.state());
   kernel_trial::named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &values}};
   if (before == prologue::quantized) buffers.emplace_back("factors", &sums);
   trial.run(call, buffers);
@@ -153,8 +153,8 @@ inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
   }
   if (few && trial.set->takes_tiles(call, trial.rows)) prepared = reference::tiled_words(prepared, columns);
   const gpu::buffer in = chunk ? trial.filled(bits, std::size_t{trial.width} * columns) : few ? trial.filled(prepared, std::size_t{trial.width} * kernels::fixed_words(columns)) : trial.filled(values, std::size_t{trial.width} * columns), factors = trial.filled(factor, trial.width),
-                    out = trial.filled(start, std::size_t{trial.width} * out_width), keys = trial.room(trial.cache_of(call).key_bytes), cached = trial.room(trial.cache_of(call).value_bytes),
-                    memory = trial.memory_of(trial.state());
+                    out = trial.filled(start, std::size_t{trial.width} * out_width), keys = trial.room(shape.epilogue == epilogue::rope_cache ? trial.cache_of(call).key_bytes : 0),
+                    cached = trial.room(shape.epilogue == epilogue::rope_cache ? trial.cache_of(call).value_bytes : 0), memory = trial.memory_of(trial.state());
   kernel_trial::named_buffers buffers{{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}};
   if (chunk) buffers.emplace_back("factors", &factors);
   const bool keeps_gates = call.kernel == kernels::kernel::matmul && trial.operand(call, "gates").where != plan::region::none;
