@@ -543,7 +543,7 @@ class lowering {
     }
     set("prologue", n.prologue);
     set("eps", n.eps);
-    const std::uint32_t tile = c_.tokens == 1 ? 1 : c_.ternary_tile_tokens();
+    const std::uint32_t tile = c_.tokens == 1 ? 1 : d_->kernel == kernels::kernel::ternary_matmul ? c_.ternary_tile_tokens() : c_.tile_tokens();
     set("tile_tokens", tile);
     d_->subgroups = c_.target.matmul_subgroups;
     // A workgroup of a chunk has its subgroup's lanes, 4 at least, go over all tiles for two groups each, and hands on up to 32 sums a lane then: no more turns than llvmpipe gives.

@@ -40,7 +40,7 @@ struct profile {
   std::uint32_t logits_tokens = 32;                         ///< the same of a chunk whose logits are wanted, which take much memory
   std::uint32_t verify_tokens = 8;                          ///< tokens of the widest pass over drafts, where the context has as many
   std::uint32_t tile_tokens = 8;                            ///< tokens that share one read of a weight tile in prefill
-  std::uint32_t ternary_tile_tokens = 8;                    ///< the same of ternary products
+  std::uint32_t ternary_tile_tokens = 8;                    ///< the same of products of ternary weights with int8
   bool norm_prologue = true;                                ///< decode: every workgroup normalises and quantises for itself
   kernels::element cache_element = kernels::element::f16;
   std::uint32_t ring_size = 256;                            ///< drawn tokens on their way to the host
