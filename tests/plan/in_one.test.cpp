@@ -35,6 +35,21 @@ static_assert(plan::engraved<models::fable, chain_only>::table.decode_in_one.in_
 static_assert(one.blank_bytes == 0);  // none waits for good
 // Its products take llvmpipe more turns of loops than an invocation may have.
 static_assert(plan::engraved<models::bitnet_2b_4t, plan::profiles::cpu>::table.decode_in_one.in_one.empty());
+// Nor may chunks: a workgroup of 4 lanes has two groups of rows a lane at a time, all tiles for each.
+constexpr bool ends_in_time(const plan::table& of) {
+  for (const plan::dispatch& d : of.prefill.period)
+    if (d.kernel == kernels::kernel::ternary_matmul) {
+      const auto constant = [&](std::string_view name) { return std::uint64_t{d.specialization[kernels::ternary_matmul_interface.specialization_index(name)]}; };
+      if ((constant("rows") / 4 / d.groups[0] / 8 + 1) * (constant("columns") / 16 + 2 + 40) > plan::llvmpipe_loop_turns) return false;
+    }
+  return true;
+}
+constexpr decoder_config wide = [] {
+  decoder_config c = models::bitnet_2b_4t::config;
+  c.num_hidden_layers = 1, c.hidden_size = 7168, c.intermediate_size = 28672, c.num_attention_heads = 56, c.num_key_value_heads = 14;
+  return c;
+}();
+static_assert(ends_in_time(plan::engraved<models::bitnet_2b_4t, plan::profiles::cpu>::table) && ends_in_time(plan::engraved<models::bitnet_b158<wide>, plan::profiles::cpu>::table));
 // There norms are dispatches of their own.
 static_assert(plan::engraved<models::bitnet_2b_4t, plan::profiles::cpu>::table.decode.dispatch_count() == 30 * 9 + 4);
 

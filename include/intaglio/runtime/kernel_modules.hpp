@@ -345,7 +345,7 @@ inline std::vector<kernel_modules> usable_modules(const gpu::device& on, module_
   std::vector<kernel_modules> out;
   const bool broadcasts = (on.limits().subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
   if (on.description().type == gpu::device_type::cpu && on.has(gpu::feature::shader_int64) && broadcasts) {
-    if (on.description().driver_name == "llvmpipe") out.push_back({.wide_loads = true, .in_one = true, .source = source});
+    if (on.description().driver_name == "llvmpipe" && on.has(gpu::feature::subgroup_extended_types)) out.push_back({.wide_loads = true, .in_one = true, .source = source});
     out.push_back({.wide_loads = true, .source = source});
   }
   const bool matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_int8) && gpu::multiplies_int8(on.description().matrix_shapes) &&
