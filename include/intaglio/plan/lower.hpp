@@ -46,7 +46,8 @@ struct lowering_context {
   constexpr bool batched() const { return batch.slots != 0; }
   /// Tokens that share one read of the weights.
   constexpr std::uint32_t tile_tokens() const { return batched() ? std::min(target.tile_tokens, tokens) : target.tile_tokens; }
-  constexpr std::uint32_t ternary_tile_tokens() const { return batched() ? std::min(target.ternary_tile_tokens, tokens) : target.ternary_tile_tokens; }
+  /// The same of ternary_matmul: as many whole tiles as there is room for tokens, whatever their count in the state.
+  constexpr std::uint32_t ternary_tile_tokens() const { return tokens % target.ternary_tile_tokens == 0 ? target.ternary_tile_tokens : tile_tokens(); }
   constexpr std::uint32_t slot_words() const { return batched() ? kernels::state::slot_words(context, batch.page_size) : 0; }
   /// What stands between a state's first token and its history.
   constexpr std::uint32_t token_words() const { return batched() ? 1 + kernels::state::slot_pages(context, batch.page_size) : max_tokens; }
