@@ -82,8 +82,8 @@ uint count_in(uint word) {
   return subgroupBroadcastFirst(found) + 1u;
 }
 
-// A pointer of the arguments, the same for all lanes visibly (memory.glsl).
-Words argument(uint at) { return Words(subgroupBroadcastFirst(Longs(arguments).at[at])); }
+// A pointer of the arguments, the same for all lanes visibly (memory.glsl). No function: Debian 12's validation layer breaks down over pointers that are returned.
+#define argument(index) Words(subgroupBroadcastFirst(Longs(arguments).at[index]))
 
 // The first part that is not done, from this workgroup's own on.
 uint next_part(uint done) {
