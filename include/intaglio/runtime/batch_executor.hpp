@@ -90,9 +90,11 @@ class batch_executor {
 
   /// Feeds tokens of a slot's prompt from `position` on, and moves them to its pages.
   /// @param from_pages positions before, of a multiple of 8, that the slot's pages have and the caches do not: they are fetched first
-  /// @error device_lost, out_of_memory
+  /// @error argument_error: more tokens than a chunk has; device_lost, out_of_memory
   void prefill(std::uint32_t slot, std::uint32_t position, std::span<const std::int32_t> tokens, std::uint32_t from_pages, double budget_ms) {
     namespace state = kernels::state;
+    if (const std::uint32_t most = table_->prefill.max_tokens; tokens.size() > most)
+      throw argument_error("tokens of a chunk", "at most " + std::to_string(most), std::to_string(tokens.size()));
     commands_.clear();
     feed_changed();
     if (from_pages != 0) move(0, state::move_from_pool, slot, 0, octets(from_pages));

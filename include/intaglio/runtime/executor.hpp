@@ -295,8 +295,11 @@ class executor {
   /// @param position tokens in the KV cache before it
   /// @param tokens of the first pass; decode passes go on with what they draw
   /// @param passes as many as submit() may submit in all; 1 but for decode. In one of kind verify the tokens behind the first are drafts
+  /// @error argument_error: more tokens than such a pass has room for
   void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens, const sampling_options& sampling, std::uint32_t passes) {
     const bool greedy = !(sampling.temperature >= 1e-6f) && sequence(kind).greedy.handle() != nullptr;  // as the sampler sees it
+    if (const std::uint32_t most = plan_of(kind).max_tokens; tokens.size() > most)
+      throw argument_error("tokens of a pass", "at most " + std::to_string(most), std::to_string(tokens.size()));
     if (position == 0) written_ = 0;
     if (kind == pass_kind::decode) begin_decode(position, greedy);
     const std::size_t box = static_cast<std::size_t>(counters_.jobs % mailboxes);
