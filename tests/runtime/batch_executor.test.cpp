@@ -3,6 +3,8 @@
 #include "intaglio/runtime/batch_executor.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <vector>
 
 #include "gpu/checked_device.hpp"
 #include "intaglio/models/llama.hpp"
@@ -34,4 +36,12 @@ TEST_CASE("products of a batch agree with the reference: offsets, halves of bloc
   check_codec<dtype::q4_0>(on.device, dot, {.slots = 16, .page_size = 64});
   check_codec<dtype::q4_k>(on.device, dot, {.slots = 3, .page_size = 8});
   check_codec<dtype::q6_k>(on.device, false, {.slots = 3, .page_size = 8});
+}
+
+TEST_CASE("a chunk of a prompt with more tokens than it has room for is refused by a batch", "[once]") {
+  checked_device on;
+  const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q4_0, dtype::q4_0, dtype::f32>>(plan::profiles::cpu, 128, {.slots = 2, .page_size = 8});
+  runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()), {.integer_dot = false}, nullptr);
+  const std::vector<std::int32_t> tokens(made.table().prefill.max_tokens + 1, 7);
+  CHECK_THROWS_WITH(run.prefill(0, 0, tokens, 0, 100), Catch::Matchers::ContainsSubstring("tokens of a chunk: expected at most 32, found 33"));
 }

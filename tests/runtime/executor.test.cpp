@@ -4,10 +4,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "gpu/checked_device.hpp"
-#include "intaglio/runtime/batch_executor.hpp"
 #include "intaglio/runtime/load_session.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
 #include "runtime/tables.hpp"

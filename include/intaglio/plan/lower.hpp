@@ -845,9 +845,7 @@ class lowering {
       d_->groups = {std::min((c_.target.matmul_groups + 1) / 2, row_groups), outputs, 1};
       return;
     }
-    // A workgroup of a chunk has its subgroup's lanes, 4 at least, go over all tiles for two groups each, and hands on up to 32 sums a lane then: no more turns than llvmpipe gives.
-    const std::uint64_t turns = (std::uint64_t{row_groups} / 8 + 1) * (w.columns / 16 + 48), least = c_.target.straight ? (turns + 59'999) / 60'000 : 1;
-    const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : std::max(c_.target.chunk_matmul_groups, static_cast<std::uint32_t>(least));
+    const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
     d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), n.list_tokens != 0 ? lists(n) : (c_.tokens + tile - 1) / tile * outputs, 1};
   }
   /// A subgroup a group of rows, which it has for a tile of tokens: fewer of them where there would not be enough subgroups to keep the device busy.
