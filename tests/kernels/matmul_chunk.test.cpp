@@ -119,3 +119,23 @@ TEST_CASE("matmul_chunk: activations of any size, and those that are no numbers,
   const product_result found = run_chunk(on, p, prologue::plain, {1, 16, 32}), expected = expect_chunk(p, prologue::plain);
   for (std::size_t i = 0; i < 20; ++i) CHECK((i / 4 == 3 ? std::isnan(found.output[i]) : found.output[i] == expected.output[i]));
 }
+
+TEST_CASE("halves, tiled: of eight tokens eight columns of each behind the other, later tokens untouched") {
+  kernel_device on;
+  random_numbers random(34);
+  for (const prologue before : {prologue::plain, prologue::norm}) {
+    const matmul_problem p = matmul_problem::make(random, {.columns = 96, .rows = 4, .codec = codec::f32}, 11, 16);
+    const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight), state = on.filled(fresh_state(0, p.tokens, p.room, 1));
+    std::vector<gpu::buffer> bits, factors;
+    for (const std::uint32_t tiled : {0u, 1u}) {
+      bits.push_back(on.poisoned(std::size_t{2} * 16 * 96));
+      factors.push_back(on.poisoned(std::size_t{4} * 16));
+      on.run(kernels::kernel::halves, 2, {{"width", 96u}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}, {"tiled", tiled}},
+             {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &bits.back()}, {"factors", &factors.back()}, {"state", &state}}, {1, 16, 1});
+    }
+    const auto plain = bits[0].read<std::uint16_t>(), tiles = bits[1].read<std::uint16_t>();
+    for (std::size_t t = 0; t < 16; ++t)
+      for (std::size_t c = 0; c < 96; ++c) CHECK(tiles[reference::tiled_place(t, c, 96)] == plain[t * 96 + c]);
+    CHECK(factors[0].read<std::uint32_t>() == factors[1].read<std::uint32_t>());
+  }
+}

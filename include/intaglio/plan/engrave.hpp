@@ -92,10 +92,9 @@ constexpr node insert_in_front(ir::graph& g, node& n, kernels::kernel kernel, co
 
 /// In a chunk with arithmetic `halves` each product of coded weights reads what a node of its own in front of it made of the input; attention is that of halves too. Experts' products are not, each token has others; nor are those by which they are chosen, which
 /// must be the same however a token comes.
-constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t tokens, std::vector<node>& nodes) {
-  if (target.coded_chunks != chunk_arithmetic::halves || tokens <= target.tile_tokens) return;
+constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes) {
   bool coded = false;
-  for (const node& n : nodes) coded = coded || n.kernel == kernels::kernel::matmul;
+  for (const node& n : nodes) coded = coded || (chunk && n.kernel == kernels::kernel::matmul);
   std::vector<node> out;
   for (node& n : nodes) {
     std::uint32_t rows = 0;
@@ -223,8 +222,9 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   ir::graph g = traced;
   const bool few = is_few(target, kind.tokens, kind.batch.slots != 0);
   // Where the context has no whole tiles, matmul stays.
-  if (few && (kind.batch.slots != 0 || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
-  else if (!few && kind.batch.slots == 0) insert_halves(g, target, kind.tokens, nodes);
+  const bool batch = kind.batch.slots != 0, chunk = !few && !batch && target.coded_chunks == chunk_arithmetic::halves && kind.tokens > target.tile_tokens;
+  if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::halves)) insert_halves(g, chunk, nodes);
+  else if (few && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
   const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), nodes);
   if (few) insert_norm(g, nodes, kernels::kernel::dense_few);

@@ -15,6 +15,7 @@
 #include "intaglio/core/message.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/state.hpp"
+#include "intaglio/plan/profile.hpp"
 #include "intaglio/shader/activation.hpp"
 
 namespace intaglio::plan {
@@ -231,6 +232,8 @@ struct batch_shape {
   std::uint32_t slots = 0;                  ///< sessions at once; 0: no batch
   std::uint32_t page_size = 64;             ///< positions of a page: a multiple of 8 that divides 256, or a multiple of that
   std::uint32_t pages = 0;                  ///< of the pool; 0: as many as all slots take when they are full
+  chunk_arithmetic coded_products = chunk_arithmetic::exact;  ///< of passes, with coded weights. exact: the bits of a session alone. halves: as prompts have it, several times faster; what a
+                                                              ///< session says still does not hang on who else is there
   friend constexpr bool operator==(const batch_shape&, const batch_shape&) = default;
 };
 
