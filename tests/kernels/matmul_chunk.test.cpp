@@ -126,7 +126,7 @@ TEST_CASE("halves, tiled: of eight tokens eight columns of each behind the other
   for (const prologue before : {prologue::plain, prologue::norm}) {
     const matmul_problem p = matmul_problem::make(random, {.columns = 96, .rows = 4, .codec = codec::f32}, 11, 16);
     const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight), state = on.filled(fresh_state(0, p.tokens, p.room, 1));
-    std::vector<gpu::buffer> bits, factors;
+    std::vector<guarded_buffer> bits, factors;
     for (const std::uint32_t tiled : {0u, 1u}) {
       bits.push_back(on.poisoned(std::size_t{2} * 16 * 96));
       factors.push_back(on.poisoned(std::size_t{4} * 16));
