@@ -238,8 +238,10 @@ constexpr bool wants_tiles(codec type, std::uint32_t tokens) { return type != co
 constexpr few_tile tiled_few_tile(std::uint32_t tokens) { return {32, tokens <= 8 ? 8u : 16u, 8}; }
 /// Tokens of a tile of a pass over a few: what chunks have more of.
 inline constexpr std::uint32_t most_few_tokens = 32;
-/// Of matmul_chunk over a few tokens, whole tiles of eight, by matrices. Subgroups share the columns.
-constexpr few_tile few_chunk_tile(std::uint32_t rows, std::uint32_t tokens) { return {32, tokens % 32 == 0 ? 32u : tokens % 16 == 0 ? 16u : 8u, rows <= 4096 ? 16u : 8u}; }
+/// Of matmul_chunk over a few tokens, whole tiles of eight, by matrices. A subgroup has 32 rows; those that have the same share the columns, as many whatever the tokens are, so that sums have one order.
+constexpr few_tile few_chunk_tile(std::uint32_t rows, std::uint32_t tokens) {
+  return {rows < 8192 ? 32u : 64u, tokens % 32 == 0 ? 32u : tokens % 16 == 0 ? 16u : 8u, rows <= 4096 ? 16u : 8u};
+}
 /// Of any other product over so many tokens; none where dot products are as fast.
 constexpr few_tile few_matrix_tile(kernel which, std::uint32_t rows, std::uint32_t tokens) {
   if (tokens <= 8) return {};
