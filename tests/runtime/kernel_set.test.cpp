@@ -60,7 +60,7 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
 
 TEST_CASE("a batch's products in halves cover all rows and tokens of the pass; the columns are shared alike whatever the pass") {
   const checked_device on;
-  const runtime::kernel_set with(on.device, {.half_matrix = true}), without(on.device, {});
+  const runtime::kernel_set with(on.device, {.half_matrix = true, .few_halves = true}), without(on.device, {.half_matrix = true});
   for (const std::uint32_t slots : {3u, 8u, 24u, 40u, 64u}) {
     const plan::planned made =
         plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::bf16, dtype::f32>>(plan::profiles::portable, 128, {.slots = slots, .coded_products = plan::chunk_arithmetic::halves});

@@ -123,7 +123,7 @@ class kernel_set {
   }
   /// Whether `halves` leaves x tiled and matmul_chunk reads it so: in passes over a few tokens on devices that multiply matrices of f16.
   bool takes_tiled_halves(const plan::dispatch& call) const {
-    if (!modules_.half_matrix) return false;
+    if (!modules_.few_halves) return false;
     if (call.kernel == kernels::kernel::halves) return constant(call, "tiled") != 0;
     return call.kernel == kernels::kernel::matmul_chunk && constant(call, "tile_tokens") <= kernels::most_few_tokens && tokens_of(call) % 8 == 0;
   }
