@@ -70,6 +70,8 @@ TEST_CASE("where a batch's products are halves, each reads what a dispatch in fr
   const plan::planned dense = plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 1024, {.slots = 3, .coded_products = plan::chunk_arithmetic::halves});
   CHECK(coded.table().batch.dispatch_count() == exact.table().batch.dispatch_count());
   CHECK(coded.table().hash != exact.table().hash);
+  const auto uses_few = [](const plan::planned& of) { return (plan::kernels_used(std::array{&of.table()}) & kernels::few_chunk_bit) != 0; };
+  CHECK((uses_few(coded) && uses_few(dense) && !uses_few(exact)));
   for (const plan::planned* made : {&coded, &dense}) {
     const plan::sequence& batch = made->table().batch;
     std::size_t products = 0, prepared = 0;

@@ -238,6 +238,8 @@ constexpr bool wants_tiles(codec type, std::uint32_t tokens) { return type != co
 constexpr few_tile tiled_few_tile(std::uint32_t tokens) { return {32, tokens <= 8 ? 8u : 16u, 8}; }
 /// Tokens of a tile of a pass over a few: what chunks have more of.
 inline constexpr std::uint32_t most_few_tokens = 32;
+/// Beside bits of kernels (plan::kernels_used): matmul_chunk of a few tokens too.
+inline constexpr std::uint64_t few_chunk_bit = std::uint64_t{1} << 61;
 /// Of matmul_chunk over a few tokens, whole tiles of eight, by matrices. A subgroup has 32 rows; those that have the same share the columns, as many whatever the tokens are, so that sums have one order.
 constexpr few_tile few_chunk_tile(std::uint32_t rows, std::uint32_t tokens) {
   return {rows < 8192 ? 32u : 64u, tokens % 32 == 0 ? 32u : tokens % 16 == 0 ? 16u : 8u, rows <= 4096 ? 16u : 8u};

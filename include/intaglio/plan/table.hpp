@@ -307,9 +307,9 @@ struct table {
   }
 };
 
-/// A bit for each kernel that the plans use, kernels::layers::long_contexts_bit and kernels::layers_coded::dense_bit.
+/// A bit for each kernel that the plans use, kernels::layers::long_contexts_bit, kernels::layers_coded::dense_bit and kernels::few_chunk_bit.
 constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
-  static_assert(kernels::kernel_count <= 62);
+  static_assert(kernels::kernel_count <= 61);
   std::uint64_t out = 0;
   for (const table* each : tables) {
     if (!each->decode_in_one.in_one_long.empty()) out |= kernels::layers::long_contexts_bit;
@@ -319,6 +319,7 @@ constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
           out |= std::uint64_t{1} << static_cast<unsigned>(d.kernel);
           if (d.kernel == kernels::kernel::layers_coded && kernels::layers_coded::is_dense(d.specialization[kernels::layers_coded_interface.specialization_index("codec")]))
             out |= kernels::layers_coded::dense_bit;
+          if (d.kernel == kernels::kernel::matmul_chunk && d.specialization[kernels::matmul_chunk_interface.specialization_index("tile_tokens")] <= kernels::most_few_tokens) out |= kernels::few_chunk_bit;
         }
   }
   return out;

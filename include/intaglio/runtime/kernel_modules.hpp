@@ -261,7 +261,11 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       if constexpr (has(kernels::kernel::halves)) return whole(spirv::halves_parts);
       break;
     case kernels::kernel::matmul_chunk:
-      if constexpr (has(kernels::kernel::matmul_chunk)) return chosen.few_halves ? whole(spirv::matmul_chunk_few_parts) : chosen.half_matrix ? whole(spirv::matmul_chunk_matrix_parts) : whole(spirv::matmul_chunk_parts);
+      if constexpr (has(kernels::kernel::matmul_chunk)) {
+        if constexpr ((used & kernels::few_chunk_bit) != 0)
+          if (chosen.few_halves) return whole(spirv::matmul_chunk_few_parts);
+        return chosen.half_matrix ? whole(spirv::matmul_chunk_matrix_parts) : whole(spirv::matmul_chunk_parts);
+      }
       break;
     case kernels::kernel::head_norm:
       if constexpr (has(kernels::kernel::head_norm)) return whole(spirv::head_norm_parts);
