@@ -144,14 +144,14 @@ TEST_CASE("sessions of a batch draw what they draw alone: Llama, and Gemma with 
 }
 
 TEST_CASE("where a batch's products are halves, what a session draws is what it draws as the only one of the batch, close to what it draws without") {
-  constexpr plan::batch_shape three{.slots = 3, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves}, sixteen{.slots = 16, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves};
-  both coded(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 512, three), io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
-  both dense(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(plan::profiles::portable, 128, sixteen), io::checkpoint::open(conformance("llama-tiny") / "hf"));
-  check_mixed(coded, [&](const std::vector<std::int32_t>& ids, const batch_options& options) {
+  constexpr plan::batch_shape three{.slots = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves}, sixteen{.slots = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves};
+  both coded(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 512, sixteen), io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
+  both dense(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(plan::profiles::portable, 128, three), io::checkpoint::open(conformance("llama-tiny") / "hf"));
+  check_mixed(dense, [&](const std::vector<std::int32_t>& ids, const batch_options& options) {
     std::vector<std::int32_t> out;
-    coded.batch.join(ids, options);
-    while (coded.batch.active() != 0)
-      for (const batch_token& token : coded.batch.step()) out.push_back(token.id);
+    dense.batch.join(ids, options);
+    while (dense.batch.active() != 0)
+      for (const batch_token& token : dense.batch.step()) out.push_back(token.id);
     return out;
   });
   for (both* const b : {&coded, &dense}) {
