@@ -3,19 +3,22 @@
 // blocks of a row (or eight octets of one of 16 bits), of which an invocation has one for each eight rows: as the columns of a product may come in any order, it takes those that
 // lie behind each other. x: tiles of eight tokens (`halves`, tiled).
 // A subgroup has 32 rows and every so many-th step: the order of a sum hangs on the shape of the weights alone, not on how many tokens come together.
-// variant: matmul_chunk_few -DWIDE_LOADS=0
+// variant: matmul_chunk_few -DWIDE_LOADS=0 -DEMULATED=0
+// variant: tests/matmul_chunk_emulated -DWIDE_LOADS=0 -DEMULATED=1
 #version 460
-#pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference_uvec2 : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#extension GL_KHR_cooperative_matrix : require
-#extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#if !EMULATED
+#pragma use_vulkan_memory_model
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#endif
 #include "memory.glsl"
 #include "state.glsl"
 #include "arithmetic.glsl"
@@ -71,9 +74,17 @@ shared vec4 staged[column_subgroups * 8u * tile_groups];
 #define SUBGROUP (gl_LocalInvocationIndex / 32u)
 #define FIRST_ROW (SUBGROUP % row_subgroups * 32u)
 #define SHARE (SUBGROUP / row_subgroups)
+#if EMULATED
+#undef LATER_UNROLLED
+#define LATER_UNROLLED [[dependency_infinite]]  // not at all (tools/embed_shaders): llvmpipe would compile for minutes
+#include "emulated_matrix.glsl"
+#else
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
 #define weights_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
 #define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
+#define no_sums sums_of(0.0)
+#define multiply_add coopMatMulAdd
+#endif
 
 // An invocation's octets of a row in a step, or the codes of its block, and what these are scaled with.
 struct row_part { raw_codes raw; uvec4 factor; };
@@ -150,7 +161,7 @@ void multiply(row_part parts[own_rows], uint step_, uint p, uvec4 x[4]) {
         w[4u * k + 3u] = high.y;
       }
       LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
-        if (t < token_fragments) sums[r][t] = coopMatMulAdd(w, tokens[t], sums[r][t]);
+        if (t < token_fragments) sums[r][t] = multiply_add(w, tokens[t], sums[r][t]);
     }
   }
 }
@@ -199,7 +210,7 @@ void main() {
   LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
     if (early && t < token_fragments && ends) asked[t] = wanted_for(min(own_token + 8u * t, count - 1u), min(own_group, groups - 1u));
   LATER_UNROLLED for (uint r = 0u; r < fragments; ++r)
-    LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[r][t] = sums_of(0.0);
+    LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[r][t] = no_sums;
   for (uint step_ = SHARE; step_ < steps; step_ += column_subgroups) add_step(step_, x_at);
 
   LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)

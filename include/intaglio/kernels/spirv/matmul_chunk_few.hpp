@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Written by tools/embed_shaders from shaders/matmul_chunk_few.comp -O -DWIDE_LOADS=0: 104588 bytes of SPIR-V.
+// Written by tools/embed_shaders from shaders/matmul_chunk_few.comp -O -DWIDE_LOADS=0 -DEMULATED=0: 104588 bytes of SPIR-V.
 #pragma once
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_few_source_hash = 0x715c068c12472cdcULL;
+inline constexpr unsigned long long matmul_chunk_few_source_hash = 0x2a990bb6404cdfb4ULL;
 alignas(4) inline constexpr char matmul_chunk_few_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\002\112\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\011\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000\343\024\000\000\021\000\002\000\206\027\000\000\012\000\010\000"
