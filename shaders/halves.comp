@@ -17,6 +17,7 @@ layout(constant_id = 1) const uint width = 256;
 layout(constant_id = 2) const uint prologue = 0;
 layout(constant_id = 3) const float eps = 1e-5;
 layout(constant_id = 4) const uint subgroup_width = 0;
+layout(constant_id = 5) const uint tiled = 0;  // as matmul_chunk of a few tokens reads it
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 const bool normalises = prologue == 3u;
@@ -27,15 +28,14 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_,
 
 shared uint maxima[workgroup_size / 4u];
 
-// Four halves of a quad of columns.
-void store_halves(uint quad, vec4 y, float scale_) {
+// Four halves of a token's quad of columns.
+void store_halves(uint token, uint quad, vec4 y, float scale_) {
   precise vec4 scaled = y * scale_;
-  WordPairs(output_).at[quad] = uvec2(pack_halves(scaled.x, scaled.z), pack_halves(scaled.y, scaled.w));
+  uint in_tile = token & 7u, at = tiled != 0u ? ((token - in_tile) * (width / 8u) + (quad & ~1u) * 4u + in_tile) * 2u + (quad & 1u) : token * (width / 4u) + quad;
+  WordPairs(output_).at[at] = uvec2(pack_halves(scaled.x, scaled.z), pack_halves(scaled.y, scaled.w));
 }
 
-// What an invocation has of a token that is taken as it is.
-const uint plain_quads = normalises ? 1u : (width / 4u + workgroup_size - 1u) / workgroup_size;
-vec4 plain[plain_quads];
+const uint quads = width / 4u;
 
 void main() {
   find_place();
@@ -49,10 +49,8 @@ void main() {
     largest = finite(r) ? y : not_a_number;
   } else {
     uint greatest_bits = 0u;  // by their bits: drivers may take it that no float is infinite or NaN
-    LATER_UNROLLED for (uint i = 0u; i < plain_quads; ++i) {
-      uint quad = gl_LocalInvocationIndex + i * workgroup_size;
-      plain[i] = float_quad(input_, first + min(quad, width / 4u - 1u));
-      uvec4 bits = floatBitsToUint(plain[i]) & 0x7fffffffu;
+    for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size) {
+      uvec4 bits = word_quad(input_, first + quad) & 0x7fffffffu;
       greatest_bits = max(greatest_bits, max(max(bits.x, bits.y), max(bits.z, bits.w)));
     }
     LATER_UNROLLED for (uint i = 0u; i < 6u; ++i)
@@ -71,13 +69,10 @@ void main() {
     for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
       reload_chunk(input_, first, norm_weight, chunk);
       LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-        if (owns_quad(chunk, i)) store_halves(first + norm_quad(chunk, i), normalised(i, r), scale_);
+        if (owns_quad(chunk, i)) store_halves(token, norm_quad(chunk, i), normalised(i, r), scale_);
     }
   } else {
-    LATER_UNROLLED for (uint i = 0u; i < plain_quads; ++i) {
-      uint quad = gl_LocalInvocationIndex + i * workgroup_size;
-      if (quad < width / 4u) store_halves(first + quad, plain[i], scale_);
-    }
+    for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size) store_halves(token, quad, float_quad(input_, first + quad), scale_);
   }
   if (gl_LocalInvocationIndex == 0u) factors.at[token] = largest_bits < 0x7f800000u ? (exponent - 14u) << 23 : 0x7fc00000u;
 }

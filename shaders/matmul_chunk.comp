@@ -36,6 +36,8 @@ layout(constant_id = 10) const uint context = 256;
 layout(constant_id = 11) const uint ring = 0;
 layout(constant_id = 12) const uint cache_element = 0;
 layout(constant_id = 13) const uint max_tokens = 512;
+layout(constant_id = 14) const uint slot_words = 0;
+layout(constant_id = 15) const uint page_size = 0;
 layout(local_size_x_id = 0) in;
 const uint subgroup_width = 0u;  // nothing here depends on it: the form with matrices runs in subgroups of 32 alone
 #include "subgroup.glsl"
@@ -46,7 +48,14 @@ layout(push_constant, scalar) uniform Push { Words input_, factors, weight, outp
 #define UNSCALED
 #define rope_of(position, pair) rope_from_turns(position, word_pair(rope, pair))
 #define slot_of(position) (ring != 0u ? (position) % context : min(position, context))
+#define PAGED
+#include "slots.glsl"
+#define position_of(token) (batched ? row_position(token) : first_position + (token))
+#define place_of(token, position) (batched ? row_place(token, position) : slot_of(position))
 #include "epilogue.glsl"
+#if MATRIX
+#include "half_codes.glsl"
+#endif
 
 const uint groups = rows / 4u, token_quads = columns / 8u;  // a quad of words has eight activations
 
@@ -81,17 +90,14 @@ void load_columns(uint first_row, uint first_token, uint last_token, uint quad) 
     uint item = gl_LocalInvocationIndex + i * workgroup_size;
     if (item < weight_items) {
       uint row = min(first_row + item / row_units, rows - 1u), unit = (dense ? quad : quad / 4u) + item % row_units, group = row / 4u, r = row & 3u;
-      raw_codes raw = load_codes(place_in_group(weight, group, unit), r);
+      lane_place place = place_in_group(weight, group, unit);
+      raw_codes raw = load_codes(place, r);
       next_codes[i] = raw.a;
       if (codec == element_f32 || codec == codec_q8_0 || codec == codec_q6_k) next_more[i] = raw.b;
-      uint first = group * group_quads;
-      if (codec == codec_q4_0) next_factor[i] = weight.at[4u * first + 16u * blocks + 2u * unit + r / 2u];
-      if (codec == codec_q8_0) next_factor[i] = weight.at[4u * first + 32u * blocks + 2u * unit + r / 2u];
-      if (codec == codec_q4_1) next_factor[i] = weight.at[4u * first + 16u * blocks + 4u * unit + r];
-      if (codec == codec_q4_k) next_factors[i] = word_quad(weight, first + 4u * blocks + r * supers + unit / 8u);
-      if (codec == codec_q6_k) {
-        uint scales = weight.at[4u * first + 24u * blocks + 2u * unit + r / 2u], d = weight.at[4u * first + 26u * blocks + 2u * (unit / 8u) + r / 2u];
-        next_factor[i] = ((scales >> (16u * (r & 1u))) & 0xffffu) | (d >> (16u * (r & 1u))) << 16;
+      if (!dense) {
+        uvec4 factor = load_factor(Words(place.group), r, unit);
+        if (codec == codec_q4_k) next_factors[i] = factor;
+        else next_factor[i] = factor.x;
       }
     }
   }
@@ -101,22 +107,9 @@ void load_columns(uint first_row, uint first_token, uint last_token, uint quad) 
   }
 }
 
-uint as_word(f16vec2 pair) { return packFloat2x16(pair); }
-f16vec2 as_pair(uint word) { return unpackFloat2x16(word); }
-uint rounded(float a, float b) { return as_word(f16vec2(vec2(a, b))); }
-
-// Two codes as halves: 0x6400 and 10 bits are 1024 and the number.
-f16vec2 two_codes(uint bits, float offset) { return as_pair(bits | 0x64006400u) - f16vec2(float16_t(1024.0 + offset)); }
-
 // Eight columns: two words of codes, in each byte one, less offset, times d and plus m.
 uvec4 eight_halves(uint first, uint second, float offset, f16vec2 d, f16vec2 m) {
-  uvec4 y;
-  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) {
-    uint word = i < 2u ? first : second;
-    f16vec2 code = two_codes(((i & 1u) == 0u ? word : word >> 8) & 0x00ff00ffu, offset);
-    y[i] = as_word(codec == codec_q4_1 || codec == codec_q4_k ? fma(code, d, m) : code * d);
-  }
-  return y;
+  return uvec4(four_columns(first, offset, d, m), four_columns(second, offset, d, m));
 }
 
 // `block`: the first block of the columns.
@@ -133,46 +126,25 @@ void stage_columns(uint block) {
         if (codec == element_f32) raw.b = next_more[i];
         octet w = octet_of(raw);
         staged[at] = uvec4(rounded(w.low.x, w.low.z), rounded(w.low.y, w.low.w), rounded(w.high.x, w.high.z), rounded(w.high.y, w.high.w));
-      } else if (codec == codec_q8_0) {
-        f16vec2 d = f16vec2(as_pair(next_factor[i])[row & 1u]);
-        uvec4 low = a ^ 0x80808080u, high = next_more[i] ^ 0x80808080u;
-        staged[at] = eight_halves(low.x, low.y, 128.0, d, d);
-        staged[at + 1u] = eight_halves(low.z, low.w, 128.0, d, d);
-        staged[at + 2u] = eight_halves(high.x, high.y, 128.0, d, d);
-        staged[at + 3u] = eight_halves(high.z, high.w, 128.0, d, d);
       } else {
-        f16vec2 d, upper_d, m;
-        float offset = 0.0;
-        uvec4 low = a & 0x0f0f0f0fu, high = (a >> 4) & 0x0f0f0f0fu;
-        if (codec == codec_q4_0) {
-          d = upper_d = m = f16vec2(as_pair(next_factor[i])[row & 1u]);
-          offset = 8.0;
-        } else if (codec == codec_q4_1) {
-          d = upper_d = f16vec2(as_pair(next_factor[i]).x);
-          m = f16vec2(as_pair(next_factor[i]).y);
-        } else if (codec == codec_q4_k) {
-          // As row_factors has it.
-          uvec4 head = next_factors[i];
-          uint k = (block + item % row_units) & 7u, shift = 8u * (k & 3u), first = head.y >> shift, second = head.z >> shift, third = head.w >> shift;
-          uint scale = k < 4u ? first & 63u : (third & 15u) | (first >> 2) & 48u;
-          uint minimum = k < 4u ? second & 63u : (third >> 4) & 15u | (second >> 2) & 48u;
-          vec2 both = unpackHalf2x16(head.x) * vec2(scale, minimum);
-          d = upper_d = f16vec2(float16_t(both.x));
-          m = f16vec2(float16_t(-both.y));
-        } else {
-          int scales = int(next_factor[i]);
-          float super = unpackHalf2x16(next_factor[i]).y;
-          d = m = f16vec2(float16_t(super * float(bitfieldExtract(scales, 0, 8))));
-          upper_d = f16vec2(float16_t(super * float(bitfieldExtract(scales, 8, 8))));
+        uvec4 factor = uvec4(next_factor[i]), low = a & 0x0f0f0f0fu, high = (a >> 4) & 0x0f0f0f0fu;
+        if (codec == codec_q4_k) factor = next_factors[i];
+        block_factors by = factors_of(factor, row, block + item % row_units);
+        float offset = codec == codec_q4_0 ? 8.0 : 0.0;
+        if (codec == codec_q8_0) {
+          low = a ^ 0x80808080u;
+          high = next_more[i] ^ 0x80808080u;
+          offset = 128.0;
+        } else if (codec == codec_q6_k) {
           offset = 32.0;
           uvec2 bits = next_more[i].xy;
           low |= (uvec4(bits.x, bits.x >> 2, bits.x >> 4, bits.x >> 6) & 0x03030303u) << 4;
           high |= (uvec4(bits.y, bits.y >> 2, bits.y >> 4, bits.y >> 6) & 0x03030303u) << 4;
         }
-        staged[at] = eight_halves(low.x, low.y, offset, d, m);
-        staged[at + 1u] = eight_halves(low.z, low.w, offset, d, m);
-        staged[at + 2u] = eight_halves(high.x, high.y, offset, upper_d, m);
-        staged[at + 3u] = eight_halves(high.z, high.w, offset, upper_d, m);
+        staged[at] = eight_halves(low.x, low.y, offset, by.d, by.m);
+        staged[at + 1u] = eight_halves(low.z, low.w, offset, by.d, by.m);
+        staged[at + 2u] = eight_halves(high.x, high.y, offset, by.upper_d, by.m);
+        staged[at + 3u] = eight_halves(high.z, high.w, offset, by.upper_d, by.m);
       }
     }
   }

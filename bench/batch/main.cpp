@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16 and 32 rows, and the time of every
-// dispatch of a pass. usage: batch [name... [--position N] [--passes N] [--dispatches] [--prove]]; names are those that it prints, all unless said
+// dispatch of a pass. usage: batch [name... [--halves] [--position N] [--passes N] [--dispatches] [--prove]]; --halves: coded products as prompts have them; names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,7 +24,7 @@ namespace {
 
 struct options {
   std::uint32_t position = 128, passes = 64;
-  bool dispatches = false, prove = false;
+  bool dispatches = false, prove = false, halves = false;
   std::vector<std::string> names;
 };
 
@@ -73,7 +73,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   runtime::weight_memory weights;
   double one = 0;
   for (const std::uint32_t slots : {8u, 16u, 32u}) {
-    const plan::planned made = plan::planned::of<Model>(target, context, {.slots = slots});
+    const plan::planned made = plan::planned::of<Model>(target, context, {.slots = slots, .coded_products = how.halves && target.coded_chunks == plan::chunk_arithmetic::halves ? plan::chunk_arithmetic::halves : plan::chunk_arithmetic::exact});
     const plan::table& table = made.table();
     if (slots == 8) {
       const std::uint32_t token = 11;
@@ -117,6 +117,7 @@ int main(int count, char** arguments) try {
     else if (word == "--passes" && i + 1 < count) how.passes = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--dispatches") how.dispatches = true;
     else if (word == "--prove") how.prove = true;
+    else if (word == "--halves") how.halves = true;
     else how.names.push_back(word);
   }
   const gpu::device device;
@@ -127,6 +128,7 @@ int main(int count, char** arguments) try {
   measure<models::mistral_7b<dtype::q4_0>>(device, "mistral_7b q4_0", how);
   measure<models::mistral_7b<dtype::q8_0>>(device, "mistral_7b q8_0", how);
   measure<models::gemma3_4b<dtype::q8_0>>(device, "gemma3_4b q8_0", how);
+  measure<models::gemma3_4b<dtype::bf16>>(device, "gemma3_4b bf16", how);
 } catch (const intaglio::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return 3;

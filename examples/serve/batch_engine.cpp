@@ -34,12 +34,12 @@ struct seat {
 };
 
 /// The batch's plans of the model that a file has.
-const tool::engraved_model& batch_plans_of(const io::checkpoint& file) {
+const tool::engraved_model& batch_plans_of(const io::checkpoint& file, bool fast) {
   const tool::engraved_model& alone = tool::engraved_model_of(file);
   const auto engraved = tool::engraved_models();
   for (std::size_t i = 0; i < engraved.size(); ++i)
-    if (&engraved[i] == &alone) return engraved_batches()[i];
-  return *tool::known_model(alone.name, tool::codecs_of_file(file).layers, batch_shape_of);
+    if (&engraved[i] == &alone) return engraved_batches(fast)[i];
+  return *tool::known_model(alone.name, tool::codecs_of_file(file).layers, fast ? fast_batch_shape_of : batch_shape_of);
 }
 
 class batch_engine : public token_engine {
@@ -320,7 +320,7 @@ class batch_engine : public token_engine {
   }
 
   void load(const io::checkpoint& checkpoint) {
-    plans_ = &batch_plans_of(checkpoint);
+    plans_ = &batch_plans_of(checkpoint, options_.batch_products == "halves");
     if (!checkpoint.vocabulary())
       throw file_error(checkpoint.path(), std::nullopt, "the model has no tokenizer", "tokenizer.json or tokenizer.model beside the weights", "none");
     if (!words_ready_) {

@@ -17,6 +17,7 @@ struct engine_options {
   std::string name;                      ///< that clients ask for; empty: the engraved model's
   std::vector<std::string> aliases;
   std::uint32_t queue = 256;
+  std::string batch_products = "exact";  ///< or halves, on GPUs (plan::batch_shape::coded_products)
   double gpu_idle = 0;                   ///< share of the time that the device is left idle, 0 .. 0.95
   std::function<void(const std::string& event, const std::string& text)> log;
   std::function<void()> load_failed;     ///< the first load; later failures are tried again

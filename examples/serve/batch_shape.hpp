@@ -22,4 +22,11 @@ constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const p
   return {batch_slots, page_size, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(held, one, std::uint64_t{batch_slots} * one))};
 }
 
+/// The same with products as prompts have them, on GPUs halves (plan::batch_shape::coded_products).
+constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target, std::uint32_t context) {
+  plan::batch_shape out = batch_shape_of(config, target, context);
+  out.coded_products = target.coded_chunks;
+  return out;
+}
+
 }  // namespace intaglio::serve

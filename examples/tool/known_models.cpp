@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -75,16 +76,17 @@ std::vector<std::string_view> known_models() {
 }
 
 const engraved_model* known_model(std::string_view name, dtype codec, shape_rule shape) {
-  static std::map<std::tuple<std::string_view, dtype, bool>, planned_model> made;
+  static std::map<std::tuple<std::string_view, dtype, std::uintptr_t>, planned_model> made;
   codec = computed_in(codec);
   const auto found = std::find_if(all.begin(), all.end(), [&](const known& each) { return each.name == name; });
   if (found == all.end() || !is_engravable(codec)) return nullptr;
-  if (const auto before = made.find({found->name, codec, shape != nullptr}); before != made.end()) return &before->second.tables;
+  const auto by = reinterpret_cast<std::uintptr_t>(shape);
+  if (const auto before = made.find({found->name, codec, by}); before != made.end()) return &before->second.tables;
   planned_model plans{found->plan(codec, plan::profiles::cpu, shape, {}), found->plan(codec, plan::profiles::portable, shape, {}), {}};
   plans.tables = {found->name, plans.cpu.table(), plans.portable.table(), [found, codec, shape](const plan::profile& target, plan::ffn_form form) {
                     return found->plan(codec, target, form.traced == 0 && !form.walk ? shape : nullptr, form);  // a batch walks nothing and keeps no trace
                   }};
-  return &made.emplace(std::tuple{found->name, codec, shape != nullptr}, std::move(plans)).first->second.tables;
+  return &made.emplace(std::tuple{found->name, codec, by}, std::move(plans)).first->second.tables;
 }
 
 const engraved_model* known_model_of(const io::checkpoint& file) {

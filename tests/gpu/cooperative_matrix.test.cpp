@@ -53,6 +53,7 @@ TEST_CASE("products of halves want sums in f32") {
   const gpu::matrix_shape shape{.m = 16, .n = 16, .k = 16, .a = f16, .b = f16, .c = f32, .result = f32, .scope = gpu::matrix_shape::subgroup_scope};
   CHECK(gpu::multiplies_halves({int8_shape(), shape}));
   CHECK_FALSE(gpu::multiplies_halves({int8_shape()}));
+  CHECK_FALSE(gpu::multiplies_halves({shape}, 8));
   gpu::matrix_shape other = shape;
   other.c = other.result = f16;
   CHECK_FALSE(gpu::multiplies_halves({other}));

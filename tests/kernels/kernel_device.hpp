@@ -108,6 +108,8 @@ class kernel_device {
     modules.wide_loads = wide_loads && device_.description().type == gpu::device_type::cpu;
     modules.matrix = matrix;
     modules.half_matrix = half_matrix;
+    modules.few_halves = few_halves;
+    modules.source = source;
     const gpu::pipeline& pipeline = made(which, modules, activation, values);
     gpu::recorder commands(device_, std::string(face.name));
     commands.dispatch(pipeline, std::as_bytes(std::span(push)), groups);
@@ -121,13 +123,14 @@ class kernel_device {
   }
 
   bool fixed_width = true;  ///< tell shaders the subgroup size by a constant
-  bool integer_dot = true, wide_loads = false, matrix = false, half_matrix = false;  ///< which modules; matrices only where usable_modules() has them
+  bool integer_dot = true, wide_loads = false, matrix = false, half_matrix = false, few_halves = false;  ///< which modules; matrices only where usable_modules() has them
+  runtime::module_source source = &runtime::modules_of<>;                                                        ///< set before the first run
 
  private:
   /// The pipeline of these constants, compiled once: CPU drivers take seconds for one.
   const gpu::pipeline& made(kernels::kernel which, const runtime::kernel_modules& modules, const shader::expression* activation, const std::vector<gpu::specialization>& values) {
     const kernels::interface& face = kernels::interface_of(which);
-    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which), modules.integer_dot, modules.wide_loads, modules.matrix, modules.half_matrix, activation == nullptr ? 0u : static_cast<std::uint32_t>(activation->hash())};
+    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which), modules.integer_dot, modules.wide_loads, modules.matrix, modules.half_matrix, modules.few_halves, activation == nullptr ? 0u : static_cast<std::uint32_t>(activation->hash())};
     for (const auto& each : values) key.insert(key.end(), {each.id, each.value});
     const auto found = pipelines_.find(key);
     if (found != pipelines_.end()) return found->second;

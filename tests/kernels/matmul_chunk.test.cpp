@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "intaglio/reference/matmul_chunk.hpp"
+#include "kernels/matmul_chunk_emulated.hpp"
 #include "kernels/matmul_problem.hpp"
 
 using namespace intaglio;
@@ -38,7 +39,8 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
   const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight), weight = on.filled(p.weight), output = on.filled(out.output), keys = on.filled(out.keys), values = on.filled(out.values),
              rope = on.filled(p.rope), state = on.filled(fresh_state(p.position, p.tokens, p.room, std::max(1u, s.context)));
   const auto halves = on.poisoned(std::size_t{2} * p.room * s.columns), factors = on.poisoned(std::size_t{4} * p.room);
-  on.run(kernels::kernel::halves, 2, {{"width", s.columns}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}},
+  const bool tiled = on.few_halves;
+  on.run(kernels::kernel::halves, 2, {{"width", s.columns}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}, {"tiled", tiled ? 1u : 0u}},
          {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &halves}, {"factors", &factors}, {"state", &state}}, {1, p.room, 1});
   const auto bits = halves.read<std::uint16_t>();
   const auto found_factors = factors.read<float>();
@@ -48,7 +50,7 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
     CHECK(found_factors[t] == expected[t].factor);
     double apart = 0;
     for (std::size_t c = 0; c < s.columns; ++c)
-      apart = std::max(apart, std::abs(static_cast<double>(f32_from_f16(bits[t * s.columns + c])) - static_cast<double>(f32_from_f16(expected[t].bits[c]))));
+      apart = std::max(apart, std::abs(static_cast<double>(f32_from_f16(bits[tiled ? reference::tiled_place(t, c, s.columns) : t * s.columns + c])) - static_cast<double>(f32_from_f16(expected[t].bits[c]))));
     CHECK(apart <= (on.device().description().type == gpu::device_type::cpu ? 0 : 16));  // of at least 2^14
   }
   on.run(kernels::kernel::matmul_chunk, by.subgroups,
@@ -65,10 +67,16 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
 
 /// Cooperative matrices sum in an order of their own and round the weights of blocks from factors in f16.
 void check_chunk(kernel_device& on, const product_result& found, const product_result& expected) {
-  if (!on.half_matrix) return check(on, found, expected);
+  if (!on.half_matrix && !on.few_halves) return check(on, found, expected);
   const auto apart = compare(found.output, expected.output);
   INFO("largest difference: " << apart.relative);
   CHECK(apart.relative < 2e-3);
+}
+
+/// matmul_chunk_few with matrices that are emulated in shared memory.
+std::span<const std::byte> with_emulated(const runtime::kernel_modules& chosen, kernels::kernel which) {
+  if (which != kernels::kernel::matmul_chunk) return runtime::modules_of<>(chosen, which);
+  return runtime::detail::whole(kernels::spirv::matmul_chunk_emulated_parts);
 }
 
 }  // namespace
@@ -118,4 +126,52 @@ TEST_CASE("matmul_chunk: activations of any size, and those that are no numbers,
   p.x[192 + 40] = std::nanf("");
   const product_result found = run_chunk(on, p, prologue::plain, {1, 16, 32}), expected = expect_chunk(p, prologue::plain);
   for (std::size_t i = 0; i < 20; ++i) CHECK((i / 4 == 3 ? std::isnan(found.output[i]) : found.output[i] == expected.output[i]));
+}
+
+TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, rows that fill no tile; every epilogue", "[dear]") {
+  kernel_device on;
+  on.few_halves = true;
+  if (!runtime::usable_modules(on.device()).front().few_halves) {
+    if (!on.device().has(gpu::feature::shader_float16)) SKIP("no device that computes with f16");
+    on.source = &with_emulated;
+  }
+  // As many steps for each subgroup of the same rows: emulated matrices wait for all of them.
+  random_numbers random(35);
+  const std::uint32_t each = 32 / on.subgroup_size();
+  for (const codec type : all_codecs)
+    for (const auto& by : {tile{2 * each, 32, 8}, tile{2 * each, 32, 16}, tile{4 * each, 64, 32}}) {
+      if (by.tokens == 16 && type != codec::q8_0) continue;
+      INFO(kernels::info(type).name << ", tiles of " << by.tokens);
+      const std::uint32_t columns = type == codec::q4_k || type == codec::q6_k ? 768 : kernels::is_dense(type) ? 512 : 448;
+      const matmul_problem p = matmul_problem::make(random, {.columns = columns, .rows = 100, .codec = type}, by.tokens + 5, 2 * by.tokens);
+      check_chunk(on, run_chunk(on, p, by.rows == 32 ? prologue::plain : prologue::norm, by), expect_chunk(p, by.rows == 32 ? prologue::plain : prologue::norm));
+    }
+  for (const auto& shape : {reference::matmul_shape{.columns = 256, .rows = 12, .codec = codec::q8_0, .epilogue = epilogue::add},
+                            reference::matmul_shape{.columns = 256, .rows = 512, .codec = codec::q4_0, .epilogue = epilogue::rope_cache, .head_dim = 64, .q_size = 256, .kv_size = 128, .context = 40},
+                            reference::matmul_shape{.columns = 256, .rows = 24, .codec = codec::f16, .epilogue = epilogue::gated, .gate = activation::silu}})
+    for (const std::uint32_t tokens : {8u, 32u}) {  // 32: what the end wants is asked for before
+      INFO("epilogue " << static_cast<int>(shape.epilogue) << ", tiles of " << tokens);
+      const matmul_problem p = matmul_problem::make(random, shape, 9, 32, shape.epilogue == epilogue::rope_cache ? shape.context - 9 : 0);
+      check_chunk(on, run_chunk(on, p, prologue::norm, {2 * each, 32, tokens}), expect_chunk(p, prologue::norm));
+    }
+}
+
+TEST_CASE("halves, tiled: of eight tokens eight columns of each behind the other, later tokens untouched") {
+  kernel_device on;
+  random_numbers random(34);
+  for (const prologue before : {prologue::plain, prologue::norm}) {
+    const matmul_problem p = matmul_problem::make(random, {.columns = 96, .rows = 4, .codec = codec::f32}, 11, 16);
+    const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight), state = on.filled(fresh_state(0, p.tokens, p.room, 1));
+    std::vector<guarded_buffer> bits, factors;
+    for (const std::uint32_t tiled : {0u, 1u}) {
+      bits.push_back(on.poisoned(std::size_t{2} * 16 * 96));
+      factors.push_back(on.poisoned(std::size_t{4} * 16));
+      on.run(kernels::kernel::halves, 2, {{"width", 96u}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}, {"tiled", tiled}},
+             {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &bits.back()}, {"factors", &factors.back()}, {"state", &state}}, {1, 16, 1});
+    }
+    const auto plain = bits[0].read<std::uint16_t>(), tiles = bits[1].read<std::uint16_t>();
+    for (std::size_t t = 0; t < 16; ++t)
+      for (std::size_t c = 0; c < 96; ++c) CHECK(tiles[reference::tiled_place(t, c, 96)] == plain[t * 96 + c]);
+    CHECK(factors[0].read<std::uint32_t>() == factors[1].read<std::uint32_t>());
+  }
 }

@@ -47,6 +47,7 @@ TEST_CASE("a batch's shape is refused in a sentence where it does not fit") {
   CHECK(refused({.slots = 8}).empty());
   CHECK(refused({.slots = 1}).find("expected 2 to 8 slots or a multiple of that up to 256, found 1") != std::string::npos);
   CHECK(refused({.slots = 12}).find("found 12") != std::string::npos);
+  CHECK(refused({.slots = 8, .coded_products = plan::chunk_arithmetic::halves}).find("expected products as a profile whose prompts are exact has them, found halves") != std::string::npos);
   CHECK(refused({.slots = 4, .page_size = 48}).find("expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found 48") != std::string::npos);
   CHECK(refused({.slots = 4, .page_size = 64, .pages = 7}).find("expected at least the 8 pages that one slot may take, found 7") != std::string::npos);
   CHECK(refused({.slots = 256, .page_size = 64, .pages = 1u << 25}).find("expected at most") != std::string::npos);
@@ -61,4 +62,34 @@ TEST_CASE("layers with windows have all their positions in the pool, and what mo
   CHECK(t.batch.dispatch_count() == t.verify.dispatch_count() - 1);  // no accept
   const plan::planned coded = plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 4096, {.slots = 8});
   CHECK(coded.table().batch.dispatch_count() == t.batch.dispatch_count() + 34 * 4);  // in front of each product what prepares x, of the head instead of a norm
+}
+
+TEST_CASE("where a batch's products are halves, each reads what a dispatch in front of it made of the input, whatever the codec") {
+  const plan::planned exact = plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 1024, {.slots = 32});
+  const plan::planned coded = plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 1024, {.slots = 32, .coded_products = plan::chunk_arithmetic::halves});
+  const plan::planned dense = plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 1024, {.slots = 3, .coded_products = plan::chunk_arithmetic::halves});
+  CHECK(coded.table().batch.dispatch_count() == exact.table().batch.dispatch_count());
+  CHECK(coded.table().hash != exact.table().hash);
+  const auto uses_few = [](const plan::planned& of) { return (plan::kernels_used(std::array{&of.table()}) & kernels::few_chunk_bit) != 0; };
+  CHECK((uses_few(coded) && uses_few(dense) && !uses_few(exact)));
+  for (const plan::planned* made : {&coded, &dense}) {
+    const plan::sequence& batch = made->table().batch;
+    std::size_t products = 0, prepared = 0;
+    for (const plan::dispatch& call : batch.period) {
+      CHECK(call.kernel != kernels::kernel::matmul_few);
+      CHECK(call.kernel != kernels::kernel::matmul);
+      CHECK(call.kernel != kernels::kernel::attention_halves);
+      const auto constant = [&](std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; };
+      if (call.kernel == kernels::kernel::halves) {
+        ++prepared;
+        CHECK(constant("tiled") == (batch.max_tokens % 8 == 0 ? 1 : 0));
+      }
+      if (call.kernel != kernels::kernel::matmul_chunk) continue;
+      ++products;
+      CHECK(constant("tile_tokens") == (batch.max_tokens % 8 == 0 ? 32 : 8));
+      CHECK(constant("max_tokens") == batch.max_tokens);
+    }
+    CHECK(products == 4 * made->table().pattern.kinds());
+    CHECK(prepared == products);
+  }
 }

@@ -60,7 +60,9 @@ io::checkpoint fable_file() { return io::checkpoint::open(shared("models/fable-b
 plan::planned fable_plan(const plan::profile& profile, const plan::batch_shape& shape) { return plan::planned::of<models::fable>(profile, 128, shape); }
 
 /// Prompts of all lengths about pages and chunks, joining at their step, some leaving early; slots are taken again.
-void check_mixed(both& b) {
+/// @param drawn what a session draws by itself
+template <class Drawn>
+void check_mixed(both& b, Drawn&& drawn) {
   struct visit {
     std::uint32_t step, prompt;
     batch_options options;
@@ -94,13 +96,16 @@ void check_mixed(both& b) {
   CHECK(b.batch.free_pages() == b.plan.table().shape.pages);
   for (const visit& each : visits) {
     INFO("prompt of " << each.prompt << " joining at step " << each.step);
-    auto expected = b.drawn_alone(each.ids, each.options);
+    auto expected = drawn(each.ids, each.options);
     if (each.leaves_after != 0) {
       CHECK(each.got.size() >= each.leaves_after);
       expected.resize(each.got.size());
     }
     CHECK(each.got == expected);
   }
+}
+void check_mixed(both& b) {
+  check_mixed(b, [&](const std::vector<std::int32_t>& ids, const batch_options& options) { return b.drawn_alone(ids, options); });
 }
 
 /// llama-tiny with a channel that is zero in all tokens but one, and huge in that one behind the first norm: whoever has the token has logits that are no
@@ -136,6 +141,32 @@ TEST_CASE("sessions of a batch draw what they draw alone: Llama, and Gemma with 
   }
   both b(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::exact, 512, {.slots = 3, .page_size = 64}), io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
   check_mixed(b);
+}
+
+TEST_CASE("where a batch's products are halves, what a session draws is what it draws as the only one of the batch, close to what it draws without") {
+  constexpr plan::batch_shape three{.slots = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves}, sixteen{.slots = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves};
+  both coded(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 512, sixteen), io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
+  both dense(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(plan::profiles::portable, 128, three), io::checkpoint::open(conformance("llama-tiny") / "hf"));
+  check_mixed(dense, [&](const std::vector<std::int32_t>& ids, const batch_options& options) {
+    std::vector<std::int32_t> out;
+    dense.batch.join(ids, options);
+    while (dense.batch.active() != 0)
+      for (const batch_token& token : dense.batch.step()) out.push_back(token.id);
+    return out;
+  });
+  for (both* const b : {&coded, &dense}) {
+    const auto ids = some_ids(20, 3, b->plan.table().config->vocab_size);
+    const batch_handle who = b->batch.join(ids, {{}, 2, true});
+    while (b->batch.history(who).size() == ids.size()) b->batch.step();
+    const std::vector<float> found(b->batch.logits(who).begin(), b->batch.logits(who).end()), exact = b->alone.logits(ids).logits;
+    double apart = 0, largest = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const double expected = exact[exact.size() - found.size() + i];
+      apart = std::max(apart, std::abs(found[i] - expected)), largest = std::max(largest, std::abs(expected));
+    }
+    INFO(b->plan.table().model << ": " << apart << " of " << largest);
+    CHECK(apart < 0.02 * largest);
+  }
 }
 
 TEST_CASE("a batch's logits have the bits of a session's, and the host may draw instead") {

@@ -38,6 +38,12 @@ TEST_CASE("products of a batch agree with the reference: offsets, halves of bloc
   check_codec<dtype::q6_k>(on.device, false, {.slots = 3, .page_size = 8});
 }
 
+TEST_CASE("products of a batch in halves agree with the reference", "[once]") {
+  checked_device on;
+  check_codec<dtype::q4_k>(on.device, false, {.slots = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves});
+  check_codec<dtype::bf16>(on.device, false, {.slots = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves});
+}
+
 TEST_CASE("a chunk of a prompt with more tokens than it has room for is refused by a batch", "[once]") {
   checked_device on;
   const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q4_0, dtype::q4_0, dtype::f32>>(plan::profiles::cpu, 128, {.slots = 2, .page_size = 8});

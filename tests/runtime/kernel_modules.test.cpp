@@ -29,7 +29,7 @@ bool is_whole(std::span<const std::byte> module) {
 
 TEST_CASE("every variant of every kernel has its whole module, in however many literals") {
   const runtime::kernel_modules variants[] = {{.wide_loads = true, .integer_dot = false}, {.wide_loads = true, .in_one = true, .integer_dot = false}, {}, {.integer_dot = false},
-                                              {.in_one = true, .matrix = true, .half_matrix = true, .few_matrix = true, .few_tiled = true}, {.in_one = true, .long_contexts = true}, {.in_one = true, .dense_layers = true}};
+                                              {.in_one = true, .matrix = true, .half_matrix = true, .few_matrix = true, .few_tiled = true}, {.in_one = true, .half_matrix = true, .few_halves = true}, {.in_one = true, .long_contexts = true}, {.in_one = true, .dense_layers = true}};
   for (const auto& modules : variants)
     for (std::size_t k = 0; k < kernels::kernel_count; ++k) {
       const auto which = static_cast<kernels::kernel>(k);

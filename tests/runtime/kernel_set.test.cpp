@@ -58,6 +58,40 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
   }
 }
 
+TEST_CASE("a batch's products in halves cover all rows and tokens of the pass; the columns are shared alike whatever the pass") {
+  const checked_device on;
+  const runtime::kernel_set with(on.device, {.half_matrix = true, .few_halves = true}), without(on.device, {.half_matrix = true});
+  for (const std::uint32_t slots : {3u, 8u, 24u, 40u, 64u}) {
+    const plan::planned made =
+        plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::bf16, dtype::f32>>(plan::profiles::portable, 128, {.slots = slots, .coded_products = plan::chunk_arithmetic::halves});
+    std::size_t products = 0;
+    for (const auto part : made.table().batch.recorded())
+      for (const plan::dispatch& call : part) {
+        const bool makes = call.kernel == kernels::kernel::halves, multiplies = call.kernel == kernels::kernel::matmul_chunk, tiled = slots % 8 == 0 && (makes || multiplies);
+        CHECK_FALSE(without.takes_tiled_halves(call));
+        CHECK(without.rows_of(call).empty());
+        CHECK(with.takes_tiled_halves(call) == tiled);
+        if (multiplies) CHECK(without.groups_of(call, 1, slots)[0] == std::max(1u, call.groups[0] / slots));
+        std::vector<std::uint32_t> passes;
+        for (std::uint32_t rows = 8; tiled && rows < slots; rows *= 2) passes.push_back(rows);
+        CHECK(with.rows_of(call) == passes);
+        if (!multiplies || !tiled) continue;
+        ++products;
+        const std::uint32_t rows = call.specialization[kernels::matmul_chunk_interface.specialization_index("rows")];
+        passes.push_back(slots);
+        for (const std::uint32_t tokens : passes) {
+          const kernels::few_tile by = kernels::few_chunk_tile(rows, tokens);
+          CHECK(tokens % by.tokens == 0);
+          CHECK(by.subgroups * 32 / by.rows == kernels::few_chunk_tile(rows, 8).subgroups * 32 / kernels::few_chunk_tile(rows, 8).rows);
+          CHECK(by.subgroups * 8 * by.rows * 4 <= 16384);  // as plan/verify.hpp counts shared memory
+          CHECK(8 * by.rows / 4 <= by.subgroups * 32);     // an invocation for each sum of the tile
+          CHECK(with.groups_of(call, tokens == slots ? 0 : tokens, slots) == std::array<std::uint32_t, 3>{tokens / by.tokens, (rows + by.rows - 1) / by.rows, 1});
+        }
+      }
+    CHECK(products == (slots == 3 ? 0 : 5));
+  }
+}
+
 TEST_CASE("products by experts have workgroups for every list that a pass can fill, by matrices and without") {
   constexpr auto mixture = [] {
     auto out = one_layer;

@@ -184,7 +184,7 @@ for each in threads:
 check.equal(together, alone, "the same texts side by side as one by one")
 
 # A server that leaves the device idle three quarters of the time: the same text.
-resting = Server("--gpu-idle", "0.75")
+resting = Server("--gpu-idle", "0.75", "--batch-products", "halves")
 resting_busy = lambda: float(next(line.split()[1] for line in resting.ask("GET", "/metrics")[2].splitlines() if line.startswith("intaglio_device_busy_seconds_total ")))
 before_it, begin = resting_busy(), time.time()
 text = resting.ask("POST", CHAT, {**good, "temperature": 0.9, "max_tokens": 55, "seed": 1})[2]["choices"][0]["message"]["content"]

@@ -58,10 +58,10 @@ inline bool multiplies_int8(const std::vector<matrix_shape>& shapes, std::uint32
   });
 }
 
-/// True for what the module matmul_chunk_matrix multiplies by.
-inline bool multiplies_halves(const std::vector<matrix_shape>& shapes) {
-  return std::any_of(shapes.begin(), shapes.end(), [](const matrix_shape& s) {
-    return s.m == 16 && s.n == 16 && s.k == 16 && s.a == matrix_element::f16 && s.b == matrix_element::f16 && s.c == matrix_element::f32 &&
+/// True for what modules multiply by: matmul_chunk_matrix 16 columns of f16 at a time, matmul_chunk_few 8.
+inline bool multiplies_halves(const std::vector<matrix_shape>& shapes, std::uint32_t columns = 16) {
+  return std::any_of(shapes.begin(), shapes.end(), [columns](const matrix_shape& s) {
+    return s.m == 16 && s.n == columns && s.k == 16 && s.a == matrix_element::f16 && s.b == matrix_element::f16 && s.c == matrix_element::f32 &&
            s.result == matrix_element::f32 && s.saturates == VK_FALSE && s.scope == matrix_shape::subgroup_scope;
   });
 }

@@ -236,6 +236,14 @@ struct few_tile {
 constexpr bool wants_tiles(codec type, std::uint32_t tokens) { return type != codec::q6_k && tokens <= 16; }
 /// Of a product of x that is tiled. Each subgroup has all rows and 32 / subgroups virtual lanes.
 constexpr few_tile tiled_few_tile(std::uint32_t tokens) { return {32, tokens <= 8 ? 8u : 16u, 8}; }
+/// Tokens of a tile of a pass over a few: what chunks have more of.
+inline constexpr std::uint32_t most_few_tokens = 32;
+/// Beside bits of kernels (plan::kernels_used): matmul_chunk of a few tokens too.
+inline constexpr std::uint64_t few_chunk_bit = std::uint64_t{1} << 61;
+/// Of matmul_chunk over a few tokens, whole tiles of eight, by matrices. A subgroup has 32 rows; those that have the same share the columns, as many whatever the tokens are, so that sums have one order.
+constexpr few_tile few_chunk_tile(std::uint32_t rows, std::uint32_t tokens) {
+  return {rows < 8192 ? 32u : 64u, tokens % 32 == 0 ? 32u : tokens % 16 == 0 ? 16u : 8u, rows <= 4096 ? 16u : 8u};
+}
 /// Of any other product over so many tokens; none where dot products are as fast.
 constexpr few_tile few_matrix_tile(kernel which, std::uint32_t rows, std::uint32_t tokens) {
   if (tokens <= 8) return {};
@@ -257,19 +265,22 @@ inline constexpr std::uint32_t matrix_shared_memory_bytes = 49152;
 
 /// What matmul_chunk multiplies: x as for matmul, f16 [tokens, width] of which four neighbouring columns stand in the order 0, 2, 1, 3, times a power of two
 /// that brings the token's largest |x| to 2^14 .. 2^15; factors f32 [tokens] undo that, NaN where an x is not finite. One workgroup a token (y).
+/// `tiled`: of each eight tokens [width / 8, 8, 8], eight columns of a token behind those of the one before. In a plan it says that the product may want it so, and the
+/// device decides (runtime::kernel_set). width: then a multiple of 8.
 inline constexpr interface halves_interface{
     "halves",
     {{{"input"}, {"norm_weight"}, {"output"}, {"factors"}, {"state"}}},
-    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}}}};
+    {{{"workgroup_size"}, {"width"}, {"prologue"}, {"eps", field_type::f32}, {"subgroup_width"}, {"tiled"}}}};
 
 /// matmul of what halves left, for up to max_tokens tokens, in another arithmetic: weights are rounded to f16, products summed in f32 (docs/kernels.md).
 /// Workgroup (x, y) has tile_tokens tokens and tile_rows rows. columns: a multiple of chunk_columns; rows: of 4. The module for cooperative matrices
-/// wants subgroups of 32, an even number of them, tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups.
+/// wants subgroups of 32, an even number of them, tile_tokens of 32, 64, 96 or 128, and of tile_rows 16, 32, 48 or 64 for every two subgroups. That for passes over
+/// a few tokens (few_chunk_tile) reads tiled halves; the order of its sums does not hang on how many tokens there are.
 inline constexpr interface matmul_chunk_interface{
     "matmul_chunk",
     {{{"input"}, {"factors"}, {"weight"}, {"output"}, {"state"}, {"keys"}, {"values"}, {"rope"}}},
     {{{"workgroup_size"}, {"columns"}, {"rows"}, {"codec"}, {"epilogue"}, {"tile_rows"}, {"tile_tokens"}, {"head_dim"}, {"q_size"}, {"kv_size"}, {"context"}, {"ring"},
-      {"cache_element"}, {"max_tokens"}}}};
+      {"cache_element"}, {"max_tokens"}, {"slot_words"}, {"page_size"}}}};
 
 /// What stands between a projection of stacked q, k and v and attention where q and k are normalised: heads of q and k become
 /// rms_norm(head) * q_norm or k_norm and are rotated; q goes to output f32 [tokens, q_heads, head_dim], k and v to the cache.

@@ -31,6 +31,7 @@
 #include "intaglio/kernels/spirv/layers_long.hpp"
 #include "intaglio/kernels/spirv/matmul.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
+#include "intaglio/kernels/spirv/matmul_chunk_few.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul_few.hpp"
@@ -120,6 +121,7 @@ static_assert(shader_interface<matches(expert_tiles_interface, spirv::expert_til
 static_assert(shader_interface<matches(halves_interface, spirv::halves_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_matrix_spirv)>::agrees);
+static_assert(shader_interface<matches(matmul_chunk_interface, spirv::matmul_chunk_few_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_portable_spirv)>::agrees);
 static_assert(shader_interface<matches(walk_gate_up_interface, spirv::walk_gate_up_cpu_spirv)>::agrees);

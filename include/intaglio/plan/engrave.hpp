@@ -90,17 +90,17 @@ constexpr node insert_in_front(ir::graph& g, node& n, kernels::kernel kernel, co
   return made;
 }
 
-/// In a chunk with arithmetic `halves` each product of coded weights reads what a node of its own in front of it made of the input; attention is that of halves too. Experts' products are not, each token has others; nor are those by which they are chosen, which
-/// must be the same however a token comes.
-constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t tokens, std::vector<node>& nodes) {
-  if (target.coded_chunks != chunk_arithmetic::halves || tokens <= target.tile_tokens) return;
+/// Where arithmetic is `halves` each product of coded weights reads what a node of its own in front of it made of the input; in a chunk attention is that of halves too, in a batch a head of dense
+/// weights. Experts' products are not, each token has others; nor are those by which they are chosen, which must be the same however a token comes.
+constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes) {
   bool coded = false;
-  for (const node& n : nodes) coded = coded || n.kernel == kernels::kernel::matmul;
+  for (const node& n : nodes) coded = coded || (chunk && n.kernel == kernels::kernel::matmul);
   std::vector<node> out;
   for (node& n : nodes) {
     std::uint32_t rows = 0;
     for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
-    const std::uint32_t columns = n.kernel == kernels::kernel::matmul ? g.values[static_cast<std::size_t>(n.in)].width : 0;
+    const bool head = !chunk && n.kernel == kernels::kernel::dense_matmul;
+    const std::uint32_t columns = n.kernel == kernels::kernel::matmul || head ? g.values[static_cast<std::size_t>(n.in)].width : 0;
     if (n.kernel == kernels::kernel::attention && coded && n.head_dim <= 256 && n.head_dim % (n.head_dim > 128 ? 32 : 16) == 0) n.kernel = kernels::kernel::attention_halves;
     bool chooses = false;
     for (const node& other : nodes) chooses = chooses || (other.kernel == kernels::kernel::route && other.in == n.out);
@@ -110,6 +110,7 @@ constexpr void insert_halves(ir::graph& g, const profile& target, std::uint32_t 
     }
     node made = insert_in_front(g, n, kernels::kernel::halves, {dtype::f16, columns + 2, n.where, text<32>{"halves"}});  // two more hold the token's factor
     made.rule = rule_index("halves");
+    if (head) made.prologue = kernels::prologue::norm;
     n.kernel = kernels::kernel::matmul_chunk;
     out.push_back(made);
     out.push_back(n);
@@ -223,8 +224,9 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   ir::graph g = traced;
   const bool few = is_few(target, kind.tokens, kind.batch.slots != 0);
   // Where the context has no whole tiles, matmul stays.
-  if (few && (kind.batch.slots != 0 || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
-  else if (!few && kind.batch.slots == 0) insert_halves(g, target, kind.tokens, nodes);
+  const bool batch = kind.batch.slots != 0, chunk = !few && !batch && target.coded_chunks == chunk_arithmetic::halves && kind.tokens > target.tile_tokens;
+  if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::halves)) insert_halves(g, chunk, nodes);
+  else if (few && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
   const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
   group_by_expert(g, target, kind.tokens, c.tile_tokens(), nodes);
   if (few) insert_norm(g, nodes, kernels::kernel::dense_few);

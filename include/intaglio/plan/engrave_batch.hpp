@@ -19,6 +19,8 @@ constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const
   // Rows of a tile are computed together, and none may lie past the last slot.
   if (shape.slots < 2 || shape.slots > 256 || (shape.slots > target.tile_tokens && shape.slots % target.tile_tokens != 0))
     refuse("batch: expected 2 to ", target.tile_tokens, " slots or a multiple of that up to 256, found ", shape.slots);
+  if (shape.coded_products == chunk_arithmetic::halves && target.coded_chunks != chunk_arithmetic::halves)
+    refuse("batch: expected products as a profile whose prompts are exact has them, found halves");
   constexpr std::uint32_t octet = kernels::cache_octet, span = kernels::attention_span;
   if (shape.page_size < octet || shape.page_size % octet != 0 || (span % shape.page_size != 0 && shape.page_size % span != 0))
     refuse("batch: expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found ", shape.page_size);

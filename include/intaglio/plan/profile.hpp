@@ -9,7 +9,7 @@
 
 namespace intaglio::plan {
 
-/// How chunks of more than tile_tokens tokens multiply coded weights. A pass over drafts always has decode's bits.
+/// How chunks of more than tile_tokens tokens, and passes over a batch (batch_shape), multiply coded weights. A pass over drafts always has decode's bits.
 enum class chunk_arithmetic : std::uint8_t {
   exact,   ///< as decode does, with its bits
   halves,  ///< weights and activations rounded to f16, sums in f32 (docs/kernels.md), several times faster with cooperative matrices

@@ -15,6 +15,7 @@
 #include "intaglio/core/message.hpp"
 #include "intaglio/kernels/catalogue.hpp"
 #include "intaglio/kernels/state.hpp"
+#include "intaglio/plan/profile.hpp"
 #include "intaglio/shader/activation.hpp"
 
 namespace intaglio::plan {
@@ -231,6 +232,8 @@ struct batch_shape {
   std::uint32_t slots = 0;                  ///< sessions at once; 0: no batch
   std::uint32_t page_size = 64;             ///< positions of a page: a multiple of 8 that divides 256, or a multiple of that
   std::uint32_t pages = 0;                  ///< of the pool; 0: as many as all slots take when they are full
+  chunk_arithmetic coded_products = chunk_arithmetic::exact;  ///< of passes, with coded weights. exact: the bits of a session alone. halves: as prompts have it, several times faster; what a
+                                                              ///< session says still does not hang on who else is there
   friend constexpr bool operator==(const batch_shape&, const batch_shape&) = default;
 };
 
@@ -304,9 +307,9 @@ struct table {
   }
 };
 
-/// A bit for each kernel that the plans use, kernels::layers::long_contexts_bit and kernels::layers_coded::dense_bit.
+/// A bit for each kernel that the plans use, kernels::layers::long_contexts_bit, kernels::layers_coded::dense_bit and kernels::few_chunk_bit.
 constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
-  static_assert(kernels::kernel_count <= 62);
+  static_assert(kernels::kernel_count <= 61);
   std::uint64_t out = 0;
   for (const table* each : tables) {
     if (!each->decode_in_one.in_one_long.empty()) out |= kernels::layers::long_contexts_bit;
@@ -316,6 +319,7 @@ constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
           out |= std::uint64_t{1} << static_cast<unsigned>(d.kernel);
           if (d.kernel == kernels::kernel::layers_coded && kernels::layers_coded::is_dense(d.specialization[kernels::layers_coded_interface.specialization_index("codec")]))
             out |= kernels::layers_coded::dense_bit;
+          if (d.kernel == kernels::kernel::matmul_chunk && d.specialization[kernels::matmul_chunk_interface.specialization_index("tile_tokens")] <= kernels::most_few_tokens) out |= kernels::few_chunk_bit;
         }
   }
   return out;

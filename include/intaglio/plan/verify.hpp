@@ -89,7 +89,8 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::fixed: return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0);
     case kernels::kernel::matmul_few: return 4;
     case kernels::kernel::halves: return norm(constant("prologue") == static_cast<std::uint32_t>(kernels::prologue::norm) ? constant("width") : 0) + combining;
-    case kernels::kernel::matmul_chunk: return (constant("tile_rows") + constant("tile_tokens")) * 144;  // 64 columns as halves, and 16 bytes
+    case kernels::kernel::matmul_chunk:  // 64 columns as halves, and 16 bytes; of a few tokens sums of 8 tokens and 32 rows by subgroup
+      return constant("tile_tokens") <= kernels::most_few_tokens ? 16 * 8 * 32 * 4 : (constant("tile_rows") + constant("tile_tokens")) * 144;
     case kernels::kernel::walk_gate_up:  // on CPUs, of one subgroup, also pairs of activations
       return constant("columns") + 16 + norm(constant("columns")) + 12 * constant("features") + 8 + (d.subgroups == 1 ? activation_pair_bytes(constant("columns"), 1) : 0);
     case kernels::kernel::walk_down: {  // the norm's sums; a list; sums of rows, of up to four shares of it

@@ -216,7 +216,7 @@ class machine {
                                .gate = d.act()};
       const std::size_t n = tokens(), columns = shape.columns;
       const bool few = d.kernel == kernels::kernel::matmul_few;
-      if (few && constant("slot_words") != 0) return;  // of a batch, whose reference is each session alone
+      if (d.kernel != kernels::kernel::matmul && constant("slot_words") != 0) return;  // of a batch, whose reference is each session alone
       if (d.kernel != kernels::kernel::matmul_chunk && constant("experts_used") != 0)
         return expert_matmul(shape, few ? constant("list_tokens") : constant("tile_tokens") > 1 ? constant("tile_tokens") : 0);
       const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size : shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;

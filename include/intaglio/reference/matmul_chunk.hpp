@@ -22,6 +22,18 @@ struct halves_of_token {
 /// Place of a column in what kernel halves writes.
 constexpr std::uint32_t halves_place(std::uint32_t column) { return (column & ~3u) | (column & 1u) << 1 | (column >> 1 & 1u); }
 
+/// Place of what halves_place has for a token where it is tiled: of each eight tokens [width / 8, 8, 8].
+constexpr std::size_t tiled_place(std::size_t token, std::size_t place, std::size_t width) {
+  return (token & ~std::size_t{7}) * width + (place & ~std::size_t{7}) * 8 + (token & 7) * 8 + (place & 7);
+}
+/// Tokens' bits so, behind the last of them zeros.
+inline std::vector<std::uint16_t> tiled_halves(std::span<const halves_of_token> tokens, std::size_t width) {
+  std::vector<std::uint16_t> out((tokens.size() + 7) / 8 * 8 * width);
+  for (std::size_t t = 0; t < tokens.size(); ++t)
+    for (std::size_t place = 0; place < width; ++place) out[tiled_place(t, place, width)] = tokens[t].bits[place];
+  return out;
+}
+
 /// @shape x: [columns], normalised where the product has a norm in front
 inline halves_of_token halves(std::span<const float> x) {
   halves_of_token out;

@@ -46,9 +46,10 @@ class batch_executor {
   batch_executor(const batch_executor&) = delete;
   batch_executor& operator=(const batch_executor&) = delete;
 
-  /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it would cost compiling and gain little.
+  /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it would cost compiling and gain little; and where passes have other bits:
+  /// what a session says would hang on when the others leave.
   static std::vector<const plan::sequence*> begins_with(const kernel_modules&, const plan::table& table, bool = false) {
-    if (table.profile == "cpu") return {&table.prefill, &table.batch, &table.moves};
+    if (table.profile == "cpu" || table.shape.coded_products == plan::chunk_arithmetic::halves) return {&table.prefill, &table.batch, &table.moves};
     return {&table.prefill, &table.batch, &table.moves, &table.decode};
   }
   static std::vector<const plan::sequence*> goes_on_with(const kernel_modules&, const plan::table&, bool) { return {}; }

@@ -42,6 +42,7 @@
 #include "intaglio/kernels/spirv/layers_long.hpp"
 #include "intaglio/kernels/spirv/matmul.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
+#include "intaglio/kernels/spirv/matmul_chunk_few.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk_matrix.hpp"
 #include "intaglio/kernels/spirv/matmul_cpu.hpp"
 #include "intaglio/kernels/spirv/matmul_few.hpp"
@@ -112,6 +113,7 @@ struct kernel_modules {
   bool half_matrix = false; ///< those of chunks by cooperative matrices of f16
   bool few_matrix = false;  ///< those of a few tokens by cooperative matrices of int8
   bool few_tiled = false;   ///< and x of such products in tiles of eight tokens
+  bool few_halves = false;  ///< those of chunks that are a few tokens, by cooperative matrices of f16
   bool long_contexts = false;  ///< of `layers` the module for those: a form of the dispatch (plan::sequence::in_one_long), not of the device
   bool dense_layers = false;   ///< of `layers_coded` the module for weights of 16 bits: a form of the dispatch (kernels::layers_coded::is_dense)
   std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that surely run at once (shaders/layers.comp)
@@ -132,14 +134,15 @@ struct kernel_modules {
     if (matrix) out += "+matrix";
     if (half_matrix) out += "+half_matrix";
     if (few_matrix) out += "+few_matrix";
+    if (few_halves) out += "+few_halves";
     return out;
   }
   /// Changes with any module's source and with the choice of variants.
   std::string identity() const {
     namespace spirv = kernels::spirv;
-    std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2) + (half_matrix ? 16 : 0) + (few_matrix ? 32 : 0);
+    std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2) + (half_matrix ? 16 : 0) + (few_matrix ? 32 : 0) + (few_halves ? 64 : 0);
     for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_few_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::attention_few_source_hash, spirv::attention_cpu_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::dense_rows_source_hash, spirv::ternary_rows_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::sample_cpu_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_long_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::layers_dense_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::rms_norm_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::expert_tiles_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_gate_up_cpu_source_hash, spirv::walk_down_source_hash, spirv::walk_down_cpu_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::walk_trace_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash, spirv::matmul_few_matrix_source_hash, spirv::matmul_few_tiled_source_hash, spirv::ternary_few_matrix_source_hash})
+                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::attention_few_source_hash, spirv::attention_cpu_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::dense_rows_source_hash, spirv::ternary_rows_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::sample_cpu_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_long_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::layers_dense_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::rms_norm_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::expert_tiles_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::matmul_chunk_few_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_gate_up_cpu_source_hash, spirv::walk_down_source_hash, spirv::walk_down_cpu_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::walk_trace_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash, spirv::matmul_few_matrix_source_hash, spirv::matmul_few_tiled_source_hash, spirv::ternary_few_matrix_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     if (tuned && !tuned->shapes.empty()) mixed = (mixed ^ tuned->hash()) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
@@ -258,7 +261,11 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       if constexpr (has(kernels::kernel::halves)) return whole(spirv::halves_parts);
       break;
     case kernels::kernel::matmul_chunk:
-      if constexpr (has(kernels::kernel::matmul_chunk)) return chosen.half_matrix ? whole(spirv::matmul_chunk_matrix_parts) : whole(spirv::matmul_chunk_parts);
+      if constexpr (has(kernels::kernel::matmul_chunk)) {
+        if constexpr ((used & kernels::few_chunk_bit) != 0)
+          if (chosen.few_halves) return whole(spirv::matmul_chunk_few_parts);
+        return chosen.half_matrix ? whole(spirv::matmul_chunk_matrix_parts) : whole(spirv::matmul_chunk_parts);
+      }
       break;
     case kernels::kernel::head_norm:
       if constexpr (has(kernels::kernel::head_norm)) return whole(spirv::head_norm_parts);
@@ -352,13 +359,14 @@ inline std::vector<kernel_modules> usable_modules(const gpu::device& on, module_
                       choose_subgroup(on.limits()).size == 32;
   const bool half_matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_float16) && gpu::multiplies_halves(on.description().matrix_shapes) &&
                            choose_subgroup(on.limits()).size == 32 && on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
+  const bool few_halves = half_matrix && gpu::multiplies_halves(on.description().matrix_shapes, 8);
   const bool few_matrix = matrix && gpu::multiplies_int8(on.description().matrix_shapes, 8) && on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
   const std::uint32_t resident = resident_workgroups(on);
   if (on.has(gpu::feature::shader_integer_dot_product))
     for (const bool with_matrix : {true, false}) {
       if (with_matrix && !matrix && !half_matrix) continue;
-      if (resident != 0) out.push_back({.in_one = true, .integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .few_matrix = with_matrix && few_matrix, .resident_workgroups = resident, .source = source});
-      out.push_back({.integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .few_matrix = with_matrix && few_matrix, .source = source});
+      if (resident != 0) out.push_back({.in_one = true, .integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .few_matrix = with_matrix && few_matrix, .few_halves = with_matrix && few_halves, .resident_workgroups = resident, .source = source});
+      out.push_back({.integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .few_matrix = with_matrix && few_matrix, .few_halves = with_matrix && few_halves, .source = source});
     }
   out.push_back({.integer_dot = false, .source = source});
   return out;

@@ -102,11 +102,14 @@ class kernel_set {
     std::array<std::uint32_t, 3> out = call.groups;
     if (const tuned_shape* other = modules_.tuned ? modules_.tuned->of(call) : nullptr) out[0] = other->groups;
     if (plan::is_resident(call)) out[0] = modules_.resident_parts(call);
-    if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0)
-      return {(constant(call, "rows") + by.rows - 1) / by.rows,
-              lists_tokens(call) ? lists_of(call, rows) * (constant(call, "list_tokens") / by.tokens) : ((rows != 0 ? rows : tokens_of(call)) + by.tokens - 1) / by.tokens, 1};
+    const bool chunk = call.kernel == kernels::kernel::matmul_chunk;  // tokens are x of its grid
+    if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
+      const std::uint32_t of_rows = (constant(call, "rows") + by.rows - 1) / by.rows;
+      const std::uint32_t of_tokens = lists_tokens(call) ? lists_of(call, rows) * (constant(call, "list_tokens") / by.tokens) : ((rows != 0 ? rows : tokens_of(call)) + by.tokens - 1) / by.tokens;
+      return {chunk ? of_tokens : of_rows, chunk ? of_rows : of_tokens, 1};
+    }
     if (lists_tokens(call)) out[1] = lists_of(call, rows) * parts_of(call);
-    else if (rows != 0) out[1] = std::max(1u, out[1] * rows / all);
+    else if (rows != 0) out[chunk ? 0 : 1] = std::max(1u, out[chunk ? 0 : 1] * rows / all);
     return out;
   }
   /// Whether it is a product of few tokens by matrices, whose tiles are those of the device and not of the plan.
@@ -118,10 +121,16 @@ class kernel_set {
     const auto type = makes ? constant(call, "tiled") != 0 ? kernels::codec::q8_0 : kernels::codec::q6_k : static_cast<kernels::codec>(constant(call, "codec"));
     return kernels::wants_tiles(type, rows != 0 ? rows : tokens_of(call));
   }
+  /// Whether `halves` leaves x tiled and matmul_chunk reads it so: in passes over a few tokens on devices that multiply matrices of f16.
+  bool takes_tiled_halves(const plan::dispatch& call) const {
+    if (!modules_.few_halves) return false;
+    if (call.kernel == kernels::kernel::halves) return constant(call, "tiled") != 0;
+    return call.kernel == kernels::kernel::matmul_chunk && constant(call, "tile_tokens") <= kernels::most_few_tokens && tokens_of(call) % 8 == 0;
+  }
   /// Passes over how many rows have pipelines of their own, beside those over all.
   std::vector<std::uint32_t> rows_of(const plan::dispatch& call) const {
     std::vector<std::uint32_t> out;
-    if ((takes_matrices(call) && !lists_tokens(call)) || (call.kernel == kernels::kernel::fixed && modules_.few_matrix && constant(call, "tiled") != 0))
+    if (((takes_matrices(call) || takes_tiled_halves(call)) && !lists_tokens(call)) || (call.kernel == kernels::kernel::fixed && modules_.few_matrix && constant(call, "tiled") != 0))
       for (std::uint32_t rows = 8; rows < tokens_of(call); rows *= 2) out.push_back(rows);
     return out;
   }
@@ -138,7 +147,7 @@ class kernel_set {
     kernels::kernel kernel;
     const shader::expression* activation;
     std::array<std::uint32_t, kernels::max_specialization_constants> values;
-    bool few_matrix = false, few_tiled = false;
+    bool few_matrix = false, few_tiled = false, few_halves = false, half_matrix = false;
     friend bool operator==(const key&, const key&) = default;
   };
   static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
@@ -146,7 +155,11 @@ class kernel_set {
     const kernels::interface& face = kernels::interface_of(of.kernel);
     return sampler_forms_ && of.kernel == kernels::kernel::sample && of.values[face.specialization_index("form")] == static_cast<std::uint32_t>(kernels::sample_form::any);
   }
-  static std::uint32_t tokens_of(const plan::dispatch& call) { return call.groups[1] * (call.kernel == kernels::kernel::fixed ? 1 : constant(call, "tile_tokens")); }
+  static std::uint32_t tokens_of(const plan::dispatch& call) {
+    if (call.kernel == kernels::kernel::matmul_chunk) return constant(call, "max_tokens");
+    if (call.kernel == kernels::kernel::halves) return call.groups[1];
+    return call.groups[1] * (call.kernel == kernels::kernel::fixed ? 1 : constant(call, "tile_tokens"));
+  }
   /// How many workgroups (y) share a list of expert_tiles, and how many lists so many rows, 0 being all, take at most.
   static std::uint32_t parts_of(const plan::dispatch& call) { return call.kernel == kernels::kernel::matmul ? 1 : constant(call, "list_tokens") / constant(call, "tile_tokens"); }
   static std::uint32_t lists_of(const plan::dispatch& call, std::uint32_t rows) {
@@ -155,6 +168,7 @@ class kernel_set {
   }
   /// No rows: not by matrices.
   kernels::few_tile tile_of(const plan::dispatch& call, std::uint32_t rows) const {
+    if (call.kernel == kernels::kernel::matmul_chunk) return takes_tiled_halves(call) ? kernels::few_chunk_tile(constant(call, "rows"), rows != 0 ? rows : tokens_of(call)) : kernels::few_tile{};
     if (!modules_.few_matrix || (call.kernel != kernels::kernel::matmul_few && call.kernel != kernels::kernel::ternary_few)) return {};
     if (lists_tokens(call)) {
       const kernels::few_tile out = kernels::few_matrix_tile(call.kernel, constant(call, "rows"), constant(call, "list_tokens"));
@@ -172,13 +186,16 @@ class kernel_set {
     if (form != kernels::sample_form::any) out.values[face.specialization_index("form")] = static_cast<std::uint32_t>(form);
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
-      out.few_matrix = true;
+      out.few_matrix = call.kernel != kernels::kernel::matmul_chunk;
+      out.few_halves = !out.few_matrix;
       out.few_tiled = takes_tiles(call, rows);
       out.values[0] = by.subgroups * subgroup_.size;
       out.values[face.specialization_index("tile_rows")] = by.rows;
       out.values[face.specialization_index("tile_tokens")] = by.tokens;
     }
     if (call.kernel == kernels::kernel::fixed) out.values[face.specialization_index("tiled")] = takes_tiles(call, rows) ? 1 : 0;
+    if (call.kernel == kernels::kernel::halves) out.values[face.specialization_index("tiled")] = takes_tiled_halves(call) ? 1 : 0;
+    if (call.kernel == kernels::kernel::matmul_chunk) out.half_matrix = modules_.half_matrix && constant(call, "tile_tokens") > kernels::most_few_tokens;
     if (call.kernel == kernels::kernel::matmul) {
       const auto constant = [&](std::string_view name) -> std::uint32_t& { return out.values[face.specialization_index(name)]; };
       constexpr std::uint64_t rest = 2048;  // a norm's sums
@@ -264,6 +281,8 @@ class kernel_set {
         kernel_modules modules = modules_;
         modules.few_matrix = wanted_[i].few_matrix;
         modules.few_tiled = wanted_[i].few_tiled;
+        modules.few_halves = wanted_[i].few_halves;
+        if (wanted_[i].kernel == kernels::kernel::matmul_chunk) modules.half_matrix = wanted_[i].half_matrix;
         if (wanted_[i].kernel == kernels::kernel::layers) modules.long_contexts = wanted_[i].values[face.specialization_index("heads_together")] != 1;
         if (wanted_[i].kernel == kernels::kernel::layers_coded) modules.dense_layers = kernels::layers_coded::is_dense(wanted_[i].values[face.specialization_index("codec")]);
         if (wanted_[i].activation != nullptr) gating[i] = modules.with(wanted_[i].kernel, *wanted_[i].activation);

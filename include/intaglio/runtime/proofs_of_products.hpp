@@ -146,6 +146,7 @@ inline double matmul(kernel_trial& trial, const plan::dispatch& call) {
     bits.insert(bits.end(), halved.back().bits.begin(), halved.back().bits.end());
     factor.push_back(halved.back().factor);
   }
+  if (chunk && trial.set->takes_tiled_halves(call)) bits = reference::tiled_halves(halved, columns);
   std::vector<std::uint32_t> prepared;
   for (std::size_t at = 0; few && at < values.size(); at += columns) {
     const auto words = reference::fixed_words(std::span(values).subspan(at, columns));
