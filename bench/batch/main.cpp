@@ -73,7 +73,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   runtime::weight_memory weights;
   double one = 0;
   for (const std::uint32_t slots : {8u, 16u, 32u}) {
-    const plan::planned made = plan::planned::of<Model>(target, context, {.slots = slots, .coded_products = how.halves && target.coded_chunks == plan::chunk_arithmetic::halves ? plan::chunk_arithmetic::halves : plan::chunk_arithmetic::exact});
+    const plan::planned made = plan::planned::of<Model>(target, context, {.slots = slots, .coded_products = how.halves ? target.coded_chunks : plan::chunk_arithmetic::exact});
     const plan::table& table = made.table();
     if (slots == 8) {
       const std::uint32_t token = 11;

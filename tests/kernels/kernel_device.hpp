@@ -124,7 +124,7 @@ class kernel_device {
 
   bool fixed_width = true;  ///< tell shaders the subgroup size by a constant
   bool integer_dot = true, wide_loads = false, matrix = false, half_matrix = false, few_halves = false;  ///< which modules; matrices only where usable_modules() has them
-  runtime::module_source source = &runtime::modules_of<>;                                                        ///< set before the first run
+  runtime::module_source source = &runtime::modules_of<>;  ///< set before the first run
 
  private:
   /// The pipeline of these constants, compiled once: CPU drivers take seconds for one.

@@ -704,22 +704,13 @@ class lowering {
     d_->groups = {(w.rows + tile_rows - 1) / tile_rows, token_tiles, 1};
   }
 
-  /// Tiles of 128 rows and 128 tokens for 4 subgroups, or for 8 where there are not two tiles for each processor. Of a batch for devices without matrices: others have their own (few_chunk_tile).
+  /// Tiles of 128 rows and 128 tokens for 4 subgroups, or for 8 where there are not two tiles for each processor. Of a batch, for devices without matrices (others have few_chunk_tile), an
+  /// invocation has four rows and four tokens.
   constexpr void tile_halves(const weight& w) {
-    if (c_.batched()) return tile_few_halves(w);
-    const std::uint32_t tile_rows = 128, tile_tokens = c_.tokens < 128 ? 64 : 128;
+    const bool few = c_.batched();
+    const std::uint32_t tile_rows = few ? 64 : 128, tile_tokens = few ? kernels::few_chunk_tile(w.rows, c_.tokens).tokens : c_.tokens < 128 ? 64 : 128;
     d_->groups = {(c_.tokens + tile_tokens - 1) / tile_tokens, (w.rows + tile_rows - 1) / tile_rows, 1};
-    d_->subgroups = tile_tokens == 128 && 2 * d_->groups[0] * d_->groups[1] <= c_.target.chunk_groups ? 8 : 4;
-    set("tile_tokens", tile_tokens);
-    set("tile_rows", tile_rows);
-    set("max_tokens", c_.tokens);
-  }
-
-  /// An invocation has four rows and four tokens.
-  constexpr void tile_few_halves(const weight& w) {
-    const std::uint32_t tile_rows = 64, tile_tokens = kernels::few_chunk_tile(w.rows, c_.tokens).tokens;
-    d_->groups = {(c_.tokens + tile_tokens - 1) / tile_tokens, (w.rows + tile_rows - 1) / tile_rows, 1};
-    d_->subgroups = tile_tokens / 8;
+    d_->subgroups = few ? tile_tokens / 8 : tile_tokens == 128 && 2 * d_->groups[0] * d_->groups[1] <= c_.target.chunk_groups ? 8 : 4;
     set("tile_tokens", tile_tokens);
     set("tile_rows", tile_rows);
     set("max_tokens", c_.tokens);

@@ -147,7 +147,7 @@ class kernel_set {
     kernels::kernel kernel;
     const shader::expression* activation;
     std::array<std::uint32_t, kernels::max_specialization_constants> values;
-    bool few_matrix = false, few_tiled = false, few_halves = false, half_matrix = false;
+    bool few_matrix = false, few_tiled = false, few_halves = false;
     friend bool operator==(const key&, const key&) = default;
   };
   static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
@@ -157,8 +157,8 @@ class kernel_set {
   }
   static std::uint32_t tokens_of(const plan::dispatch& call) {
     if (call.kernel == kernels::kernel::matmul_chunk) return constant(call, "max_tokens");
-    if (call.kernel == kernels::kernel::halves) return call.groups[1];
-    return call.groups[1] * (call.kernel == kernels::kernel::fixed ? 1 : constant(call, "tile_tokens"));
+    const bool prepares = call.kernel == kernels::kernel::fixed || call.kernel == kernels::kernel::halves;
+    return call.groups[1] * (prepares ? 1 : constant(call, "tile_tokens"));
   }
   /// How many workgroups (y) share a list of expert_tiles, and how many lists so many rows, 0 being all, take at most.
   static std::uint32_t parts_of(const plan::dispatch& call) { return call.kernel == kernels::kernel::matmul ? 1 : constant(call, "list_tokens") / constant(call, "tile_tokens"); }
@@ -195,7 +195,6 @@ class kernel_set {
     }
     if (call.kernel == kernels::kernel::fixed) out.values[face.specialization_index("tiled")] = takes_tiles(call, rows) ? 1 : 0;
     if (call.kernel == kernels::kernel::halves) out.values[face.specialization_index("tiled")] = takes_tiled_halves(call) ? 1 : 0;
-    if (call.kernel == kernels::kernel::matmul_chunk) out.half_matrix = modules_.half_matrix && constant(call, "tile_tokens") > kernels::most_few_tokens;
     if (call.kernel == kernels::kernel::matmul) {
       const auto constant = [&](std::string_view name) -> std::uint32_t& { return out.values[face.specialization_index(name)]; };
       constexpr std::uint64_t rest = 2048;  // a norm's sums
@@ -282,7 +281,7 @@ class kernel_set {
         modules.few_matrix = wanted_[i].few_matrix;
         modules.few_tiled = wanted_[i].few_tiled;
         modules.few_halves = wanted_[i].few_halves;
-        if (wanted_[i].kernel == kernels::kernel::matmul_chunk) modules.half_matrix = wanted_[i].half_matrix;
+        if (wanted_[i].kernel == kernels::kernel::matmul_chunk && wanted_[i].values[face.specialization_index("tile_tokens")] <= kernels::most_few_tokens) modules.half_matrix = false;  // its tiles are wider
         if (wanted_[i].kernel == kernels::kernel::layers) modules.long_contexts = wanted_[i].values[face.specialization_index("heads_together")] != 1;
         if (wanted_[i].kernel == kernels::kernel::layers_coded) modules.dense_layers = kernels::layers_coded::is_dense(wanted_[i].values[face.specialization_index("codec")]);
         if (wanted_[i].activation != nullptr) gating[i] = modules.with(wanted_[i].kernel, *wanted_[i].activation);
