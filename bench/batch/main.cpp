@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16 and 32 rows, and the time of every
-// dispatch of a pass. usage: batch [name... [--halves] [--position N] [--passes N] [--dispatches] [--prove]]; --halves: coded products as prompts have them; names are those that it prints, all unless said
+// dispatch of a pass. usage: batch [name... [--halves] [--slots N] [--position N] [--passes N] [--dispatches] [--prove] [--chain]]; --halves: coded products as prompts have them; --chain: never all layers in one dispatch; names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,7 +24,8 @@ namespace {
 
 struct options {
   std::uint32_t position = 128, passes = 64;
-  bool dispatches = false, prove = false, halves = false;
+  bool dispatches = false, prove = false, halves = false, chain = false;
+  std::uint32_t slots = 0;  // 0: 8, 16 and 32
   std::vector<std::string> names;
 };
 
@@ -73,6 +74,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   runtime::weight_memory weights;
   double one = 0;
   for (const std::uint32_t slots : {8u, 16u, 32u}) {
+    if (how.slots != 0 && slots != how.slots && slots != 8) continue;
     const plan::planned made = plan::planned::of<Model>(target, context, {.slots = slots, .coded_products = how.halves ? target.coded_chunks : plan::chunk_arithmetic::exact});
     const plan::table& table = made.table();
     if (slots == 8) {
@@ -89,7 +91,10 @@ void measure(const gpu::device& device, const char* name, const options& how) {
       std::printf("%s: one session alone %.1f tok/s\n", name, one);
       weights = alone.release_weights();
     }
-    runtime::batch_executor run(device, table, std::move(weights), modules, nullptr);
+    if (how.slots != 0 && slots != how.slots) continue;
+    runtime::kernel_modules of_batch = modules;
+    if (how.chain) of_batch.in_one = false;
+    runtime::batch_executor run(device, table, std::move(weights), of_batch, nullptr);
     if (how.prove)
       if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
     for (const std::uint32_t rows : {1u, 8u, 16u, 32u}) {
@@ -98,7 +103,7 @@ void measure(const gpu::device& device, const char* name, const options& how) {
         fill(run, how);
         run.decode(rows, how.passes, false, 100);
       });
-      std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone\n", slots, rows, ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one);
+      std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n", slots, rows, ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one, run.in_one() ? ", all layers in one dispatch" : "");
       std::fflush(stdout);
     }
     fill(run, how);
@@ -118,6 +123,8 @@ int main(int count, char** arguments) try {
     else if (word == "--dispatches") how.dispatches = true;
     else if (word == "--prove") how.prove = true;
     else if (word == "--halves") how.halves = true;
+    else if (word == "--chain") how.chain = true;
+    else if (word == "--slots" && i + 1 < count) how.slots = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else how.names.push_back(word);
   }
   const gpu::device device;

@@ -109,10 +109,10 @@ class batch_engine : public token_engine {
     if (refuses_) throw api_error(503, "the server is stopping", {}, "stopping", 5);
     if (status_.state == engine_state::loading) throw api_error(503, "the model is being loaded", {}, "loading", 1);
     if (status_.state == engine_state::failed) throw api_error(503, "the device or the model failed; /health says why", {}, "failed", 30);
-    const std::uint64_t running = counts_.running, free_slots = batch_slots - std::min<std::uint64_t>(running, batch_slots);  // who waits for the end of a step alone needs no room
+    const std::uint64_t slots = std::max<std::uint64_t>(counts_.slots, 1), running = counts_.running, free_slots = slots - std::min(running, slots);  // who waits for the end of a step alone needs no room
     if (waiting_.size() + questions_.size() + more > options_.queue + free_slots)
       throw api_error(429, "the queue is full: expected at most " + std::to_string(options_.queue) + " generations that wait", {}, "queue_full",
-                      std::clamp(static_cast<unsigned>(static_cast<double>(waiting_.size() / batch_slots) * seconds_each_), 1u, 60u));
+                      std::clamp(static_cast<unsigned>(static_cast<double>(waiting_.size() / slots) * seconds_each_), 1u, 60u));
   }
   void log(const std::string& event, const std::string& text) const {
     if (options_.log) options_.log(event, text);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <intaglio/plan/profile.hpp>
+#include <intaglio/plan/resident.hpp>
 #include <intaglio/plan/table.hpp>
 
 #include <algorithm>
@@ -10,21 +11,25 @@
 
 namespace intaglio::serve {
 
-inline constexpr std::uint32_t batch_slots = 16;
+/// Sessions at once; fewer where their passes then run all layers in one dispatch (plan/few_in_one.hpp): half as many have nearly the same throughput, each twice as fast.
+inline constexpr std::uint32_t batch_slots = 16, fast_batch_slots = kernels::layers_few::most_tokens;
 
 /// @param context positions of one session
 /// @return pages for all slots where these take no more than 4 GiB (2 on CPU drivers, which share the machine's memory), else as many as that holds; always enough for one session
-constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const plan::profile& target, std::uint32_t context) {
+constexpr plan::batch_shape batch_shape_with(std::uint32_t slots, const decoder_config& config, const plan::profile& target, std::uint32_t context) {
   const std::uint64_t position_bytes = std::uint64_t{2} * config.num_hidden_layers * config.kv_size() * (target.cache_element == kernels::element::f32 ? 4 : 2);
   const std::uint64_t memory = std::uint64_t{target.cache_element == kernels::element::f32 ? 2u : 4u} << 30, counted = (std::uint64_t{1} << 31) / config.kv_size();
   const std::uint32_t page_size = context <= 1024 ? 8 : 64, one = (context + page_size - 1) / page_size;
   const std::uint64_t held = std::min(memory / position_bytes, counted) / page_size;
-  return {batch_slots, page_size, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(held, one, std::uint64_t{batch_slots} * one))};
+  return {slots, page_size, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(held, one, std::uint64_t{slots} * one))};
 }
+constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const plan::profile& target, std::uint32_t context) { return batch_shape_with(batch_slots, config, target, context); }
 
 /// The same with products as prompts have them, on GPUs halves (plan::batch_shape::coded_products).
 constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target, std::uint32_t context) {
-  plan::batch_shape out = batch_shape_of(config, target, context);
+  const bool in_one = target.coded_chunks == plan::chunk_arithmetic::halves && target.layers_subgroups > 1 && config.model_type == architecture::llama && config.num_local_experts == 0 && config.sliding_window == 0 &&
+                      plan::few_fits(config, kernels::codec::q8_0, target.layers_parts);
+  plan::batch_shape out = batch_shape_with(in_one ? fast_batch_slots : batch_slots, config, target, context);
   out.coded_products = target.coded_chunks;
   return out;
 }

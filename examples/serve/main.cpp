@@ -68,7 +68,7 @@ void add_options(CLI::App& app, settings& to) {
   add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out", "Model")->check(CLI::IsMember({"block128", "block64", "rows4"}));
   add("--index", to.index, "Folder with the index of the model's features, for /v1/infer and /v1/trace; made there where there is none", "Model");
   add("--device", to.engine.device, "Index, UUID or part of the name of the device", "Model");
-  add("--batch-products", to.engine.batch_products, "How generations together multiply on GPUs: exact, as one alone does; halves, as prompts are fed, faster where there are many, slower for one", "Model")
+  add("--batch-products", to.engine.batch_products, "How generations together multiply on GPUs: exact, as one alone does; halves, as prompts are fed, faster where there are several, a little slower for one", "Model")
       ->check(CLI::IsMember({"exact", "halves"}));
   add("--gpu-idle", to.engine.gpu_idle, "Share of the time to leave the device idle: slower, cooler, and others get their turn; the same texts", "Model")->check(CLI::Range(0.0, 0.95));
   add("--model-name", to.engine.name, "Name that /v1/models gives; none: the engraved model's", "Model");

@@ -12,9 +12,9 @@ namespace intaglio::kernels {
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
   walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm,
-  attention_few, expert_tiles, dense_rows, ternary_rows
+  attention_few, expert_tiles, dense_rows, ternary_rows, layers_few
 };
-inline constexpr std::size_t kernel_count = 38;
+inline constexpr std::size_t kernel_count = 39;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -512,6 +512,27 @@ constexpr bool asks_for_loops(std::uint32_t codec_, bool inner_norms) { return c
 inline constexpr std::uint64_t dense_bit = std::uint64_t{1} << 62;
 }  // namespace layers_coded
 
+/// The same for a pass over up to layers_few::most_tokens sessions of a batch whose coded products are halves: what halves, matmul_chunk and attention_few of the period do, in another
+/// order of sums, which hangs on the weights' shape and on `parts` alone. Workgroups wait for each other. arguments of a layer as of layers, but the first: what its workgroups tell each other,
+/// all ones before the pass. The stream stays where it is. context: positions of the pool; shapes as plan::few_fits has them.
+inline constexpr interface layers_few_interface{
+    "layers_few",
+    {{{"arguments"}, {"progress"}, {"state"}}},
+    {{{"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32}, {"patience"}, {"head_dim"}, {"heads"},
+      {"kv_heads"}, {"context"}, {"codec"}, {"scale", field_type::f32}, {"slot_words"}, {"page_size"}, {"subgroup_width"}}}};
+
+namespace layers_few {
+/// shares: workgroups that share a row of the down projection.
+inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 8, shares = 4, most_steps = 32;
+/// Columns that a subgroup's lanes have of a step, and the bytes of x that they read for it.
+inline constexpr std::uint32_t step_columns = 128, step_bytes = 2560;
+/// What the workgroups tell each other in a layer: x of the four products, squares of the stream before both norms, query, key and value, and sums of the down projection.
+constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv) {
+  const std::uint64_t tiles = hidden / 16;
+  return (2 * hidden + q + intermediate) / step_columns * step_bytes + tiles * 4 * (2 * most_tokens + shares * 16 * most_tokens) + (q + 2 * kv) * 4 * most_tokens;
+}
+}  // namespace layers_few
+
 /// Reads input once, 8 x `rounds` blocks of 16 bytes for each invocation of the grid: the device's streaming rate, the yardstick of benchmarks.
 /// In no plan.
 inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
@@ -546,7 +567,7 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
                                                              &fixed_interface,         &matmul_few_interface,    &layers_coded_interface,
                                                              &walk_trace_interface,    &rms_norm_interface,      &attention_few_interface, &expert_tiles_interface,
-                                                             &dense_rows_interface, &ternary_rows_interface};
+                                                             &dense_rows_interface, &ternary_rows_interface, &layers_few_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

@@ -453,9 +453,9 @@ constexpr std::uint64_t hash_of(const table& t) {
       mix(std::bit_cast<std::uint32_t>(w.rope.theta), w.rope.scaling.type, std::bit_cast<std::uint32_t>(w.rope.scaling.factor), std::bit_cast<std::uint32_t>(w.rope.scaling.low_freq_factor),
           std::bit_cast<std::uint32_t>(w.rope.scaling.high_freq_factor), w.rope.scaling.original_max_position_embeddings);
   }
-  for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one, &t.batch, &t.moves}) {
+  for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one, &t.batch, &t.batch_in_one, &t.moves}) {
     if (s->batched) mix(t.shape.slots, t.shape.page_size, t.shape.pages);
-    else if (s == &t.batch || s == &t.moves) continue;
+    else if (s == &t.batch || s == &t.batch_in_one || s == &t.moves) continue;
     mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes, s->long_from, s->has_head, s->has_sampler);
     for (const auto part : {s->prologue, s->period, s->epilogue, s->in_one, s->in_one_long}) {
       mix(part.size());

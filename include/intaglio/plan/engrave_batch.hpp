@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A model's plan for sessions that decode together: the table of the model alone, whose prefill feeds prompts, and two sequences more. `batch` takes a
-// token of each slot, `moves` carries what a prompt left in the caches to the slot's pages, and pages that slots share back to the caches.
+// A model's plan for sessions that decode together: the table of the model alone, whose prefill feeds prompts, and sequences more. `batch` takes a
+// token of each slot, with all layers in one dispatch too where there is such a one, `moves` carries what a prompt left in the caches to the slot's pages, and pages that slots share back to the caches.
 #pragma once
 
 #include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/few_in_one.hpp"
 
 namespace intaglio::plan {
 
@@ -61,6 +62,14 @@ constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& conf
   return out;
 }
 
+/// The batch with all layers in one dispatch, without layers where there is none.
+constexpr drafted_sequence draft_few_in_one(const decoder_config& config, const profile& target, std::uint32_t context, const layer_pattern& pattern, const batch_draft& made, text<256>& failure) {
+  if (made.shape.slots == 0) return {};
+  table sizes;
+  sizes.config = &config, sizes.context = context, sizes.shape = made.shape;
+  return few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch).made(failure);
+}
+
 template <engravable Model>
 constexpr batch_draft make_batch_draft(const profile& target, std::uint32_t context, batch_shape shape, const draft& alone) {
   ir::trace t;
@@ -68,12 +77,13 @@ constexpr batch_draft make_batch_draft(const profile& target, std::uint32_t cont
   return draft_batch(t.graph(), Model::config, target, context, shape, alone);
 }
 
-/// The table of the model alone with the two sequences.
-constexpr table table_with(const table& alone, const batch_shape& shape, sequence batch, sequence moves) {
+/// The table of the model alone with the sequences of a batch.
+constexpr table table_with(const table& alone, const batch_shape& shape, sequence batch, sequence in_one, sequence moves) {
   table out = alone;
   out.shape = shape;
   out.batch = batch;
   out.batch.batched = true;
+  if (!in_one.in_one.empty()) out.batch_in_one = in_one, out.batch_in_one.batched = true;
   out.moves = moves;
   out.moves.batched = true;
   out.hash = hash_of(out);
@@ -89,11 +99,25 @@ struct engraved_batch {
   static constexpr batch_draft made = make_batch_draft<Model>(Profile, Context, Shape, alone::drafted);
   static constexpr frozen_sequence<made.batch.prologue.size, made.batch.period.size, made.batch.epilogue.size, made.batch.values.size> batch{made.batch};
   static constexpr frozen_sequence<0, made.moves.period.size, 0, 0> moves{made.moves};
+  struct in_one_draft {
+    text<256> failure;
+    drafted_sequence sequence;
+  };
+  static constexpr in_one_draft made_in_one = [] {
+    in_one_draft out;
+    if (made.failure.empty()) out.sequence = draft_few_in_one(Model::config, Profile, Context, alone::drafted.pattern, made, out.failure);
+    return out;
+  }();
+  static constexpr frozen_sequence<made_in_one.sequence.prologue.size, made_in_one.sequence.period.size, made_in_one.sequence.epilogue.size, made_in_one.sequence.values.size,
+                                   made_in_one.sequence.in_one.size, 0, made_in_one.sequence.arguments.size> in_one{made_in_one.sequence};
   static_assert(fits_together<made.failure>::model_fits, "intaglio: the batch does not fit together");
+  static_assert(fits_together<made_in_one.failure>::model_fits, "intaglio: the batch does not fit together");
 
  public:
-  static constexpr plan::table table = table_with(alone::table, made.shape, alone::view("batch", made.shape.slots, made.batch, batch), alone::view("moves", made.shape.slots, made.moves, moves));
+  static constexpr plan::table table = table_with(alone::table, made.shape, alone::view("batch", made.shape.slots, made.batch, batch),
+                                                   alone::view("batch_in_one", made.shape.slots, made_in_one.sequence, in_one), alone::view("moves", made.shape.slots, made.moves, moves));
   static_assert(proven<verify_sequence(table, &plan::table::batch)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::batch_in_one)>::model_fits, "intaglio: the plan cannot be proven");
   static_assert(proven<verify_sequence(table, &plan::table::moves)>::model_fits, "intaglio: the plan cannot be proven");
 };
 

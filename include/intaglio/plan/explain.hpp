@@ -105,9 +105,9 @@ inline std::string explain(const table& t, std::string_view model) {
          ", state " + number(t.state_bytes()) + " bytes\n";
   if (t.batch.layers != 0)
     out += "batch: " + number(t.shape.slots) + " slots, a pool of " + number(t.shape.pages) + " pages of " + number(t.shape.page_size) + " positions, " + number(t.pool_bytes()) + " bytes, arena " +
-           number(t.batch.arena_bytes) + ", state " + number(t.batch_state_bytes()) + " bytes\n";
+           number(std::max(t.batch.arena_bytes, t.batch_in_one.arena_bytes)) + ", state " + number(t.batch_state_bytes()) + " bytes\n";
   out += '\n';
-  for (const sequence* s : {&t.decode, &t.decode_in_one, &t.prefill, &t.batch, &t.moves}) {
+  for (const sequence* s : {&t.decode, &t.decode_in_one, &t.prefill, &t.batch, &t.batch_in_one, &t.moves}) {
     if (s->layers == 0) continue;
     explanation::describe(out, *s);
     out += '\n';
@@ -128,7 +128,7 @@ inline std::string explain_json(const table& t, std::string_view model) {
            return "{\"name\":" + quoted(r.name) + ",\"merges\":" + quoted(r.merges) + ",\"reason\":" + quoted(r.reason) + "}";
          }) + ",\"sequences\":[" + explanation::json(t.decode) + "," +
          (t.decode_in_one.prologue.empty() ? std::string() : explanation::json(t.decode_in_one) + ",") + explanation::json(t.prefill) + "," + explanation::json(t.logits) + (t.verify.has_head ? "," + explanation::json(t.verify) : std::string()) +
-         (t.batch.layers != 0 ? "," + explanation::json(t.batch) + "," + explanation::json(t.moves) : std::string()) + "]}";
+         (t.batch.layers != 0 ? "," + explanation::json(t.batch) + (t.batch_in_one.layers != 0 ? "," + explanation::json(t.batch_in_one) : std::string()) + "," + explanation::json(t.moves) : std::string()) + "]}";
 }
 
 }  // namespace intaglio::plan

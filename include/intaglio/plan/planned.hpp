@@ -55,7 +55,9 @@ class planned {
       batch_draft& made = parts_->batched;
       made = draft_batch(g, config, target, context, shape, *before);
       if (!made.failure.empty()) throw argument_error("batch of " + name, "one that fits together", std::string(made.failure.view()));
-      table_ = table_with(table_, made.shape, view(made.batch, "batch", made.shape.slots), view(made.moves, "moves", made.shape.slots));
+      parts_->batched_in_one = draft_few_in_one(config, target, context, before->pattern, made, failure);
+      if (!failure.empty()) throw argument_error("batch of " + name, "one that fits together", std::string(failure.view()));
+      table_ = table_with(table_, made.shape, view(made.batch, "batch", made.shape.slots), view(parts_->batched_in_one, "batch_in_one", made.shape.slots), view(made.moves, "moves", made.shape.slots));
     }
     if (const text<256> fault = verify(table_); !fault.empty()) throw argument_error("plan of " + name, "one that can be proven", std::string(fault.view()));
   }
@@ -70,7 +72,7 @@ class planned {
 
   struct parts {
     std::array<draft, 4> drafts;
-    drafted_sequence in_one;
+    drafted_sequence in_one, batched_in_one;
     batch_draft batched;
   };
   std::unique_ptr<parts> parts_;

@@ -9,6 +9,7 @@
 #include "intaglio/core/decoder_config.hpp"
 #include "intaglio/kernels/cache_layout.hpp"
 #include "intaglio/kernels/catalogue.hpp"
+#include "intaglio/kernels/matmul_layout.hpp"
 
 namespace intaglio::plan {
 
@@ -97,6 +98,33 @@ constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type,
   if (c.hidden_size / 2 < workgroups || c.intermediate_size < workgroups) return false;
   return resident_coded_shared_memory_bytes(type, std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.hidden_size, c.head_dim, workgroups, ring != 0) <=
          kernels::layers::resident_shared_memory_bytes;
+}
+
+/// Workgroups of all layers of a batch's pass (shaders/layers_few.comp), at most `most`: as many as share the stream's tiles of 16 rows evenly; 0: none do.
+constexpr std::uint32_t few_parts(std::uint32_t hidden, std::uint32_t most) {
+  constexpr std::uint32_t shares = kernels::layers_few::shares;
+  for (std::uint32_t parts = most / shares * shares; parts != 0; parts -= shares)
+    if (hidden / 16 % parts == 0) return hidden / 16 / parts <= shares ? parts : 0;
+  return 0;
+}
+/// Its shared memory in bytes, at least as much as it declares.
+constexpr std::uint64_t few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads) {
+  const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1;
+  return 4 * 16 * 36 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + 8 * head_dim / 2 * 8 + 3 * 8 * 4 + (heads_each + 1) * head_dim * 4 + 64 * 4 + 64;
+}
+/// @param most workgroups that all run at once
+constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
+  using namespace kernels::layers_few;
+  if (kernels::is_dense(type)) return false;
+  if ((c.head_dim != 64 && c.head_dim != 128) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : step_columns;
+  for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size / shares})
+    if (columns == 0 || columns % step != 0 || columns > step_columns * most_steps) return false;
+  if (c.intermediate_size % (shares * step) != 0) return false;
+  const std::uint32_t parts = few_parts(c.hidden_size, most);
+  // Every workgroup has a tile of each product.
+  return parts != 0 && (c.q_size() + 2 * c.kv_size()) / 16 >= parts && 2 * c.intermediate_size / 16 >= parts &&
+         few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads) <= kernels::layers::resident_shared_memory_bytes;
 }
 
 /// Fewest of `workgroups` with which a shape still fits, all numbers between fitting too.

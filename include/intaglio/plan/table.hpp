@@ -85,7 +85,7 @@ struct dispatch {
 };
 
 /// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has what that takes (runtime/kernel_modules.hpp).
-constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kernel::layers_coded || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
+constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kernel::layers_coded || d.kernel == kernels::kernel::layers_few || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
 
 /// What an embedding makes blank for those who wait (kernels::embed_interface), beside what it computes.
 constexpr bool makes_blank(const dispatch& d, const access& a) {
@@ -274,6 +274,7 @@ struct table {
   trace_shape trace;                        ///< of decode
   batch_shape shape;                        ///< of batch
   sequence batch;                           ///< a token of each slot; without layers where the plan has no batch (plan/engrave_batch.hpp)
+  sequence batch_in_one;                    ///< batch with all layers in one dispatch; without layers where there is none (plan/few_in_one.hpp)
   sequence moves;                           ///< a slot's positions between caches and pool (kernel pages)
   std::uint64_t hash = 0;                   ///< hash_of (plan/engrave.hpp); keys the pipeline cache
 
@@ -297,8 +298,9 @@ struct table {
     return out;
   }
   constexpr std::uint32_t slot_pages() const { return kernels::state::slot_pages(context, shape.page_size); }
-  /// Words of kernels/state.hpp, then the sampler's counters.
-  constexpr std::uint64_t batch_state_bytes() const { return 4 * kernels::state::batch_words(shape.slots, context, shape.page_size) + kernels::sample_counter_bytes(shape.slots); }
+  /// Words of kernels/state.hpp, then the sampler's counters, then the progress of all layers in one.
+  constexpr std::uint64_t batch_state_bytes() const { return batch_progress_offset() + (batch_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(batch_in_one.layers)); }
+  constexpr std::uint64_t batch_progress_offset() const { return 4 * kernels::state::batch_words(shape.slots, context, shape.page_size) + kernels::sample_counter_bytes(shape.slots); }
   constexpr const layer_cache& cache_of(std::uint32_t layer) const { return caches[pattern(layer)]; }
   constexpr std::uint64_t cache_bytes() const {
     std::uint64_t out = 0;
@@ -313,7 +315,7 @@ constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
   std::uint64_t out = 0;
   for (const table* each : tables) {
     if (!each->decode_in_one.in_one_long.empty()) out |= kernels::layers::long_contexts_bit;
-    for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one, &each->batch, &each->moves})
+    for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one, &each->batch, &each->batch_in_one, &each->moves})
       for (const auto part : {list->prologue, list->period, list->epilogue, list->in_one})
         for (const dispatch& d : part) {
           out |= std::uint64_t{1} << static_cast<unsigned>(d.kernel);

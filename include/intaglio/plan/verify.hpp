@@ -55,6 +55,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       const std::uint64_t widest = std::max({constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
       return resident_coded_shared_memory_bytes(static_cast<kernels::codec>(constant("codec")), widest, constant("hidden_size"), constant("head_dim"), constant("parts"), constant("full_every") != 1);
     }
+    case kernels::kernel::layers_few: return few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"));
     case kernels::kernel::ternary_few: return 32 * combining;  // a vector of sums for each of eight tokens
     case kernels::kernel::ternary_chunk: return (constant("tile_rows") + constant("tile_tokens")) * ((constant("columns") % 128 == 0 ? 128 : 64) + 16);
     case kernels::kernel::ternary_float:
@@ -233,6 +234,9 @@ constexpr bool hazards(const sequence& s, text<256>& out) {
   return walk(s.epilogue, s.repeats());
 }
 
+/// Whether what all layers in one dispatch tell each other lies beside the places of the steps, which then say what is done alone.
+constexpr bool has_exchange(const dispatch& d) { return d.kernel == kernels::kernel::layers_few; }
+
 /// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote.
 constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
   const auto overlap = [&](const dispatch& d, const access& a, const dispatch& other, const access& b, bool same) {
@@ -268,7 +272,7 @@ constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
 
 /// What workgroups wait for must be blank before the pass, in every layer, and the rest of the arena not.
 constexpr bool is_blank(const sequence& s, text<256>& out) {
-  const bool waits = is_resident(s.in_one.front());
+  const bool waits = is_resident(s.in_one.front()), apart = has_exchange(s.in_one.front());
   if (!waits && s.blank_bytes == 0) return true;
   if (s.blank_offset > s.arena_bytes || s.blank_bytes > s.arena_bytes - s.blank_offset || s.blank_offset % 4 != 0 || s.blank_bytes % 4 != 0) {
     out.append(s.name, ": expected whole blank words inside the arena of ", s.arena_bytes, " bytes, found ", s.blank_bytes, " bytes at ", s.blank_offset);
@@ -290,7 +294,7 @@ constexpr bool is_blank(const sequence& s, text<256>& out) {
         if (a.where != region::arena || !a.write || makes_blank(d, a)) continue;
         const std::uint64_t last = a.offset + (s.layers - 1) * a.layer_stride + a.bytes;
         const bool inside = a.offset >= s.blank_offset && last <= end, outside = last <= s.blank_offset || a.offset >= end;
-        if (part.data() == s.period.data() ? inside : outside) continue;
+        if (part.data() == s.period.data() && !apart ? inside : outside) continue;
         begin(out, s, d);
         out.append("expected what a layer writes, and no more, to be blank before the pass, found a write at offset ", a.offset);
         return false;
@@ -303,6 +307,8 @@ constexpr bool argues(const sequence& s, text<256>& out) {
   for (std::size_t n = 0; n < s.arguments.size(); ++n) {
     const operand& o = s.arguments[n];
     bool stated = o.where == region::none;
+    // What workgroups tell each other, beside the steps' own places: the blank bytes.
+    if (has_exchange(s.in_one.front()) && n % kernels::layers::argument_count == 0) stated = o.where == region::arena && o.offset == s.blank_offset && o.layer_stride * s.layers == s.blank_bytes;
     for (const auto& d : s.arguments.size() > kernels::layers::argument_count ? s.block(static_cast<std::uint8_t>(n / kernels::layers::argument_count)) : s.period)
       for (std::size_t i = 0; i < d.access_count; ++i) {
         const access& a = d.accesses[i];
@@ -327,7 +333,7 @@ constexpr void verify(const table& t, const sequence& s, const limits& limit, te
   for (const auto part : {s.in_one, s.in_one_long})
     for (const auto& d : part)
       if (!keeps_limits(s, d, limit, out) || !bounds(t, s, d, out)) return;
-  if (s.in_one.empty() || (done_twice_is_done_once(s, out) && is_blank(s, out) && argues(s, out))) hazards(s, out);
+  if (s.in_one.empty() || ((has_exchange(s.in_one.front()) || done_twice_is_done_once(s, out)) && is_blank(s, out) && argues(s, out))) hazards(s, out);
 }
 
 /// Of the places of weights. Empty where they are proven; else the first violation.
@@ -354,11 +360,11 @@ constexpr text<256> verify_weights(const table& t) {
 constexpr text<256> verify_sequence(const table& t, sequence table::*which, const limits& limit = {}) {
   text<256> out;
   const sequence& s = t.*which;
-  const bool has = which == &table::verify ? s.has_head : which == &table::decode_in_one ? !s.in_one.empty() : which == &table::batch || which == &table::moves ? s.layers != 0 : true;
+  const bool has = which == &table::verify ? s.has_head : which == &table::decode_in_one ? !s.in_one.empty() : which == &table::batch || which == &table::batch_in_one || which == &table::moves ? s.layers != 0 : true;
   if (has) verify(t, s, limit, out);
   return out;
 }
-inline constexpr std::array verified_sequences{&table::decode, &table::prefill, &table::logits, &table::verify, &table::decode_in_one, &table::batch, &table::moves};
+inline constexpr std::array verified_sequences{&table::decode, &table::prefill, &table::logits, &table::verify, &table::decode_in_one, &table::batch, &table::batch_in_one, &table::moves};
 
 /// Empty where the plan is proven; else the first violation. In constant expressions part by part: compilers bound the work of one of them.
 constexpr text<256> verify(const table& t, const limits& limit = {}) {

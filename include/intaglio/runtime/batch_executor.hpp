@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "intaglio/gpu/queue.hpp"
+#include "intaglio/gpu/transfer.hpp"
 #include "intaglio/runtime/compile_ahead.hpp"
 #include "intaglio/runtime/executor.hpp"
 #include "intaglio/runtime/kernel_proof.hpp"
@@ -48,9 +49,11 @@ class batch_executor {
 
   /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it would cost compiling and gain little; and where passes have other bits:
   /// what a session says would hang on when the others leave.
-  static std::vector<const plan::sequence*> begins_with(const kernel_modules&, const plan::table& table, bool = false) {
-    if (table.profile == "cpu" || table.shape.coded_products == plan::chunk_arithmetic::halves) return {&table.prefill, &table.batch, &table.moves};
-    return {&table.prefill, &table.batch, &table.moves, &table.decode};
+  static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table, bool = false) {
+    std::vector<const plan::sequence*> out{&table.prefill, &table.batch, &table.moves};
+    if (passes_in_one(modules, table)) out.push_back(&table.batch_in_one);
+    if (has_chain_of_one(table)) out.push_back(&table.decode);
+    return out;
   }
   static std::vector<const plan::sequence*> goes_on_with(const kernel_modules&, const plan::table&, bool) { return {}; }
 
@@ -62,14 +65,28 @@ class batch_executor {
 
   /// Holds every pipeline against the CPU reference. Before there is an executor. @return the first that differs, or an empty kernel
   static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, bool = true, bool = false) {
-    return gpu::translated([&] { return runtime::prove_kernels(on, table, kernels, weights, begins_with(kernels.modules(), table)); });
+    std::vector<const plan::sequence*> sequences = begins_with(kernels.modules(), table);
+    std::erase(sequences, &table.batch_in_one);  // what it has around its one dispatch batch has too
+    return gpu::translated([&] { return runtime::prove_kernels(on, table, kernels, weights, sequences); });
   }
-  /// No batch runs all layers in one dispatch, or has samplers of two forms: its rows are sampled in different ways.
-  kernel_fault prove_in_one(compile_ahead&& = {}) { return {}; }
+  /// Holds all layers in one dispatch against the chain of dispatches, whose sums have another order. Where they are too far apart passes go on as the chain; no session may have been set.
+  kernel_fault prove_in_one(compile_ahead&& = {}) {
+    if (runs_in_one_) differs_ = !(gpu::translated([&] { return distance_from_chain(); }) <= nearness);
+    runs_in_one_ = runs_in_one_ && !differs_;
+    return {};
+  }
+  /// Whether passes run all layers in one dispatch.
+  bool in_one() const noexcept { return runs_in_one_; }
+  /// No batch has samplers of two forms: its rows are sampled in different ways.
   static bool has_sampler_forms(const kernel_modules&) { return false; }
-  void note_when_complete(gpu::pipeline_cache& in, std::string note, const std::string& = {}) { in.set_note(std::move(note)); }
-  /// As prove_kernels, with the executor's own.
-  kernel_fault prove() { return prove_kernels(device_, *table_, kernels_, weights_); }
+  void note_when_complete(gpu::pipeline_cache& in, std::string note, const std::string& = {}) {
+    if (!differs_) in.set_note(std::move(note));
+  }
+  /// As prove_kernels, with the executor's own, and prove_in_one.
+  kernel_fault prove() {
+    const kernel_fault fault = prove_kernels(device_, *table_, kernels_, weights_);
+    return fault.kernel.empty() ? prove_in_one() : fault;
+  }
 
   /// What a slot is from the next call on. The first token that it draws then is drawn(slot, 0).
   void set(std::uint32_t slot, const slot_words& to) {
@@ -119,7 +136,8 @@ class batch_executor {
     header(2)[kernels::state::count] = rows;
     commands_.push_back(feed_header_[2].handle());
     const std::size_t which = of_rows(rows);
-    run(batch_[which], timed_batch_[which], decode_times_, passes, budget_ms);
+    if (runs_in_one_) run(in_one_, timed_in_one_, decode_times_, passes, budget_ms);
+    else run(batch_[which], timed_batch_[which], decode_times_, passes, budget_ms);
     if (keep_logits) {
       if (!logits_) make_logits();
       commands_.push_back(copy_logits_.handle());
@@ -168,6 +186,7 @@ class batch_executor {
   /// nobody has. @param slot nobody's  @error device_lost, out_of_memory
   void clean(std::uint32_t slot, std::span<const std::uint32_t> pages) {
     namespace state = kernels::state;
+    if (runs_in_one_ && waited_in_vain()) runs_in_one_ = false;
     if (cleaning_.handle() == VK_NULL_HANDLE) {
       gpu::recorder to(device_, "clear the caches of " + model_name(*table_));
       to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0).fill(alone_, 0, alone_.size_bytes(), 0);
@@ -211,7 +230,7 @@ class batch_executor {
   /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no timestamps
   std::vector<dispatch_time> measure(std::uint32_t rows) {
     return gpu::translated([&] {
-      timed_ = record_sequence(device_, *table_, table_->batch, kernels_, addresses_, nullptr, true, 0, recorded_rows(rows));
+      timed_ = record_sequence(device_, *table_, runs_in_one_ ? table_->batch_in_one : table_->batch, kernels_, addresses_, nullptr, true, 0, recorded_rows(rows));
       commands_.clear();
       feed_changed();
       header(2)[kernels::state::count] = rows;
@@ -239,10 +258,10 @@ class batch_executor {
 
   void create(gpu::pipeline_cache* cache) {
     const plan::table& t = *table_;
-    const auto sequences = begins_with(kernels_.modules(), t);
-    const bool alone = sequences.back() == &t.decode;
-    kernels_.add(sequences, cache);
-    arena_ = gpu::buffer(device_, std::max({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
+    const bool alone = has_chain_of_one(t);
+    runs_in_one_ = passes_in_one(kernels_.modules(), t);
+    kernels_.add(begins_with(kernels_.modules(), t), cache);
+    arena_ = gpu::buffer(device_, std::max({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes, runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, t.batch_state_bytes(), gpu::placement::device_local, "the batch's state");
     alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");
     ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slots * t.ring_size, gpu::placement::readback, "the rings of tokens");
@@ -280,6 +299,12 @@ class batch_executor {
     }
     addresses.ring = ring_.address();
     addresses.state = state_.address();
+    if (runs_in_one_) {
+      arguments_ = arguments_of(device_, t, t.batch_in_one, addresses);
+      addresses.arguments = arguments_.address();
+      in_one_ = record_sequence(device_, t, t.batch_in_one, kernels_, addresses, nullptr, false, 0, t.shape.slots);
+      timed_in_one_ = timed_sequence(t.batch_in_one, addresses, t.shape.slots);
+    }
     addresses_ = addresses;
     for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
       batch_.push_back(record_sequence(device_, t, t.batch, kernels_, addresses, nullptr, false, 0, rows));
@@ -310,6 +335,57 @@ class batch_executor {
     const VkCommandBuffer handle = commands.handle();
     queue_.wait(queue_.submit({&handle, 1}, commands.name()));
   }
+
+  static bool has_chain_of_one(const plan::table& table) { return table.profile != "cpu" && table.shape.coded_products != plan::chunk_arithmetic::halves; }
+  static bool passes_in_one(const kernel_modules& modules, const plan::table& table) {
+    return modules.in_one && !table.batch_in_one.in_one.empty() && modules.run(table.batch_in_one.in_one.front());
+  }
+  /// Whether a pass's workgroups waited for what never came: its numbers are none, and those of the passes behind it.
+  bool waited_in_vain() {
+    std::array<std::uint32_t, 4> progress{};
+    gpu::transfer transfer(device_, 4096);
+    transfer.download(state_, table_->batch_progress_offset(), std::as_writable_bytes(std::span(progress)));
+    return progress[kernels::layers::progress_gave_up] != 0;
+  }
+  /// Of the streams behind the last layer of slots with tokens of their own, by both: the largest distance beside a stream's own length. That of halves summed in two orders is far below `nearness`.
+  double distance_from_chain() {
+    constexpr std::uint32_t fed = 3;
+    const plan::table& t = *table_;
+    const std::uint32_t rows = std::min(t.shape.slots, t.shape.pages), positions = std::min({fed, t.context, t.shape.page_size}), width = t.config->hidden_size, vocabulary = t.config->vocab_size;
+    std::vector<std::vector<float>> streams;
+    for (const bool one : {false, true}) {
+      clear();
+      runs_in_one_ = one;
+      for (std::uint32_t count = 1; count <= positions; ++count) {
+        for (std::uint32_t slot = 0; slot < rows; ++slot) {
+          std::array<std::int32_t, fed> tokens{};
+          for (std::uint32_t i = 0; i < count; ++i) tokens[i] = static_cast<std::int32_t>((vocabulary / 3 * (i + 1) + vocabulary / 11 * slot) % vocabulary);
+          set(slot, {std::span(tokens).first(count), std::span(&slot, 1), positions, true, {}});
+        }
+        decode(rows, 1, false, HUGE_VAL);
+      }
+      streams.emplace_back(std::size_t{rows} * width);
+      gpu::transfer transfer(device_, std::uint64_t{1} << 20);
+      transfer.download(arena_, t.batch.residual_offset, std::as_writable_bytes(std::span(streams.back())));
+    }
+    runs_in_one_ = true;
+    for (std::uint32_t slot = 0; slot < t.shape.slots; ++slot) set(slot, {});
+    clear();
+    decode_times_.times = {}, decode_times_.next = 3;
+    for (recorded_sequence* each : {&in_one_, &batch_[of_rows(rows)]}) each->speed = {};  // a driver that compiles on first use would have made it slow
+    double out = 0;
+    for (std::uint32_t slot = 0; slot < rows; ++slot) {
+      double apart = 0, size = 0;
+      for (std::size_t i = std::size_t{slot} * width; i < std::size_t{slot + 1} * width; ++i) {
+        const double difference = double{streams[1][i]} - double{streams[0][i]};
+        apart += difference * difference, size += double{streams[0][i]} * double{streams[0][i]};
+      }
+      if (!std::isfinite(apart) || !std::isfinite(size) || size == 0) return HUGE_VAL;
+      out = std::max(out, std::sqrt(apart / size));
+    }
+    return out;
+  }
+  static constexpr double nearness = 0.03;
 
   /// Rows of the recording that a pass over so many takes: as many as a tile has, or twice that, and so on; all of them.
   std::uint32_t recorded_rows(std::uint32_t rows) const {
@@ -404,11 +480,12 @@ class batch_executor {
   const plan::table* table_;
   weight_memory weights_;
   kernel_set kernels_;
-  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, mailbox_, logits_;
+  gpu::buffer arena_, state_, alone_, ring_, alone_ring_, mailbox_, logits_, arguments_;
   placed_items caches_, pool_;
   address_table addresses_;  ///< of passes
   std::vector<recorded_sequence> batch_, timed_batch_;  ///< by rows
-  recorded_sequence prefill_, moves_, alone_decode_, timed_prefill_, timed_alone_, timed_;
+  bool runs_in_one_ = false, differs_ = false;  ///< whether passes take all layers in one dispatch; whether that was too far from the chain
+  recorded_sequence prefill_, moves_, alone_decode_, in_one_, timed_prefill_, timed_alone_, timed_in_one_, timed_;
   sampled_times decode_times_{128, 3}, prefill_times_{16, 0};
   gpu::recording feed_alone_, copy_logits_, cleaning_;
   std::vector<gpu::recording> feed_header_, feed_slot_;

@@ -783,18 +783,10 @@ class executor {
     counters_.recordings += long_.size() + (forms.drawing && forms.greedy ? 1 : 0);
   }
 
-  /// What a dispatch of all layers takes from memory instead of push constants.
   void write_arguments() {
     if (decode_->in_one.empty()) return;
-    arguments_ = gpu::buffer(device_, kernels::layers::argument_bytes(decode_->layers), gpu::placement::shared, "the arguments of all layers");
+    arguments_ = arguments_of(device_, *table_, *decode_, addresses_);
     addresses_.arguments = arguments_.address();
-    std::byte* at = arguments_.mapped().data();
-    for (std::uint32_t layer = 0; layer < decode_->layers; ++layer)
-      for (const plan::operand& each : decode_->arguments_of(layer)) {
-        const std::uint64_t address = addresses_.resolve(each, *table_, layer);
-        std::memcpy(at, &address, sizeof address);
-        at += sizeof address;
-      }
   }
 
   static bool held_against_chain(const plan::sequence& decode) { return !decode.in_one.empty() && decode.in_one.front().kernel == kernels::kernel::layers_coded; }

@@ -45,6 +45,19 @@ struct address_table {
   }
 };
 
+/// What a dispatch of all layers takes from memory instead of push constants.
+inline gpu::buffer arguments_of(const gpu::device& on, const plan::table& table, const plan::sequence& of, const address_table& addresses) {
+  gpu::buffer out(on, kernels::layers::argument_bytes(of.layers), gpu::placement::shared, "the arguments of all layers");
+  std::byte* at = out.mapped().data();
+  for (std::uint32_t layer = 0; layer < of.layers; ++layer)
+    for (const plan::operand& each : of.arguments_of(layer)) {
+      const std::uint64_t address = addresses.resolve(each, table, layer);
+      std::memcpy(at, &address, sizeof address);
+      at += sizeof address;
+    }
+  return out;
+}
+
 /// Where a probing sequence copies the residual stream: f32 [layers + 1, max_tokens, hidden_size], the embedding's output first.
 /// And, behind it, the logits f32 [max_tokens, vocab_size].
 struct probe {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Passes over a batch with all layers in one dispatch (kernels::layers_few_interface), beside the chain of dispatches, where each block is what that kernel does: a Llama's, its products coded and in
+// halves. Not where there are more slots than one dispatch takes: a session's bits would hang on how many others there are.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "intaglio/plan/engrave.hpp"
+#include "intaglio/plan/resident.hpp"
+
+namespace intaglio::plan {
+
+class few_layers_in_one {
+ public:
+  constexpr few_layers_in_one(const decoder_config& config, const profile& target, const batch_shape& shape, std::uint64_t counters_end, const layer_pattern& pattern, const drafted_sequence& chain)
+      : config_(config), target_(target), shape_(shape), counters_end_(counters_end), pattern_(pattern), chain_(chain) {}
+
+  /// The chain's sequence with that dispatch; without one where there is none.
+  constexpr drafted_sequence made(text<256>& failure) const {
+    drafted_sequence out;
+    if (target_.layers_parts == 0 || target_.layers_subgroups <= 1 || !fits()) return out;
+    out = chain_;
+    const std::uint64_t each = aligned(kernels::layers_few::exchange_bytes(config_.hidden_size, config_.intermediate_size, config_.q_size(), config_.kv_size()));
+    out.blank_offset = aligned(chain_.arena_bytes);
+    out.blank_bytes = each * config_.num_hidden_layers;
+    out.arena_bytes = out.blank_offset + out.blank_bytes;
+    std::vector<operand> arguments(kernels::layers::argument_count);
+    arguments[0] = {region::arena, 0, out.blank_offset, each};
+    arguments[1] = push(qkv(), "keys");
+    arguments[2] = push(qkv(), "values");
+    arguments[3] = push(step(0), "input");
+    arguments[8] = push(step(0), "norm_weight");
+    arguments[9] = push(qkv(), "weight");
+    arguments[10] = push(qkv(), "rope");
+    arguments[12] = push(projection(), "weight");
+    arguments[14] = push(step(5), "norm_weight");
+    arguments[15] = push(gated(), "weight");
+    arguments[18] = push(down(), "weight");
+    out.arguments.assign(arguments, "arguments of a layer", failure);
+    const std::vector<dispatch> all{dispatch_of_all(out)};
+    out.in_one.assign(all, "dispatches of all layers", failure);
+    return out;
+  }
+
+ private:
+  using kernel = kernels::kernel;
+  static constexpr std::size_t steps = 9;
+
+  static constexpr std::uint32_t constant(const dispatch& d, std::string_view name) { return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)]; }
+  static constexpr const operand& push(const dispatch& d, std::string_view name) { return d.push[kernels::interface_of(d.kernel).push_index(name)]; }
+  constexpr const dispatch& step(std::size_t index) const { return chain_.period.items[index]; }
+  constexpr const dispatch& qkv() const { return step(1); }
+  constexpr const dispatch& attends() const { return step(2); }
+  constexpr const dispatch& projection() const { return step(4); }
+  constexpr const dispatch& gated() const { return step(6); }
+  constexpr const dispatch& down() const { return step(8); }
+
+  constexpr bool prepares(const dispatch& d, bool normalises, std::uint32_t width) const {
+    return d.kernel == kernel::halves && constant(d, "width") == width &&
+           constant(d, "prologue") == static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) && (!normalises || constant(d, "eps") == constant(step(0), "eps"));
+  }
+  constexpr bool multiplies(const dispatch& d, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
+    return d.kernel == kernel::matmul_chunk && constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns && constant(d, "rows") == rows &&
+           constant(d, "codec") == constant(qkv(), "codec");
+  }
+  constexpr bool fits() const {
+    using kernels::epilogue;
+    const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size();
+    if (shape_.coded_products != chunk_arithmetic::halves || shape_.slots > kernels::layers_few::most_tokens || pattern_.period != 1 || chain_.period.size != steps) return false;
+    if (!prepares(step(0), true, hidden) || !multiplies(qkv(), epilogue::rope_cache, hidden, q + 2 * config_.kv_size()) || attends().kernel != kernel::attention_few || !prepares(step(3), false, q) ||
+        !multiplies(projection(), epilogue::add, q, hidden) || !prepares(step(5), true, hidden) || !multiplies(gated(), epilogue::gated, hidden, 2 * ffn) || !prepares(step(7), false, ffn) ||
+        !multiplies(down(), epilogue::add, ffn, hidden))
+      return false;
+    if (constant(attends(), "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) || constant(attends(), "window") != 0 || constant(attends(), "ring") != 0) return false;
+    // The stream is read and written in one place, which the embedding fills and the head reads.
+    for (const dispatch* d : {&projection(), &down()})
+      if (push(*d, "output").offset != push(step(0), "input").offset) return false;
+    return push(step(5), "input").offset == push(step(0), "input").offset && few_fits(config_, static_cast<kernels::codec>(constant(qkv(), "codec")), target_.layers_parts);
+  }
+
+  constexpr dispatch dispatch_of_all(const drafted_sequence& of) const {
+    dispatch d{.kernel = kernel::layers_few, .barrier = true, .subgroups = kernels::layers_few::resident_subgroups};
+    d.label.append("all layers");
+    const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) { d.accesses[d.access_count++] = {where, write, 0, offset, bytes}; };
+    const auto set = [&](std::string_view name, std::uint32_t value) { d.specialization[kernels::layers_few_interface.specialization_index(name)] = value; };
+    const auto at = [&](std::string_view name) -> operand& { return d.push[kernels::layers_few_interface.push_index(name)]; };
+    at("arguments") = {region::arguments};
+    at("progress") = {region::state, 0, counters_end_};
+    at("state") = {region::state};
+    note(region::arguments, false, 0, kernels::layers::argument_bytes(config_.num_hidden_layers));
+    note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
+    note(region::state, false, 0, counters_end_);
+    note(region::arena, true, of.blank_offset, of.blank_bytes);
+    note(region::arena, true, push(step(0), "input").offset, std::uint64_t{4} * shape_.slots * config_.hidden_size);
+    for (std::size_t i = 0; i < qkv().access_count; ++i)
+      if (const access& a = qkv().accesses[i]; a.where == region::pool_keys || a.where == region::pool_values) note(a.where, true, 0, a.bytes);
+    const std::uint32_t parts = few_parts(config_.hidden_size, target_.layers_parts);
+    set("hidden_size", config_.hidden_size);
+    set("intermediate_size", config_.intermediate_size);
+    set("layers", config_.num_hidden_layers);
+    set("parts", parts);
+    set("eps", constant(step(0), "eps"));
+    set("patience", resident_patience);
+    set("head_dim", config_.head_dim);
+    set("heads", config_.num_attention_heads);
+    set("kv_heads", config_.num_key_value_heads);
+    for (const auto name : {"context", "scale", "slot_words", "page_size"}) set(name, constant(attends(), name));
+    set("codec", constant(qkv(), "codec"));
+    d.activation = gated().activation;
+    d.groups = {parts, 1, 1};
+    for (std::size_t i = 0; i < steps; ++i) d.weight_bytes += config_.num_hidden_layers * step(i).weight_bytes;
+    return d;
+  }
+
+  const decoder_config& config_;
+  const profile& target_;
+  const batch_shape& shape_;
+  std::uint64_t counters_end_;
+  layer_pattern pattern_;
+  const drafted_sequence& chain_;
+};
+
+}  // namespace intaglio::plan

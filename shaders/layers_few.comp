@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: MIT
+// All layers of a pass over up to eight sessions as one dispatch, for GPUs on which all its workgroups run at once and which multiply matrices of f16: what
+// shaders/layers_coded.comp is for a token alone, with the products of shaders/matmul_chunk_few.comp. A product's columns lie with the subgroups, whose share of x stays in
+// registers while all rows of the workgroup pass by, so that a multiprocessor reads x once; sums of the subgroups meet in shared memory, four tiles of 16 rows at a time
+// (docs/kernels.md).
+// The down projection's columns are four workgroups', which tell each other sums.
+// x crosses workgroups as halves, eight columns with a scale of their own. A norm is its weight, which those who write the stream multiply with, and a factor of the
+// token, which those who read it find from sums of squares: it waits for nothing else.
+// Waiting is as in layers_coded: what is not there yet is all ones, no wait is for good, and in vain the result is NaN.
+// variant: layers_few -DWIDE_LOADS=0
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_cooperative_matrix : require
+#pragma use_vulkan_memory_model
+#include "memory.glsl"
+#include "state.glsl"
+#include "arithmetic.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 512;
+layout(constant_id = 1) const uint hidden_size = 256;
+layout(constant_id = 2) const uint intermediate_size = 1024;
+layout(constant_id = 3) const uint layers = 8;
+layout(constant_id = 4) const uint parts = 128;
+layout(constant_id = 5) const float eps = 1e-5;
+layout(constant_id = 6) const uint patience = 1024;
+layout(constant_id = 7) const uint head_dim = 64;
+layout(constant_id = 8) const uint heads = 4;
+layout(constant_id = 9) const uint kv_heads = 2;
+layout(constant_id = 10) const uint context = 256;  // positions of the pool
+layout(constant_id = 11) const uint codec = 0;
+layout(constant_id = 12) const float scale = 0.0;
+layout(constant_id = 13) const uint slot_words = 32;
+layout(constant_id = 14) const uint page_size = 8;
+layout(constant_id = 15) const uint subgroup_width = 0;
+layout(local_size_x_id = 0) in;
+
+#define LATER_UNROLLED [[unroll]]
+uint columns;  // of the product
+#include "codec.glsl"
+#include "half_codes.glsl"
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer SharedQuads { volatile devicecoherent uvec4 at[]; };
+// Loads that stay where they stand.
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer HeldQuads { volatile uvec4 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer HeldWords { volatile uint at[]; };
+layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
+#define PAGED
+#include "slots.glsl"
+const uint cache_element = element_f16;
+#define attention_scale scale
+#define attention_window 0u
+#define attention_ring 0u
+#include "attention.glsl"
+
+// kernels::layers: the words of `progress` in use, and places of a layer's arguments.
+const uint progress_left = 1u, progress_gave_up = 3u;
+const uint argument_count = 21u, argument_exchange = 0u, argument_keys = 1u, argument_values = 2u, argument_stream = 3u, argument_qkv_norm = 8u, argument_qkv = 9u, argument_rope = 10u,
+           argument_projection = 12u, argument_gate_up_norm = 14u, argument_gate_up = 15u, argument_down = 18u;
+
+const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products; attention stands behind the first
+// kernels::layers_few has the same numbers, and plan/few_in_one.hpp chooses shapes for which they suffice.
+const uint threads = 512u, members = threads / 32u, rows_at_once = 8u;
+const uint slots = 2u;                        // steps of 128 columns of a subgroup
+const uint shares = 4u;                       // of the down projection's columns
+const uint step_quads = 160u;                 // of x: four octets of each of four blocks, and four scales of each block, of eight tokens
+const uint nothing = 0xffffffffu;
+const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
+const uint hidden_tiles = hidden_size / 16u, own_tiles = hidden_tiles / parts;  // of 16 rows of the stream
+
+// What workgroups tell each other in a layer, in bytes from its `exchange`.
+const uint x_bytes = hidden_size / 8u * step_quads, square_bytes = hidden_tiles * 32u;
+const uint x_at = 0u, squares_at = x_at + x_bytes, middle_at = squares_at + square_bytes, middle_squares_at = middle_at + x_bytes, attended_at = middle_squares_at + square_bytes,
+           gated_at = attended_at + q_size / 8u * step_quads, query_at = gated_at + intermediate_size / 8u * step_quads, sums_at = query_at + qkv_size * 32u;
+
+// Sums of a batch of tiles, [tile, subgroup, 36], a lane's four in one quad: after eight of them a gap of one, so that no two invocations ask for the same bank. What attention has of a span.
+const uint sum_quads = 36u, batch = 4u, pool_quads = batch * members * sum_quads;
+shared vec4 pool[pool_quads];
+shared float token_squares[rows_at_once * 20u];
+shared uint64_t places[2u * argument_count];
+shared vec2 rotation[rows_at_once * (head_dim / 2u)];  // sine, cosine
+shared uint positions[rows_at_once], ends[rows_at_once], cache_places[rows_at_once];  // of rows; end 0: nobody's
+const uint heads_each = heads / kv_heads % 2u == 0u ? 2u : 1u;  // of a task of attention
+shared vec4 fresh[heads_each * quads];         // queries
+shared uvec4 fresh_words[2u * chunks];          // their positions' key and value, as the caches have them
+shared uint octet_places[64];  // of the first span of the first task, of another one
+shared uint code_magic;  // 1024 twice as halves: from memory, so that the compiler does not see it and mask and sum are one instruction
+shared bool leaves_last;
+
+#define sub gl_SubgroupID
+#define own_row (gl_LocalInvocationIndex & 15u)
+#define own_token (gl_LocalInvocationIndex >> 4 & 7u)
+#define own_tile (gl_LocalInvocationIndex >> 7)
+uint rows, lane;
+bool gave_up;
+float residual;  // of one of the workgroup's rows of the stream
+float token_factor;  // 1 / root mean square of its token, of the product
+struct row_part { raw_codes raw; uvec4 factor; };
+row_part next_parts[slots * 2u];
+#define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
+#define weights_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
+#define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
+tokens_of x_tokens[slots * 8u];
+vec2 token_scales;  // of the lane's tokens in sums
+const bool whole_tiles = codec == codec_q4_0 || codec == codec_q4_1;  // whose loads are all on their way before the tile in front is multiplied
+
+uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
+void keep_places(uint layer) {
+  if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = arguments.at[layer * argument_count + gl_LocalInvocationIndex];
+}
+
+void give_up() {
+  gave_up = true;
+  SharedWords(progress).at[progress_gave_up] = 1u;
+}
+// After `patience` turns, or when another one has given up.
+bool waits_in_vain(uint tries) {
+  return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
+}
+bool absent(uvec4 a) { return a.x == nothing || a.y == nothing || a.z == nothing || a.w == nothing; }
+uvec4 awaited(SharedQuads x, uint quad, uvec4 a) {
+  uint tries = 0u;
+  while (absent(a)) {
+    a = x.at[quad];
+    if (waits_in_vain(++tries)) break;
+  }
+  if (absent(a) && !gave_up) give_up();
+  return a;
+}
+uint awaited(SharedWords x, uint index, uint a) {
+  uint tries = 0u;
+  while (a == nothing) {
+    a = x.at[index];
+    if (waits_in_vain(++tries)) break;
+  }
+  if (a == nothing && !gave_up) give_up();
+  return a;
+}
+// A number may not look like nothing.
+float something(float a) { return isnan(a) ? uintBitsToFloat(0x7fc00000u) : a; }
+
+uint columns_of(uint product) { return product == projection ? q_size : product == down ? intermediate_size : hidden_size; }
+uint steps_of(uint product) { return columns_of(product) / (product == down ? 128u * shares : 128u); }
+uint first_step(uint product) { return product == down ? gl_WorkGroupID.x % shares * steps_of(down) : 0u; }
+uint tiles_of(uint product) { return (product == qkv ? qkv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 16u; }
+uint tile_count(uint product) {
+  return product == down ? shares * own_tiles : (gl_WorkGroupID.x + 1u) * tiles_of(product) / parts - gl_WorkGroupID.x * tiles_of(product) / parts;
+}
+// Those of the stream lie so that the four workgroups that share columns have neighbours. In the down projection own ones begin the last batch: their sums are told by the others meanwhile.
+uint tile_at(uint product, uint i) {
+  if (product != down) return gl_WorkGroupID.x * tiles_of(product) / parts + i;
+  const uint first_own = batch * own_tiles - batch, all = shares * own_tiles;
+  uint from = gl_WorkGroupID.x % shares * own_tiles, its = i < first_own ? from + own_tiles + i : i < first_own + own_tiles ? from + i - first_own : from + i;
+  return gl_WorkGroupID.x / shares * all + (its < all ? its : its - all);
+}
+
+// Where a lane's weights of a product lie, of rows lane / 4 + 8 * i and the blocks of its subgroup's steps: of tile 0 the first step's, and what lies between these and those of the second half
+// of a block, of the second step (none where the subgroup has no such step: x is 0 there), of the next group of rows.
+struct weight_place { uint64_t codes, factors; uint half_bytes, second, group_bytes; };
+weight_place place_of(uint64_t weight, uint product) {
+  columns = columns_of(product);
+  uint r = lane >> 2 & 3u, block = 4u * (first_step(product) + min(sub * slots, steps_of(product) - 1u)) + (lane & 3u);
+  weight_place out_;
+  out_.group_bytes = group_quads * 16u;
+  uint64_t group = weight + uint64_t((lane >> 4) * out_.group_bytes);
+  out_.half_bytes = blocks * 16u;
+  out_.second = sub * slots + 1u < steps_of(product) ? 4u : 0u;
+  out_.codes = group + uint64_t((r * (codec == codec_q8_0 ? 2u : 1u) * blocks + block) * 16u);
+  out_.factors = codec == codec_q8_0 ? group + uint64_t(128u * blocks + 8u * block + r / 2u * 4u) : codec == codec_q4_0 ? group + uint64_t(64u * blocks + 8u * block + r / 2u * 4u)
+                                                                                                    : group + uint64_t(64u * blocks + 16u * block + r * 4u);
+  return out_;
+}
+const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1;
+row_part load_part(uint64_t weight, weight_place from, uint product, uint tile, uint i, uint k) {
+  row_part part = row_part(raw_codes(uvec4(0u), uvec4(0u)), uvec4(0u));
+  if (placed) {
+    uint64_t ahead = uint64_t(tile * 4u + 2u * i) * from.group_bytes;
+    uint block = k == 0u ? 0u : from.second;
+    part.raw.a = whole_tiles ? HeldQuads(from.codes + ahead).at[block] : WordQuads(from.codes + ahead).at[block];
+    if (codec == codec_q8_0) part.raw.b = WordQuads(from.codes + ahead + uint64_t(from.half_bytes)).at[block];
+    part.factor.x = HeldWords(from.factors + ahead).at[(codec == codec_q4_1 ? 4u : 2u) * block];
+  } else {
+    columns = columns_of(product);
+    uint r = lane >> 2 & 3u, block = 4u * (first_step(product) + min(sub * slots + k, steps_of(product) - 1u)) + (lane & 3u);
+    uvec2 group = unpackUint2x32(weight + uint64_t((tile * 4u + 2u * i + (lane >> 4)) * group_quads) * 16u);
+    part.raw = load_codes(lane_place(group, advanced(group, 16u * block), advanced(group, 8u * block)), r);
+    part.factor = load_factor(Words(group), r, block);
+  }
+  return part;
+}
+void fetch(uint64_t weight, weight_place from, uint product, uint tile) {
+  [[unroll]] for (uint k = 0u; k < slots; ++k)
+    [[unroll]] for (uint i = 0u; i < 2u; ++i) next_parts[2u * k + i] = load_part(weight, from, product, tile, i, k);
+}
+weight_place here;  // of the product
+
+// Squares of the stream, [tiles, tokens]: asked for behind the first of x, so that they come with it.
+const uint square_count = hidden_tiles * rows_at_once, squares_each = (square_count + threads - 1u) / threads;
+uint squares_of[squares_each];
+void ask_squares(SharedWords from) {
+  [[unroll]] for (uint i = 0u; i < squares_each; ++i) squares_of[i] = from.at[min(gl_LocalInvocationIndex + i * threads, square_count - 1u)];
+}
+void take_squares(SharedWords from) {
+  float sum = 0.0;
+  [[unroll]] for (uint i = 0u; i < squares_each; ++i) {
+    uint index = gl_LocalInvocationIndex + i * threads;
+    precise float its = sum + uintBitsToFloat(awaited(from, min(index, square_count - 1u), squares_of[i]));
+    if (index < square_count) sum = its;
+  }
+  precise float both = sum + subgroupShuffleXor(sum, 8u), all = both + subgroupShuffleXor(both, 16u);
+  if (lane < rows_at_once) token_squares[lane * 20u + sub] = all;
+}
+// 1 / root mean square of a token.
+float factor_of(uint token) {
+  precise float sum = 0.0;
+  [[unroll]] for (uint i = 0u; i < members; ++i) sum = sum + token_squares[token * 20u + i];
+  precise float mean = sum / float(hidden_size) + eps;
+  return 1.0 / sqrt(mean);
+}
+
+// x of the subgroup's steps into registers, each token's halves on the scale of its largest.
+void take(SharedQuads x, uint product, SharedWords squares) {
+  uvec4 v[slots * 5u];
+  uint from[slots];
+  [[unroll]] for (uint k = 0u; k < slots; ++k) {
+    from[k] = (first_step(product) + min(sub * slots + k, steps_of(product) - 1u)) * step_quads + lane;
+    [[unroll]] for (uint i = 0u; i < 5u; ++i) v[5u * k + i] = x.at[from[k] + 32u * i];
+  }
+  {  // two reads on their way at any time, so that what comes is seen sooner
+    uvec4 later = x.at[from[0]];
+    uint tries = 0u;
+    while (absent(v[0])) {
+      v[0] = later;
+      if (waits_in_vain(++tries)) break;
+      later = x.at[from[0]];
+    }
+    if (absent(v[0]) && !gave_up) give_up();
+  }
+  if (product == qkv || product == gate_up) ask_squares(squares);
+  // What is absent when the first is there is asked for again together, then one after the other.
+  [[unroll]] for (uint k = 0u; k < slots; ++k)
+    [[unroll]] for (uint i = 0u; i < 5u; ++i)
+      if (k + i != 0u && absent(v[5u * k + i])) v[5u * k + i] = x.at[from[k] + 32u * i];
+  [[unroll]] for (uint k = 0u; k < slots; ++k)
+    [[unroll]] for (uint i = 0u; i < 5u; ++i)
+      if (k + i != 0u) v[5u * k + i] = awaited(x, from[k] + 32u * i, v[5u * k + i]);
+  float most = 0.0;
+  [[unroll]] for (uint k = 0u; k < slots; ++k) {
+    vec4 s = uintBitsToFloat(v[5u * k + 4u]);
+    most = max(most, max(max(s.x, s.y), max(s.z, s.w)));
+  }
+  most = max(most, subgroupShuffleXor(most, 1u));
+  most = max(most, subgroupShuffleXor(most, 2u));
+  float inverse = uintBitsToFloat((254u << 23) - floatBitsToUint(most));  // powers of two
+  [[unroll]] for (uint k = 0u; k < slots; ++k) {
+    bool has = sub * slots + k < steps_of(product);
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+      f16vec2 by = f16vec2(float16_t(has ? uintBitsToFloat(v[5u * k + 4u][i]) * inverse : 0.0));
+      uvec4 q = v[5u * k + i];
+      [[unroll]] for (uint e = 0u; e < 2u; ++e) {
+        f16vec2 high = as_pair(e == 0u ? q.y : q.w) * by;
+        x_tokens[8u * k + 2u * i + e][2] = high.x;
+        x_tokens[8u * k + 2u * i + e][3] = high.y;
+        f16vec2 low = as_pair(e == 0u ? q.x : q.z) * by;
+        x_tokens[8u * k + 2u * i + e][0] = low.x;
+        x_tokens[8u * k + 2u * i + e][1] = low.y;
+      }
+    }
+  }
+  token_scales = vec2(subgroupShuffle(most, (lane & 3u) * 8u), subgroupShuffle(most, (lane & 3u) * 8u + 4u));
+}
+
+// A half as bits; of what is no number those of one that does not look like nothing.
+uint half_word(float a) { return isnan(a) ? 0x7e00u : as_word(f16vec2(vec2(a, 0.0))) & 0xffffu; }
+// An octet of a token, whose columns lanes 1 or 2 apart have, to those who wait for it: words of columns 0 and 2, 1 and 3, 4 and 6, 5 and 7.
+void publish(uint64_t to, uint octet_, uint token, float y, uint apart, bool first) {
+  float most = abs(y);
+  [[unroll]] for (uint d = 1u; d < 8u; d <<= 1) most = max(most, subgroupShuffleXor(most, d * apart));
+  uint scale_bits = (clamp(floatBitsToUint(most) >> 23, 30u, 240u) - 14u) << 23;  // the largest becomes 2^14 to 2^15
+  precise float scaled = y * uintBitsToFloat((254u << 23) - scale_bits);
+  uint its = half_word(scaled), word = its | subgroupShuffleXor(its, 2u * apart) << 16;
+  uint w1 = subgroupShuffleXor(word, apart), w2 = subgroupShuffleXor(word, 4u * apart), w3 = subgroupShuffleXor(w1, 4u * apart);
+  if (first) {
+    uint quad = octet_ / 16u * step_quads + token * 4u + (octet_ / 4u & 3u);
+    SharedQuads(to).at[quad + 32u * (octet_ & 3u)] = uvec4(word, w1, w2, w3);
+    SharedWords(to).at[4u * (quad + 128u) + (octet_ & 3u)] = scale_bits;
+  }
+}
+// The invocation's row of the stream, times the weight of the norm behind it, and its tile's squares.
+void publish_stream(uint64_t x, uint64_t squares, uint64_t norm, uint tile) {
+  precise float square = residual * residual;
+  [[unroll]] for (uint d = 1u; d < 16u; d <<= 1) { precise float both = square + subgroupShuffleXor(square, d); square = both; }
+  precise float weighted_ = residual * Floats(norm).at[tile * 16u + own_row];
+  publish(x, (tile * 16u + own_row) / 8u, own_token, weighted_, 1u, (own_row & 7u) == 0u);
+  if (own_row == 0u) SharedWords(squares).at[tile * rows_at_once + own_token] = floatBitsToUint(something(square));
+}
+
+// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
+float gated(float g, float up) { return mod(g, up); }
+
+// A row of q, k or v of a token: rows of a group of four are channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head.
+void hand_on(uint layer, uint64_t exchange, uint row, float y, bool wanted) {
+  uint head = row / head_dim, p = row % head_dim / 4u * 2u + (row >> 1 & 1u), channel = p + (row & 1u) * (head_dim / 2u);
+  float other = subgroupShuffleXor(y, 1u);
+  vec2 turn = rotation[own_token * (head_dim / 2u) + p];
+  precise float turned = y * turn.y + ((row & 1u) != 0u ? other * turn.x : -(other * turn.x));
+  if (row < q_size + kv_size) y = turned;
+  uint its = half_word(y), pair = its | subgroupShuffleXor(its, 2u) << 16;
+  if (!wanted) return;
+  uint64_t query = exchange + uint64_t(query_at + own_token * qkv_size * 4u);
+  if (row < q_size) SharedWords(query).at[head * head_dim + channel] = floatBitsToUint(something(y));
+  if (row < q_size || (row & 2u) != 0u) return;
+  SharedWords(query).at[q_size + (head - heads) * (head_dim / 2u) + channel / 2u] = pair;
+  uint its_place = cache_places[own_token];
+  if (own_token >= rows || its_place >= context) return;
+  bool is_key = row < q_size + kv_size;
+  uint kv_head = head - (is_key ? heads : heads + kv_heads);
+  uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u : (kv_head * context + its_place) * head_dim + channel;
+  Words(place(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pair;
+}
+
+// Sums of a batch of tiles, of which an invocation has a row of a token.
+void finish(uint layer, uint product, uint first) {
+  uint index = first + own_tile, count = tile_count(product), tile = tile_at(product, min(index, count - 1u));
+  bool wanted = index < count;
+  uint its_lane = (own_row & 7u) * 4u + (own_token >> 1), from = own_tile * members * sum_quads + its_lane + its_lane / 8u, which = (own_row >> 3) * 2u + (own_token & 1u);
+  precise float y = 0.0;
+  [[unroll]] for (uint i = 0u; i < members; ++i) y = y + pool[from + i * sum_quads][which];
+  if (first == 0u && (product == qkv || product == gate_up)) token_factor = factor_of(own_token);
+  uint64_t exchange = place(layer, argument_exchange);
+  if (product == qkv) {
+    y = y * token_factor;
+    hand_on(layer, exchange, tile * 16u + own_row, y, wanted);
+  } else if (product == gate_up) {
+    y = y * token_factor;
+    float up = subgroupShuffleXor(y, 1u);
+    publish(exchange + uint64_t(gated_at), tile, own_token, gated(y, up), 2u, wanted && own_row == 0u);
+  } else if (product == projection) {
+    precise float sum = residual + y;
+    if (wanted) residual = sum;
+    if (own_tile < own_tiles) publish_stream(exchange + uint64_t(middle_at), exchange + uint64_t(middle_squares_at), place(layer, argument_gate_up_norm), tile);
+  } else {
+    SharedWords sums = SharedWords(exchange + uint64_t(sums_at));
+    uint share = gl_WorkGroupID.x % shares, own = tile * shares * 128u + (gl_LocalInvocationIndex & 127u);
+    if (first != batch * own_tiles - batch || own_tile >= own_tiles) {
+      sums.at[own + share * 128u] = floatBitsToUint(something(y));
+    } else {
+      uint told[shares];
+      [[unroll]] for (uint i = 0u; i < shares; ++i) told[i] = sums.at[own + i * 128u];
+      [[unroll]] for (uint i = 0u; i < shares; ++i) told[i] = i == share ? floatBitsToUint(y) : awaited(sums, own + i * 128u, told[i]);
+      vec4 its = uintBitsToFloat(uvec4(told[0], told[1], told[2], told[3]));
+      precise float sum = residual + ((its.x + its.y) + (its.z + its.w));
+      residual = sum;
+      uint64_t next = places[(layer + 1u & 1u) * argument_count + argument_exchange];
+      if (layer + 1u < layers) publish_stream(next + uint64_t(x_at), next + uint64_t(squares_at), places[(layer + 1u & 1u) * argument_count + argument_qkv_norm], tile);
+    }
+  }
+}
+
+// Four neighbouring columns as halves, in the order 0, 2, 1, 3: a code below 2^10 behind the exponent of 1024 is 1024 and the code.
+uvec2 four_halves(row_part part, block_factors by, uint j, uint magic) {
+  bool has_sign = codec == codec_q8_0 || codec == codec_q6_k, upper = whole_tiles && j >= 4u;
+  uint word = whole_tiles ? part.raw.a[j & 3u] : code_word(part.raw, j) ^ (has_sign ? 0x80808080u : 0u);
+  float offset = has_sign ? 128.0 : codec == codec_q4_0 ? 8.0 : 0.0;
+  uint mask = !whole_tiles ? 0x00ff00ffu : upper ? 0x00f000f0u : 0x000f000fu;  // codes in the upper half of a byte are 16 times as large
+  uvec2 y;
+  [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+    f16vec2 code = as_pair(((i == 0u ? word : word >> 8) & mask) | magic);
+    code = upper ? fma(code, f16vec2(float16_t(0.0625)), f16vec2(float16_t(-64.0 - offset))) : code - f16vec2(float16_t(1024.0 + offset));
+    f16vec2 d = j < 4u || whole_tiles ? by.d : by.upper_d;
+    y[i] = as_word(codec == codec_q4_1 || codec == codec_q4_k ? fma(code, d, by.m) : code * d);
+  }
+  return y;
+}
+
+// Of codes that leave registers for it, the last tile's multiplication finds those of the next product's first tile on their way, which come while its x is waited for.
+void multiply(uint layer, uint product, uint64_t weight) {
+  uint next_product = product + 1u & 3u;
+  const uint arguments_of[4] = {argument_qkv, argument_projection, argument_gate_up, argument_down};
+  uint64_t next_weight = place(product == down ? min(layer + 1u, layers - 1u) : layer, arguments_of[next_product]);
+  weight_place there = here;
+  uint first_there = 0u;
+  if (whole_tiles) {
+    there = place_of(next_weight, next_product);
+    first_there = tile_at(next_product, 0u);
+  }
+  uint count = tile_count(product), magic = code_magic;
+  [[dont_unroll]] for (uint i = 0u; i < count; ++i) {
+    sums_of sums[2];
+    sums[0] = sums_of(0.0);
+    sums[1] = sums_of(0.0);
+    bool last = i + 1u == count;
+    weight_place from = here;
+    if (whole_tiles && last) from = there;
+    uint following = !last ? tile_at(product, i + 1u) : first_there;
+    row_part all[slots * 2u];
+    [[unroll]] for (uint n = 0u; n < slots * 2u; ++n) all[n] = next_parts[n];
+    if (whole_tiles) fetch(weight, from, product, following);
+    [[unroll]] for (uint k = 0u; k < slots; ++k) {
+      if (!whole_tiles && !last) [[unroll]] for (uint n = 0u; n < 2u; ++n) next_parts[2u * k + n] = load_part(weight, from, product, following, n, k);
+      block_factors by[2];
+      uint block = 4u * (first_step(product) + sub * slots + k) + (lane & 3u);
+      [[unroll]] for (uint n = 0u; n < 2u; ++n) by[n] = factors_of(all[2u * k + n].factor, lane >> 2 & 3u, block);
+      [[unroll]] for (uint j = 0u; j < 8u; ++j) {
+        weights_of w;
+        [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+          uvec2 four = four_halves(all[2u * k + n], by[n], j, magic);
+          f16vec2 low = as_pair(four.x), high = as_pair(four.y);
+          w[4u * n] = low.x;
+          w[4u * n + 1u] = low.y;
+          w[4u * n + 2u] = high.x;
+          w[4u * n + 3u] = high.y;
+        }
+        sums[j & 1u] = coopMatMulAdd(w, x_tokens[8u * k + j], sums[j & 1u]);
+      }
+    }
+    vec4 both;
+    [[unroll]] for (uint n = 0u; n < 4u; ++n) both[n] = (sums[0][n] + sums[1][n]) * token_scales[n & 1u];
+    pool[(i % batch * members + sub) * sum_quads + lane + lane / 8u] = both;
+    if (i % batch == batch - 1u || i + 1u == count) {
+      barrier();
+      finish(layer, product, i / batch * batch);
+      barrier();
+    }
+  }
+  here = there;
+}
+
+#include "few_attention.glsl"
+
+void step(uint layer, uint product) {
+  const uint arguments_of[4] = {argument_qkv, argument_projection, argument_gate_up, argument_down};
+  uint64_t exchange = place(layer, argument_exchange), weight = place(layer, arguments_of[product]);
+  SharedWords squares = SharedWords(exchange + uint64_t(product == qkv ? squares_at : middle_squares_at));
+  if (!whole_tiles) {
+    here = place_of(weight, product);
+    fetch(weight, here, product, tile_at(product, 0u));
+  }
+  take(SharedQuads(exchange + uint64_t(product == qkv ? x_at : product == projection ? attended_at : product == gate_up ? middle_at : gated_at)), product, squares);
+  if (product == qkv || product == gate_up) take_squares(squares);
+  multiply(layer, product, weight);
+}
+
+void main() {
+  gave_up = false;
+  lane = gl_SubgroupInvocationID;
+  uint t = gl_LocalInvocationIndex;
+  if (t == 0u) code_magic = 0x64006400u;
+  keep_places(0u);
+  rows = min(state.at[state_count], rows_at_once);
+  if (t < rows_at_once) {
+    positions[t] = ends[t] = 0u;
+    cache_places[t] = context;
+    if (t < rows && state.at[slot_at(t) + state_count] != 0u) {
+      positions[t] = row_position(t);
+      ends[t] = min(positions[t] + 1u, limit_of(slot_at(t)));
+      cache_places[t] = row_place(t, positions[t]);
+    }
+  }
+  barrier();
+  keep_octets(0u, gl_WorkGroupID.x / tasks_of_row, 0u);
+  for (uint i = t; i < rows_at_once * (head_dim / 2u); i += threads)
+    rotation[i] = rope_from_turns(positions[i / (head_dim / 2u)], WordPairs(place(0u, argument_rope)).at[i % (head_dim / 2u)]);
+  // What the rest is written for; the plan asks for nothing else.
+  uint end = layers;
+  if (workgroup_size != threads || subgroup_width != 32u) {
+    end = 0u;
+    give_up();
+  }
+  uint tile = tile_at(projection, min(own_tile, own_tiles - 1u)), element = own_token * hidden_size + tile * 16u + own_row;
+  uint64_t stream = place(0u, argument_stream);
+  residual = 0.0;
+  if (ends[own_token] != 0u) residual = Floats(stream).at[element];
+  if (own_tile < own_tiles) publish_stream(place(0u, argument_exchange) + uint64_t(x_at), place(0u, argument_exchange) + uint64_t(squares_at), place(0u, argument_qkv_norm), tile);
+  here = place_of(place(0u, argument_qkv), qkv);
+  if (whole_tiles) fetch(place(0u, argument_qkv), here, qkv, tile_at(qkv, 0u));
+  [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
+    barrier();
+    if (layer + 1u < layers) keep_places(layer + 1u);
+    barrier();
+    [[dont_unroll]] for (uint product = qkv; product <= down; ++product) {
+      step(layer, product);
+      if (product == qkv) attention(layer);
+    }
+  }
+  if (own_tile < own_tiles && own_token < rows) Floats(stream).at[element] = residual;
+  memoryBarrierBuffer();
+  barrier();
+  if (t == 0u) {
+    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
+    bool last = left == gl_NumWorkGroups.x;
+    if (last) progress.at[progress_left] = 0u;
+    leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
+  }
+  barrier();
+  if (leaves_last)
+    for (uint i = t; i < rows * hidden_size; i += threads) Floats(stream).at[i] = uintBitsToFloat(0x7fc00000u);
+}

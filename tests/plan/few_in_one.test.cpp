@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Plans of a batch whose passes run all layers in one dispatch, counted, and what of them is refused.
+#include "intaglio/plan/few_in_one.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <string>
+#include <vector>
+
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/plan/bytes_moved.hpp"
+#include "intaglio/plan/planned.hpp"
+
+using namespace intaglio;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+constexpr plan::batch_shape of_eight{.slots = 8, .coded_products = plan::chunk_arithmetic::halves};
+constexpr decoder_config small_config{.model_type = architecture::llama,
+                                      .hidden_size = 512,
+                                      .intermediate_size = 1536,
+                                      .num_hidden_layers = 3,
+                                      .num_attention_heads = 6,
+                                      .num_key_value_heads = 2,
+                                      .head_dim = 64,
+                                      .vocab_size = 512,
+                                      .max_position_embeddings = 64,
+                                      .rope_theta = 10'000.f,
+                                      .rms_norm_eps = 1e-5f};
+using small = models::llama<small_config, dtype::q8_0>;
+
+// By the compiler as well, with its default limits.
+constexpr const plan::table& engraved = plan::engraved_batch<small, plan::profiles::portable, of_eight>::table;
+static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 3 * 9 + 1 && engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 3 * 9 + 1);
+static_assert(engraved.batch_state_bytes() == engraved.batch_progress_offset() + kernels::layers::progress_bytes(3));
+
+template <class Model>
+plan::planned made(const plan::batch_shape& shape = of_eight, const plan::profile& target = plan::profiles::portable) {
+  return plan::planned::of<Model>(target, std::min(1024u, Model::config.max_position_embeddings), shape);
+}
+bool in_one(const plan::planned& of) { return !of.table().batch_in_one.in_one.empty(); }
+std::uint32_t constant(const plan::sequence& of, std::string_view name) { return of.in_one[0].specialization[kernels::layers_few_interface.specialization_index(name)]; }
+}  // namespace
+
+TEST_CASE("passes over eight sessions of Mistral run all layers in one dispatch", "[plan][in_one]") {
+  const auto mistral = made<models::mistral_7b<dtype::q8_0>>();
+  const plan::table& t = mistral.table();
+  const plan::sequence& one = t.batch_in_one;
+  // A rise of these is a slower token.
+  CHECK(one.dispatch_count() == 5);
+  CHECK(one.barrier_count() == 4);
+  CHECK(t.batch.dispatch_count() == 32 * 9 + 4);
+  CHECK(one.weight_bytes() == t.batch.weight_bytes());
+  // 256 tiles of the stream, two each.
+  CHECK(one.in_one[0].groups[0] == 128);
+  CHECK(constant(one, "parts") == 128);
+  CHECK(constant(one, "codec") == static_cast<std::uint32_t>(kernels::codec::q8_0));
+  CHECK(constant(one, "context") == t.pool(0).positions);
+  CHECK(one.blank_bytes == 32ull * kernels::layers_few::exchange_bytes(4096, 14336, 4096, 1024));
+  CHECK(one.blank_offset >= t.batch.arena_bytes);
+  CHECK_FALSE(one.blanks_itself());
+  CHECK((plan::kernels_used(std::array{&t}) >> static_cast<unsigned>(kernels::kernel::layers_few) & 1) == 1);
+  CHECK(plan::bytes_moved(t, one, 100, 8) == plan::bytes_moved(t, t.batch, 100, 8));
+}
+
+TEST_CASE("workgroups of a batch's layers share the stream's rows evenly", "[plan][in_one]") {
+  CHECK(plan::few_parts(4096, 132) == 128);
+  CHECK(plan::few_parts(3072, 132) == 96);
+  CHECK(plan::few_parts(2048, 132) == 128);
+  CHECK(plan::few_parts(512, 132) == 32);
+  CHECK(plan::few_parts(4096, 127) == 64);
+  CHECK(plan::few_parts(16384, 132) == 0);  // eight tiles each
+  CHECK(plan::few_parts(4096, 3) == 0);
+}
+
+TEST_CASE("batches that keep the chain", "[plan][in_one]") {
+  CHECK(in_one(made<small>()));
+  CHECK(in_one(made<models::llama<small_config, dtype::q4_0>>({.slots = 2, .coded_products = plan::chunk_arithmetic::halves})));
+  // A session's bits would hang on how many others there are.
+  CHECK_FALSE(in_one(made<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(made<small>({.slots = 8})));
+  CHECK_FALSE(in_one(made<models::llama<small_config, dtype::bf16>>()));
+  CHECK_FALSE(in_one(made<models::gemma3_4b<dtype::q8_0>>()));
+  plan::profile chain = plan::profiles::portable;
+  chain.layers_parts = 0;
+  CHECK_FALSE(in_one(made<small>(of_eight, chain)));
+  // Columns of a subgroup's step, or of a share of the down projection.
+  static constexpr decoder_config odd = [] {
+    decoder_config out = small_config;
+    out.intermediate_size = 1280;
+    return out;
+  }();
+  CHECK_FALSE(in_one(made<models::llama<odd, dtype::q8_0>>()));
+  static constexpr decoder_config blocks = [] {
+    decoder_config out = small_config;
+    out.num_attention_heads = 8;
+    return out;
+  }();
+  CHECK(in_one(made<models::llama<blocks, dtype::q8_0>>()));
+  CHECK_FALSE(in_one(made<models::llama<blocks, dtype::q4_k>>()));  // 384 columns a share are no blocks of 256
+}
+
+TEST_CASE("a batch's one dispatch is refused where what its workgroups tell each other is not blank, not stated or not waited for", "[plan][in_one]") {
+  const auto of = made<small>();
+  const auto refused = [&](auto&& change) {
+    plan::table table = of.table();
+    plan::sequence& one = table.batch_in_one;
+    std::vector<plan::operand> arguments(one.arguments.begin(), one.arguments.end());
+    std::vector<plan::dispatch> all(one.in_one.begin(), one.in_one.end());
+    one.arguments = arguments, one.in_one = all;
+    change(one, arguments, all[0]);
+    return std::string(plan::verify(table).view());
+  };
+  CHECK(refused([](auto&, auto&, auto&) {}).empty());
+  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].offset += 256; }), ContainsSubstring("the bytes behind every argument"));
+  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }), ContainsSubstring("the bytes behind every argument"));
+  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[9].slot += 40; }), ContainsSubstring("the bytes behind every argument"));
+  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_offset -= 256; }), ContainsSubstring("to be blank before the pass"));
+  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_bytes += 256; }), ContainsSubstring("blank words inside the arena"));
+  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.barrier = false; }), ContainsSubstring("expected a barrier before it"));
+  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.subgroups = 64; }), ContainsSubstring("invocations a workgroup"));
+}
