@@ -299,7 +299,7 @@ TEST_CASE("a session whose logits are no numbers leaves alone; the others, and w
   CHECK(failed.size() == 3);
 }
 
-TEST_CASE("sessions take pages as they grow: who joined last gives way, waits, and goes on with the same tokens; nobody joins meanwhile") {
+TEST_CASE("sessions take pages as they grow: who joined last gives way, waits, and goes on with the same tokens; nobody joins meanwhile", "[dear]") {
   both b(fable_plan(plan::profiles::cpu, {.slots = 4, .page_size = 8, .pages = 20}), fable_file());  // 160 positions; all four want up to 4 x 119
   std::vector<std::vector<std::int32_t>> ids, expected, got(4);
   std::vector<batch_handle> who;

@@ -30,7 +30,7 @@ void check_codec(const gpu::device& on, bool dot, const plan::batch_shape& shape
 
 }  // namespace
 
-TEST_CASE("products of a batch agree with the reference: offsets, halves of blocks and neither", "[once]") {
+TEST_CASE("products of a batch agree with the reference: offsets, halves of blocks and neither", "[once_plain]") {
   checked_device on;
   const bool dot = on.device.has(gpu::feature::shader_integer_dot_product);
   check_codec<dtype::q4_0>(on.device, dot, {.slots = 16, .page_size = 64});

@@ -209,7 +209,7 @@ TEST_CASE("stories260K tells the golden story", "[once]") {
 }
 
 // Blocks: goldens of float64 on the decoded weights. A codec in one family, since its products' bits are held in every form by tests/kernels.
-TEST_CASE("coded weights give the goldens of the decoded ones", "[once]") {
+TEST_CASE("coded weights give the goldens of the decoded ones", "[once_plain]") {
   checked_device on;
   const tiny llama{"llama-tiny"}, gemma{"gemma3-tiny"};
   llama.check(on, plan_for<llama_in<dtype::q4_0, dtype::q6_k>>(on).table(), "gguf/llama-tiny-q4_0.gguf", "q4_0", one_prompt);

@@ -66,7 +66,7 @@ void check(const checked_device& on, const plan::table& table, io::checkpoint fi
 
 }  // namespace
 
-TEST_CASE("Mixtral's routing gives the logits and tokens of a forward pass in double precision", "[once]") {
+TEST_CASE("Mixtral's routing gives the logits and tokens of a forward pass in double precision", "[once_plain]") {
   checked_device on;
   const temporary_folder folder;
   auto words = small_sentencepiece();
