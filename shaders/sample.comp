@@ -37,6 +37,8 @@ layout(local_size_x_id = 0) in;
 // Forms (kernels::sample_interface): any pass; what draws nothing; any pass, by the least code.
 const uint greedy = 1u, interim = 2u;
 
+const uint greedy_workers = 32u;  // of a row of a batch that draws nothing
+
 // What one workgroup writes and another reads.
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Lists { coherent uint at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer ListQuads { coherent uvec4 at[]; };
@@ -244,14 +246,14 @@ void leave_sums(uint list) {
   }
 }
 
-// Whether this is the last workgroup of its draw to come here, which can then read what the others wrote. One invocation fences for all.
-bool comes_last() {
+// Whether this is the last of the draw's `workers` to come here, which can then read what the others wrote. One invocation fences for all.
+bool comes_last(uint workers) {
   groupMemoryBarrier();
   shared_barrier();
-  if (gl_NumWorkGroups.x == 1u) return true;
+  if (workers == 1u) return true;
   if (gl_LocalInvocationIndex == 0u) {
     memoryBarrierBuffer();
-    came_last = uint(atomicAdd(counters.at[token_of_pass], 1u) + 1u == gl_NumWorkGroups.x);
+    came_last = uint(atomicAdd(counters.at[token_of_pass], 1u) + 1u == workers);
     if (came_last != 0u) atomicExchange(counters.at[token_of_pass], 0u);
     memoryBarrierBuffer();
   }
@@ -741,6 +743,11 @@ void main() {
   needs_weights = uintBitsToFloat(state.at[own + state_top_p]) < 1.0 || uintBitsToFloat(state.at[own + state_min_p]) > 0.0;
   bool by_firsts = first_count != 0u && !penalised && !samples_it;
   if ((by_firsts || form == interim) && gl_WorkGroupID.x != 0u) return;
+  // Who draws nothing in a batch is done by few workgroups, one first each; the others' rows have need of the rest.
+  bool few = batched && !samples_it;
+  uint workers = few ? min(gl_NumWorkGroups.x, greedy_workers) : gl_NumWorkGroups.x;
+  if (few && gl_WorkGroupID.x >= workers) return;
+  uvec2 first_of_own = uvec2(0u);
   uint list = gl_WorkGroupID.x, token = vocab_size;
   uvec2 target = uvec2(0u);
   uint head = token_of_pass * row_words + heads_row;
@@ -751,7 +758,7 @@ void main() {
     if (by_firsts) {
       for (uint i = me; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
     } else if (gathers) {
-      for (uint s = me; s < lists; s += workgroup_size) {
+      for (uint s = me; s < (few ? workers : lists); s += workgroup_size) {
         uvec2 of_list = uvec2(scratch.at[head + head_words * s], scratch.at[head + head_words * s + 1u]);
         key_of_list[s] = of_list.x;
         first = earlier(first, of_list);
@@ -764,21 +771,29 @@ void main() {
         break;
       }
     }
-    first = first_of(first);
+    if (few && !by_firsts && !gathers && list + workers < lists) {
+      first_of_own = earlier(first_of_own, first);
+      list += workers;
+      shared_barrier();
+      continue;
+    }
+    first = first_of(few ? earlier(first_of_own, first) : first);
     if (!by_firsts && !gathers) {
       if (me == 0u) {
-        scratch.at[head + head_words * list] = first.x;
-        scratch.at[head + head_words * list + 1u] = first.y;
+        uint place = few ? gl_WorkGroupID.x : list;
+        scratch.at[head + head_words * place] = first.x;
+        scratch.at[head + head_words * place + 1u] = first.y;
       }
       if (samples_it) {
         sort_list();
         for (uint i = me; i < slice; i += workgroup_size) scratch.at[token_of_pass * row_words + list * slice + i] = words[i];
         leave_sums(list);
       }
-      list += gl_NumWorkGroups.x;
+      list += workers;
       shared_barrier();
       if (list < lists) continue;
-      if (!comes_last()) return;
+      if (!comes_last(workers)) return;
+      first_of_own = uvec2(0u);
       gathers = true;
       continue;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16 and 32 rows, and the time of every
-// dispatch of a pass. usage: batch [name... [--halves] [--slots N] [--position N] [--passes N] [--dispatches] [--prove] [--chain]]; --halves: coded products as prompts have them; --chain: never all layers in one dispatch; names are those that it prints, all unless said
+// dispatch of a pass. usage: batch [name... [--halves] [--slots N] [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T]]; --halves: coded products as prompts have them; --chain: never all layers in one dispatch; --temperature: all draw, of
+// top-k 40 and top-p 0.95 (0 unless said); names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -26,6 +27,7 @@ struct options {
   std::uint32_t position = 128, passes = 64;
   bool dispatches = false, prove = false, halves = false, chain = false;
   std::uint32_t slots = 0;  // 0: 8, 16 and 32
+  sampling_options sampling{.temperature = 0};
   std::vector<std::string> names;
 };
 
@@ -61,7 +63,7 @@ void fill(runtime::batch_executor& run, const options& how) {
     std::vector<std::int32_t> tokens(how.position + 1, static_cast<std::int32_t>(slot + 1));
     std::vector<std::uint32_t> pages(table.slot_pages());
     std::iota(pages.begin(), pages.end(), slot * table.slot_pages());
-    run.set(slot, {tokens, pages, table.context, true, {}});
+    run.set(slot, {tokens, pages, table.context, true, how.sampling});
   }
 }
 
@@ -124,6 +126,7 @@ int main(int count, char** arguments) try {
     else if (word == "--prove") how.prove = true;
     else if (word == "--halves") how.halves = true;
     else if (word == "--chain") how.chain = true;
+    else if (word == "--temperature" && i + 1 < count) how.sampling = {.temperature = static_cast<float>(std::atof(arguments[++i])), .top_k = 40, .top_p = 0.95f};
     else if (word == "--slots" && i + 1 < count) how.slots = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else how.names.push_back(word);
   }

@@ -15,11 +15,12 @@ uvec2 value_words[16];
 
 vec4 pooled(uint at) { return uintBitsToFloat(pool[at]); }
 
-// The layer's cache: positions, the first that the token sees, and the octet of the cache where a span's first octet lies.
+// The layer's cache: whether it has a place for each position, positions, the first that the token sees, and the octet of the cache where a span's first octet lies.
+bool has_all(uint layer) { return ring == context || full(layer); }
 uint positions_of(uint layer) { return full(layer) ? context : ring; }
-uint count_of(uint layer) { return full(layer) ? min(position + 1u, context) : position + 1u; }
+uint count_of(uint layer) { return has_all(layer) ? min(position + 1u, context) : position + 1u; }
 uint seen_from(uint layer, uint count) { return full(layer) || count <= window ? 0u : count - window; }
-uint slot_octet(uint layer, uint octet) { return full(layer) ? octet : octet % (ring / 8u); }
+uint slot_octet(uint layer, uint octet) { return has_all(layer) ? octet : octet % (ring / 8u); }
 
 struct span_place { uint64_t keys, values; uint kv_head, positions, first, count, seen; };
 
@@ -126,7 +127,7 @@ void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool s
     }
   }
   barrier();
-  uint slot = full(layer) ? position : position % ring;
+  uint slot = has_all(layer) ? position : position % ring;
   if (stores && slot < at.positions) {
     if (t < chunks) {
       WordQuads(at.keys).at[((at.kv_head * ((at.positions + 7u) / 8u) + slot / 8u) * chunks + t) * 8u + (slot & 7u)] = uvec4(fresh_words[2u * t], fresh_words[2u * t + 1u]);

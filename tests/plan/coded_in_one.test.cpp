@@ -70,6 +70,15 @@ TEST_CASE("Gemma-3's layers of two kinds in one dispatch", "[plan][in_one]") {
   CHECK(constant(one, "full_every") == 6);
   CHECK(constant(one, "window") == 1024);
   CHECK(constant(one, "ring") == t.caches[0].positions);
+  // Where no position leaves the window before the context ends, its layers' caches are none.
+  for (const std::uint32_t context : {300u, 1024u, 1060u}) {
+    CAPTURE(context);
+    const auto short_gemma = made<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, context);
+    REQUIRE_FALSE(short_gemma.table().decode_in_one.in_one.empty());
+    CHECK(constant(short_gemma.table().decode_in_one, "window") == 1024);
+    CHECK(constant(short_gemma.table().decode_in_one, "ring") == context);
+    CHECK(plan::verify(short_gemma.table()).view().empty());
+  }
   // Tables of turns differ by the kind of layer, weights do not.
   CHECK(one.arguments_of(4)[10].slot != one.arguments_of(5)[10].slot);
   CHECK(one.arguments_of(4)[9].slot == one.arguments_of(5)[9].slot);

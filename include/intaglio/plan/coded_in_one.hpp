@@ -77,8 +77,9 @@ class coded_layers_in_one : public layers_in_one {
       for (std::uint32_t i = 0; i < pattern_.period; ++i)
         if (pattern_(i) != (i + 1 == pattern_.period ? 1 : 0)) return false;
       const dispatch& of_window = period[attention_step()];
-      if (of_window.kernel != kernel::attention || constant(of_window, "window") == 0 || constant(of_window, "ring") == 0) return false;
-      ring = constant(of_window, "context");
+      if (of_window.kernel != kernel::attention || constant(of_window, "window") == 0) return false;
+      ring = constant(of_window, "context");  // or all positions, where the context is no longer
+      if ((constant(of_window, "ring") != 0) == (ring == context_)) return false;
     } else if (pattern_.period != 1) {
       return false;
     }

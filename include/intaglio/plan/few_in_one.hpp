@@ -40,6 +40,7 @@ class few_layers_in_one {
     out.arguments.assign(arguments, "arguments of a layer", failure);
     const std::vector<dispatch> all{dispatch_of_all(out)};
     out.in_one.assign(all, "dispatches of all layers", failure);
+    blank_beside(out);
     return out;
   }
 
@@ -77,6 +78,17 @@ class few_layers_in_one {
     for (const dispatch* d : {&projection(), &down()})
       if (push(*d, "output").offset != push(step(0), "input").offset) return false;
     return push(step(5), "input").offset == push(step(0), "input").offset && few_fits(config_, static_cast<kernels::codec>(constant(qkv(), "codec")), target_.layers_parts);
+  }
+
+  /// What workgroups tell each other becomes blank beside the embedding, by four times as many workgroups.
+  constexpr void blank_beside(drafted_sequence& of) const {
+    dispatch& d = of.prologue.items[0];
+    if (of.prologue.size != 1 || d.kernel != kernel::embed) return;
+    d.push[kernels::embed_interface.push_index("blank")] = {region::arena, 0, of.blank_offset};
+    d.accesses[d.access_count++] = {region::arena, true, 0, of.blank_offset, of.blank_bytes};
+    d.specialization[kernels::embed_interface.specialization_index("blank_quads")] = static_cast<std::uint32_t>(of.blank_bytes / 16);
+    d.subgroups = kernels::layers_few::resident_subgroups;
+    d.groups[0] = 1 + (4 * of.in_one.items[0].groups[0] + shape_.slots - 1) / shape_.slots;
   }
 
   constexpr dispatch dispatch_of_all(const drafted_sequence& of) const {
