@@ -19,7 +19,8 @@ constexpr const plan::table& many = plan::engraved_batch<bitnet_2b_4t, plan::pro
 // Pages: of 64 positions, as many as 32 full slots take unless said. A row of the state: 16 words, the token, the pages, the history.
 static_assert(many.shape == plan::batch_shape{32, 64, 32 * 4096 / 64} && many.slot_pages() == 64);
 static_assert(many.pool(0).positions == 32 * 4096 && many.pool_bytes() == 32 * alone.cache_bytes());
-static_assert(kernels::state::slot_words(4096, 64) == (17 + 64 + 4096 + 3) / 4 * 4 && many.batch_state_bytes() == 4ull * (16 + 32 * kernels::state::slot_words(4096, 64) + 32));
+static_assert(kernels::state::slot_words(4096, 64) == (17 + 64 + 4096 + 3) / 4 * 4 && many.batch_progress_offset() == 4ull * (16 + 32 * kernels::state::slot_words(4096, 64) + 32));
+static_assert(many.batch_state_bytes() == many.batch_progress_offset() + kernels::layers::progress_bytes(30));  // all layers in one dispatch
 static_assert(plan::engraved_batch<bitnet_2b_4t, plan::profiles::portable, plan::batch_shape{.slots = 8, .page_size = 256, .pages = 40}, 2048>::table.shape.pages == 40);
 
 // Nine dispatches a layer as in a pass over drafts, four around them; a dispatch a layer moves pages, and nothing waits between layers.

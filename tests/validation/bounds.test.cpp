@@ -227,7 +227,7 @@ std::uint64_t untouched_bytes(const plan::table& of, const plan::dispatch& call,
   if (operand.name == "drawn" && call.kernel == kernels::kernel::accept) return operand.bytes - 4;  // what was drawn behind a wrong draft
   if (is_interim(call) && (operand.name == "scratch" || operand.name == "firsts" || operand.name == "counters")) return operand.bytes;
   if (operand.name == "scratch" && call.groups[0] == 1)  // sample_cpu has no lists, but marks
-    return kernels::sample_scratch_bytes(of.config->vocab_size) - std::uint64_t{(of.config->vocab_size + 31) / 32} * 4;
+    return kernels::sample_scratch_bytes(of.config->vocab_size, constant(call, "slice")) - std::uint64_t{(of.config->vocab_size + 31) / 32} * 4;
   if (operand.name == "choice" && list_tokens_of(call) == 0 && (call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::expert_tiles)) return std::uint64_t{4} * constant(call, "experts_used");  // weights
   if (call.kernel == kernels::kernel::expert_tiles && operand.name == "output") return std::uint64_t{4} * (constant(call, "list_tokens") - 1);  // the last list holds one
   if (call.kernel == kernels::kernel::matmul_few && operand.name == "input") return 12;  // of q8_0 the scale alone is read of what stands behind the codes

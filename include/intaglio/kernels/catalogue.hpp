@@ -12,9 +12,9 @@ namespace intaglio::kernels {
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
   walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm,
-  attention_few, expert_tiles, dense_rows, ternary_rows, layers_few
+  attention_few, expert_tiles, dense_rows, ternary_rows, layers_few, layers_ternary_few
 };
-inline constexpr std::size_t kernel_count = 39;
+inline constexpr std::size_t kernel_count = 40;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -533,6 +533,23 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t inter
 }
 }  // namespace layers_few
 
+/// The same for ternary weights, over all slots of a batch, with the bits of norm_quantize, ternary_few and attention_few: what is told is f32 as the chain has it, and int8 of every norm.
+/// arguments of a layer as of layers, but the first, as of layers_few. The stream stays where it is. context: positions of the pool; shapes as plan::ternary_few_fits has them.
+inline constexpr interface layers_ternary_few_interface{
+    "layers_ternary_few",
+    {{{"arguments"}, {"progress"}, {"state"}}},
+    {{{"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32}, {"patience"}, {"head_dim"}, {"heads"},
+      {"kv_heads"}, {"context"}, {"rope_theta", field_type::f32}, {"scale", field_type::f32}, {"slots"}, {"slot_words"}, {"page_size"}, {"subgroup_width"}}}};
+
+namespace layers_ternary_few {
+/// most_tiles of 16 rows and most_pairs of 64 columns are a subgroup's, whose weights it has in registers.
+inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, most_tiles = 4, most_pairs = 8, most_columns = 8192;
+/// What the workgroups tell each other in a layer: the stream before both norms, query, key and value, what attention gives and gated as f32; int8 of the four products' x, and factors.
+constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv) {
+  return (slots + 7) / 8 * 8 * (4 * (2 * hidden + q + 2 * kv + q + intermediate) + 2 * hidden + q + intermediate + 4 * 4);
+}
+}  // namespace layers_ternary_few
+
 /// Reads input once, 8 x `rounds` blocks of 16 bytes for each invocation of the grid: the device's streaming rate, the yardstick of benchmarks.
 /// In no plan.
 inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"output"}, {"rounds", field_type::u32}}}, {{{"workgroup_size"}}}};
@@ -540,15 +557,19 @@ inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"o
 /// Logits that sample goes through at most: so many integer weights of 44 bits are a sum of 63.
 inline constexpr std::uint32_t largest_vocabulary = 1u << 19;
 
-/// Tokens that a workgroup of sample sorts: a power of two that gives 136 lists at most: what is known of each has room in shared memory.
-constexpr std::uint32_t sample_slice(std::uint32_t vocab_size) {
+/// Tokens that a workgroup of sample sorts: a power of two that gives at most so many lists, 136 of them at most: what is known of each has room in shared memory. Fewer and longer ones are less
+/// work in all, where there are rows enough.
+constexpr std::uint32_t sample_slice(std::uint32_t vocab_size, std::uint32_t most_lists = 136) {
   std::uint32_t out = 256;
-  while ((vocab_size + out - 1) / out > 136 && out < 4096) out *= 2;
+  while ((vocab_size + out - 1) / out > most_lists && out < 4096) out *= 2;
   return out;
 }
-constexpr std::uint32_t sample_lists(std::uint32_t vocab_size) { return (vocab_size + sample_slice(vocab_size) - 1) / sample_slice(vocab_size); }
+inline constexpr std::uint32_t sample_lists_of_many_rows = 40, sample_many_rows = 8;
+constexpr std::uint32_t sample_lists(std::uint32_t vocab_size, std::uint32_t slice) { return (vocab_size + slice - 1) / slice; }
+constexpr std::uint32_t sample_lists(std::uint32_t vocab_size) { return sample_lists(vocab_size, sample_slice(vocab_size)); }
 /// Bytes that `scratch` of sample takes for a draw: sorted keys, two sums of 64 bits for each eight of them, and 52 words for each list.
-constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) { return std::uint64_t{sample_lists(vocab_size)} * (6 * sample_slice(vocab_size) + 208); }
+constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size, std::uint32_t slice) { return std::uint64_t{sample_lists(vocab_size, slice)} * (6 * slice + 208); }
+constexpr std::uint64_t sample_scratch_bytes(std::uint32_t vocab_size) { return sample_scratch_bytes(vocab_size, sample_slice(vocab_size)); }
 constexpr std::uint64_t sample_counter_bytes(std::uint32_t draws) { return std::uint64_t{4} * draws; }
 
 /// Subgroups that sample needs at least for a vocabulary: in llvmpipe up to Mesa 24 all loops of an invocation end after 65,535 turns (docs/kernels.md). No more than 16, which fit into a workgroup at any width and do for the largest vocabularies there are.
@@ -567,7 +588,7 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
                                                              &fixed_interface,         &matmul_few_interface,    &layers_coded_interface,
                                                              &walk_trace_interface,    &rms_norm_interface,      &attention_few_interface, &expert_tiles_interface,
-                                                             &dense_rows_interface, &ternary_rows_interface, &layers_few_interface};
+                                                             &dense_rows_interface, &ternary_rows_interface, &layers_few_interface, &layers_ternary_few_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

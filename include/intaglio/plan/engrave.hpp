@@ -283,8 +283,8 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   if (kind.head) out.logits_offset = p.offset(g.output);
   if (kind.sampler) {
     const bool drafts = kind.tokens > 1 && kind.batch.slots == 0;
-    const std::uint64_t scratch = room("sample scratch", dtype::u32, static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size) / 4),
-                                       kernels::sample_scratch_bytes(config.vocab_size) * kind.tokens, sampler, sampler);
+    const std::uint64_t scratch = room("sample scratch", dtype::u32, static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) / 4),
+                                       kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) * kind.tokens, sampler, sampler);
     const std::uint64_t drawn = drafts ? room("drawn tokens", dtype::u32, 1, std::uint64_t{4} * kind.tokens, sampler, sampler + 1) : 0;
     epilogue.push_back(lower.sampler(epilogue.back(), out.logits_offset, scratch, drawn));
     if (drafts) epilogue.push_back(lower.acceptor(drawn));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Passes over a batch with all layers in one dispatch (kernels::layers_few_interface), beside the chain of dispatches, where each block is what that kernel does: a Llama's, its products coded and in
-// halves. Not where there are more slots than one dispatch takes: a session's bits would hang on how many others there are.
+// Passes over a batch with all layers in one dispatch, beside the chain of dispatches, where each block is what the kernel does (kernels::layers_few_interface).
 #pragma once
 
 #include <string_view>
@@ -11,22 +10,97 @@
 
 namespace intaglio::plan {
 
-class few_layers_in_one {
+/// What the forms share.
+class batch_layers_in_one {
  public:
-  constexpr few_layers_in_one(const decoder_config& config, const profile& target, const batch_shape& shape, std::uint64_t counters_end, const layer_pattern& pattern, const drafted_sequence& chain)
+  constexpr batch_layers_in_one(const decoder_config& config, const profile& target, const batch_shape& shape, std::uint64_t counters_end, const layer_pattern& pattern, const drafted_sequence& chain)
       : config_(config), target_(target), shape_(shape), counters_end_(counters_end), pattern_(pattern), chain_(chain) {}
 
-  /// The chain's sequence with that dispatch; without one where there is none.
-  constexpr drafted_sequence made(text<256>& failure) const {
-    drafted_sequence out;
-    if (target_.layers_parts == 0 || target_.layers_subgroups <= 1 || !fits()) return out;
-    out = chain_;
-    const std::uint64_t each = aligned(kernels::layers_few::exchange_bytes(config_.hidden_size, config_.intermediate_size, config_.q_size(), config_.kv_size()));
+ protected:
+  using kernel = kernels::kernel;
+  static constexpr std::size_t steps = 9;
+
+  static constexpr std::uint32_t constant(const dispatch& d, std::string_view name) { return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)]; }
+  static constexpr const operand& push(const dispatch& d, std::string_view name) { return d.push[kernels::interface_of(d.kernel).push_index(name)]; }
+  constexpr const dispatch& step(std::size_t index) const { return chain_.period.items[index]; }
+
+  static constexpr bool attends(const dispatch& d) {
+    return d.kernel == kernel::attention_few && constant(d, "cache_element") == static_cast<std::uint32_t>(kernels::element::f16) && constant(d, "window") == 0 && constant(d, "ring") == 0;
+  }
+
+  /// @param writes_caches of the chain
+  constexpr dispatch dispatch_of_all(kernel which, const dispatch& writes_caches) const {
+    dispatch d{.kernel = which, .barrier = true, .subgroups = kernels::layers_few::resident_subgroups};
+    const kernels::interface& face = kernels::interface_of(which);
+    d.label.append("all layers");
+    const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) { d.accesses[d.access_count++] = {where, write, 0, offset, bytes}; };
+    const auto set = [&](std::string_view name, std::uint32_t value) { d.specialization[face.specialization_index(name)] = value; };
+    d.push[face.push_index("arguments")] = {region::arguments};
+    d.push[face.push_index("progress")] = {region::state, 0, counters_end_};
+    d.push[face.push_index("state")] = {region::state};
+    note(region::arguments, false, 0, kernels::layers::argument_bytes(config_.num_hidden_layers));
+    note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
+    note(region::state, false, 0, counters_end_);
+    note(region::arena, true, push(step(0), "input").offset, std::uint64_t{4} * shape_.slots * config_.hidden_size);
+    for (std::size_t i = 0; i < writes_caches.access_count; ++i)
+      if (const access& a = writes_caches.accesses[i]; a.where == region::pool_keys || a.where == region::pool_values) note(a.where, true, 0, a.bytes);
+    set("hidden_size", config_.hidden_size);
+    set("intermediate_size", config_.intermediate_size);
+    set("layers", config_.num_hidden_layers);
+    set("patience", resident_patience);
+    set("head_dim", config_.head_dim);
+    set("heads", config_.num_attention_heads);
+    set("kv_heads", config_.num_key_value_heads);
+    for (const auto name : {"context", "scale", "slot_words", "page_size"}) set(name, constant(step(2), name));
+    for (std::size_t i = 0; i < steps; ++i) d.weight_bytes += config_.num_hidden_layers * step(i).weight_bytes;
+    return d;
+  }
+
+  /// The chain's sequence with that dispatch, whose workgroups tell each other so many bytes a layer, behind the chain's arena.
+  constexpr drafted_sequence with(dispatch all, std::vector<operand> arguments, std::uint64_t exchange_bytes, text<256>& failure) const {
+    drafted_sequence out = chain_;
+    const std::uint64_t each = aligned(exchange_bytes);
     out.blank_offset = aligned(chain_.arena_bytes);
     out.blank_bytes = each * config_.num_hidden_layers;
     out.arena_bytes = out.blank_offset + out.blank_bytes;
-    std::vector<operand> arguments(kernels::layers::argument_count);
     arguments[0] = {region::arena, 0, out.blank_offset, each};
+    all.accesses[all.access_count++] = {region::arena, true, 0, out.blank_offset, out.blank_bytes};
+    out.arguments.assign(arguments, "arguments of a layer", failure);
+    const std::vector<dispatch> dispatches{all};
+    out.in_one.assign(dispatches, "dispatches of all layers", failure);
+    blank_beside(out);
+    return out;
+  }
+
+  const decoder_config& config_;
+  const profile& target_;
+  const batch_shape& shape_;
+  std::uint64_t counters_end_;
+  layer_pattern pattern_;
+  const drafted_sequence& chain_;
+
+ private:
+  /// What workgroups tell each other becomes blank beside the embedding, by four times as many workgroups.
+  constexpr void blank_beside(drafted_sequence& of) const {
+    dispatch& d = of.prologue.items[0];
+    if (of.prologue.size != 1 || d.kernel != kernel::embed) return;
+    d.push[kernels::embed_interface.push_index("blank")] = {region::arena, 0, of.blank_offset};
+    d.accesses[d.access_count++] = {region::arena, true, 0, of.blank_offset, of.blank_bytes};
+    d.specialization[kernels::embed_interface.specialization_index("blank_quads")] = static_cast<std::uint32_t>(of.blank_bytes / 16);
+    d.subgroups = kernels::layers_few::resident_subgroups;
+    d.groups[0] = 1 + (4 * of.in_one.items[0].groups[0] + shape_.slots - 1) / shape_.slots;
+  }
+};
+
+/// A Llama's, its products coded and in halves. Not where there are more slots than one dispatch takes: a session's bits would hang on how many others there are.
+class few_layers_in_one : public batch_layers_in_one {
+ public:
+  using batch_layers_in_one::batch_layers_in_one;
+
+  /// The chain's sequence with that dispatch; without one where there is none.
+  constexpr drafted_sequence made(text<256>& failure) const {
+    if (target_.layers_parts == 0 || target_.layers_subgroups <= 1 || !fits()) return {};
+    std::vector<operand> arguments(kernels::layers::argument_count);
     arguments[1] = push(qkv(), "keys");
     arguments[2] = push(qkv(), "values");
     arguments[3] = push(step(0), "input");
@@ -37,22 +111,19 @@ class few_layers_in_one {
     arguments[14] = push(step(5), "norm_weight");
     arguments[15] = push(gated(), "weight");
     arguments[18] = push(down(), "weight");
-    out.arguments.assign(arguments, "arguments of a layer", failure);
-    const std::vector<dispatch> all{dispatch_of_all(out)};
-    out.in_one.assign(all, "dispatches of all layers", failure);
-    blank_beside(out);
-    return out;
+    dispatch all = dispatch_of_all(kernel::layers_few, qkv());
+    const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::layers_few_interface.specialization_index(name)] = value; };
+    const std::uint32_t parts = few_parts(config_.hidden_size, target_.layers_parts);
+    set("parts", parts);
+    set("eps", constant(step(0), "eps"));
+    set("codec", constant(qkv(), "codec"));
+    all.activation = gated().activation;
+    all.groups = {parts, 1, 1};
+    return with(all, arguments, kernels::layers_few::exchange_bytes(config_.hidden_size, config_.intermediate_size, config_.q_size(), config_.kv_size()), failure);
   }
 
  private:
-  using kernel = kernels::kernel;
-  static constexpr std::size_t steps = 9;
-
-  static constexpr std::uint32_t constant(const dispatch& d, std::string_view name) { return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)]; }
-  static constexpr const operand& push(const dispatch& d, std::string_view name) { return d.push[kernels::interface_of(d.kernel).push_index(name)]; }
-  constexpr const dispatch& step(std::size_t index) const { return chain_.period.items[index]; }
   constexpr const dispatch& qkv() const { return step(1); }
-  constexpr const dispatch& attends() const { return step(2); }
   constexpr const dispatch& projection() const { return step(4); }
   constexpr const dispatch& gated() const { return step(6); }
   constexpr const dispatch& down() const { return step(8); }
@@ -69,68 +140,15 @@ class few_layers_in_one {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size();
     if (shape_.coded_products != chunk_arithmetic::halves || shape_.slots > kernels::layers_few::most_tokens || pattern_.period != 1 || chain_.period.size != steps) return false;
-    if (!prepares(step(0), true, hidden) || !multiplies(qkv(), epilogue::rope_cache, hidden, q + 2 * config_.kv_size()) || attends().kernel != kernel::attention_few || !prepares(step(3), false, q) ||
+    if (!prepares(step(0), true, hidden) || !multiplies(qkv(), epilogue::rope_cache, hidden, q + 2 * config_.kv_size()) || !attends(step(2)) || !prepares(step(3), false, q) ||
         !multiplies(projection(), epilogue::add, q, hidden) || !prepares(step(5), true, hidden) || !multiplies(gated(), epilogue::gated, hidden, 2 * ffn) || !prepares(step(7), false, ffn) ||
         !multiplies(down(), epilogue::add, ffn, hidden))
       return false;
-    if (constant(attends(), "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) || constant(attends(), "window") != 0 || constant(attends(), "ring") != 0) return false;
     // The stream is read and written in one place, which the embedding fills and the head reads.
     for (const dispatch* d : {&projection(), &down()})
       if (push(*d, "output").offset != push(step(0), "input").offset) return false;
     return push(step(5), "input").offset == push(step(0), "input").offset && few_fits(config_, static_cast<kernels::codec>(constant(qkv(), "codec")), target_.layers_parts);
   }
-
-  /// What workgroups tell each other becomes blank beside the embedding, by four times as many workgroups.
-  constexpr void blank_beside(drafted_sequence& of) const {
-    dispatch& d = of.prologue.items[0];
-    if (of.prologue.size != 1 || d.kernel != kernel::embed) return;
-    d.push[kernels::embed_interface.push_index("blank")] = {region::arena, 0, of.blank_offset};
-    d.accesses[d.access_count++] = {region::arena, true, 0, of.blank_offset, of.blank_bytes};
-    d.specialization[kernels::embed_interface.specialization_index("blank_quads")] = static_cast<std::uint32_t>(of.blank_bytes / 16);
-    d.subgroups = kernels::layers_few::resident_subgroups;
-    d.groups[0] = 1 + (4 * of.in_one.items[0].groups[0] + shape_.slots - 1) / shape_.slots;
-  }
-
-  constexpr dispatch dispatch_of_all(const drafted_sequence& of) const {
-    dispatch d{.kernel = kernel::layers_few, .barrier = true, .subgroups = kernels::layers_few::resident_subgroups};
-    d.label.append("all layers");
-    const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) { d.accesses[d.access_count++] = {where, write, 0, offset, bytes}; };
-    const auto set = [&](std::string_view name, std::uint32_t value) { d.specialization[kernels::layers_few_interface.specialization_index(name)] = value; };
-    const auto at = [&](std::string_view name) -> operand& { return d.push[kernels::layers_few_interface.push_index(name)]; };
-    at("arguments") = {region::arguments};
-    at("progress") = {region::state, 0, counters_end_};
-    at("state") = {region::state};
-    note(region::arguments, false, 0, kernels::layers::argument_bytes(config_.num_hidden_layers));
-    note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
-    note(region::state, false, 0, counters_end_);
-    note(region::arena, true, of.blank_offset, of.blank_bytes);
-    note(region::arena, true, push(step(0), "input").offset, std::uint64_t{4} * shape_.slots * config_.hidden_size);
-    for (std::size_t i = 0; i < qkv().access_count; ++i)
-      if (const access& a = qkv().accesses[i]; a.where == region::pool_keys || a.where == region::pool_values) note(a.where, true, 0, a.bytes);
-    const std::uint32_t parts = few_parts(config_.hidden_size, target_.layers_parts);
-    set("hidden_size", config_.hidden_size);
-    set("intermediate_size", config_.intermediate_size);
-    set("layers", config_.num_hidden_layers);
-    set("parts", parts);
-    set("eps", constant(step(0), "eps"));
-    set("patience", resident_patience);
-    set("head_dim", config_.head_dim);
-    set("heads", config_.num_attention_heads);
-    set("kv_heads", config_.num_key_value_heads);
-    for (const auto name : {"context", "scale", "slot_words", "page_size"}) set(name, constant(attends(), name));
-    set("codec", constant(qkv(), "codec"));
-    d.activation = gated().activation;
-    d.groups = {parts, 1, 1};
-    for (std::size_t i = 0; i < steps; ++i) d.weight_bytes += config_.num_hidden_layers * step(i).weight_bytes;
-    return d;
-  }
-
-  const decoder_config& config_;
-  const profile& target_;
-  const batch_shape& shape_;
-  std::uint64_t counters_end_;
-  layer_pattern pattern_;
-  const drafted_sequence& chain_;
 };
 
 }  // namespace intaglio::plan

@@ -48,6 +48,11 @@ struct lowering_context {
   constexpr std::uint32_t tile_tokens() const { return batched() ? std::min(target.tile_tokens, tokens) : target.tile_tokens; }
   /// The same of ternary_matmul: as many whole tiles as there is room for tokens, whatever their count in the state.
   constexpr std::uint32_t ternary_tile_tokens() const { return tokens % target.ternary_tile_tokens == 0 ? target.ternary_tile_tokens : tile_tokens(); }
+  /// Tokens that a workgroup of the sampler sorts.
+  constexpr std::uint32_t sample_slice() const {
+    const bool many = target.sample_slices && batch.slots >= kernels::sample_many_rows;
+    return many ? kernels::sample_slice(config.vocab_size, kernels::sample_lists_of_many_rows) : kernels::sample_slice(config.vocab_size);
+  }
   constexpr std::uint32_t slot_words() const { return batched() ? kernels::state::slot_words(context, batch.page_size) : 0; }
   /// What stands between a state's first token and its history.
   constexpr std::uint32_t token_words() const { return batched() ? 1 + kernels::state::slot_pages(context, batch.page_size) : max_tokens; }
@@ -225,7 +230,7 @@ class lowering {
       case kernels::kernel::route: route(n); break;
       case kernels::kernel::expert_sum: expert_sum(n); break;
       case kernels::kernel::expert_tiles: expert_tiles(n); break;
-      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::pages: break;
+      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: case kernels::kernel::pages: break;
     }
     return d;
   }
@@ -240,7 +245,7 @@ class lowering {
     d.label.append("sample");
     const bool drafts = c_.tokens > 1 && !c_.batched();
     bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size * c_.tokens, false);
-    bind("scratch", {region::arena, 0, scratch}, kernels::sample_scratch_bytes(c_.config.vocab_size) * c_.tokens, true);
+    bind("scratch", {region::arena, 0, scratch}, kernels::sample_scratch_bytes(c_.config.vocab_size, c_.sample_slice()) * c_.tokens, true);
     bind("state", {region::state, 0, 0}, c_.state_bytes(), !drafts);
     if (drafts) bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, true);
     else bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size * c_.tokens, true);
@@ -250,9 +255,9 @@ class lowering {
     set("max_tokens", c_.token_words());
     set("draws", drafts ? c_.tokens : 1u);
     set("slot_words", c_.slot_words());
-    set("slice", kernels::sample_slice(c_.config.vocab_size));
+    set("slice", c_.sample_slice());
     if (c_.target.sample_slices) bind("counters", {region::state, 0, c_.sample_counters()}, kernels::sample_counter_bytes(c_.tokens), true);
-    d.groups = {c_.target.sample_slices ? kernels::sample_lists(c_.config.vocab_size) : 1u, c_.tokens, 1};
+    d.groups = {c_.target.sample_slices ? kernels::sample_lists(c_.config.vocab_size, c_.sample_slice()) : 1u, c_.tokens, 1};
     const kernels::interface& of_head = kernels::interface_of(head.kernel);
     const std::size_t firsts = of_head.push_index("firsts");
     if (firsts < of_head.push_count() && head.push[firsts].where != region::none) {

@@ -127,6 +127,29 @@ constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint3
          few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads) <= kernels::layers::resident_shared_memory_bytes;
 }
 
+/// Tiles of 16 rows that a workgroup has at most.
+constexpr std::uint32_t ternary_few_tiles(std::uint32_t rows, std::uint32_t parts) { return (rows / 16 + parts - 1) / parts; }
+/// Shared memory of all layers of ternary weights of a batch's pass (shaders/layers_ternary_few.comp) in bytes, at least as much as it declares.
+constexpr std::uint64_t ternary_few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t slots, std::uint64_t parts) {
+  const std::uint64_t rows = (slots + 7) / 8 * 8, heads_each = heads / kv_heads % 2 == 0 ? 2 : 1, tasks = (rows * (heads / heads_each) + parts - 1) / parts;
+  const std::uint64_t tiles = ternary_few_tiles(static_cast<std::uint32_t>((heads + 2 * kv_heads) * head_dim), static_cast<std::uint32_t>(parts));
+  return 4 * 16 * 36 * 16 + tiles * 8 * rows * 8 + 4 * rows * 4 + 64 * 4 + 16 * 4 + 2 * kernels::layers::argument_count * 8 + (heads_each + 1) * head_dim * 4 + (tasks + 1) * 32 * 4 + 64;
+}
+constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slots, std::uint32_t parts) {
+  using namespace kernels::layers_ternary_few;
+  if ((c.head_dim != 64 && c.head_dim != 128) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  const std::uint32_t rows = (slots + 7) / 8 * 8;
+  if (slots == 0 || slots > most_tokens || parts < rows) return false;
+  const auto product_fits = [&](std::uint64_t columns, std::uint64_t outputs, std::uint32_t tiles) {
+    if (columns == 0 || columns % 64 != 0 || columns > most_columns || outputs % 16 != 0 || outputs / 16 < parts) return false;
+    const std::uint32_t own = ternary_few_tiles(static_cast<std::uint32_t>(outputs), parts), ways = own > most_tiles ? resident_subgroups / 2 : resident_subgroups;
+    return own <= tiles && (columns / 64 + ways - 1) / ways <= most_pairs;
+  };
+  return product_fits(c.hidden_size, std::uint64_t{c.q_size()} + 2 * c.kv_size(), most_tiles) && product_fits(c.q_size(), c.hidden_size, most_tiles) &&
+         product_fits(c.hidden_size, 2 * std::uint64_t{c.intermediate_size}, 2 * most_tiles) && product_fits(c.intermediate_size, c.hidden_size, most_tiles) &&
+         ternary_few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <= kernels::layers::resident_shared_memory_bytes;
+}
+
 /// Fewest of `workgroups` with which a shape still fits, all numbers between fitting too.
 template <class Fits>
 constexpr std::uint32_t least_resident(std::uint32_t workgroups, const Fits& fits) {

@@ -85,7 +85,7 @@ struct dispatch {
 };
 
 /// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has what that takes (runtime/kernel_modules.hpp).
-constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kernel::layers_coded || d.kernel == kernels::kernel::layers_few || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
+constexpr bool is_resident(const dispatch& d) { return d.kernel == kernels::kernel::layers_coded || d.kernel == kernels::kernel::layers_few || d.kernel == kernels::kernel::layers_ternary_few || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
 
 /// What an embedding makes blank for those who wait (kernels::embed_interface), beside what it computes.
 constexpr bool makes_blank(const dispatch& d, const access& a) {

@@ -56,6 +56,8 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       return resident_coded_shared_memory_bytes(static_cast<kernels::codec>(constant("codec")), widest, constant("hidden_size"), constant("head_dim"), constant("parts"), constant("full_every") != 1);
     }
     case kernels::kernel::layers_few: return few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"));
+    case kernels::kernel::layers_ternary_few:
+      return ternary_few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("slots"), constant("parts"));
     case kernels::kernel::ternary_few: return 32 * combining;  // a vector of sums for each of eight tokens
     case kernels::kernel::ternary_chunk: return (constant("tile_rows") + constant("tile_tokens")) * ((constant("columns") % 128 == 0 ? 128 : 64) + 16);
     case kernels::kernel::ternary_float:
@@ -77,7 +79,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       return std::max(tile * (constant("head_dim") * 2 + 16) + 4 * 16 * (tile * 4 + 32) + 4096, attention_chunk_bytes(constant("head_dim")));
     }
     case kernels::kernel::sample: {  // a list and its marks, or what a cut is searched among, and 256 bins; what is one a list
-      const std::uint64_t lists = kernels::sample_lists(static_cast<std::uint32_t>(constant("vocab_size"))), room = std::min(lists * constant("slice"), std::max<std::uint64_t>(40 * lists, 4096));
+      const std::uint64_t lists = kernels::sample_lists(static_cast<std::uint32_t>(constant("vocab_size")), static_cast<std::uint32_t>(constant("slice"))), room = std::min(lists * constant("slice"), std::max<std::uint64_t>(40 * lists, 4096));
       return 4 * (std::max(constant("slice") * 33 / 32, room) + 512) + 28 * lists + 144 + 4 * combining;
     }
     case kernels::kernel::norm_quantize: case kernels::kernel::norm_add: case kernels::kernel::rms_norm: return norm(constant("width"));
@@ -235,7 +237,7 @@ constexpr bool hazards(const sequence& s, text<256>& out) {
 }
 
 /// Whether what all layers in one dispatch tell each other lies beside the places of the steps, which then say what is done alone.
-constexpr bool has_exchange(const dispatch& d) { return d.kernel == kernels::kernel::layers_few; }
+constexpr bool has_exchange(const dispatch& d) { return d.kernel == kernels::kernel::layers_few || d.kernel == kernels::kernel::layers_ternary_few; }
 
 /// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote.
 constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {

@@ -69,10 +69,15 @@ class batch_executor {
     std::erase(sequences, &table.batch_in_one);  // what it has around its one dispatch batch has too
     return gpu::translated([&] { return runtime::prove_kernels(on, table, kernels, weights, sequences); });
   }
-  /// Holds all layers in one dispatch against the chain of dispatches, whose sums have another order. Where they are too far apart passes go on as the chain; no session may have been set.
+  /// Holds all layers in one dispatch against the chain of dispatches, whose sums have another order or, of ternary weights, the same. Where they are too far apart passes go on as the chain; no session may have been set.
   kernel_fault prove_in_one(compile_ahead&& = {}) {
-    if (runs_in_one_) differs_ = !(gpu::translated([&] { return distance_from_chain(); }) <= nearness);
-    runs_in_one_ = runs_in_one_ && !differs_;
+    if (!runs_in_one_) return {};
+    const std::uint32_t most = std::min(table_->shape.slots, table_->shape.pages);
+    for (std::uint32_t rows = std::min(most, recorded_rows(1));; rows = std::min(most, recorded_rows(rows + 1))) {
+      differs_ = differs_ || !(gpu::translated([&] { return distance_from_chain(rows); }) <= nearness(table_->batch_in_one.in_one.front()));
+      if (rows == most) break;
+    }
+    runs_in_one_ = !differs_;
     return {};
   }
   /// Whether passes run all layers in one dispatch.
@@ -136,7 +141,7 @@ class batch_executor {
     header(2)[kernels::state::count] = rows;
     commands_.push_back(feed_header_[2].handle());
     const std::size_t which = of_rows(rows);
-    if (runs_in_one_) run(in_one_, timed_in_one_, decode_times_, passes, budget_ms);
+    if (runs_in_one_) run(in_one_[which], timed_in_one_[which], decode_times_, passes, budget_ms);
     else run(batch_[which], timed_batch_[which], decode_times_, passes, budget_ms);
     if (keep_logits) {
       if (!logits_) make_logits();
@@ -145,8 +150,8 @@ class batch_executor {
     }
   }
 
-  /// Whether a slot that is the only one may decode in the caches of a session alone, which is sooner on GPUs.
-  bool has_alone() const noexcept { return alone_decode_.plan != nullptr; }
+  /// Whether a slot that is the only one may decode in the caches of a session alone, which is sooner on GPUs, but where passes have all layers in one dispatch.
+  bool has_alone() const noexcept { return alone_decode_.plan != nullptr && !runs_in_one_; }
   /// Fetches what a slot's pages hold of its tokens but the last; decode_alone() then goes on with that, until prefill() or another slot takes the caches.
   void enter_alone(std::uint32_t slot, const slot_words& to) {
     namespace state = kernels::state;
@@ -302,13 +307,15 @@ class batch_executor {
     if (runs_in_one_) {
       arguments_ = arguments_of(device_, t, t.batch_in_one, addresses);
       addresses.arguments = arguments_.address();
-      in_one_ = record_sequence(device_, t, t.batch_in_one, kernels_, addresses, nullptr, false, 0, t.shape.slots);
-      timed_in_one_ = timed_sequence(t.batch_in_one, addresses, t.shape.slots);
     }
     addresses_ = addresses;
     for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
       batch_.push_back(record_sequence(device_, t, t.batch, kernels_, addresses, nullptr, false, 0, rows));
       timed_batch_.push_back(timed_sequence(t.batch, addresses, rows));
+      if (runs_in_one_) {
+        in_one_.push_back(record_sequence(device_, t, t.batch_in_one, kernels_, addresses, nullptr, false, 0, rows));
+        timed_in_one_.push_back(timed_sequence(t.batch_in_one, addresses, rows));
+      }
       if (rows == t.shape.slots) break;
     }
     moves_ = record_sequence(device_, t, t.moves, kernels_, addresses, nullptr, false, t.config->num_hidden_layers);
@@ -347,12 +354,13 @@ class batch_executor {
     transfer.download(state_, table_->batch_progress_offset(), std::as_writable_bytes(std::span(progress)));
     return progress[kernels::layers::progress_gave_up] != 0;
   }
-  /// Of the streams behind the last layer of slots with tokens of their own, by both: the largest distance beside a stream's own length. That of halves summed in two orders is far below `nearness`.
-  double distance_from_chain() {
+  /// Of the logits of the first slots, with tokens of their own, by both: the largest distance beside their own length. That of halves summed in two orders is far below `nearness`.
+  double distance_from_chain(std::uint32_t rows) {
     constexpr std::uint32_t fed = 3;
     const plan::table& t = *table_;
-    const std::uint32_t rows = std::min(t.shape.slots, t.shape.pages), positions = std::min({fed, t.context, t.shape.page_size}), width = t.config->hidden_size, vocabulary = t.config->vocab_size;
-    std::vector<std::vector<float>> streams;
+    const std::uint32_t positions = std::min({fed, t.context, t.shape.page_size}), vocabulary = t.config->vocab_size;
+    const bool kept = static_cast<bool>(logits_);
+    std::vector<std::vector<float>> found;
     for (const bool one : {false, true}) {
       clear();
       runs_in_one_ = one;
@@ -362,30 +370,29 @@ class batch_executor {
           for (std::uint32_t i = 0; i < count; ++i) tokens[i] = static_cast<std::int32_t>((vocabulary / 3 * (i + 1) + vocabulary / 11 * slot) % vocabulary);
           set(slot, {std::span(tokens).first(count), std::span(&slot, 1), positions, true, {}});
         }
-        decode(rows, 1, false, HUGE_VAL);
+        decode(rows, 1, count == positions, HUGE_VAL);
       }
-      streams.emplace_back(std::size_t{rows} * width);
-      gpu::transfer transfer(device_, std::uint64_t{1} << 20);
-      transfer.download(arena_, t.batch.residual_offset, std::as_writable_bytes(std::span(streams.back())));
+      found.emplace_back(logits(0).data(), logits(0).data() + std::size_t{rows} * vocabulary);
     }
+    if (!kept) copy_logits_ = {}, logits_ = {};
     runs_in_one_ = true;
     for (std::uint32_t slot = 0; slot < t.shape.slots; ++slot) set(slot, {});
     clear();
     decode_times_.times = {}, decode_times_.next = 3;
-    for (recorded_sequence* each : {&in_one_, &batch_[of_rows(rows)]}) each->speed = {};  // a driver that compiles on first use would have made it slow
+    for (recorded_sequence* each : {&in_one_[of_rows(rows)], &batch_[of_rows(rows)]}) each->speed = {};  // a driver that compiles on first use would have made it slow
     double out = 0;
     for (std::uint32_t slot = 0; slot < rows; ++slot) {
       double apart = 0, size = 0;
-      for (std::size_t i = std::size_t{slot} * width; i < std::size_t{slot + 1} * width; ++i) {
-        const double difference = double{streams[1][i]} - double{streams[0][i]};
-        apart += difference * difference, size += double{streams[0][i]} * double{streams[0][i]};
+      for (std::size_t i = std::size_t{slot} * vocabulary; i < std::size_t{slot + 1} * vocabulary; ++i) {
+        const double difference = double{found[1][i]} - double{found[0][i]};
+        apart += difference * difference, size += double{found[0][i]} * double{found[0][i]};
       }
       if (!std::isfinite(apart) || !std::isfinite(size) || size == 0) return HUGE_VAL;
       out = std::max(out, std::sqrt(apart / size));
     }
     return out;
   }
-  static constexpr double nearness = 0.03;
+  static constexpr double nearness(const plan::dispatch& all) { return all.kernel == kernels::kernel::layers_few ? 0.03 : 0; }
 
   /// Rows of the recording that a pass over so many takes: as many as a tile has, or twice that, and so on; all of them.
   std::uint32_t recorded_rows(std::uint32_t rows) const {
@@ -483,9 +490,9 @@ class batch_executor {
   gpu::buffer arena_, state_, alone_, ring_, alone_ring_, mailbox_, logits_, arguments_;
   placed_items caches_, pool_;
   address_table addresses_;  ///< of passes
-  std::vector<recorded_sequence> batch_, timed_batch_;  ///< by rows
+  std::vector<recorded_sequence> batch_, timed_batch_, in_one_, timed_in_one_;  ///< by rows
   bool runs_in_one_ = false, differs_ = false;  ///< whether passes take all layers in one dispatch; whether that was too far from the chain
-  recorded_sequence prefill_, moves_, alone_decode_, in_one_, timed_prefill_, timed_alone_, timed_in_one_, timed_;
+  recorded_sequence prefill_, moves_, alone_decode_, timed_prefill_, timed_alone_, timed_;
   sampled_times decode_times_{128, 3}, prefill_times_{16, 0};
   gpu::recording feed_alone_, copy_logits_, cleaning_;
   std::vector<gpu::recording> feed_header_, feed_slot_;

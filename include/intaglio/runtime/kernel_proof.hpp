@@ -56,7 +56,7 @@ class kernel_proof {
     std::vector<claim> out;
     for (const auto part : of.recorded())
       for (const auto& call : part) {
-        if (call.kernel == kernels::kernel::layers || call.kernel == kernels::kernel::layers_coded || call.kernel == kernels::kernel::layers_few) continue;
+        if (call.kernel == kernels::kernel::layers || plan::is_resident(call)) continue;
         for (const std::uint32_t rows : kernels.rows_of(call)) out.push_back({&of, &call, rows});
         const bool has_forms = kernels.has_forms(call);
         if (has_forms)
@@ -135,7 +135,7 @@ class kernel_proof {
       case kernels::kernel::sample: return proofs::sample(trial_, call);
       case kernels::kernel::accept: return proofs::accept(trial_, call);
       case kernels::kernel::pages: return proofs::pages(trial_, call);
-      case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: break;  // executor::prove and batch_executor::prove hold it against a chain
+      case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: break;  // executor::prove and batch_executor::prove hold it against a chain
     }
     return 0;
   }

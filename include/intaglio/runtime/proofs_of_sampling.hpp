@@ -80,7 +80,7 @@ inline double sample(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t vocabulary = trial.constant(call, "vocab_size"), draws = trial.batched ? trial.width : trial.constant(call, "draws"), rows = std::min(draws, trial.tokens);
   const auto logits = trial.floats(std::size_t{rows} * vocabulary);
   const gpu::buffer in = trial.filled(logits, std::size_t{draws} * vocabulary), ring = trial.room(draws * kernels::ring_bytes(trial.table->ring_size)),
-                    scratch = trial.room(draws * kernels::sample_scratch_bytes(vocabulary)), drawn = trial.room(std::uint64_t{4} * draws), counters = trial.filled(std::vector<std::uint32_t>(draws), draws);
+                    scratch = trial.room(draws * kernels::sample_scratch_bytes(vocabulary, trial.constant(call, "slice"))), drawn = trial.room(std::uint64_t{4} * draws), counters = trial.filled(std::vector<std::uint32_t>(draws), draws);
   std::vector<reference::ranked_token> firsts(std::max(trial.constant(call, "first_count"), 1u));
   firsts.back() = reference::first_ranked(std::span(logits).first(vocabulary));
   const gpu::buffer first = trial.filled(firsts, firsts.size());

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: MIT
+// All layers of ternary weights of a pass over a batch as one dispatch, for GPUs on which all its workgroups run at once and which multiply matrices of f16: what
+// shaders/layers.comp is for a token alone. It leaves the bits of the chain (norm_quantize, ternary_few, attention_few): int8 times ternary codes are
+// integers that f16 and sums in f32 hold exactly, in any order, and all other sums have the order of docs/kernels.md.
+// A norm is made by as many workgroups a token as there are, each from the whole of it, for a slice of its columns, which they tell the others as int8. Of a product a
+// workgroup has tiles of 16 rows, whose weights are in registers before x is there; its subgroups share the columns (and the tiles, where these are many).
+// Waiting is as in layers_few: what is not there yet is all ones, no wait is for good, and in vain the result is NaN.
+// variant: layers_ternary_few -DWIDE_LOADS=0
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_cooperative_matrix : require
+#pragma use_vulkan_memory_model
+#include "memory.glsl"
+#include "state.glsl"
+#include "arithmetic.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 512;
+layout(constant_id = 1) const uint hidden_size = 256;
+layout(constant_id = 2) const uint intermediate_size = 1024;
+layout(constant_id = 3) const uint layers = 8;
+layout(constant_id = 4) const uint parts = 128;
+layout(constant_id = 5) const float eps = 1e-5;
+layout(constant_id = 6) const uint patience = 1024;
+layout(constant_id = 7) const uint head_dim = 64;
+layout(constant_id = 8) const uint heads = 4;
+layout(constant_id = 9) const uint kv_heads = 2;
+layout(constant_id = 10) const uint context = 256;  // positions of the pool
+layout(constant_id = 11) const float rope_theta = 10000.0;
+layout(constant_id = 12) const float scale = 0.0;
+layout(constant_id = 13) const uint slots = 8;
+layout(constant_id = 14) const uint slot_words = 32;
+layout(constant_id = 15) const uint page_size = 8;
+layout(constant_id = 16) const uint subgroup_width = 0;
+layout(local_size_x_id = 0) in;
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer SharedQuads { volatile devicecoherent uvec4 at[]; };
+// Loads that stay where they stand.
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer HeldWords { volatile uint at[]; };
+layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
+#define PAGED
+#include "slots.glsl"
+const uint cache_element = element_f16;
+#define attention_scale scale
+#define attention_window 0u
+#define attention_ring 0u
+#include "attention.glsl"
+
+// kernels::layers: the words of `progress` in use, and places of a layer's arguments.
+const uint progress_left = 1u, progress_gave_up = 3u;
+const uint argument_count = 21u, argument_exchange = 0u, argument_keys = 1u, argument_values = 2u, argument_stream = 3u;
+// Norm weight, weight and scales of each product in turn.
+const uint argument_products = 8u;
+
+const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products; attention stands behind the first
+const uint threads = 512u, members = threads / 32u;
+const uint most_tiles = 4u, most_pairs = 8u;  // of a subgroup: tiles of 16 rows, 64 columns each; plan/resident.hpp chooses shapes for which they suffice
+const uint nothing = 0xffffffffu;
+const uint zeros = 0x7f7f7f7fu;  // int8 stands as 0 to 254: four of them never look like nothing
+const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
+const uint most_rows = (slots + 7u) / 8u * 8u;
+
+// What workgroups tell each other in a layer, in bytes from its `exchange`.
+const uint stream_at = 0u, query_at = stream_at + most_rows * hidden_size * 4u, attended_at = query_at + most_rows * qkv_size * 4u, middle_at = attended_at + most_rows * q_size * 4u,
+           gated_at = middle_at + most_rows * hidden_size * 4u, codes_at = gated_at + most_rows * intermediate_size * 4u, factors_at = codes_at + most_rows * (2u * hidden_size + q_size + intermediate_size);
+
+uint columns_of(uint product) { return product == projection ? q_size : product == down ? intermediate_size : hidden_size; }
+uint rows_of(uint product) { return product == qkv ? qkv_size : product == gate_up ? 2u * intermediate_size : hidden_size; }
+uint codes_place(uint product) {  // of its x
+  return codes_at + most_rows * (product == qkv ? 0u : product == projection ? hidden_size : product == gate_up ? hidden_size + q_size : 2u * hidden_size + q_size);
+}
+uint tiles_of(uint product) { return (rows_of(product) / 16u + parts - 1u) / parts; }  // of a workgroup at most
+uint sets_of(uint product) { return tiles_of(product) > most_tiles ? 2u : 1u; }         // of tiles, each with subgroups of its own
+uint ways_of(uint product) { return members / sets_of(product); }                       // subgroups that share the columns
+uint first_tile(uint product) { return gl_WorkGroupID.x * (rows_of(product) / 16u) / parts; }
+uint tile_count(uint product) { return (gl_WorkGroupID.x + 1u) * (rows_of(product) / 16u) / parts - first_tile(product); }
+
+// Sums, [tile, way, 36], a lane's four in one quad: after eight of them a gap of one, so that no two invocations ask for the same bank. What attention has of a span.
+const uint sum_quads = 36u, pool_quads = most_tiles * members * sum_quads;
+shared vec4 pool[pool_quads];
+const uint qkv_tiles = (qkv_size / 16u + parts - 1u) / parts;
+shared vec2 rotation[qkv_tiles * 8u * most_rows];  // sine, cosine of the workgroup's pairs
+shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; end 0: nobody's
+shared float token_factors[most_rows];
+shared float block_sums[64], greatest_of[members];
+shared uint64_t places[2u * argument_count];
+const uint heads_each = heads / kv_heads % 2u == 0u ? 2u : 1u;  // of a task of attention
+const uint tasks_of_row = heads / heads_each, kept_tasks = (most_rows * tasks_of_row + parts - 1u) / parts;
+shared vec4 fresh[heads_each * quads];        // queries
+shared uvec4 fresh_words[2u * chunks];         // their positions' key and value, as the caches have them
+shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
+shared uint half_magic;  // 1024 twice as halves: from memory, so that the compiler does not see it and mask and sum are one instruction
+shared bool leaves_last;
+
+#define sub gl_SubgroupID
+const uint row_groups = most_rows / 8u;
+uint rows, lane;
+bool gave_up;
+#define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
+#define codes_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
+#define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
+uint codes[most_tiles * most_pairs * 2u];  // of rows lane / 4 and 8 behind it, 16 columns a word
+
+uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
+void keep_places(uint layer) {
+  if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = arguments.at[layer * argument_count + gl_LocalInvocationIndex];
+}
+
+void give_up() {
+  gave_up = true;
+  SharedWords(progress).at[progress_gave_up] = 1u;
+}
+// After `patience` turns, or when another one has given up.
+bool waits_in_vain(uint tries) {
+  return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
+}
+bool absent(uvec4 a) { return a.x == nothing || a.y == nothing || a.z == nothing || a.w == nothing; }
+uvec4 awaited(SharedQuads x, uint quad, uvec4 a) {
+  uint tries = 0u;
+  while (absent(a)) {
+    a = x.at[quad];
+    if (waits_in_vain(++tries)) break;
+  }
+  if (absent(a) && !gave_up) give_up();
+  return a;
+}
+uint awaited(SharedWords x, uint index, uint a) {
+  uint tries = 0u;
+  while (a == nothing) {
+    a = x.at[index];
+    if (waits_in_vain(++tries)) break;
+  }
+  if (a == nothing && !gave_up) give_up();
+  return a;
+}
+// A number may not look like nothing.
+uint something(float a) { return isnan(a) ? 0x7fc00000u : floatBitsToUint(a); }
+#define not_a_number uintBitsToFloat(0x7fc00000u)
+bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
+
+// A row's norm and its int8: the workgroup's slice of the columns. Workgroups without one do another row's, for nobody: conditions that hang on what is loaded make
+// subgroup operations dear. Nobody's row is zeros.
+void normalise(uint layer, uint product) {
+  const uint width = columns_of(product), quads_of_row = width / 4u, blocks = (width + 127u) / 128u, slices = parts / most_rows;
+  uint t = gl_LocalInvocationIndex, row = gl_WorkGroupID.x % most_rows, slice = gl_WorkGroupID.x / most_rows;
+  uint64_t exchange = place(layer, argument_exchange);
+  uint first = slice * (width / 16u) / slices * 4u, end = slice < slices ? (slice + 1u) * (width / 16u) / slices * 4u : 0u;  // quads
+  SharedWords to = SharedWords(exchange + uint64_t(codes_place(product)));
+  uint to_row = row / 8u * (width / 64u) * 128u + row % 8u * 16u;
+  bool is_there = ends[row] != 0u;
+  vec4 weights[4];
+  uvec4 words[4];
+  FloatQuads norm = FloatQuads(place(layer, argument_products + 3u * product));
+  [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+    words[j] = uvec4(0u);
+    weights[j] = vec4(0.0);
+    if (j * threads < quads_of_row) weights[j] = norm.at[min(t + j * threads, quads_of_row - 1u)];
+  }
+  if (is_there) {
+    bool waits = product != qkv || layer != 0u;
+    uint64_t from = waits ? exchange + uint64_t(product == qkv ? stream_at : product == projection ? attended_at : product == gate_up ? middle_at : gated_at) : place(layer, argument_stream);
+    SharedQuads x = SharedQuads(from + uint64_t(row * width * 4u));
+    [[unroll]] for (uint j = 0u; j < 4u; ++j)
+      if (j * threads < quads_of_row) words[j] = x.at[min(t + j * threads, quads_of_row - 1u)];
+    if (waits)
+      [[unroll]] for (uint j = 0u; j < 4u; ++j)
+        if (j * threads < quads_of_row) words[j] = awaited(x, min(t + j * threads, quads_of_row - 1u), words[j]);
+  }
+  vec4 products[4];
+  float most = 0.0;
+  [[unroll]] for (uint j = 0u; j < 4u; ++j)
+    if (j * threads < quads_of_row) {
+      vec4 v = uintBitsToFloat(words[j]);
+      precise vec4 product_ = v * weights[j], square = v * v;
+      precise float its = (square.x + square.y) + (square.z + square.w), sum = t + j * threads < quads_of_row ? its : 0.0;
+      products[j] = product_;
+      vec4 size = abs(product_);
+      most = max(most, max(max(size.x, size.y), max(size.z, size.w)));
+      [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) {
+        precise float both = sum + subgroupShuffleXor(sum, d);
+        sum = both;
+      }
+      if (lane == 0u && sub + members * j < blocks) block_sums[sub + members * j] = sum;
+    }
+  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) most = max(most, subgroupShuffleXor(most, d));
+  if (lane == 0u) greatest_of[sub] = most;
+  barrier();
+  precise float total = lane < blocks ? block_sums[min(lane, blocks - 1u)] : 0.0;
+  if (blocks > 32u) total = total + (lane + 32u < blocks ? block_sums[min(lane + 32u, blocks - 1u)] : 0.0);
+  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) {
+    precise float both = total + subgroupShuffleXor(total, d);
+    total = both;
+  }
+  float largest = greatest_of[lane & (members - 1u)];
+  [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1) largest = max(largest, subgroupShuffleXor(largest, d));
+  precise float mean = total / float(width) + eps;
+  precise float root = 1.0 / sqrt(mean);
+  float r = finite(mean) ? root : not_a_number;
+  precise float of_largest = largest * r;
+  float m = max(of_largest, 1e-5);
+  precise float s = 127.0 / m;
+  [[unroll]] for (uint j = 0u; j < 4u; ++j)
+    if (j * threads < quads_of_row) {
+      uint quad = t + j * threads;
+      precise vec4 y = products[j] * r;
+      precise vec4 scaled = y * s;
+      ivec4 q = clamp(ivec4(roundEven(scaled)), -127, 127);
+      uvec4 e = uvec4(q + 127);
+      if (quad >= first && quad < end) to.at[to_row + quad / 16u * 128u + quad % 16u] = e.x | e.y << 8 | e.z << 16 | e.w << 24;
+    }
+  precise float step_ = m / 127.0;
+  if (slice == 0u && t == 0u) SharedWords(exchange + uint64_t(factors_at)).at[product * most_rows + row] = is_there ? something(finite(r) ? step_ : not_a_number) : 0u;
+}
+
+// Written out, since the driver leaves loops over so much code as they are, and arrays that they index in memory.
+#define EACH_PAIR(what, j) what(j, 0) what(j, 1) what(j, 2) what(j, 3) what(j, 4) what(j, 5) what(j, 6) what(j, 7)
+#define EACH_TILE(what) what(0) what(1) what(2) what(3)
+
+// Weights of the subgroup's tiles and columns. What is not there is the last one again: a load without a condition waits for none before it.
+void fetch(uint layer, uint product) {
+  const uint tiles16 = columns_of(product) / 16u, pairs = columns_of(product) / 64u, ways = ways_of(product), set_tiles = (tiles_of(product) + sets_of(product) - 1u) / sets_of(product);
+  HeldWords weight = HeldWords(place(layer, argument_products + 3u * product + 1u));
+  uint from = first_tile(product), last = tile_count(product) - 1u;
+#define FETCH_PAIR(j, k) \
+  if (uint(k) * ways < pairs) { \
+    uint at_ = group_ * tiles16 * 4u + (4u * min(sub % ways + uint(k) * ways, pairs - 1u) + (lane & 3u)) * 4u + (lane >> 2 & 3u); \
+    codes[(uint(j) * most_pairs + uint(k)) * 2u] = weight.at[at_]; \
+    codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u] = weight.at[at_ + 2u * tiles16 * 4u]; \
+  }
+#define FETCH_TILE(j) \
+  if (uint(j) < set_tiles) { \
+    uint group_ = 4u * (from + min(sub / ways * set_tiles + uint(j), last)) + (lane >> 4); \
+    EACH_PAIR(FETCH_PAIR, j) \
+  }
+  EACH_TILE(FETCH_TILE)
+}
+
+f16vec2 as_pair(uint word) { return unpackFloat2x16(word); }
+#define SET_PAIR(to, from, pair) { \
+  f16vec2 pair_ = pair; \
+  to[from] = pair_.x; \
+  to[from + 1] = pair_.y; \
+}
+// Columns 4f .. 4f + 3 of both rows, in the order 0, 2, 1, 3: bits below 2^10 behind the exponent of 1024 are 1024 and these.
+f16vec2 two_codes(uint word, uint f, uint magic) {
+  const float16_t by = float16_t(1.0 / float(1u << 2u * f));
+  return fma(as_pair((word & (0x00030003u << 2u * f)) | magic), f16vec2(by), f16vec2(float16_t(-1024.0) * by - float16_t(1.0)));
+}
+codes_of codes_matrix(uint low, uint high, uint f, uint magic) {
+  codes_of out_;
+  SET_PAIR(out_, 0, two_codes(low, f, magic))
+  SET_PAIR(out_, 2, two_codes(low >> 8, f, magic))
+  SET_PAIR(out_, 4, two_codes(high, f, magic))
+  SET_PAIR(out_, 6, two_codes(high >> 8, f, magic))
+  return out_;
+}
+tokens_of tokens_matrix(uint bytes, uint magic) {
+  tokens_of out_;
+  SET_PAIR(out_, 0, as_pair((bytes & 0x00ff00ffu) | magic) - f16vec2(float16_t(1024.0 + 127.0)))
+  SET_PAIR(out_, 2, as_pair((bytes >> 8 & 0x00ff00ffu) | magic) - f16vec2(float16_t(1024.0 + 127.0)))
+  return out_;
+}
+
+// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
+float gated(float g, float up) { return mod(g, up); }
+
+// A row of q, k or v of a token: rows of a group of four are channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head.
+void hand_on(uint layer, uint64_t exchange, uint tile, uint own_row, uint token, float y, uint pair_at, bool wanted) {
+  uint row = tile * 16u + own_row, head = row / head_dim, p = row % head_dim / 4u * 2u + (row >> 1 & 1u), channel = p + (row & 1u) * (head_dim / 2u);
+  float other = subgroupShuffleXor(y, 1u);
+  vec2 turn = rotation[pair_at];
+  precise float turned = y * turn.y + ((row & 1u) != 0u ? other * turn.x : -(other * turn.x));
+  if (row < q_size + kv_size) y = turned;
+  uint its = half_from_float(y), pair = its | subgroupShuffleXor(its, 2u) << 16;
+  if (!wanted) return;
+  SharedWords query = SharedWords(exchange + uint64_t(query_at + token * qkv_size * 4u));
+  if (row < q_size) query.at[head * head_dim + channel] = something(y);
+  if (row < q_size || (row & 2u) != 0u) return;
+  query.at[q_size + (head - heads) * (head_dim / 2u) + channel / 2u] = pair == nothing ? 0x7e007e00u : pair;
+  uint its_place = cache_places[token];
+  if (its_place >= context) return;
+  bool is_key = row < q_size + kv_size;
+  uint kv_head = head - (is_key ? heads : heads + kv_heads);
+  uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u : (kv_head * context + its_place) * head_dim + channel;
+  Words(place(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pair;
+}
+
+void multiply(uint layer, uint product) {
+  const uint pairs = columns_of(product) / 64u, ways = ways_of(product), all_tiles = tiles_of(product), set_tiles = (all_tiles + sets_of(product) - 1u) / sets_of(product);
+  uint64_t exchange = place(layer, argument_exchange);
+  uint t = gl_LocalInvocationIndex, magic = half_magic, count = tile_count(product), from_tile = first_tile(product), way = sub % ways, set = sub / ways;
+  SharedQuads x = SharedQuads(exchange + uint64_t(codes_place(product)));
+  Floats scales = Floats(place(layer, argument_products + 3u * product + 2u));
+  vec3 scale_of = vec3(scales.at[0]);
+  if (product == qkv) scale_of = vec3(scale_of.x, scales.at[1], scales.at[2]);
+  if (product == gate_up) scale_of.y = scales.at[1];
+  [[dont_unroll]] for (uint group = 0u; group < row_groups + (row_groups > 1u ? gl_NumWorkGroups.z - 1u : 0u); ++group) {  // or drivers unroll it, for which there are no registers
+    uvec4 bytes[most_pairs];
+#define ASK(j, k) if (uint(k) * ways < pairs) bytes[k] = x.at[(group * pairs + min(way + uint(k) * ways, pairs - 1u)) * 32u + lane];
+    EACH_PAIR(ASK, 0)
+    // What the end wants.
+    float residual = 0.0;
+    uint own_row = t & 15u, own_token = group * 8u + (t >> 4 & 7u), own_tile = t >> 7;
+    bool adds = product == projection || product == down;
+    if (adds && own_tile < count && ends[own_token] != 0u) {
+      bool told = product == down || layer != 0u;
+      uint64_t at = told ? exchange + uint64_t(product == down ? middle_at : stream_at) : place(layer, argument_stream);
+      uint element = own_token * hidden_size + (from_tile + own_tile) * 16u + own_row;
+      residual = uintBitsToFloat(SharedWords(at).at[element]);
+    }
+    if (t < 8u) {
+      SharedWords factors = SharedWords(exchange + uint64_t(factors_at));
+      uint at = product * most_rows + group * 8u + t;
+      token_factors[group * 8u + t] = uintBitsToFloat(awaited(factors, at, factors.at[at]));
+    }
+#define TAKE(j, k) if (uint(k) * ways < pairs) bytes[k] = awaited(x, (group * pairs + min(way + uint(k) * ways, pairs - 1u)) * 32u + lane, bytes[k]);
+    EACH_PAIR(TAKE, 0)
+    sums_of sums[most_tiles];
+#define CLEAR(j) sums[j] = sums_of(0.0);
+    EACH_TILE(CLEAR)
+#define MULTIPLY_TILE(j, k, f) \
+  if (uint(j) < set_tiles) sums[j] = coopMatMulAdd(codes_matrix(codes[(uint(j) * most_pairs + uint(k)) * 2u], codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u], f, magic), tokens_, sums[j]);
+#define MULTIPLY_FOUR(k, f) { \
+    tokens_of tokens_ = tokens_matrix(its_[f], magic); \
+    MULTIPLY_TILE(0, k, f) \
+    MULTIPLY_TILE(1, k, f) \
+    MULTIPLY_TILE(2, k, f) \
+    MULTIPLY_TILE(3, k, f) \
+  }
+#define MULTIPLY_PAIR(j, k) \
+  if (uint(k) * ways < pairs) { \
+    uvec4 its_ = way + uint(k) * ways < pairs ? bytes[k] : uvec4(zeros); \
+    MULTIPLY_FOUR(k, 0u) \
+    MULTIPLY_FOUR(k, 1u) \
+    MULTIPLY_FOUR(k, 2u) \
+    MULTIPLY_FOUR(k, 3u) \
+  }
+    EACH_PAIR(MULTIPLY_PAIR, 0)
+#define LEAVE(j) \
+  if (uint(j) < set_tiles) pool[((set * set_tiles + uint(j)) * ways + way) * sum_quads + lane + lane / 8u] = vec4(sums[j][0], sums[j][1], sums[j][2], sums[j][3]);
+    EACH_TILE(LEAVE)
+    barrier();
+    [[unroll]] for (uint turn = 0u; turn < 2u; ++turn)
+      if (turn * 4u < all_tiles) {
+        uint index = own_tile + 4u * turn, tile = from_tile + min(index, count - 1u);
+        bool wanted = index < count && ends[own_token] != 0u;
+        uint its_lane = (own_row & 7u) * 4u + ((t >> 4 & 7u) >> 1), at = min(index, count - 1u) * ways * sum_quads + its_lane + its_lane / 8u, which = (own_row >> 3) * 2u + (own_token & 1u);
+        float sum = 0.0;
+        [[unroll]] for (uint i = 0u; i < members; ++i)
+          if (i < ways) sum += pool[at + i * sum_quads][which];
+        uint row = tile * 16u + own_row;
+        float its_scale = product == qkv ? (row < q_size ? scale_of.x : row < q_size + kv_size ? scale_of.y : scale_of.z) : product == gate_up && (row & 1u) != 0u ? scale_of.y : scale_of.x;
+        precise float y = sum * (token_factors[own_token] * its_scale);
+        if (product == qkv) {
+          hand_on(layer, exchange, tile, own_row, own_token, y, (min(index, count - 1u) * 8u + (own_row >> 1)) * most_rows + own_token, wanted);
+        } else if (product == gate_up) {
+          float up = subgroupShuffleXor(y, 1u), out_ = gated(y, up);
+          if (wanted && (own_row & 1u) == 0u) SharedWords(exchange + uint64_t(gated_at)).at[own_token * intermediate_size + row / 2u] = something(out_);
+        } else {
+          precise float next = residual + y;
+          uint element = own_token * hidden_size + row;
+          if (wanted) {
+            if (product == projection) SharedWords(exchange + uint64_t(middle_at)).at[element] = something(next);
+            else if (layer + 1u < layers) SharedWords(places[(layer + 1u & 1u) * argument_count + argument_exchange] + uint64_t(stream_at)).at[element] = something(next);
+            else Floats(place(layer, argument_stream)).at[element] = next;
+          }
+        }
+      }
+    barrier();
+  }
+}
+
+#include "ternary_few_attention.glsl"
+
+void main() {
+  gave_up = false;
+  lane = gl_SubgroupInvocationID;
+  uint t = gl_LocalInvocationIndex;
+  if (t == 0u) half_magic = 0x64006400u;
+  keep_places(0u);
+  rows = min(state.at[state_count], slots);
+  for (uint row = t; row < most_rows; row += threads) {
+    positions[row] = ends[row] = 0u;
+    cache_places[row] = context;
+    if (row < rows && state.at[slot_at(row) + state_count] != 0u) {
+      positions[row] = row_position(row);
+      ends[row] = min(positions[row] + 1u, limit_of(slot_at(row)));
+      cache_places[row] = row_place(row, positions[row]);
+    }
+  }
+  barrier();
+  [[dont_unroll]] for (uint i = 0u; i < kept_tasks; ++i) {
+    uint task = gl_WorkGroupID.x + i * parts;
+    if (task < rows * tasks_of_row) keep_octets(32u * i, task / tasks_of_row, 0u);
+  }
+  const uint pairs = qkv_tiles * 8u;
+  for (uint i = t; i < pairs * most_rows; i += threads) {
+    uint row = first_tile(qkv) * 16u + i / most_rows * 2u, p = row % head_dim / 4u * 2u + (row >> 1 & 1u);
+    rotation[i] = rope_turn(positions[i % most_rows], p, head_dim, rope_theta);
+  }
+  // What the rest is written for; the plan asks for nothing else.
+  uint end = layers;
+  if (workgroup_size != threads || subgroup_width != 32u) {
+    end = 0u;
+    give_up();
+  }
+  [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
+    barrier();
+    if (layer + 1u < layers) keep_places(layer + 1u);
+    barrier();
+    normalise(layer, qkv);
+    fetch(layer, qkv);  // not before: loads return in their order, and the norm waits for some
+    multiply(layer, qkv);
+    attention(layer);
+    normalise(layer, projection);
+    fetch(layer, projection);
+    multiply(layer, projection);
+    normalise(layer, gate_up);
+    fetch(layer, gate_up);
+    multiply(layer, gate_up);
+    normalise(layer, down);
+    fetch(layer, down);
+    multiply(layer, down);
+  }
+  memoryBarrierBuffer();
+  barrier();
+  if (t == 0u) {
+    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
+    bool last = left == gl_NumWorkGroups.x;
+    if (last) progress.at[progress_left] = 0u;
+    leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
+  }
+  barrier();
+  if (leaves_last)
+    for (uint i = t; i < rows * hidden_size; i += threads) Floats(place(0u, argument_stream)).at[i] = not_a_number;
+}
