@@ -8,19 +8,7 @@ const uint value_lanes = head_dim / 8u, quarter_chunks = chunks / 4u;
 // In pool, in floats: sums of values by octet, before them scores by half of the channels; chances; what octets have.
 const uint chances_at = 32u * heads_each * head_dim, greatest_at = chances_at + heads_each * span_positions, totals_at = greatest_at + heads_each * 32u;
 
-#define pooled(index) pool[(index) >> 2][(index) & 3u]
-
-// Where octets of a span lie in the pool of pages.
-void keep_octets(uint to, uint row, uint first) {
-  uint t = gl_LocalInvocationIndex, octet_first = first + 8u * t;
-  if (t < span_positions / 8u) octet_places[to + t] = octet_first < ends[row] ? pool_place(slot_at(row), octet_first) : 0u;
-}
-
-float greatest_of_span(uint head) {
-  vec4 most = pool[(greatest_at + head * 32u) / 4u];
-  [[unroll]] for (uint i = 1u; i < 8u; ++i) most = max(most, pool[(greatest_at + head * 32u) / 4u + i]);
-  return max(max(most.x, most.y), max(most.z, most.w));
-}
+#include "few_spans.glsl"
 
 void attend(uint layer, uint row, uint first_head, uint kept) {
   uint t = gl_LocalInvocationIndex, kv_head = first_head / (heads / kv_heads), end = ends[row], newest = positions[row];

@@ -11,6 +11,7 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/planned.hpp"
+#include "plan/refused_in_one.hpp"
 
 using namespace intaglio;
 using Catch::Matchers::ContainsSubstring;
@@ -74,15 +75,7 @@ TEST_CASE("a batch of a BitNet has one dispatch where every workgroup has rows o
 
 TEST_CASE("a batch of a BitNet's one dispatch is refused where what its workgroups tell each other is not blank, not stated or not waited for", "[plan][in_one]") {
   const auto of = made<models::fable>();
-  const auto refused = [&](auto&& change) {
-    plan::table table = of.table();
-    plan::sequence& one = table.batch_in_one;
-    std::vector<plan::operand> arguments(one.arguments.begin(), one.arguments.end());
-    std::vector<plan::dispatch> all(one.in_one.begin(), one.in_one.end());
-    one.arguments = arguments, one.in_one = all;
-    change(one, arguments, all[0]);
-    return std::string(plan::verify(table).view());
-  };
+  const auto refused = [&](auto&& change) { return testing::refused_in_one(of, change); };
   CHECK(refused([](auto&, auto&, auto&) {}).empty());
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }), ContainsSubstring("the bytes behind every argument"));
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[9].slot += 40; }), ContainsSubstring("the bytes behind every argument"));
