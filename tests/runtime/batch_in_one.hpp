@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "gpu/checked_device.hpp"
@@ -43,12 +43,17 @@ inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const s
 inline bool runs(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules) {
   return modules.in_one && runtime::resident_workgroups(on) != 0 && modules.run(table.batch_in_one.in_one.front());
 }
+/// What a test says that cannot run here.
+inline std::string not_run(const gpu::device& on, const plan::table& table) {
+  const plan::dispatch& all = table.batch_in_one.in_one.front();
+  return "NOT RUN: needs an NVIDIA GPU with " + std::to_string(all.least_groups != 0 ? all.least_groups : all.groups[0]) + " multiprocessors or more, found " + on.label();
+}
 
 /// A batch whose workgroups wait for no turn has no numbers, and goes on as the chain.
 inline void wait_in_vain(const plan::planned& made) {
   const checked_device on;
   const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
-  if (!runs(on.device, made.table(), modules)) SKIP("NOT RUN: needs an NVIDIA GPU with " << made.table().batch_in_one.in_one.front().groups[0] << " multiprocessors or more, found " << on.device.label());
+  if (!runs(on.device, made.table(), modules)) SKIP(not_run(on.device, made.table()));
   std::vector<plan::dispatch> in_one(made.table().batch_in_one.in_one.begin(), made.table().batch_in_one.in_one.end());
   in_one[0].specialization[kernels::interface_of(in_one[0].kernel).specialization_index("patience")] = 0;
   plan::table table = made.table();

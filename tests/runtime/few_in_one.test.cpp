@@ -47,8 +47,7 @@ TEST_CASE("workgroups that wait for each other give a batch the numbers of the c
   const auto agrees = [&](const plan::planned& made, const std::vector<std::uint32_t>& positions) {
     const plan::table& table = made.table();
     REQUIRE_FALSE(table.batch_in_one.in_one.empty());
-    if (!runs(on.device, table, modules))
-      SKIP("NOT RUN: needs an NVIDIA GPU with " << table.batch_in_one.in_one.front().groups[0] << " multiprocessors or more, found " << on.device.label());
+    if (!runs(on.device, table, modules)) SKIP(not_run(on.device, table));
     std::vector<std::uint32_t> all(8);
     std::iota(all.begin(), all.end(), 0u);
     runtime::batch_executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);

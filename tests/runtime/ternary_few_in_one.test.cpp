@@ -31,8 +31,7 @@ TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numb
   const auto agrees = [&](const plan::planned& made, const std::vector<std::uint32_t>& positions, std::uint32_t workgroups = 132) {
     const plan::table& table = made.table();
     REQUIRE_FALSE(table.batch_in_one.in_one.empty());
-    if (!runs(on.device, table, modules))
-      SKIP("NOT RUN: needs an NVIDIA GPU with " << table.batch_in_one.in_one.front().least_groups << " multiprocessors or more, found " << on.device.label());
+    if (!runs(on.device, table, modules)) SKIP(not_run(on.device, table));
     runtime::kernel_modules fewer = modules;
     fewer.resident_workgroups = std::min(fewer.resident_workgroups, workgroups);
     const auto count = static_cast<std::uint32_t>(positions.size());

@@ -557,14 +557,15 @@ inline constexpr interface stream_read_interface{"stream_read", {{{"input"}, {"o
 /// Logits that sample goes through at most: so many integer weights of 44 bits are a sum of 63.
 inline constexpr std::uint32_t largest_vocabulary = 1u << 19;
 
-/// Tokens that a workgroup of sample sorts: a power of two that gives at most so many lists, 136 of them at most: what is known of each has room in shared memory. Fewer and longer ones are less
-/// work in all, where there are rows enough.
+/// Tokens that a workgroup of sample sorts: a power of two up to 4,096, from 256 on until there are at most so many lists.
+/// @param most_lists at most 136: what is known of each list has room in shared memory
 constexpr std::uint32_t sample_slice(std::uint32_t vocab_size, std::uint32_t most_lists = 136) {
   std::uint32_t out = 256;
   while ((vocab_size + out - 1) / out > most_lists && out < 4096) out *= 2;
   return out;
 }
-inline constexpr std::uint32_t sample_lists_of_many_rows = 40, sample_many_rows = 8;
+/// In batches of at least so many slots there are rows enough to keep a device busy, and fewer, longer lists are less work in all (docs/performance.md).
+inline constexpr std::uint32_t sample_many_rows = 8, sample_lists_of_many_rows = 40;
 constexpr std::uint32_t sample_lists(std::uint32_t vocab_size, std::uint32_t slice) { return (vocab_size + slice - 1) / slice; }
 constexpr std::uint32_t sample_lists(std::uint32_t vocab_size) { return sample_lists(vocab_size, sample_slice(vocab_size)); }
 /// Bytes that `scratch` of sample takes for a draw: sorted keys, two sums of 64 bits for each eight of them, and 52 words for each list.
