@@ -90,10 +90,11 @@ shared float token_squares[rows_at_once * 20u];
 shared uint64_t places[2u * argument_count];
 shared vec2 rotation[rows_at_once * (head_dim / 2u)];  // sine, cosine
 shared uint positions[rows_at_once], ends[rows_at_once], cache_places[rows_at_once];  // of rows; end 0: nobody's
-const uint heads_each = heads / kv_heads % 2u == 0u ? 2u : 1u;  // of a task of attention
-shared vec4 fresh[heads_each * quads];         // queries
+const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
+const uint tasks_of_row = heads / heads_each, tasks = rows_at_once * tasks_of_row, kept_tasks = (tasks + parts - 1u) / parts;
+shared uvec4 fresh[heads_each * chunks];        // queries as halves
 shared uvec4 fresh_words[2u * chunks];          // their positions' key and value, as the caches have them
-shared uint octet_places[64];  // of the first span of the first task, of another one
+shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
 shared uint code_magic;  // 1024 twice as halves: from memory, so that the compiler does not see it and mask and sum are one instruction
 shared bool leaves_last;
 
@@ -114,38 +115,7 @@ tokens_of x_tokens[slots * 8u];
 vec2 token_scales;  // of the lane's tokens in sums
 const bool whole_tiles = codec == codec_q4_0 || codec == codec_q4_1;  // whose loads are all on their way before the tile in front is multiplied
 
-uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
-void keep_places(uint layer) {
-  if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = arguments.at[layer * argument_count + gl_LocalInvocationIndex];
-}
-
-void give_up() {
-  gave_up = true;
-  SharedWords(progress).at[progress_gave_up] = 1u;
-}
-// After `patience` turns, or when another one has given up.
-bool waits_in_vain(uint tries) {
-  return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
-}
-bool absent(uvec4 a) { return a.x == nothing || a.y == nothing || a.z == nothing || a.w == nothing; }
-uvec4 awaited(SharedQuads x, uint quad, uvec4 a) {
-  uint tries = 0u;
-  while (absent(a)) {
-    a = x.at[quad];
-    if (waits_in_vain(++tries)) break;
-  }
-  if (absent(a) && !gave_up) give_up();
-  return a;
-}
-uint awaited(SharedWords x, uint index, uint a) {
-  uint tries = 0u;
-  while (a == nothing) {
-    a = x.at[index];
-    if (waits_in_vain(++tries)) break;
-  }
-  if (a == nothing && !gave_up) give_up();
-  return a;
-}
+#include "few_waits.glsl"
 // A number may not look like nothing.
 float something(float a) { return isnan(a) ? uintBitsToFloat(0x7fc00000u) : a; }
 
@@ -436,6 +406,11 @@ void multiply(uint layer, uint product, uint64_t weight) {
   here = there;
 }
 
+#define attention_quad(index) pool[members * heads_each * head_dim / 4u + (index)]
+void publish_attended(uint64_t exchange, uint row, uint first_head, float result) {
+  uint t = gl_LocalInvocationIndex;
+  publish(exchange + uint64_t(attended_at), (first_head * head_dim + t) / 8u % (q_size / 8u), row, result, 1u, t < heads_each * head_dim && (t & 7u) == 0u);
+}
 #include "few_attention.glsl"
 
 void step(uint layer, uint product) {
@@ -468,7 +443,7 @@ void main() {
     }
   }
   barrier();
-  keep_octets(0u, gl_WorkGroupID.x / tasks_of_row, 0u);
+  keep_first_octets();
   for (uint i = t; i < rows_at_once * (head_dim / 2u); i += threads)
     rotation[i] = rope_from_turns(positions[i / (head_dim / 2u)], WordPairs(place(0u, argument_rope)).at[i % (head_dim / 2u)]);
   // What the rest is written for; the plan asks for nothing else.

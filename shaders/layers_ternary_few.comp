@@ -111,38 +111,7 @@ bool gave_up;
 #define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
 uint codes[most_tiles * most_pairs * 2u];  // of rows lane / 4 and 8 behind it, 16 columns a word
 
-uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
-void keep_places(uint layer) {
-  if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = arguments.at[layer * argument_count + gl_LocalInvocationIndex];
-}
-
-void give_up() {
-  gave_up = true;
-  SharedWords(progress).at[progress_gave_up] = 1u;
-}
-// After `patience` turns, or when another one has given up.
-bool waits_in_vain(uint tries) {
-  return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
-}
-bool absent(uvec4 a) { return a.x == nothing || a.y == nothing || a.z == nothing || a.w == nothing; }
-uvec4 awaited(SharedQuads x, uint quad, uvec4 a) {
-  uint tries = 0u;
-  while (absent(a)) {
-    a = x.at[quad];
-    if (waits_in_vain(++tries)) break;
-  }
-  if (absent(a) && !gave_up) give_up();
-  return a;
-}
-uint awaited(SharedWords x, uint index, uint a) {
-  uint tries = 0u;
-  while (a == nothing) {
-    a = x.at[index];
-    if (waits_in_vain(++tries)) break;
-  }
-  if (a == nothing && !gave_up) give_up();
-  return a;
-}
+#include "few_waits.glsl"
 // A number may not look like nothing.
 uint something(float a) { return isnan(a) ? 0x7fc00000u : floatBitsToUint(a); }
 #define not_a_number uintBitsToFloat(0x7fc00000u)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16 and 32 rows, and the time of every
-// dispatch of a pass. usage: batch [name... [--halves] [--slots N] [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T]]; --halves: coded products as prompts have them; --chain: never all layers in one dispatch; --temperature: all draw, of
-// top-k 40 and top-p 0.95 (0 unless said); names are those that it prints, all unless said
+// dispatch of a pass. usage: batch [name... [--halves] [--slots N] [--rows N] [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T] [--module KERNEL=FILE.spv]]; --halves: coded products as prompts have them; --chain: never all layers in one dispatch; --rows: of the slots only so many in use; --temperature: all draw, of
+// top-k 40 and top-p 0.95 (0 unless said); --module: a FILE's words in the place of a kernel's; names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/measuring.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
@@ -26,10 +27,21 @@ namespace {
 struct options {
   std::uint32_t position = 128, passes = 64;
   bool dispatches = false, prove = false, halves = false, chain = false;
-  std::uint32_t slots = 0;  // 0: 8, 16 and 32
+  std::uint32_t slots = 0, rows = 0;  // 0: 8, 16 and 32; 1, 8, 16 and 32 of them in use
   sampling_options sampling{.temperature = 0};
   std::vector<std::string> names;
+  struct other_module {
+    std::string kernel, file;
+    std::vector<std::byte> words;
+  };
+  std::vector<other_module> modules;  // of which each is measured; none: the library's own
 };
+
+const options::other_module* replacing = nullptr;
+std::span<const std::byte> module_of(const runtime::kernel_modules& chosen, kernels::kernel which) {
+  if (replacing != nullptr && kernels::interface_of(which).name == replacing->kernel) return replacing->words;
+  return runtime::modules_of<>(chosen, which);
+}
 
 /// Of seven, behind half a second of the same: a GPU that stood still while pipelines were compiled has to raise its clocks first.
 template <class Body>
@@ -67,6 +79,26 @@ void fill(runtime::batch_executor& run, const options& how) {
   }
 }
 
+/// A plan's passes over 1, 8, 16 and 32 of its slots. @param one tokens a second of a session alone  @return the weights
+runtime::weight_memory measure_passes(const gpu::device& device, const plan::table& table, runtime::weight_memory weights, const runtime::kernel_modules& modules, double one, const options& how) {
+  const std::uint32_t slots = table.shape.slots;
+  runtime::batch_executor run(device, table, std::move(weights), modules, nullptr);
+  if (how.prove)
+    if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
+  for (const std::uint32_t rows : {1u, 8u, 16u, 32u}) {
+    if (rows > slots || (how.rows != 0 && rows != how.rows)) continue;
+    const double ms = median_ms([&] {
+      fill(run, how);
+      run.decode(rows, how.passes, false, 100);
+    });
+    std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n", slots, rows, ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one, run.in_one() ? ", all layers in one dispatch" : "");
+    std::fflush(stdout);
+  }
+  fill(run, how);
+  if (how.dispatches) print_dispatches(run, slots);
+  return run.release_weights();
+}
+
 template <class Model>
 void measure(const gpu::device& device, const char* name, const options& how) {
   if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
@@ -96,21 +128,14 @@ void measure(const gpu::device& device, const char* name, const options& how) {
     if (how.slots != 0 && slots != how.slots) continue;
     runtime::kernel_modules of_batch = modules;
     if (how.chain) of_batch.in_one = false;
-    runtime::batch_executor run(device, table, std::move(weights), of_batch, nullptr);
-    if (how.prove)
-      if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
-    for (const std::uint32_t rows : {1u, 8u, 16u, 32u}) {
-      if (rows > slots) continue;
-      const double ms = median_ms([&] {
-        fill(run, how);
-        run.decode(rows, how.passes, false, 100);
-      });
-      std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n", slots, rows, ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one, run.in_one() ? ", all layers in one dispatch" : "");
-      std::fflush(stdout);
+    of_batch.source = &module_of;
+    if (how.modules.empty()) weights = measure_passes(device, table, std::move(weights), of_batch, one, how);
+    for (const options::other_module& each : how.modules) {
+      replacing = &each;
+      std::printf("  %s from %s\n", each.kernel.c_str(), each.file.c_str());
+      weights = measure_passes(device, table, std::move(weights), of_batch, one, how);
     }
-    fill(run, how);
-    if (how.dispatches) print_dispatches(run, slots);
-    weights = run.release_weights();
+    replacing = nullptr;
   }
 }
 
@@ -126,7 +151,11 @@ int main(int count, char** arguments) try {
     else if (word == "--prove") how.prove = true;
     else if (word == "--halves") how.halves = true;
     else if (word == "--chain") how.chain = true;
-    else if (word == "--temperature" && i + 1 < count) how.sampling = {.temperature = static_cast<float>(std::atof(arguments[++i])), .top_k = 40, .top_p = 0.95f};
+    else if (word == "--module" && i + 1 < count) {
+      const std::string what = arguments[++i], file = what.substr(what.find('=') + 1);
+      how.modules.push_back({what.substr(0, what.find('=')), file, bench::module_in(file)});
+    } else if (word == "--temperature" && i + 1 < count) how.sampling = {.temperature = static_cast<float>(std::atof(arguments[++i])), .top_k = 40, .top_p = 0.95f};
+    else if (word == "--rows" && i + 1 < count) how.rows = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--slots" && i + 1 < count) how.slots = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else how.names.push_back(word);
   }

@@ -11,8 +11,8 @@
 
 namespace intaglio::serve {
 
-/// Sessions at once; fewer where their passes then run all layers in one dispatch (plan/few_in_one.hpp): half as many have nearly the same throughput, each twice as fast.
-inline constexpr std::uint32_t batch_slots = 16, fast_batch_slots = kernels::layers_few::most_tokens;
+/// Sessions at once; where their passes can run all layers in one dispatch (plan/few_in_one.hpp) as many as that takes, 32 or, of shapes that layers_many does not take, eight.
+inline constexpr std::uint32_t batch_slots = 16, few_batch_slots = kernels::layers_few::most_tokens, many_batch_slots = kernels::layers_many::most_tokens;
 
 /// @param context positions of one session
 /// @return pages for all slots where these take no more than 4 GiB (2 on CPU drivers, which share the machine's memory), else as many as that holds; always enough for one session
@@ -27,9 +27,9 @@ constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const p
 
 /// The same with products as prompts have them, on GPUs halves (plan::batch_shape::coded_products).
 constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target, std::uint32_t context) {
-  const bool in_one = target.coded_chunks == plan::chunk_arithmetic::halves && target.layers_subgroups > 1 && config.model_type == architecture::llama && config.num_local_experts == 0 && config.sliding_window == 0 &&
-                      plan::few_fits(config, kernels::codec::q8_0, target.layers_parts);
-  plan::batch_shape out = batch_shape_with(in_one ? fast_batch_slots : batch_slots, config, target, context);
+  const bool in_one = target.coded_chunks == plan::chunk_arithmetic::halves && target.layers_subgroups > 1 && config.model_type == architecture::llama && config.num_local_experts == 0 && config.sliding_window == 0;
+  const bool many = in_one && plan::many_fits(config, kernels::codec::q8_0, many_batch_slots, target.layers_parts), few = in_one && plan::few_fits(config, kernels::codec::q8_0, target.layers_parts);
+  plan::batch_shape out = batch_shape_with(many ? many_batch_slots : few ? few_batch_slots : batch_slots, config, target, context);
   out.coded_products = target.coded_chunks;
   return out;
 }

@@ -1,137 +1,195 @@
 // SPDX-License-Identifier: MIT
-// Attention of up to eight sessions in shaders/layers_few.comp: a workgroup has two heads (one, where their number is odd) that share keys and values of a session, span after
-// span. How many spans there are hangs on the position, so all that crosses invocations within them goes through shared memory (docs/performance.md).
+// Attention of a batch's sessions in shaders/layers_few.comp and layers_many.comp: a workgroup has up to four heads that share keys and values of a session, span after span; a subgroup has 16
+// positions of a span, whose keys and values go from memory into matrices. As prompts have it: query, keys, values and probabilities as halves, all else f32 (docs/kernels.md).
+// The including shader has heads_each, tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) beside it, and
+// publish_attended, which all invocations come to.
 #ifndef INTAGLIO_FEW_ATTENTION
 #define INTAGLIO_FEW_ATTENTION
 
-const uint tasks_of_row = heads / heads_each, tasks = rows_at_once * tasks_of_row;
-const uint value_lanes = head_dim / 8u, value_groups = threads / value_lanes, value_rounds = span_positions / value_groups;
-const uint half_chunks = chunks / 2u;
-// In pool, in floats: sums of values by group of positions, before them scores by half of the channels; chances; what octets have.
-const uint chances_at = value_groups * heads_each * head_dim, greatest_at = chances_at + heads_each * span_positions, totals_at = greatest_at + heads_each * 32u;
+#define attention_float(index) attention_quad((index) >> 2)[(index) & 3u]
+const uint greatest_at = 0u, totals_at = 4u * members;  // of attention_float, [head, subgroup]: the greatest score, and the total of its probabilities
+const uint key_quads = chunks / 4u;                   // that a lane has of a position: chunks 4 * j + lane % 4
+const uint value_octets = (chunks + 7u) / 8u;         // of channels: lane / 4, and 8 behind it
+const uint query_words = heads_each * head_dim / 2u;  // pairs of channels
 
 #include "few_spans.glsl"
 
-void attend(uint layer, uint row, uint first_head, bool first_task) {
-  uint t = gl_LocalInvocationIndex, kv_head = first_head / (heads / kv_heads), end = ends[row], newest = positions[row];
+float greatest_of_span(uint head) {
+  vec4 most = attention_quad((greatest_at + head * members) / 4u);
+  [[unroll]] for (uint i = 1u; i < 4u; ++i) most = max(most, attention_quad((greatest_at + head * members) / 4u + i));
+  return max(max(most.x, most.y), max(most.z, most.w));
+}
+// The same channel of two positions.
+f16vec2 same_channel(uvec4 a, uvec4 b, uint channel) {
+  uint from = a[channel / 2u], to = b[channel / 2u];
+  return as_pair((channel & 1u) == 0u ? from & 0xffffu | to << 16 : from >> 16 | to & 0xffff0000u);
+}
+
+void attend(uint layer, uint row, uint first_head, uint kept) {
+  uint t = gl_LocalInvocationIndex, kv_head = first_head / heads_of_key, end = ends[row], newest = positions[row], r = lane >> 2, c = lane & 3u;
   uint64_t exchange = place(layer, argument_exchange), keys = place(layer, argument_keys), values = place(layer, argument_values);
   float sum = 0.0;  // of a channel of a head
   vec2 weight = vec2(0.0);
-  [[dont_unroll]] for (uint first = 0u; first < end; first += span_positions) {
-    uint places_from = first_task && first == 0u ? 0u : 32u, count = min(end - first, span_positions);
-    if (places_from != 0u) {
+  [[dependency_infinite]] for (uint first = 0u; first < end; first += span_positions) {
+    uint places_from = first == 0u ? 32u * kept : 32u * kept_tasks, own_first = first + 16u * sub;
+    if (first != 0u) {
       barrier();
-      keep_octets(32u, row, first);
+      keep_octets(32u * kept_tasks, row, first);
       barrier();
     }
-    uint own = t & (span_positions - 1u), channels = t / span_positions;  // half of them
-    uvec4 key_words[8], value_words[8];
-    [[unroll]] for (uint c = 0u; c < 8u; ++c) key_words[c] = value_words[c] = uvec4(0u);
-    if (own < count) {
-      uint at = octet_places[places_from + own / 8u] + own % 8u;
-      WordQuads from = WordQuads(keys + uint64_t(key_index(kv_head, at, channels * half_chunks)) * 16u);
-      [[unroll]] for (uint c = 0u; c < 8u; ++c) if (c < half_chunks) key_words[c] = from.at[8u * c];
-    }
-    [[unroll]] for (uint i = 0u; i < 8u; ++i) {
-      uint its = i * value_groups + t / value_lanes;
-      if (i < value_rounds && its < count)
-        value_words[i] = WordQuads(values + uint64_t(((kv_head * context + octet_places[places_from + its / 8u] + its % 8u) * value_lanes + t % value_lanes)) * 16u).at[0];
+    bool has_positions = own_first < end;
+    uvec4 key_words[8], value_words[8];  // [octet of positions, j]; [position 2 * c, the next, both 8 behind, octet of channels]
+    [[unroll]] for (uint i = 0u; i < 8u; ++i) key_words[i] = value_words[i] = uvec4(0u);
+    if (has_positions) {
+      [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+        uint octet_place = octet_places[places_from + 2u * sub + n];
+        if (own_first + 8u * n + r < end) {
+          WordQuads from = WordQuads(keys + uint64_t(key_index(kv_head, octet_place + r, c)) * 16u);
+          [[unroll]] for (uint j = 0u; j < 4u; ++j) if (j < key_quads) key_words[4u * n + j] = from.at[32u * j];
+        }
+        [[unroll]] for (uint i = 0u; i < 2u; ++i)
+          if (own_first + 8u * n + 2u * c + i < end) {
+            WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_place + 2u * c + i) * chunks + r) * 16u);
+            [[unroll]] for (uint o = 0u; o < 2u; ++o) if (o < value_octets) value_words[4u * n + 2u * i + o] = from.at[8u * o];
+          }
+      }
     }
     if (first == 0u) {
       SharedWords from = SharedWords(exchange + uint64_t(query_at + row * qkv_size * 4u));
-      const uint queries = heads_each * head_dim;
-      for (uint i = t; i < queries + head_dim; i += threads) {
-        uint pair = i - queries, is_value = pair / (head_dim / 2u), of = i < queries ? first_head * head_dim + i : q_size + (is_value * kv_heads + kv_head) * (head_dim / 2u) + pair % (head_dim / 2u);
-        uint its = awaited(from, of, from.at[of]);
-        if (i < queries) fresh[i / 4u][i & 3u] = uintBitsToFloat(its);
-        else fresh_words[pair / 4u][pair & 3u] = its;
+      if (t < query_words) {
+        uint at = first_head * head_dim + 2u * t, low = from.at[at], high = from.at[at + 1u];
+        low = awaited(from, at, low);
+        high = awaited(from, at + 1u, high);
+        fresh[t / 4u][t & 3u] = rounded(uintBitsToFloat(low), uintBitsToFloat(high));
+      } else if (t < query_words + head_dim) {
+        uint pair = t - query_words, is_value = pair / (head_dim / 2u), at = q_size + (is_value * kv_heads + kv_head) * (head_dim / 2u) + pair % (head_dim / 2u);
+        fresh_words[pair / 4u][pair & 3u] = awaited(from, at, from.at[at]);
       }
     }
     barrier();
-    if (own < count) {
-      precise vec4 a[2];
-      a[0] = a[1] = vec4(0.0);
-      if (first + own == newest) {
-        [[unroll]] for (uint c = 0u; c < 8u; ++c) if (c < half_chunks) key_words[c] = fresh_words[channels * half_chunks + c];
-      }
-      [[unroll]] for (uint c = 0u; c < 8u; ++c)
-        if (c < half_chunks) {
-          key_chunk k = widened(raw_chunk(key_words[c], uvec4(0u)));
-          [[unroll]] for (uint h = 0u; h < heads_each; ++h) {
-            uint from = h * quads + channels * (quads / 2u) + 2u * c;
-            precise vec4 low = fresh[from] * k.low, high = fresh[from + 1u] * k.high;
-            a[h] = a[h] + low;
-            a[h] = a[h] + high;
+    sums_of scores[2];
+    float most = minus_infinity;
+    [[unroll]] for (uint n = 0u; n < 2u; ++n) scores[n] = sums_of(0.0);
+    if (has_positions) {
+      [[unroll]] for (uint n = 0u; n < 2u; ++n)
+        if (own_first + 8u * n + r == newest) {
+          [[unroll]] for (uint j = 0u; j < 4u; ++j) if (j < key_quads) key_words[4u * n + j] = fresh_words[4u * j + c];
+        }
+      [[unroll]] for (uint j = 0u; j < 4u; ++j)
+        if (j < key_quads) {
+          uvec4 q = fresh[r % heads_each * chunks + 4u * j + c];
+          [[unroll]] for (uint e = 0u; e < 2u; ++e) {
+            weights_of w;
+            f16vec2 low = as_pair(e == 0u ? q.x : q.z), high = as_pair(e == 0u ? q.y : q.w);
+            w[0] = low.x;
+            w[1] = low.y;
+            w[2] = high.x;
+            w[3] = high.y;
+            w[4] = w[5] = w[6] = w[7] = float16_t(0.0);
+            [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+              tokens_of b;
+              uvec4 k = key_words[4u * n + j];
+              f16vec2 its_low = as_pair(e == 0u ? k.x : k.z), its_high = as_pair(e == 0u ? k.y : k.w);
+              b[0] = its_low.x;
+              b[1] = its_low.y;
+              b[2] = its_high.x;
+              b[3] = its_high.y;
+              scores[n] = coopMatMulAdd(w, b, scores[n]);
+            }
           }
         }
-      [[unroll]] for (uint h = 0u; h < heads_each; ++h) {
-        precise float its = (a[h].x + a[h].y) + (a[h].z + a[h].w);
-        pooled((channels * heads_each + h) * span_positions + own) = its;
-      }
     }
-    barrier();
-    if (t < heads_each * span_positions) {
-      precise float both = pooled(t) + pooled(heads_each * span_positions + t);
-      pooled(chances_at + t) = own < count ? scaled_score(both) : minus_infinity;
+    // Of head r, positions 2 * c and the next of both octets.
+    vec4 its = vec4(scores[0][0], scores[0][1], scores[1][0], scores[1][1]);
+    uvec4 its_positions = own_first + 2u * c + uvec4(0u, 1u, 8u, 9u);
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+      its[i] = its_positions[i] < end ? scaled_score(its[i]) : minus_infinity;
+      most = max(most, its[i]);
     }
+    most = max(most, subgroupShuffleXor(most, 1u));
+    most = max(most, subgroupShuffleXor(most, 2u));
+    if (c == 0u && r < heads_each) attention_float(greatest_at + r * members + sub) = most;
     barrier();
-    if (t < heads_each * 32u) {
-      vec4 most = max(pool[chances_at / 4u + 2u * t], pool[chances_at / 4u + 2u * t + 1u]);
-      pooled(greatest_at + t) = max(max(most.x, most.y), max(most.z, most.w));
+    float greatest = greatest_of_span(r % heads_each), total = 0.0;
+    uvec2 chances;
+    [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+      vec2 below = vec2(its[2u * i], its[2u * i + 1u]) - greatest;
+      chances[i] = rounded(its_positions[2u * i] < end ? canonical_exp(below.x) : 0.0, its_positions[2u * i + 1u] < end ? canonical_exp(below.y) : 0.0);
+      vec2 both = vec2(as_pair(chances[i]));
+      total += both.x + both.y;
     }
-    barrier();
-    if (t < heads_each * span_positions) {
-      precise float below = pooled(chances_at + t) - greatest_of_span(t / span_positions);
-      pooled(chances_at + t) = own < count ? canonical_exp(own < count ? below : 0.0) : 0.0;
-    }
-    barrier();
-    precise vec4 low[2], high[2];
-    [[unroll]] for (uint h = 0u; h < 2u; ++h) low[h] = high[h] = vec4(0.0);
-    [[unroll]] for (uint i = 0u; i < 8u; ++i) {
-      uint its = i * value_groups + t / value_lanes;
-      if (i < value_rounds && its < count) {
-        if (first + its == newest) value_words[i] = fresh_words[chunks + t % value_lanes];
-        key_chunk v = widened(raw_chunk(value_words[i], uvec4(0u)));
-        [[unroll]] for (uint h = 0u; h < heads_each; ++h) {
-          float chance = pooled(chances_at + h * span_positions + its);
-          precise vec4 of_low = chance * v.low, of_high = chance * v.high;
-          low[h] = low[h] + of_low;
-          high[h] = high[h] + of_high;
+    total += subgroupShuffleXor(total, 1u);
+    total += subgroupShuffleXor(total, 2u);
+    if (c == 0u && r < heads_each) attention_float(totals_at + r * members + sub) = total;
+    if (has_positions) {
+      [[unroll]] for (uint n = 0u; n < 2u; ++n)
+        [[unroll]] for (uint i = 0u; i < 2u; ++i)
+          if (own_first + 8u * n + 2u * c + i == newest) {
+            [[unroll]] for (uint o = 0u; o < 2u; ++o) if (o < value_octets) value_words[4u * n + 2u * i + o] = fresh_words[chunks + r + 8u * o];
+          }
+      tokens_of b;
+      f16vec2 low = as_pair(chances.x), high = as_pair(chances.y);
+      b[0] = low.x;
+      b[1] = low.y;
+      b[2] = high.x;
+      b[3] = high.y;
+      vec4 out_[8];  // [head & 1, octet, half of it]
+      [[unroll]] for (uint m = 0u; m < 8u; ++m) {
+        weights_of w;
+        [[unroll]] for (uint o = 0u; o < 2u; ++o) {
+          f16vec2 first_pair = same_channel(value_words[o], value_words[2u + o], m), second_pair = same_channel(value_words[4u + o], value_words[6u + o], m);
+          w[4u * o] = first_pair.x;
+          w[4u * o + 1u] = first_pair.y;
+          w[4u * o + 2u] = second_pair.x;
+          w[4u * o + 3u] = second_pair.y;
         }
+        sums_of of_channels = coopMatMulAdd(w, b, sums_of(0.0));
+        [[unroll]] for (uint o = 0u; o < 2u; ++o)
+          [[unroll]] for (uint h = 0u; h < 2u; ++h) out_[h * 4u + o * 2u + m / 4u][m & 3u] = of_channels[2u * o + h];
       }
+      [[unroll]] for (uint h = 0u; h < 2u; ++h)
+        if (2u * c + h < heads_each) {
+          uint to = ((sub * heads_each + 2u * c + h) * head_dim + 8u * r) / 4u;
+          [[unroll]] for (uint o = 0u; o < 2u; ++o)
+            if (o < value_octets) {
+              pool[to + 16u * o] = out_[h * 4u + o * 2u];
+              pool[to + 16u * o + 1u] = out_[h * 4u + o * 2u + 1u];
+            }
+        }
     }
-    [[unroll]] for (uint h = 0u; h < heads_each; ++h) {
-      uint to = ((t / value_lanes * heads_each + h) * head_dim + t % value_lanes * 8u) / 4u;
-      pool[to] = low[h];
-      pool[to + 1u] = high[h];
-    }
-    if (t < heads_each * 32u) pooled(totals_at + t) = octet_total(pool[chances_at / 4u + 2u * t], pool[chances_at / 4u + 2u * t + 1u]);
     barrier();
     if (t < heads_each * head_dim) {
       uint h = t / head_dim;
-      precise float its = 0.0;
-      [[unroll]] for (uint g = 0u; g < value_groups; ++g) its = its + pooled(g * heads_each * head_dim + t);
-      precise vec4 four = pool[(totals_at + h * 32u) / 4u];
-      [[unroll]] for (uint i = 1u; i < 8u; ++i) four = four + pool[(totals_at + h * 32u) / 4u + i];
-      precise float total = (four.x + four.y) + (four.z + four.w);
-      vec2 later = vec2(greatest_of_span(h), total);
+      float of_span = 0.0;
+      [[unroll]] for (uint i = 0u; i < members; ++i)
+        if (first + 16u * i < end) of_span += pooled(i * heads_each * head_dim + t);
+      vec4 four = attention_quad((totals_at + h * members) / 4u);
+      [[unroll]] for (uint i = 1u; i < 4u; ++i) four += attention_quad((totals_at + h * members) / 4u + i);
+      vec2 later = vec2(greatest_of_span(h), (four.x + four.y) + (four.z + four.w));
       if (first == 0u) {
         weight = later;
-        sum = its;
+        sum = of_span;
       } else {
         vec2 f = merge_factors(weight, later);
-        precise float merged = sum * f.x + its * f.y;
-        sum = merged;
+        sum = sum * f.x + of_span * f.y;
       }
     }
-    barrier();
   }
-  precise float result = end != 0u ? sum / weight.y : 0.0;
-  publish(exchange + uint64_t(attended_at), (first_head * head_dim + t) / 8u % (q_size / 8u), row, result, 1u, t < heads_each * head_dim && (t & 7u) == 0u);
+  publish_attended(exchange, row, first_head, end != 0u ? sum / weight.y : 0.0);
+  barrier();
 }
 
+void keep_first_octets() {
+  [[dont_unroll]] for (uint i = 0u; i < kept_tasks; ++i) {
+    uint task = gl_WorkGroupID.x + i * parts;
+    if (task < tasks) keep_octets(32u * i, task / tasks_of_row, 0u);
+  }
+}
 void attention(uint layer) {
-  for (uint task = gl_WorkGroupID.x; task < tasks; task += parts) attend(layer, task / tasks_of_row, task % tasks_of_row * heads_each, task == gl_WorkGroupID.x);
+  [[dependency_infinite]] for (uint i = 0u; i < kept_tasks; ++i) {
+    uint task = gl_WorkGroupID.x + i * parts;
+    if (task < tasks) attend(layer, task / tasks_of_row, task % tasks_of_row * heads_each, i);
+  }
 }
 
 #endif

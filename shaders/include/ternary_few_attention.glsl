@@ -10,6 +10,12 @@ const uint chances_at = 32u * heads_each * head_dim, greatest_at = chances_at + 
 
 #include "few_spans.glsl"
 
+float greatest_of_span(uint head) {
+  vec4 most = pool[(greatest_at + head * 32u) / 4u];
+  [[unroll]] for (uint i = 1u; i < 8u; ++i) most = max(most, pool[(greatest_at + head * 32u) / 4u + i]);
+  return max(max(most.x, most.y), max(most.z, most.w));
+}
+
 void attend(uint layer, uint row, uint first_head, uint kept) {
   uint t = gl_LocalInvocationIndex, kv_head = first_head / (heads / kv_heads), end = ends[row], newest = positions[row];
   uint64_t exchange = place(layer, argument_exchange), keys = place(layer, argument_keys), values = place(layer, argument_values);

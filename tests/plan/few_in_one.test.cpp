@@ -66,6 +66,34 @@ TEST_CASE("passes over eight sessions of Mistral run all layers in one dispatch"
   CHECK(plan::bytes_moved(t, one, 100, 8) == plan::bytes_moved(t, t.batch, 100, 8));
 }
 
+TEST_CASE("passes over 32 sessions of Mistral run all layers in one dispatch, whose helpers make blank what is told behind the second layer", "[plan][in_one]") {
+  for (const std::uint32_t slots : {16u, 32u}) {
+    CAPTURE(slots);
+    const auto mistral = made<models::mistral_7b<dtype::q8_0>>({.slots = slots, .coded_products = plan::chunk_arithmetic::halves});
+    const plan::table& t = mistral.table();
+    const plan::sequence& one = t.batch_in_one;
+    const auto of_all = [&](std::string_view name) { return one.in_one[0].specialization[kernels::layers_many_interface.specialization_index(name)]; };
+    // A rise of these is a slower token.
+    CHECK(one.dispatch_count() == 5);
+    CHECK(one.barrier_count() == 4);
+    CHECK(one.weight_bytes() == t.batch.weight_bytes());
+    CHECK(one.in_one[0].kernel == kernels::kernel::layers_many);
+    CHECK(one.in_one[0].groups[0] == 132);
+    CHECK(of_all("parts") == 128);
+    CHECK(of_all("slots") == slots);
+    CHECK(of_all("context") == t.pool(0).positions);
+    const std::uint64_t of_layer = plan::aligned(kernels::layers_many::exchange_bytes(slots, 128, 4096, 14336, 4096, 1024, 8));
+    CHECK(one.blank_bytes == 32 * of_layer);
+    CHECK(one.blanks_itself());
+    CHECK(one.prologue[0].specialization[kernels::embed_interface.specialization_index("blank_quads")] == 2 * of_layer / 16);
+    CHECK(plan::bytes_moved(t, one, 100, slots) == plan::bytes_moved(t, t.batch, 100, slots));
+    CHECK(plan::verify(t).view().empty());
+    const auto refused = [&](auto&& change) { return testing::refused_in_one(mistral, change); };
+    CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }), ContainsSubstring("the bytes behind every argument"));
+    CHECK_THAT(refused([](auto& one_, auto&, auto&) { one_.blank_bytes -= 32 * 256; }), ContainsSubstring("to be made blank beside the embedding"));
+  }
+}
+
 TEST_CASE("workgroups of a batch's layers share the stream's rows evenly", "[plan][in_one]") {
   CHECK(plan::few_parts(4096, 132) == 128);
   CHECK(plan::few_parts(3072, 132) == 96);
@@ -74,6 +102,11 @@ TEST_CASE("workgroups of a batch's layers share the stream's rows evenly", "[pla
   CHECK(plan::few_parts(4096, 127) == 64);
   CHECK(plan::few_parts(16384, 132) == 0);  // eight tiles each
   CHECK(plan::few_parts(4096, 3) == 0);
+  CHECK(plan::many_parts(4096, 132) == 128);
+  CHECK(plan::many_parts(4096, 128) == 64);  // none would be left to help
+  CHECK(kernels::layers_many::helpers(128, 132) == 4);
+  CHECK(kernels::layers_many::helpers(64, 132) == 4);
+  CHECK(kernels::layers_many::helpers(128, 129) == 1);
 }
 
 TEST_CASE("batches that keep the chain", "[plan][in_one]") {
@@ -81,6 +114,8 @@ TEST_CASE("batches that keep the chain", "[plan][in_one]") {
   CHECK(in_one(made<models::llama<small_config, dtype::q4_0>>({.slots = 2, .coded_products = plan::chunk_arithmetic::halves})));
   // A session's bits would hang on how many others there are.
   CHECK_FALSE(in_one(made<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(made<models::mistral_7b<dtype::q8_0>>({.slots = 64, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(made<models::mistral_7b<dtype::q8_0>>({.slots = 24, .coded_products = plan::chunk_arithmetic::halves})));
   CHECK_FALSE(in_one(made<small>({.slots = 8})));
   CHECK_FALSE(in_one(made<models::llama<small_config, dtype::bf16>>()));
   CHECK_FALSE(in_one(made<models::gemma3_4b<dtype::q8_0>>()));

@@ -22,8 +22,8 @@ inline std::vector<std::uint32_t> pages_of(const plan::table& table, std::uint32
   for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = slot + i * table.shape.slots;
   return out;
 }
-/// Feeds each of these slots tokens of its own, slot s to its position, one pass a token. @return logits of the slots
-inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const std::vector<std::uint32_t>& slots, const std::vector<std::uint32_t>& positions) {
+/// Feeds each of these slots tokens of its own, slot s to its position, one pass a token. @param rows of the passes; 0: all slots  @return logits of the slots
+inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const std::vector<std::uint32_t>& slots, const std::vector<std::uint32_t>& positions, std::uint32_t rows = 0) {
   const plan::table& table = run.table();
   const std::uint32_t most = *std::ranges::max_element(positions);
   std::vector<std::vector<std::int32_t>> tokens(table.shape.slots);
@@ -34,7 +34,7 @@ inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const s
       const std::uint32_t behind = most - positions[slot];  // all end together
       if (turn >= behind) run.set(slot, {std::span(tokens[slot]).first(turn - behind + 1), pages_of(table, slot), table.context, true, {}});
     }
-    run.decode(table.shape.slots, 1, turn == most, 100);
+    run.decode(rows != 0 ? rows : table.shape.slots, 1, turn == most, 100);
   }
   std::vector<std::vector<float>> out;
   for (const std::uint32_t slot : slots) out.emplace_back(run.logits(slot).begin(), run.logits(slot).end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All layers of a batch's pass by workgroups that wait for each other (shaders/layers_few.comp), held against the chain of dispatches, whose sums have another order; and where they wait in vain, no
-// numbers, and the chain from then on.
+// All layers of a batch's pass by workgroups that wait for each other (shaders/layers_few.comp, of more than eight slots shaders/layers_many.comp), held against the chain of dispatches, whose sums have
+// another order; and where they wait in vain, no numbers, and the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -14,7 +14,8 @@ using namespace intaglio;
 using namespace intaglio::testing;
 
 namespace {
-constexpr plan::batch_shape of_eight{.slots = 8, .page_size = 16, .coded_products = plan::chunk_arithmetic::halves};
+constexpr plan::batch_shape of_slots(std::uint32_t slots) { return {.slots = slots, .page_size = 16, .coded_products = plan::chunk_arithmetic::halves}; }
+constexpr plan::batch_shape of_eight = of_slots(8);
 constexpr decoder_config config_of(std::uint32_t hidden, std::uint32_t intermediate, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
   return {.model_type = architecture::llama,
           .hidden_size = hidden,
@@ -30,6 +31,8 @@ constexpr decoder_config config_of(std::uint32_t hidden, std::uint32_t intermedi
 }
 // Heads in pairs and alone, a workgroup with one tile of the stream and with several, columns that not all subgroups have.
 constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = config_of(256, 1024, 3, 1, 128), wide = config_of(3072, 4096, 24, 8, 128), blocks = config_of(512, 2048, 8, 4, 64);
+// Of many: four, two and one heads to a key and channels of 64, gate and up by one subgroup a tile and by two, q, k and v likewise.
+constexpr decoder_config shared_keys = config_of(4096, 14336, 32, 8, 128), paired_keys = config_of(2048, 4096, 16, 8, 128), short_heads = config_of(2048, 6144, 32, 16, 64), own_keys = config_of(2048, 4096, 16, 16, 128);
 
 double distance(const std::vector<float>& found, const std::vector<float>& expected) {
   double apart = 0, size = 0;
@@ -39,45 +42,62 @@ double distance(const std::vector<float>& found, const std::vector<float>& expec
   }
   return std::isfinite(apart) ? std::sqrt(apart / size) : HUGE_VAL;
 }
+
+/// @param passes_of rows of passes that must leave the same bits too
+void agrees(const plan::planned& made, const std::vector<std::uint32_t>& positions, const std::vector<std::uint32_t>& passes_of = {0}) {
+  const checked_device on;
+  const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
+  const plan::table& table = made.table();
+  REQUIRE_FALSE(table.batch_in_one.in_one.empty());
+  if (!runs(on.device, table, modules)) SKIP(not_run(on.device, table));
+  std::vector<std::uint32_t> all(positions.size());
+  std::iota(all.begin(), all.end(), 0u);
+  runtime::batch_executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
+  CHECK(run.prove().kernel.empty());
+  REQUIRE(run.in_one());
+  const auto found = fed(run, all, positions);
+  runtime::batch_executor chain(on.device, table, runtime::synthetic_weights(on.device, table), as_chain(modules), nullptr);
+  REQUIRE_FALSE(chain.in_one());
+  const auto expected = fed(chain, all, positions);
+  for (const std::uint32_t slot : all) {
+    CAPTURE(slot);
+    CHECK(distance(found[slot], expected[slot]) < 0.02);
+  }
+  for (const std::uint32_t rows : passes_of)
+    for (const std::uint32_t slot : {0u, 5u}) {
+      CAPTURE(rows, slot);
+      runtime::batch_executor alone(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
+      CHECK(fed(alone, {slot}, positions, rows)[0] == found[slot]);
+    }
+}
+// On both sides of the ends of attention's spans and of pages.
+const std::vector<std::uint32_t> spans{0, 7, 255, 256, 300, 511, 512, 600}, short_ones{0, 1, 2, 3, 8, 15, 16, 17};
 }  // namespace
 
 TEST_CASE("workgroups that wait for each other give a batch the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
-  const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
-  const auto agrees = [&](const plan::planned& made, const std::vector<std::uint32_t>& positions) {
-    const plan::table& table = made.table();
-    REQUIRE_FALSE(table.batch_in_one.in_one.empty());
-    if (!runs(on.device, table, modules)) SKIP(not_run(on.device, table));
-    std::vector<std::uint32_t> all(8);
-    std::iota(all.begin(), all.end(), 0u);
-    runtime::batch_executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
-    CHECK(run.prove().kernel.empty());
-    REQUIRE(run.in_one());
-    const auto found = fed(run, all, positions);
-    runtime::batch_executor chain(on.device, table, runtime::synthetic_weights(on.device, table), as_chain(modules), nullptr);
-    REQUIRE_FALSE(chain.in_one());
-    const auto expected = fed(chain, all, positions);
-    for (std::uint32_t slot = 0; slot < 8; ++slot) {
-      CAPTURE(slot);
-      CHECK(distance(found[slot], expected[slot]) < 0.02);
-    }
-    for (const std::uint32_t slot : {0u, 5u}) {
-      runtime::batch_executor alone(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
-      CHECK(fed(alone, {slot}, positions)[0] == found[slot]);
-    }
-  };
-  // Positions on both sides of the ends of attention's spans and of pages.
-  const std::vector<std::uint32_t> positions{0, 7, 255, 256, 300, 511, 512, 600};
-  agrees(plan::planned::of<models::llama<paired, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), positions);
-  agrees(plan::planned::of<models::llama<paired, dtype::q4_0>>(plan::profiles::portable, 640, of_eight), positions);
-  agrees(plan::planned::of<models::llama<single, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), positions);
-  const std::vector<std::uint32_t> short_ones{0, 1, 2, 3, 8, 15, 16, 17};
+  agrees(plan::planned::of<models::llama<paired, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), spans);
+  agrees(plan::planned::of<models::llama<paired, dtype::q4_0>>(plan::profiles::portable, 640, of_eight), spans);
+  agrees(plan::planned::of<models::llama<single, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), spans);
   agrees(plan::planned::of<models::llama<wide, dtype::q4_1>>(plan::profiles::portable, 640, of_eight), short_ones);
   agrees(plan::planned::of<models::llama<wide, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), short_ones);
   agrees(plan::planned::of<models::llama<blocks, dtype::q4_k>>(plan::profiles::portable, 640, of_eight), short_ones);
   agrees(plan::planned::of<models::llama<blocks, dtype::q6_k>>(plan::profiles::portable, 640, of_eight), short_ones);
 }
 
+TEST_CASE("workgroups that wait for each other give a batch of many the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
+  std::vector<std::uint32_t> many(27), later(32);
+  for (std::uint32_t slot = 0; slot < many.size(); ++slot) many[slot] = slot * 13 % 40;
+  for (std::uint32_t slot = 0; slot < later.size(); ++slot) later[slot] = spans[slot % spans.size()];
+  agrees(plan::planned::of<models::llama<shared_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), later, {0, 8, 16});
+  agrees(plan::planned::of<models::llama<shared_keys, dtype::q4_0>>(plan::profiles::portable, 640, of_slots(32)), many, {0, 8, 16});
+  agrees(plan::planned::of<models::llama<paired_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)), spans, {0, 8});
+  agrees(plan::planned::of<models::llama<short_heads, dtype::q4_1>>(plan::profiles::portable, 640, of_slots(16)), spans, {0, 8});
+  agrees(plan::planned::of<models::llama<own_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), many);
+  agrees(plan::planned::of<models::llama<paired_keys, dtype::q4_k>>(plan::profiles::portable, 640, of_slots(16)), short_ones);
+  agrees(plan::planned::of<models::llama<paired_keys, dtype::q6_k>>(plan::profiles::portable, 640, of_slots(32)), many);
+}
+
 TEST_CASE("a batch whose workgroups wait in vain has no numbers, and the chain goes on", "[runtime][in_one][resident][gpu]") {
   wait_in_vain(plan::planned::of<models::llama<paired, dtype::q8_0>>(plan::profiles::portable, 640, of_eight));
+  wait_in_vain(plan::planned::of<models::llama<paired_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)));
 }

@@ -12,9 +12,9 @@ namespace intaglio::kernels {
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
   walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm,
-  attention_few, expert_tiles, dense_rows, ternary_rows, layers_few, layers_ternary_few
+  attention_few, expert_tiles, dense_rows, ternary_rows, layers_few, layers_ternary_few, layers_many
 };
-inline constexpr std::size_t kernel_count = 40;
+inline constexpr std::size_t kernel_count = 41;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -533,6 +533,29 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t inter
 }
 }  // namespace layers_few
 
+/// The same over more sessions: plans of 16 or 32 slots, passes over 8, 16 or 32 of them. A session's numbers do not hang on how many others there are. Behind `parts` there are one to four workgroups more, which help the others
+/// (layers_many::helpers). What workgroups tell each other is all ones before the pass in the first layers_many::blank_layers layers alone. shapes as plan::many_fits has them.
+inline constexpr interface layers_many_interface{
+    "layers_many",
+    {{{"arguments"}, {"progress"}, {"state"}}},
+    {{{"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32}, {"patience"}, {"head_dim"}, {"heads"},
+      {"kv_heads"}, {"context"}, {"codec"}, {"scale", field_type::f32}, {"slots"}, {"slot_words"}, {"page_size"}, {"subgroup_width"}}}};
+
+namespace layers_many {
+/// shares: workgroups that share a row of all products but gate and up. A workgroup has at most most_tiles of 16 rows of a product, and most_row_quads times four rows of the stream.
+inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, shares = 4, most_tiles = 16, most_row_quads = 8, step_columns = 128;
+inline constexpr std::uint32_t most_helpers = 4, blank_layers = 2;
+/// Of so many workgroups that run at once. @return 0: there is none left, and so not this kernel
+constexpr std::uint32_t helpers(std::uint32_t parts, std::uint32_t most) { return most <= parts ? 0 : most - parts < most_helpers ? most - parts : most_helpers; }
+/// Query heads of a task of attention.
+constexpr std::uint32_t heads_each(std::uint32_t heads, std::uint32_t kv_heads) { return heads / kv_heads % 4 == 0 ? 4 : heads / kv_heads % 2 == 0 ? 2 : 1; }
+/// What the workgroups tell each other in a layer: x of the four products as halves, scales of each token of each workgroup or task of attention, and squares; query, key and value; sums of shared rows; a word of each helper.
+constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t parts, std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv, std::uint64_t tasks_of_row) {
+  const std::uint64_t qkv = q + 2 * kv;
+  return slots * (2 * (2 * hidden + q + intermediate) + 4 * (5 * parts + tasks_of_row) + 4 * qkv + 4 * shares * (qkv + 2 * hidden)) + 4 * most_helpers;
+}
+}  // namespace layers_many
+
 /// The same for ternary weights, over all slots of a batch, with the bits of norm_quantize, ternary_few and attention_few: what is told is f32 as the chain has it, and int8 of every norm.
 /// arguments of a layer as of layers, but the first, as of layers_few. The stream stays where it is. context: positions of the pool; shapes as plan::ternary_few_fits has them.
 inline constexpr interface layers_ternary_few_interface{
@@ -589,7 +612,7 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
                                                              &fixed_interface,         &matmul_few_interface,    &layers_coded_interface,
                                                              &walk_trace_interface,    &rms_norm_interface,      &attention_few_interface, &expert_tiles_interface,
-                                                             &dense_rows_interface, &ternary_rows_interface, &layers_few_interface, &layers_ternary_few_interface};
+                                                             &dense_rows_interface, &ternary_rows_interface, &layers_few_interface, &layers_ternary_few_interface, &layers_many_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

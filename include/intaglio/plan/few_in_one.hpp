@@ -80,19 +80,20 @@ class batch_layers_in_one {
   const drafted_sequence& chain_;
 
  private:
-  /// What workgroups tell each other becomes blank beside the embedding, by four times as many workgroups.
+  /// What workgroups tell each other becomes blank beside the embedding, by four times as many workgroups; of layers_many in its first layers.
   constexpr void blank_beside(drafted_sequence& of) const {
     dispatch& d = of.prologue.items[0];
     if (of.prologue.size != 1 || d.kernel != kernel::embed) return;
+    const std::uint64_t bytes = of.blank_bytes / config_.num_hidden_layers * blank_layers(of.in_one.items[0], config_.num_hidden_layers);
     d.push[kernels::embed_interface.push_index("blank")] = {region::arena, 0, of.blank_offset};
-    d.accesses[d.access_count++] = {region::arena, true, 0, of.blank_offset, of.blank_bytes};
-    d.specialization[kernels::embed_interface.specialization_index("blank_quads")] = static_cast<std::uint32_t>(of.blank_bytes / 16);
+    d.accesses[d.access_count++] = {region::arena, true, 0, of.blank_offset, bytes};
+    d.specialization[kernels::embed_interface.specialization_index("blank_quads")] = static_cast<std::uint32_t>(bytes / 16);
     d.subgroups = kernels::layers_few::resident_subgroups;
     d.groups[0] = 1 + (4 * of.in_one.items[0].groups[0] + shape_.slots - 1) / shape_.slots;
   }
 };
 
-/// A Llama's, its products coded and in halves. Not where there are more slots than one dispatch takes: a session's bits would hang on how many others there are.
+/// A Llama's, its products coded and in halves: of up to eight slots by layers_few, of 16 and 32 by layers_many. Not where there are more slots than one dispatch takes: a session's bits would hang on how many others there are.
 class few_layers_in_one : public batch_layers_in_one {
  public:
   using batch_layers_in_one::batch_layers_in_one;
@@ -111,15 +112,22 @@ class few_layers_in_one : public batch_layers_in_one {
     arguments[14] = push(step(5), "norm_weight");
     arguments[15] = push(gated(), "weight");
     arguments[18] = push(down(), "weight");
-    dispatch all = dispatch_of_all(kernel::layers_few, qkv());
-    const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::layers_few_interface.specialization_index(name)] = value; };
-    const std::uint32_t parts = few_parts(config_.hidden_size, target_.layers_parts);
+    const bool many = shape_.slots > kernels::layers_few::most_tokens;
+    const kernel which = many ? kernel::layers_many : kernel::layers_few;
+    dispatch all = dispatch_of_all(which, qkv());
+    const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::interface_of(which).specialization_index(name)] = value; };
+    const std::uint32_t parts = many ? many_parts(config_.hidden_size, target_.layers_parts) : few_parts(config_.hidden_size, target_.layers_parts);
     set("parts", parts);
     set("eps", constant(step(0), "eps"));
     set("codec", constant(qkv(), "codec"));
+    if (many) set("slots", shape_.slots);
     all.activation = gated().activation;
-    all.groups = {parts, 1, 1};
-    return with(all, arguments, kernels::layers_few::exchange_bytes(config_.hidden_size, config_.intermediate_size, config_.q_size(), config_.kv_size()), failure);
+    all.groups = {parts + (many ? kernels::layers_many::helpers(parts, target_.layers_parts) : 0), 1, 1};
+    const decoder_config& c = config_;
+    return with(all, arguments,
+                many ? kernels::layers_many::exchange_bytes(shape_.slots, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(), c.num_attention_heads / kernels::layers_many::heads_each(c.num_attention_heads, c.num_key_value_heads))
+                     : kernels::layers_few::exchange_bytes(c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size()),
+                failure);
   }
 
  private:
@@ -136,10 +144,13 @@ class few_layers_in_one : public batch_layers_in_one {
     return d.kernel == kernel::matmul_chunk && constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns && constant(d, "rows") == rows &&
            constant(d, "codec") == constant(qkv(), "codec");
   }
+  constexpr bool fits_registers(kernels::codec type) const {
+    return shape_.slots > kernels::layers_few::most_tokens ? many_fits(config_, type, shape_.slots, target_.layers_parts) : few_fits(config_, type, target_.layers_parts);
+  }
   constexpr bool fits() const {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size();
-    if (shape_.coded_products != chunk_arithmetic::halves || shape_.slots > kernels::layers_few::most_tokens || pattern_.period != 1 || chain_.period.size != steps) return false;
+    if (shape_.coded_products != chunk_arithmetic::halves || pattern_.period != 1 || chain_.period.size != steps) return false;
     if (!prepares(step(0), true, hidden) || !multiplies(qkv(), epilogue::rope_cache, hidden, q + 2 * config_.kv_size()) || !attends(step(2)) || !prepares(step(3), false, q) ||
         !multiplies(projection(), epilogue::add, q, hidden) || !prepares(step(5), true, hidden) || !multiplies(gated(), epilogue::gated, hidden, 2 * ffn) || !prepares(step(7), false, ffn) ||
         !multiplies(down(), epilogue::add, ffn, hidden))
@@ -147,7 +158,7 @@ class few_layers_in_one : public batch_layers_in_one {
     // The stream is read and written in one place, which the embedding fills and the head reads.
     for (const dispatch* d : {&projection(), &down()})
       if (push(*d, "output").offset != push(step(0), "input").offset) return false;
-    return push(step(5), "input").offset == push(step(0), "input").offset && few_fits(config_, static_cast<kernels::codec>(constant(qkv(), "codec")), target_.layers_parts);
+    return push(step(5), "input").offset == push(step(0), "input").offset && fits_registers(static_cast<kernels::codec>(constant(qkv(), "codec")));
   }
 };
 

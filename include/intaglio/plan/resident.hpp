@@ -108,9 +108,9 @@ constexpr std::uint32_t few_parts(std::uint32_t hidden, std::uint32_t most) {
   return 0;
 }
 /// Its shared memory in bytes, at least as much as it declares.
-constexpr std::uint64_t few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads) {
-  const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1;
-  return 4 * 16 * 36 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + 8 * head_dim / 2 * 8 + 3 * 8 * 4 + (heads_each + 1) * head_dim * 4 + 64 * 4 + 64;
+constexpr std::uint64_t few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t parts) {
+  const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1, tasks = (8 * (heads / heads_each) + parts - 1) / parts;
+  return 4 * 16 * 36 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + 8 * head_dim / 2 * 8 + 3 * 8 * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
 }
 /// @param most workgroups that all run at once
 constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
@@ -124,7 +124,36 @@ constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint3
   const std::uint32_t parts = few_parts(c.hidden_size, most);
   // Every workgroup has a tile of each product.
   return parts != 0 && (c.q_size() + 2 * c.kv_size()) / 16 >= parts && 2 * c.intermediate_size / 16 >= parts &&
-         few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads) <= kernels::layers::resident_shared_memory_bytes;
+         few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <= kernels::layers::resident_shared_memory_bytes;
+}
+
+/// The same over more tokens, with one left for a helper.
+constexpr std::uint32_t many_parts(std::uint32_t hidden, std::uint32_t most) { return most == 0 ? 0 : few_parts(hidden, most - 1); }
+/// Shared memory of the same over more tokens (shaders/layers_many.comp) in bytes, at least as much as it declares.
+constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t slots, std::uint64_t parts) {
+  const std::uint64_t heads_each = kernels::layers_many::heads_each(static_cast<std::uint32_t>(heads), static_cast<std::uint32_t>(kv_heads)), own = (heads + 2 * kv_heads) * head_dim / 16 / parts;
+  const std::uint64_t tasks = (slots * (heads / heads_each) + parts - 1) / parts;
+  return 2048 * 16 + 320 * 16 + slots * 9 * 4 + 2 * kernels::layers::argument_count * 8 + own * slots * 4 * 16 + 4 * slots * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
+}
+/// @param most workgroups that all run at once
+constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
+  using namespace kernels::layers_many;
+  if (kernels::is_dense(type) || (slots != 16 && slots != most_tokens)) return false;
+  if ((c.head_dim != 64 && c.head_dim != 128) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  if (c.num_attention_heads / heads_each(c.num_attention_heads, c.num_key_value_heads) % 4 != 0) return false;  // scales of a token are read four at a time
+  const std::uint32_t parts = many_parts(c.hidden_size, most), qkv = c.q_size() + 2 * c.kv_size();
+  // Every workgroup has as many rows of the stream, and of q, k and v, and some of gate and up.
+  if (parts == 0 || parts > 132 || qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts) return false;
+  const std::uint32_t own = c.hidden_size / 16 / parts, own_qkv = qkv / 16 / parts, gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
+  if (4 * own > most_row_quads || own_qkv * slots * 4 > resident_subgroups * 32) return false;
+  const std::uint32_t block = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
+  // Steps are taken in pairs, by one or two subgroups a tile.
+  const auto product_fits = [&](std::uint32_t columns, std::uint32_t tiles, std::uint32_t its_shares) {
+    const std::uint32_t ways = 2 * tiles <= most_tiles ? 2 : 1;
+    return tiles <= most_tiles && columns % block == 0 && columns % (its_shares * 2 * ways * step_columns) == 0;
+  };
+  return product_fits(c.hidden_size, shares * own_qkv, shares) && product_fits(c.q_size(), shares * own, shares) && product_fits(c.hidden_size, gate_up, 1) && product_fits(c.intermediate_size, shares * own, shares) &&
+         many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <= kernels::layers::resident_shared_memory_bytes;
 }
 
 /// Tiles of 16 rows that a workgroup has at most.

@@ -55,7 +55,8 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       const std::uint64_t widest = std::max({constant("hidden_size"), constant("intermediate_size"), constant("heads") * constant("head_dim")});
       return resident_coded_shared_memory_bytes(static_cast<kernels::codec>(constant("codec")), widest, constant("hidden_size"), constant("head_dim"), constant("parts"), constant("full_every") != 1);
     }
-    case kernels::kernel::layers_few: return few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"));
+    case kernels::kernel::layers_few: return few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("parts"));
+    case kernels::kernel::layers_many: return many_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("slots"), constant("parts"));
     case kernels::kernel::layers_ternary_few:
       return ternary_few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("slots"), constant("parts"));
     case kernels::kernel::ternary_few: return 32 * combining;  // a vector of sums for each of eight tokens
@@ -237,7 +238,7 @@ constexpr bool hazards(const sequence& s, text<256>& out) {
 }
 
 /// Whether what all layers in one dispatch tell each other lies beside the places of the steps, which then say what is done alone.
-constexpr bool has_exchange(const dispatch& d) { return d.kernel == kernels::kernel::layers_few || d.kernel == kernels::kernel::layers_ternary_few; }
+constexpr bool has_exchange(const dispatch& d) { return d.kernel == kernels::kernel::layers_few || d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_ternary_few; }
 
 /// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote.
 constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
@@ -285,8 +286,9 @@ constexpr bool is_blank(const sequence& s, text<256>& out) {
   for (const auto& d : s.prologue)
     for (std::size_t i = 0; i < d.access_count; ++i)
       if (const access& a = d.accesses[i]; makes_blank(d, a) && a.offset >= s.blank_offset && a.offset + a.bytes <= end) made += a.bytes;
-  if (made != (s.blanks_itself() ? s.blank_bytes : 0)) {
-    out.append(s.name, ": expected ", s.blank_bytes, " bytes to be made blank beside the embedding, found ", made);
+  const std::uint64_t wanted = s.blank_bytes / s.layers * blank_layers(s.in_one.front(), s.layers);
+  if (made != (s.blanks_itself() ? wanted : 0)) {
+    out.append(s.name, ": expected ", wanted, " bytes to be made blank beside the embedding, found ", made);
     return false;
   }
   for (const auto part : {s.prologue, s.period, s.epilogue})

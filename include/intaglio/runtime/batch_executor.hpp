@@ -392,7 +392,7 @@ class batch_executor {
     }
     return out;
   }
-  static constexpr double nearness(const plan::dispatch& all) { return all.kernel == kernels::kernel::layers_few ? 0.03 : 0; }
+  static constexpr double nearness(const plan::dispatch& all) { return all.kernel == kernels::kernel::layers_ternary_few ? 0 : 0.03; }
 
   /// Rows of the recording that a pass over so many takes: as many as a tile has, or twice that, and so on; all of them.
   std::uint32_t recorded_rows(std::uint32_t rows) const {

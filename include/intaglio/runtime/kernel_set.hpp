@@ -130,7 +130,7 @@ class kernel_set {
   /// Passes over how many rows have pipelines of their own, beside those over all.
   std::vector<std::uint32_t> rows_of(const plan::dispatch& call) const {
     std::vector<std::uint32_t> out;
-    if (call.kernel == kernels::kernel::layers_ternary_few)
+    if (computes_rows_in_use(call))
       for (std::uint32_t rows = 8; rows < constant(call, "slots"); rows *= 2)
         if (constant(call, "slots") % rows == 0) out.push_back(rows);
     if (((takes_matrices(call) || takes_tiled_halves(call)) && !lists_tokens(call)) || (call.kernel == kernels::kernel::fixed && modules_.few_matrix && constant(call, "tiled") != 0))
@@ -154,6 +154,8 @@ class kernel_set {
     friend bool operator==(const key&, const key&) = default;
   };
   static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
+  /// Whether a row's numbers are the same whichever of its pipelines computes them.
+  static bool computes_rows_in_use(const plan::dispatch& call) { return call.kernel == kernels::kernel::layers_ternary_few || call.kernel == kernels::kernel::layers_many; }
   bool is_drawing_form(const key& of) const {
     const kernels::interface& face = kernels::interface_of(of.kernel);
     return sampler_forms_ && of.kernel == kernels::kernel::sample && of.values[face.specialization_index("form")] == static_cast<std::uint32_t>(kernels::sample_form::any);
@@ -186,7 +188,7 @@ class kernel_set {
     out.values[0] = (other != nullptr ? other->subgroups : call.subgroups) * subgroup_.size;
     const kernels::interface& face = kernels::interface_of(call.kernel);
     if (plan::is_resident(call) && modules_.resident_parts(call) != call.groups[0]) out.values[face.specialization_index("parts")] = modules_.resident_parts(call);
-    if (call.kernel == kernels::kernel::layers_ternary_few && rows != 0) out.values[face.specialization_index("slots")] = std::min(rows, constant(call, "slots"));
+    if (computes_rows_in_use(call) && rows != 0) out.values[face.specialization_index("slots")] = std::min(rows, constant(call, "slots"));
     if (form != kernels::sample_form::any) out.values[face.specialization_index("form")] = static_cast<std::uint32_t>(form);
     if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// What workgroups that compute all layers of a batch's pass share: addresses of a layer and waiting. The including shader has places, arguments, progress, patience, nothing and gave_up.
+#ifndef INTAGLIO_FEW_WAITS
+#define INTAGLIO_FEW_WAITS
+
+uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
+void keep_places(uint layer) {
+  if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = arguments.at[layer * argument_count + gl_LocalInvocationIndex];
+}
+
+void give_up() {
+  gave_up = true;
+  SharedWords(progress).at[progress_gave_up] = 1u;
+}
+// After `patience` turns, or when another one has given up.
+bool waits_in_vain(uint tries) {
+  return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
+}
+#ifdef WAITS_APART
+// Little code where nothing is waited for, which is what most reads find.
+bool absent(uvec4 a) { return max(max(a.x, a.y), max(a.z, a.w)) == nothing; }
+uvec4 awaited(SharedQuads x, uint quad, uvec4 a) {
+  if (absent(a)) {
+    uint tries = 0u;
+    do a = x.at[quad];
+    while (absent(a) && !waits_in_vain(++tries));
+    if (absent(a) && !gave_up) give_up();
+  }
+  return a;
+}
+uint awaited(SharedWords x, uint index, uint a) {
+  if (a == nothing) {
+    uint tries = 0u;
+    do a = x.at[index];
+    while (a == nothing && !waits_in_vain(++tries));
+    if (a == nothing && !gave_up) give_up();
+  }
+  return a;
+}
+#else
+bool absent(uvec4 a) { return a.x == nothing || a.y == nothing || a.z == nothing || a.w == nothing; }
+uvec4 awaited(SharedQuads x, uint quad, uvec4 a) {
+  uint tries = 0u;
+  while (absent(a)) {
+    a = x.at[quad];
+    if (waits_in_vain(++tries)) break;
+  }
+  if (absent(a) && !gave_up) give_up();
+  return a;
+}
+uint awaited(SharedWords x, uint index, uint a) {
+  uint tries = 0u;
+  while (a == nothing) {
+    a = x.at[index];
+    if (waits_in_vain(++tries)) break;
+  }
+  if (a == nothing && !gave_up) give_up();
+  return a;
+}
+#endif
+
+#endif

@@ -1,0 +1,645 @@
+// SPDX-License-Identifier: MIT
+// All layers of a pass over up to 32 sessions as one dispatch, for GPUs on which all its workgroups run at once and which multiply matrices of f16: what shaders/layers_few.comp
+// is for eight, whose registers hold x. Here a subgroup has 16 rows, of which it reads the weights once, and x passes by in shared memory, a step of 128 columns of every token at a
+// time, which all subgroups share. Columns of all products but gate and up are four workgroups', which tell each other sums, so that each reads a quarter of x.
+// A few workgroups more, which compute nothing, make blank what the others will tell each other.
+// x crosses workgroups as halves, those that a workgroup has of a token with a scale of their own; a norm is its weight, which those who write the stream multiply with, and a factor
+// of the token, which those who read it find from sums of squares.
+// Waiting is as in layers_few: what is not there yet is all ones, no wait is for good, and in vain the result is NaN.
+// variant: layers_many -DWIDE_LOADS=0
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_cooperative_matrix : require
+#pragma use_vulkan_memory_model
+#include "memory.glsl"
+#include "state.glsl"
+#include "arithmetic.glsl"
+
+layout(constant_id = 0) const uint workgroup_size = 512;
+layout(constant_id = 1) const uint hidden_size = 256;
+layout(constant_id = 2) const uint intermediate_size = 1024;
+layout(constant_id = 3) const uint layers = 8;
+layout(constant_id = 4) const uint parts = 128;
+layout(constant_id = 5) const float eps = 1e-5;
+layout(constant_id = 6) const uint patience = 1024;
+layout(constant_id = 7) const uint head_dim = 64;
+layout(constant_id = 8) const uint heads = 4;
+layout(constant_id = 9) const uint kv_heads = 2;
+layout(constant_id = 10) const uint context = 256;  // positions of the pool
+layout(constant_id = 11) const uint codec = 0;
+layout(constant_id = 12) const float scale = 0.0;
+layout(constant_id = 13) const uint slots = 32;
+layout(constant_id = 14) const uint slot_words = 32;
+layout(constant_id = 15) const uint page_size = 8;
+layout(constant_id = 16) const uint subgroup_width = 0;
+layout(local_size_x_id = 0) in;
+
+#define LATER_UNROLLED [[unroll]]
+uint columns;  // of the product
+#include "codec.glsl"
+#include "half_codes.glsl"
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer SharedQuads { volatile devicecoherent uvec4 at[]; };
+// Loads that stay where they stand.
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer HeldQuads { volatile uvec4 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer HeldWords { volatile uint at[]; };
+layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
+#define PAGED
+#include "slots.glsl"
+const uint cache_element = element_f16;
+#define attention_scale scale
+#define attention_window 0u
+#define attention_ring 0u
+#include "attention.glsl"
+
+// kernels::layers: the words of `progress` in use, and places of a layer's arguments.
+const uint progress_left = 1u, progress_gave_up = 3u;
+const uint argument_count = 21u, argument_exchange = 0u, argument_keys = 1u, argument_values = 2u, argument_stream = 3u, argument_qkv_norm = 8u, argument_qkv = 9u, argument_rope = 10u,
+           argument_projection = 12u, argument_gate_up_norm = 14u, argument_gate_up = 15u, argument_down = 18u;
+
+const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products; attention stands behind the first
+// kernels::layers_many has the same numbers, and plan/few_in_one.hpp chooses shapes for which they suffice.
+const uint threads = 512u, members = threads / 32u, shares = 4u;
+const uint most_scale_quads = 3u;  // of a token for an invocation: 16 have one
+const uint nothing = 0xffffffffu;
+const uint row_groups = (slots + 7u) / 8u, most_rows = row_groups * 8u;  // of tokens
+const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
+const uint own_tiles = hidden_size / 16u / parts, own_qkv = qkv_size / 16u / parts;  // of 16 rows
+const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 4u == 0u ? 4u : heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
+const uint tasks_of_row = heads / heads_each, tasks = most_rows * tasks_of_row, kept_tasks = (tasks + parts - 1u) / parts;
+
+// What workgroups tell each other in a layer, in bytes from its `exchange`: x as halves, scales of what a workgroup, or a task of attention, has of a token, squares; then what attention wants, sums of
+// the products whose columns are shared, and a word of each helper.
+const uint x_at = 0u, middle_at = x_at + most_rows * hidden_size * 2u, attended_at = middle_at + most_rows * hidden_size * 2u, gated_at = attended_at + most_rows * q_size * 2u,
+           x_scales_at = gated_at + most_rows * intermediate_size * 2u, middle_scales_at = x_scales_at + most_rows * parts * 4u, attended_scales_at = middle_scales_at + most_rows * parts * 4u,
+           gated_scales_at = attended_scales_at + most_rows * tasks_of_row * 4u, squares_at = gated_scales_at + most_rows * parts * 4u, middle_squares_at = squares_at + most_rows * parts * 4u,
+           query_at = middle_squares_at + most_rows * parts * 4u, qkv_sums_at = query_at + most_rows * qkv_size * 4u, projection_sums_at = qkv_sums_at + most_rows * qkv_size * shares * 4u,
+           down_sums_at = projection_sums_at + most_rows * hidden_size * shares * 4u, blanked_at = down_sums_at + most_rows * hidden_size * shares * 4u;
+
+const uint first_blank = 2u;  // kernels::layers_many::blank_layers, whose exchange is blank before the pass; helpers make the others' so
+
+// Of x two times two steps, [step, group of tokens, octet of a block, token, block], or sums, [subgroup, token, four quads of rows].
+const uint step_quads = row_groups * 128u, buffer_quads = 2u * step_quads, sum_quads = most_rows * 4u;
+shared vec4 pool[2048];
+shared vec4 scratch[320];         // exponents of scales; what a workgroup leaves of its rows
+shared float square_parts[most_rows * 9u];
+shared uint64_t places[2u * argument_count];
+shared vec4 rotation[own_qkv * most_rows * 4u];  // sine and cosine, twice, of the quads of rows of q, k and v that a workgroup owns
+shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; end 0: nobody's
+shared float token_scales[most_rows];
+shared uvec4 fresh[heads_each * chunks];       // queries as halves
+shared uvec4 fresh_words[2u * chunks];          // their positions' key and value, as the caches have them
+shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
+shared uint code_magic;  // 1024 twice as halves: from memory, so that the compiler does not see it and mask and sum are one instruction
+shared bool leaves_last;
+
+#include "few_spans.glsl"
+
+#define sub gl_SubgroupID
+#define scratched(index) scratch[(index) >> 2][(index) & 3u]
+uint rows, lane;
+bool gave_up;
+vec4 residual;  // of a quad of the workgroup's rows of the stream
+struct row_part { raw_codes raw; uvec4 factor; };
+row_part next_parts[4];  // [unit & 1, half of the tile]
+#define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
+#define weights_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
+#define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
+
+#define WAITS_APART
+#include "few_waits.glsl"
+// A number may not look like nothing.
+float something(float a) { return isnan(a) ? uintBitsToFloat(0x7fc00000u) : a; }
+uvec4 something(vec4 a) { return floatBitsToUint(vec4(something(a.x), something(a.y), something(a.z), something(a.w))); }
+
+bool shares_columns(uint product) { return product != gate_up; }
+uint share() { return gl_WorkGroupID.x % shares; }
+uint columns_of(uint product) { return product == projection ? q_size : product == down ? intermediate_size : hidden_size; }
+uint tiles_of(uint product) { return (product == qkv ? qkv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 16u; }
+const uint gate_up_tiles = (intermediate_size / 8u + parts - 1u) / parts;  // of a workgroup at most
+uint most_tiles(uint product) { return product == gate_up ? gate_up_tiles : shares * (product == qkv ? own_qkv : own_tiles); }
+uint first_tile(uint product) {
+  return product == gate_up ? gl_WorkGroupID.x * (intermediate_size / 8u) / parts : gl_WorkGroupID.x / shares * most_tiles(product);
+}
+uint tile_count(uint product) { return product == gate_up ? (gl_WorkGroupID.x + 1u) * (intermediate_size / 8u) / parts - first_tile(gate_up) : most_tiles(product); }
+uint ways_of(uint product) { return 2u * most_tiles(product) <= members ? 2u : 1u; }  // subgroups that share the columns of a tile
+uint steps_of(uint product) { return columns_of(product) / (shares_columns(product) ? 128u * shares : 128u); }
+uint first_step(uint product) { return shares_columns(product) ? share() * steps_of(product) : 0u; }
+
+// Where a lane's weights lie, of rows lane / 4 + 8 * n of its subgroup's tile: of its first stage (two steps) and way. Where a block has 32 bytes of codes, a unit is one half of the eight blocks of a
+// stage, of which a lane has two, so that 128 bytes of a row come together; else it is a step, of whose four blocks a lane has one.
+const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1, by_halves = codec == codec_q8_0;
+struct weight_place { uint64_t codes, factors; uint half_bytes, second_bytes, tile, block; };
+weight_place here;
+weight_place place_of(uint64_t weight, uint product) {
+  columns = columns_of(product);
+  uint ways = ways_of(product), way = sub % ways, r = lane >> 2 & 3u, group_bytes = group_quads * 16u;
+  weight_place out_;
+  out_.tile = first_tile(product) + min(sub / ways, tile_count(product) - 1u);
+  out_.block = 4u * (first_step(product) + (by_halves ? 0u : way)) + (lane & 3u);
+  out_.half_bytes = blocks * 16u;
+  out_.second_bytes = 2u * group_bytes;
+  uint64_t group = weight + uint64_t(out_.tile * 4u + (lane >> 4)) * uint64_t(group_bytes);
+  out_.codes = group + uint64_t((((by_halves ? 2u : 1u) * r + (by_halves ? way : 0u)) * blocks + out_.block) * 16u);
+  out_.factors = codec == codec_q8_0 ? group + uint64_t(128u * blocks + 8u * out_.block + r / 2u * 4u) : codec == codec_q4_0 ? group + uint64_t(64u * blocks + 8u * out_.block + r / 2u * 4u)
+                                                                                                         : group + uint64_t(64u * blocks + 16u * out_.block + r * 4u);
+  return out_;
+}
+// Workgroups take a product's stages in turn from different ones on, so that they do not all read the same columns of their rows, which lie in few channels of memory.
+uint first_stage, stage_count;
+uint turned(uint stage) {
+  uint its = stage + first_stage;
+  return its < stage_count ? its : its - stage_count;
+}
+// Weights of a stage's unit, `of_two` the second of a way that has both, into a slot.
+void load_part(uint64_t weight, uint slot, uint n, uint stage, const uint of_two) {
+  uint block = 8u * stage;
+  if (placed) {
+    uint64_t codes = here.codes, factors = here.factors;
+    if (n != 0u) codes += uint64_t(here.second_bytes), factors += uint64_t(here.second_bytes);
+    if (by_halves) {
+      if (of_two != 0u) codes += uint64_t(here.half_bytes);
+      next_parts[slot].raw.a = HeldQuads(codes).at[block];
+      next_parts[slot].raw.b = HeldQuads(codes).at[block + 4u];
+      next_parts[slot].factor.x = HeldWords(factors).at[2u * block];
+      next_parts[slot].factor.y = HeldWords(factors).at[2u * block + 8u];
+    } else {
+      next_parts[slot].raw.a = HeldQuads(codes).at[block + 4u * of_two];
+      next_parts[slot].factor.x = HeldWords(factors).at[(codec == codec_q4_1 ? 4u : 2u) * (block + 4u * of_two)];
+    }
+  } else {
+    uint r = lane >> 2 & 3u, its = here.block + block + 4u * of_two;
+    uvec2 group = unpackUint2x32(weight + uint64_t(here.tile * 4u + 2u * n + (lane >> 4)) * uint64_t(group_quads * 16u));
+    next_parts[slot].raw = load_codes(lane_place(group, advanced(group, 16u * its), advanced(group, 8u * its)), r);
+    next_parts[slot].factor = load_factor(Words(group), r, its);
+  }
+}
+
+// Of x a quad is four words of halves of an octet of a token. Two steps are a stage, of which an invocation brings an octet of a token, where there are many tokens the same of both steps.
+#define brought_group (sub / 4u % row_groups)
+#define brought_token (brought_group * 8u + lane / 4u)
+#define brought_step (sub / (4u * row_groups))  // of the stage; where 16 subgroups bring but one, the other too
+const bool brings_two = row_groups == 4u;
+const uint stage_quads = 2u * step_quads;
+struct x_place { uint quad, column, to; };  // of the invocation's first octet of the first stage, in x; its octet of columns; in pool
+uint octet_quad(uint o, uint token) { return (o / 16u * row_groups + token / 8u) * 128u + (o & 3u) * 32u + (token & 7u) * 4u + (o >> 2 & 3u); }
+// Which of a token's scales an octet of columns has.
+uint scale_of(uint product, uint o) {
+  return product == projection ? o * 8u / (heads_each * head_dim) : product == down ? ((o + 1u) * parts - 1u) / (intermediate_size / 8u) : o / (2u * own_tiles);
+}
+x_place bring_place(uint product) {
+  uint step_ = first_step(product) + brought_step;
+  return x_place(step_ * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane, step_ * 16u + (lane & 3u) * 4u + (sub & 3u), brought_step * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane);
+}
+const bool all_bring = row_groups >= 2u;
+void ask(SharedQuads x, x_place at, uint stage, out uvec4 words[2]) {
+  words[0] = words[1] = uvec4(0u);
+  if (all_bring || sub < 8u) words[0] = x.at[at.quad + stage * stage_quads];
+  if (brings_two) words[1] = x.at[at.quad + stage * stage_quads + step_quads];
+}
+// On the scale of the token's largest.
+void bring_one(SharedQuads x, uint product, uint quad, uint o, uint to, uint most, uvec4 words) {
+  uvec4 q = awaited(x, quad, words);
+  uint its_scale = scale_of(product, o);
+  uint exponent = floatBitsToUint(scratched(brought_token * 33u + (its_scale >> 2))) >> 8u * (its_scale & 3u) & 255u;
+  f16vec2 by = f16vec2(float16_t(exponent + 127u > most ? uintBitsToFloat((exponent + 127u - most) << 23) : 0.0));
+  pool[to] = uintBitsToFloat(uvec4(as_word(as_pair(q.x) * by), as_word(as_pair(q.y) * by), as_word(as_pair(q.z) * by), as_word(as_pair(q.w) * by)));
+}
+void bring(SharedQuads x, uint product, x_place at, uint stage, uint to, uint most, uvec4 words[2]) {
+  if (all_bring || sub < 8u) bring_one(x, product, at.quad + stage * stage_quads, at.column + stage * 32u, at.to + to * buffer_quads, most, words[0]);
+  if (brings_two) bring_one(x, product, at.quad + stage * stage_quads + step_quads, at.column + stage * 32u + 16u, at.to + to * buffer_quads + step_quads, most, words[1]);
+}
+
+// Scales of all tokens, as exponents, and of norms the factors of tokens; the first x. @return the exponent of the largest scale of the token that the invocation brings
+uint take(uint64_t exchange, SharedQuads x, x_place at, uint product) {
+  bool normalises = product == qkv || product == gate_up;
+  uint t = gl_LocalInvocationIndex, token = min(t / 16u, most_rows - 1u), count = (product == projection ? tasks_of_row : parts) / 4u;
+  SharedQuads scales = SharedQuads(exchange + uint64_t(product == qkv ? x_scales_at : product == projection ? attended_scales_at : product == gate_up ? middle_scales_at : gated_scales_at));
+  SharedQuads squares = SharedQuads(exchange + uint64_t(product == qkv ? squares_at : middle_squares_at));
+  uvec4 s[most_scale_quads], q[most_scale_quads], first[2];
+  [[unroll]] for (uint k = 0u; k < most_scale_quads; ++k) {
+    s[k] = q[k] = uvec4(0u);
+    uint from = token * count + min(t % 16u + 16u * k, count - 1u);
+    if (64u * k < parts) s[k] = scales.at[from];
+    if (64u * k < parts && normalises) q[k] = squares.at[from];
+  }
+  ask(x, at, turned(0u), first);
+  uint most = 0u;
+  precise float sum = 0.0;
+  [[unroll]] for (uint k = 0u; k < most_scale_quads; ++k)
+    if (64u * k < parts) {
+      uint index = t % 16u + 16u * k, from = token * count + min(index, count - 1u);
+      uvec4 e = awaited(scales, from, s[k]) >> 23 & 255u;
+      vec4 its = normalises ? uintBitsToFloat(awaited(squares, from, q[k])) : vec4(0.0);
+      most = max(most, max(max(e.x, e.y), max(e.z, e.w)));
+      precise float four = (its.x + its.y) + (its.z + its.w), more = sum + four;
+      if (index < count) {
+        sum = more;
+        if (t < 16u * most_rows) scratched(token * 33u + index) = uintBitsToFloat(e.x | e.y << 8 | e.z << 16 | e.w << 24);
+      }
+    }
+  // In the second half of x's place.
+  const uint mosts_at = 4u * buffer_quads, sums_at = mosts_at + most_rows * 20u;
+  if (t < 16u * most_rows) {
+    pooled(mosts_at + token * 20u + t % 16u) = uintBitsToFloat(most);
+    pooled(sums_at + token * 20u + t % 16u) = sum;
+  }
+  barrier();
+  uvec4 largest = uvec4(0u);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) largest = max(largest, floatBitsToUint(pool[(mosts_at + brought_token * 20u) / 4u + i]));
+  uint out_ = max(max(largest.x, largest.y), max(largest.z, largest.w));
+  bring(x, product, at, turned(0u), 0u, out_, first);
+  if (t < most_rows) {
+    uvec4 its = uvec4(0u);
+    precise vec4 sums = vec4(0.0);
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+      its = max(its, floatBitsToUint(pool[(mosts_at + t * 20u) / 4u + i]));
+      sums = sums + pool[(sums_at + t * 20u) / 4u + i];
+    }
+    precise float mean = ((sums.x + sums.y) + (sums.z + sums.w)) / float(hidden_size) + eps;
+    precise float factor = uintBitsToFloat(max(max(its.x, its.y), max(its.z, its.w)) << 23) * (normalises ? 1.0 / sqrt(mean) : 1.0);
+    token_scales[t] = factor;
+  }
+  barrier();
+  return out_;
+}
+
+// A half as bits; of what is no number those of one that does not look like nothing.
+uint half_word(float a) { return isnan(a) ? 0x7e00u : as_word(f16vec2(vec2(a, 0.0))) & 0xffffu; }
+// The scale with which the largest of some columns becomes 2^14 to 2^15, as bits.
+uint scale_bits(float most) { return (clamp(floatBitsToUint(most) >> 23, 30u, 240u) - 14u) << 23; }
+// An octet of a token to those who wait for it: words of columns 0 and 2, 1 and 3, 4 and 6, 5 and 7.
+void publish(uint64_t to, uint o, uint token, uint its_scale, vec4 low, vec4 high) {
+  float by = uintBitsToFloat((254u << 23) - its_scale);
+  precise vec4 a = low * by, b = high * by;
+  SharedQuads(to).at[octet_quad(o, token)] =
+      uvec4(half_word(a.x) | half_word(a.z) << 16, half_word(a.y) | half_word(a.w) << 16, half_word(b.x) | half_word(b.z) << 16, half_word(b.y) | half_word(b.w) << 16);
+}
+float largest_of(vec4 a) { return max(max(abs(a.x), abs(a.y)), max(abs(a.z), abs(a.w))); }
+
+// The workgroup's rows of the stream, times the weight of the norm behind it, and their squares. An invocation has a quad of rows of a token.
+void publish_stream(uint64_t exchange, uint codes, uint scales, uint squares, uint64_t norm) {
+  const uint row_quads = own_tiles * 4u, own_octets = own_tiles * 2u;
+  uint t = gl_LocalInvocationIndex, token = t / row_quads, quad = t % row_quads;
+  if (token < most_rows) {
+    precise vec4 weighted_ = residual * FloatQuads(norm).at[gl_WorkGroupID.x * row_quads + quad], square = residual * residual;
+    precise float four = (square.x + square.y) + (square.z + square.w);
+    scratch[token * (row_quads + 1u) + quad] = weighted_;
+    square_parts[token * 9u + quad] = four;
+  }
+  barrier();
+  token = t / own_octets;
+  uint o = t % own_octets;
+  if (token < most_rows) {
+    float most = 0.0;
+    [[unroll]] for (uint i = 0u; i < row_quads; ++i) most = max(most, largest_of(scratch[token * (row_quads + 1u) + i]));
+    uint its_scale = scale_bits(most);
+    publish(exchange + uint64_t(codes), gl_WorkGroupID.x * own_octets + o, token, its_scale, scratch[token * (row_quads + 1u) + 2u * o], scratch[token * (row_quads + 1u) + 2u * o + 1u]);
+    if (o == 0u) {
+      precise float sum = 0.0;
+      [[unroll]] for (uint i = 0u; i < row_quads; ++i) sum = sum + square_parts[token * 9u + i];
+      SharedWords(exchange + uint64_t(scales)).at[token * parts + gl_WorkGroupID.x] = its_scale;
+      SharedWords(exchange + uint64_t(squares)).at[token * parts + gl_WorkGroupID.x] = floatBitsToUint(something(sum));
+    }
+  }
+}
+
+// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
+float gated(float g, float up) { return mod(g, up); }
+
+// Four rows of q, k or v of a token: channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head.
+void hand_on(uint layer, uint64_t exchange, uint row, uint token, vec4 y, vec4 turn) {
+  uint head = row / head_dim, p = row % head_dim / 4u * 2u;
+  if (row < q_size + kv_size) {
+    precise vec4 turned = vec4(y.x * turn.y - y.y * turn.x, y.y * turn.y + y.x * turn.x, y.z * turn.w - y.w * turn.z, y.w * turn.w + y.z * turn.z);
+    y = turned;
+  }
+  SharedWords query = SharedWords(exchange + uint64_t(query_at + token * qkv_size * 4u));
+  if (row < q_size) {
+    uvec4 its = something(y);
+    uint at = head * head_dim + p;
+    query.at[at] = its.x;
+    query.at[at + 1u] = its.z;
+    query.at[at + head_dim / 2u] = its.y;
+    query.at[at + head_dim / 2u + 1u] = its.w;
+    return;
+  }
+  uvec2 pairs = uvec2(half_word(y.x) | half_word(y.z) << 16, half_word(y.y) | half_word(y.w) << 16);
+  bool is_key = row < q_size + kv_size;
+  uint kv_head = head - (is_key ? heads : heads + kv_heads), its_place = cache_places[token];
+  [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+    uint channel = p + i * (head_dim / 2u);
+    query.at[q_size + (head - heads) * (head_dim / 2u) + channel / 2u] = pairs[i];
+    if (token < rows && its_place < context) {
+      uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u : (kv_head * context + its_place) * head_dim + channel;
+      Words(place(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pairs[i];
+    }
+  }
+}
+
+uint sum_quad(uint member, uint token, uint q) { return member * sum_quads + token * 4u + (q ^ (token >> 1 & 3u)); }
+// Of the workgroup's columns, a quad of rows of a tile.
+vec4 workgroup_sum(uint ways, uint tile, uint token, uint q) {
+  vec4 y = pool[sum_quad(tile * ways, token, q)];
+  if (ways == 2u) {
+    precise vec4 both = y + pool[sum_quad(tile * 2u + 1u, token, q)];
+    y = both;
+  }
+  return y;
+}
+void finish(uint layer, uint product) {
+  uint t = gl_LocalInvocationIndex, ways = ways_of(product), count = tile_count(product), from = first_tile(product);
+  uint64_t exchange = place(layer, argument_exchange);
+  if (product == gate_up) {
+    uint tile = t / most_rows, token = t % most_rows;
+    vec4 out_[2];
+    out_[0] = out_[1] = vec4(0.0);
+    bool wanted = tile < count;
+    if (wanted) {
+      [[unroll]] for (uint q = 0u; q < 4u; ++q) {
+        precise vec4 y = workgroup_sum(ways, tile, token, q) * token_scales[token];
+        out_[q / 2u][q % 2u * 2u] = gated(y.x, y.y);
+        out_[q / 2u][q % 2u * 2u + 1u] = gated(y.z, y.w);
+      }
+      scratched(token * 20u + tile) = max(largest_of(out_[0]), largest_of(out_[1]));
+    }
+    barrier();
+    if (wanted) {
+      float most = 0.0;
+      [[unroll]] for (uint i = 0u; i < 16u; ++i)
+        if (i < count) most = max(most, scratched(token * 20u + i));
+      uint its_scale = scale_bits(most);
+      publish(exchange + uint64_t(gated_at), from + tile, token, its_scale, out_[0], out_[1]);
+      if (tile == 0u) SharedWords(exchange + uint64_t(gated_scales_at)).at[token * parts + gl_WorkGroupID.x] = its_scale;
+    }
+  } else {
+    const uint tile_quads = most_rows * 4u;
+    uint own = product == qkv ? own_qkv : own_tiles;
+    SharedQuads told = SharedQuads(exchange + uint64_t(product == qkv ? qkv_sums_at : product == projection ? projection_sums_at : down_sums_at));
+    for (uint i = t; i < count * tile_quads; i += threads) {
+      uint tile = i / tile_quads, token = i / 4u % most_rows, q = i % 4u;
+      if (tile / own != share()) told.at[((from + tile) * shares + share()) * tile_quads + token * 4u + q] = something(workgroup_sum(ways, tile, token, q));
+    }
+    // The quads of own tiles: of q, k and v tile after tile; of the stream token after token.
+    uint tile = product == qkv ? t / tile_quads : t / 4u % own_tiles, token = product == qkv ? t / 4u % most_rows : t / (4u * own_tiles), q = t % 4u;
+    bool wanted = t < own * tile_quads;
+    vec4 sum = vec4(0.0);
+    if (wanted) {
+      uint its = own * share() + tile, at = (from + its) * shares * tile_quads + token * 4u + q;
+      uvec4 parts_[shares];
+      [[unroll]] for (uint i = 0u; i < shares; ++i) parts_[i] = told.at[at + i * tile_quads];
+      vec4 mine = workgroup_sum(ways, its, token, q);
+      [[unroll]] for (uint i = 0u; i < shares; ++i) parts_[i] = i == share() ? floatBitsToUint(mine) : awaited(told, at + i * tile_quads, parts_[i]);
+      precise vec4 all = ((uintBitsToFloat(parts_[0]) + uintBitsToFloat(parts_[1])) + (uintBitsToFloat(parts_[2]) + uintBitsToFloat(parts_[3]))) * token_scales[token];
+      sum = all;
+      if (product == qkv) hand_on(layer, exchange, (from + its) * 16u + 4u * q, token, sum, rotation[t]);
+    }
+    if (product != qkv) {
+      precise vec4 next_ = residual + sum;
+      residual = next_;
+      bool ends_layer = product == down;
+      uint64_t to = ends_layer ? places[(layer + 1u & 1u) * argument_count + argument_exchange] : exchange;
+      uint64_t norm = ends_layer ? places[(layer + 1u & 1u) * argument_count + argument_qkv_norm] : place(layer, argument_gate_up_norm);
+      if (!ends_layer || layer + 1u < layers) publish_stream(to, ends_layer ? x_at : middle_at, ends_layer ? x_scales_at : middle_scales_at, ends_layer ? squares_at : middle_squares_at, norm);
+    }
+  }
+  barrier();
+}
+
+// Four neighbouring columns as halves, in the order 0, 2, 1, 3: a code below 2^10 behind the exponent of 1024 is 1024 and the code. Signs of signed ones are turned with the exponent.
+const bool has_sign = codec == codec_q8_0 || codec == codec_q6_k, whole = codec == codec_q4_0 || codec == codec_q4_1;
+uvec2 four_halves(row_part part, block_factors by, uint j, uint magic) {
+  bool upper = whole && j >= 4u;
+  uint word = whole ? part.raw.a[j & 3u] : code_word(part.raw, j);
+  float offset = has_sign ? 128.0 : codec == codec_q4_0 ? 8.0 : 0.0;
+  uint mask = !whole ? 0x00ff00ffu : upper ? 0x00f000f0u : 0x000f000fu;  // codes in the upper half of a byte are 16 times as large
+  uvec2 y;
+  [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+    f16vec2 code = as_pair(((i == 0u ? word : word >> 8) & mask) ^ magic);
+    code = upper ? fma(code, f16vec2(float16_t(0.0625)), f16vec2(float16_t(-64.0 - offset))) : code - f16vec2(float16_t(1024.0 + offset));
+    f16vec2 d = j < 4u || whole ? by.d : by.upper_d;
+    y[i] = as_word(codec == codec_q4_1 || codec == codec_q4_k ? fma(code, d, by.m) : code * d);
+  }
+  return y;
+}
+
+void fetch(uint64_t weight, uint product) {
+  bool has_two = ways_of(product) == 1u;
+  [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+    load_part(weight, n, n, turned(0u), 0u);
+    if (has_two) load_part(weight, 2u + n, n, turned(0u), 1u);
+    else load_part(weight, 2u + n, n, turned(1u), 0u);
+  }
+}
+
+sums_of sums[4];  // of eight tokens each
+// A unit of the subgroup's tile, whose weights are in slots 2 * k and 2 * k + 1, where those of a later stage take their place. from: of x in pool
+void multiply_unit(uint64_t weight, const uint k, uint block, uint later, const uint of_two, uint from, uint magic) {
+  uint r = lane >> 2 & 3u;
+  block_factors by[2];
+  row_part part[2];
+  [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+    part[n] = next_parts[2u * k + n];
+    by[n] = factors_of(part[n].factor, r, block);
+    if (by_halves) by[n].upper_d = f16vec2(as_pair(part[n].factor.y)[r & 1u]);
+    load_part(weight, 2u * k + n, n, later, of_two);
+  }
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    uvec4 words[4];
+    [[unroll]] for (uint g = 0u; g < 4u; ++g)
+      if (g < row_groups) words[g] = floatBitsToUint(pool[from + g * 128u + (by_halves ? i / 2u * step_quads + (i & 1u) * 32u : i * 32u)]);
+    [[unroll]] for (uint e = 0u; e < 2u; ++e) {
+      weights_of w;
+      [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+        uvec2 four = four_halves(part[n], by[n], 2u * i + e, magic);
+        f16vec2 low = as_pair(four.x), high = as_pair(four.y);
+        w[4u * n] = low.x;
+        w[4u * n + 1u] = low.y;
+        w[4u * n + 2u] = high.x;
+        w[4u * n + 3u] = high.y;
+      }
+      [[unroll]] for (uint g = 0u; g < 4u; ++g)
+        if (g < row_groups) {
+          tokens_of b;
+          f16vec2 low = as_pair(e == 0u ? words[g].x : words[g].z), high = as_pair(e == 0u ? words[g].y : words[g].w);
+          b[0] = low.x;
+          b[1] = low.y;
+          b[2] = high.x;
+          b[3] = high.y;
+          sums[g] = coopMatMulAdd(w, b, sums[g]);
+        }
+    }
+  }
+}
+// The ways of a stage have a unit each; where there is one way, it has both. While a stage is multiplied the next one's x and the weights of two units are on their way.
+void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint most) {
+  uint ways = ways_of(product), stages = steps_of(product) / 2u, magic = code_magic;
+  const uint second_unit = by_halves ? 64u : step_quads;  // of a stage's x in pool
+  bool works = sub / ways < tile_count(product);
+  [[unroll]] for (uint g = 0u; g < 4u; ++g) sums[g] = sums_of(0.0);
+  uvec4 ahead[2];
+  if (ways == 2u) {
+    uint from = (sub & 1u) * second_unit + lane;
+    [[dont_unroll]] for (uint stage = 0u; stage < stages; stage += 2u) {
+      uint second = turned(stage + 1u), third = turned(min(stage + 2u, stages - 2u)), fourth = turned(min(stage + 3u, stages - 1u));
+      ask(x, at, second, ahead);
+      if (works) multiply_unit(weight, 0u, here.block + 8u * turned(stage), third, 0u, from, magic);
+      bring(x, product, at, second, 1u, most, ahead);
+      barrier();
+      ask(x, at, third, ahead);
+      if (works) multiply_unit(weight, 1u, here.block + 8u * second, fourth, 0u, from + buffer_quads, magic);
+      bring(x, product, at, third, 0u, most, ahead);
+      barrier();
+    }
+  } else {
+    [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
+      uint from = (stage & 1u) * buffer_quads + lane, next_stage = turned(min(stage + 1u, stages - 1u)), block = here.block + 8u * turned(stage);
+      ask(x, at, next_stage, ahead);
+      if (works) {
+        multiply_unit(weight, 0u, block, next_stage, 0u, from, magic);
+        multiply_unit(weight, 1u, block + 4u, next_stage, 1u, from + second_unit, magic);
+      }
+      bring(x, product, at, next_stage, ~stage & 1u, most, ahead);
+      barrier();
+    }
+  }
+  if (works)
+    [[unroll]] for (uint g = 0u; g < 4u; ++g)
+      if (g < row_groups) [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+        uint token = g * 8u + 2u * (lane & 3u) + (e & 1u), row = (lane >> 2) + 8u * (e >> 1);
+        pool[sum_quad(sub, token, row >> 2)][row & 3u] = sums[g][e];
+      }
+  barrier();
+}
+
+#define attention_quad(index) scratch[index]
+// What attention gives of a task: in scratch, behind what it has of a span.
+void publish_attended(uint64_t exchange, uint row, uint first_head, float result) {
+  const uint results_at = 8u * members, mosts_at = results_at + heads_each * head_dim, task_octets = heads_each * head_dim / 8u;
+  uint t = gl_LocalInvocationIndex;
+  if (t < heads_each * head_dim) scratched(results_at + t) = result;
+  barrier();
+  if (t < task_octets) scratched(mosts_at + t) = max(largest_of(scratch[results_at / 4u + 2u * t]), largest_of(scratch[results_at / 4u + 2u * t + 1u]));
+  barrier();
+  if (t < task_octets) {
+    float most = 0.0;
+    [[unroll]] for (uint i = 0u; i < task_octets / 4u; ++i) most = max(most, largest_of(scratch[mosts_at / 4u + i]));
+    uint its_scale = scale_bits(most);
+    publish(exchange + uint64_t(attended_at), first_head * head_dim / 8u + t, row, its_scale, scratch[results_at / 4u + 2u * t], scratch[results_at / 4u + 2u * t + 1u]);
+    if (t == 0u) SharedWords(exchange + uint64_t(attended_scales_at)).at[row * tasks_of_row + first_head / heads_each] = its_scale;
+  }
+}
+#include "few_attention.glsl"
+
+void step(uint layer, uint product) {
+  const uint arguments_of[4] = {argument_qkv, argument_projection, argument_gate_up, argument_down};
+  uint64_t exchange = place(layer, argument_exchange), weight = place(layer, arguments_of[product]);
+  SharedQuads x = SharedQuads(exchange + uint64_t(product == qkv ? x_at : product == projection ? attended_at : product == gate_up ? middle_at : gated_at));
+  stage_count = steps_of(product) / 2u;
+  first_stage = (shares_columns(product) ? gl_WorkGroupID.x / shares : gl_WorkGroupID.x) % stage_count;
+  x_place at = bring_place(product);
+  here = place_of(weight, product);
+  fetch(weight, product);
+  uint most = take(exchange, x, at, product);
+  multiply(product, weight, x, at, most);
+  // The layer behind the next one may be told something from here on.
+  if (product == down && layer + first_blank < layers && gl_LocalInvocationIndex < gl_NumWorkGroups.x - parts) {
+    SharedWords blanked = SharedWords(exchange + uint64_t(blanked_at));
+    awaited(blanked, gl_LocalInvocationIndex, blanked.at[gl_LocalInvocationIndex]);
+  }
+  finish(layer, product);
+}
+
+// Workgroups behind `parts`, for processors that the others leave: what the workgroups of a layer tell each other becomes blank two layers ahead.
+void help() {
+  uint helper = gl_WorkGroupID.x - parts, helpers = gl_NumWorkGroups.x - parts, t = gl_LocalInvocationIndex;
+  [[dependency_infinite]] for (uint layer = 0u; layer + first_blank < layers; ++layer) {
+    uint64_t exchange = arguments.at[layer * argument_count + argument_exchange];
+    if (t == 0u) {
+      SharedWords scales = SharedWords(exchange + uint64_t(x_scales_at));
+      awaited(scales, 0u, scales.at[0]);
+    }
+    barrier();
+    SharedQuads blank = SharedQuads(arguments.at[(layer + first_blank) * argument_count + argument_exchange]);
+    for (uint i = helper * threads + t; i < blanked_at / 16u + 1u; i += helpers * threads) blank.at[i] = uvec4(nothing);
+    memoryBarrierBuffer();
+    barrier();
+    if (t == 0u) SharedWords(exchange + uint64_t(blanked_at)).at[helper] = 0u;
+  }
+}
+
+void compute() {
+  uint t = gl_LocalInvocationIndex;
+  if (t == 0u) code_magic = has_sign ? 0x64806480u : 0x64006400u;
+  keep_places(0u);
+  if (t < most_rows) {
+    positions[t] = ends[t] = 0u;
+    cache_places[t] = context;
+    if (t < rows && state.at[slot_at(t) + state_count] != 0u) {
+      positions[t] = row_position(t);
+      ends[t] = min(positions[t] + 1u, limit_of(slot_at(t)));
+      cache_places[t] = row_place(t, positions[t]);
+    }
+  }
+  barrier();
+  keep_first_octets();
+  if (t < own_qkv * most_rows * 4u) {
+    uint row = (gl_WorkGroupID.x / shares * (shares * own_qkv) + own_qkv * share() + t / (most_rows * 4u)) * 16u + t % 4u * 4u, token = t / 4u % most_rows, p = row % head_dim / 4u * 2u;
+    WordPairs turns = WordPairs(place(0u, argument_rope));
+    rotation[t] = vec4(rope_from_turns(positions[token], turns.at[p]), rope_from_turns(positions[token], turns.at[p + 1u]));
+  }
+  // What the rest is written for; the plan asks for nothing else.
+  uint end = layers;
+  if (workgroup_size != threads || subgroup_width != 32u) {
+    end = 0u;
+    give_up();
+  }
+  const uint row_quads = own_tiles * 4u;
+  uint own_token = t / row_quads, own_quad = own_token * (hidden_size / 4u) + gl_WorkGroupID.x * row_quads + t % row_quads;
+  uint64_t stream = place(0u, argument_stream);
+  residual = vec4(0.0);
+  if (own_token < most_rows && ends[min(own_token, most_rows - 1u)] != 0u) residual = FloatQuads(stream).at[own_quad];
+  publish_stream(place(0u, argument_exchange), x_at, x_scales_at, squares_at, place(0u, argument_qkv_norm));
+  [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
+    barrier();
+    if (layer + 1u < layers) keep_places(layer + 1u);
+    barrier();
+    [[dont_unroll]] for (uint product = qkv; product <= down; ++product) {
+      step(layer, product);
+      if (product == qkv) attention(layer);
+    }
+  }
+  if (own_token < rows) FloatQuads(stream).at[own_quad] = residual;
+}
+
+void main() {
+  gave_up = false;
+  lane = gl_SubgroupInvocationID;
+  rows = min(state.at[state_count], slots);
+  if (gl_WorkGroupID.x < parts) compute();
+  else help();
+  uint t = gl_LocalInvocationIndex;
+  uint64_t stream = arguments.at[argument_stream];
+  memoryBarrierBuffer();
+  barrier();
+  if (t == 0u) {
+    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
+    bool last = left == gl_NumWorkGroups.x;
+    if (last) progress.at[progress_left] = 0u;
+    leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
+  }
+  barrier();
+  if (leaves_last)
+    for (uint i = t; i < rows * hidden_size; i += threads) Floats(stream).at[i] = uintBitsToFloat(0x7fc00000u);
+}
