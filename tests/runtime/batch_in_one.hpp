@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,24 @@ inline bool runs(const gpu::device& on, const plan::table& table, const runtime:
 inline std::string not_run(const gpu::device& on, const plan::table& table) {
   const plan::dispatch& all = table.batch_in_one.in_one.front();
   return "NOT RUN: needs an NVIDIA GPU with " + std::to_string(all.least_groups != 0 ? all.least_groups : all.groups[0]) + " multiprocessors or more, found " + on.label();
+}
+
+/// Logits of the first slots, fed to these positions by all layers in one dispatch, which has been proven, and by the chain.
+struct both_ways {
+  std::vector<std::vector<float>> found, expected;
+};
+/// @param modules of the one dispatch
+inline both_ways fed_both_ways(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules, const std::vector<std::uint32_t>& positions) {
+  std::vector<std::uint32_t> slots(positions.size());
+  std::iota(slots.begin(), slots.end(), 0u);
+  runtime::batch_executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
+  CHECK(run.prove().kernel.empty());
+  REQUIRE(run.in_one());
+  both_ways out{fed(run, slots, positions), {}};
+  runtime::batch_executor chain(on, table, runtime::synthetic_weights(on, table), as_chain(modules), nullptr);
+  REQUIRE_FALSE(chain.in_one());
+  out.expected = fed(chain, slots, positions);
+  return out;
 }
 
 /// A batch whose workgroups wait for no turn has no numbers, and goes on as the chain.

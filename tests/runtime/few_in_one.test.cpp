@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include "intaglio/models/llama.hpp"
@@ -50,16 +49,8 @@ void agrees(const plan::planned& made, const std::vector<std::uint32_t>& positio
   const plan::table& table = made.table();
   REQUIRE_FALSE(table.batch_in_one.in_one.empty());
   if (!runs(on.device, table, modules)) SKIP(not_run(on.device, table));
-  std::vector<std::uint32_t> all(positions.size());
-  std::iota(all.begin(), all.end(), 0u);
-  runtime::batch_executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
-  CHECK(run.prove().kernel.empty());
-  REQUIRE(run.in_one());
-  const auto found = fed(run, all, positions);
-  runtime::batch_executor chain(on.device, table, runtime::synthetic_weights(on.device, table), as_chain(modules), nullptr);
-  REQUIRE_FALSE(chain.in_one());
-  const auto expected = fed(chain, all, positions);
-  for (const std::uint32_t slot : all) {
+  const auto [found, expected] = fed_both_ways(on.device, table, modules, positions);
+  for (std::size_t slot = 0; slot < positions.size(); ++slot) {
     CAPTURE(slot);
     CHECK(distance(found[slot], expected[slot]) < 0.02);
   }

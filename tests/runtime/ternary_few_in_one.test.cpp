@@ -3,7 +3,6 @@
 // they wait in vain, no numbers, and the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
-#include <numeric>
 #include <vector>
 
 #include "intaglio/models/bitnet_b158.hpp"
@@ -34,18 +33,9 @@ TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numb
     if (!runs(on.device, table, modules)) SKIP(not_run(on.device, table));
     runtime::kernel_modules fewer = modules;
     fewer.resident_workgroups = std::min(fewer.resident_workgroups, workgroups);
-    const auto count = static_cast<std::uint32_t>(positions.size());
-    CAPTURE(count, workgroups);
-    std::vector<std::uint32_t> all(count);
-    std::iota(all.begin(), all.end(), 0u);
-    runtime::batch_executor run(on.device, table, runtime::synthetic_weights(on.device, table), fewer, nullptr);
-    CHECK(run.prove().kernel.empty());
-    REQUIRE(run.in_one());
-    const auto found = fed(run, all, positions);
-    runtime::batch_executor chain(on.device, table, runtime::synthetic_weights(on.device, table), as_chain(modules), nullptr);
-    REQUIRE_FALSE(chain.in_one());
-    const auto expected = fed(chain, all, positions);
-    for (std::uint32_t slot = 0; slot < count; ++slot) {
+    CAPTURE(positions.size(), workgroups);
+    const auto [found, expected] = fed_both_ways(on.device, table, fewer, positions);
+    for (std::size_t slot = 0; slot < positions.size(); ++slot) {
       CAPTURE(slot);
       CHECK(found[slot] == expected[slot]);
     }
