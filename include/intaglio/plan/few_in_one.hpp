@@ -112,7 +112,7 @@ class few_layers_in_one : public batch_layers_in_one {
     arguments[14] = push(step(5), "norm_weight");
     arguments[15] = push(gated(), "weight");
     arguments[18] = push(down(), "weight");
-    const bool many = shape_.slots > kernels::layers_few::most_tokens;
+    const bool many = is_many();
     const kernel which = many ? kernel::layers_many : kernel::layers_few;
     dispatch all = dispatch_of_all(which, qkv());
     const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::interface_of(which).specialization_index(name)] = value; };
@@ -144,9 +144,8 @@ class few_layers_in_one : public batch_layers_in_one {
     return d.kernel == kernel::matmul_chunk && constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns && constant(d, "rows") == rows &&
            constant(d, "codec") == constant(qkv(), "codec");
   }
-  constexpr bool fits_registers(kernels::codec type) const {
-    return shape_.slots > kernels::layers_few::most_tokens ? many_fits(config_, type, shape_.slots, target_.layers_parts) : few_fits(config_, type, target_.layers_parts);
-  }
+  constexpr bool is_many() const { return shape_.slots > kernels::layers_few::most_tokens; }
+  constexpr bool fits_registers(kernels::codec type) const { return is_many() ? many_fits(config_, type, shape_.slots, target_.layers_parts) : few_fits(config_, type, target_.layers_parts); }
   constexpr bool fits() const {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size();

@@ -143,7 +143,7 @@ constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint
   if (c.num_attention_heads / heads_each(c.num_attention_heads, c.num_key_value_heads) % 4 != 0) return false;  // scales of a token are read four at a time
   const std::uint32_t parts = many_parts(c.hidden_size, most), qkv = c.q_size() + 2 * c.kv_size();
   // Every workgroup has as many rows of the stream, and of q, k and v, and some of gate and up.
-  if (parts == 0 || parts > 132 || qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts) return false;
+  if (parts == 0 || parts > most_parts || qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts) return false;
   const std::uint32_t own = c.hidden_size / 16 / parts, own_qkv = qkv / 16 / parts, gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
   if (4 * own > most_row_quads || own_qkv * slots * 4 > resident_subgroups * 32) return false;
   const std::uint32_t block = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;

@@ -237,9 +237,6 @@ constexpr bool hazards(const sequence& s, text<256>& out) {
   return walk(s.epilogue, s.repeats());
 }
 
-/// Whether what all layers in one dispatch tell each other lies beside the places of the steps, which then say what is done alone.
-constexpr bool has_exchange(const dispatch& d) { return d.kernel == kernels::kernel::layers_few || d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_ternary_few; }
-
 /// All layers in one dispatch: every step's arena writes are its own, in every layer, and not what the prologue wrote.
 constexpr bool done_twice_is_done_once(const sequence& s, text<256>& out) {
   const auto overlap = [&](const dispatch& d, const access& a, const dispatch& other, const access& b, bool same) {

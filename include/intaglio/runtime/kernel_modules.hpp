@@ -130,8 +130,7 @@ struct kernel_modules {
   }
   /// Whether they do all layers in a dispatch of that form.
   bool run(const plan::dispatch& all) const {
-    // These multiply matrices.
-    if ((all.kernel == kernels::kernel::layers_few || all.kernel == kernels::kernel::layers_many || all.kernel == kernels::kernel::layers_ternary_few) && !few_halves) return false;
+    if (plan::has_exchange(all) && !few_halves) return false;  // these multiply matrices
     return all.subgroups == 1 ? wide_loads : !wide_loads && resident_parts(all) != 0;
   }
   /// Tells the variants of a device apart, whatever their sources.
