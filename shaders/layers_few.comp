@@ -7,7 +7,10 @@
 // x crosses workgroups as halves, eight columns with a scale of their own. A norm is its weight, which those who write the stream multiply with, and a factor of the
 // token, which those who read it find from sums of squares: it waits for nothing else.
 // Waiting is as in layers_coded: what is not there yet is all ones, no wait is for good, and in vain the result is NaN.
+// With INNER_NORMS what a product adds to the stream is normalised before: squares of it are told, and those who have its rows wait for all of them. Norms of heads and rotations are attention's, there are
+// windows, tiles of the stream need not be shared evenly, and weights may be halves as they are.
 // variant: layers_few -DWIDE_LOADS=0
+// variant: layers_few_normed -DWIDE_LOADS=0 -DINNER_NORMS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -40,7 +43,13 @@ layout(constant_id = 11) const uint codec = 0;
 layout(constant_id = 12) const float scale = 0.0;
 layout(constant_id = 13) const uint slot_words = 32;
 layout(constant_id = 14) const uint page_size = 8;
+#ifdef INNER_NORMS
+layout(constant_id = 15) const uint window = 0;  // of all layers but each full_every-th
+layout(constant_id = 16) const uint full_every = 1;
+layout(constant_id = 17) const uint subgroup_width = 0;
+#else
 layout(constant_id = 15) const uint subgroup_width = 0;
+#endif
 layout(local_size_x_id = 0) in;
 
 #define LATER_UNROLLED [[unroll]]
@@ -66,32 +75,64 @@ const uint cache_element = element_f16;
 // kernels::layers: the words of `progress` in use, and places of a layer's arguments.
 const uint progress_left = 1u, progress_gave_up = 3u;
 const uint argument_count = 21u, argument_exchange = 0u, argument_keys = 1u, argument_values = 2u, argument_stream = 3u, argument_qkv_norm = 8u, argument_qkv = 9u, argument_rope = 10u,
-           argument_projection = 12u, argument_gate_up_norm = 14u, argument_gate_up = 15u, argument_down = 18u;
+           argument_k_norm = 11u, argument_projection = 12u, argument_projected_norm = 13u, argument_gate_up_norm = 14u, argument_gate_up = 15u, argument_q_norm = 16u, argument_down = 18u, argument_lowered_norm = 19u;
 
 const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products; attention stands behind the first
 // kernels::layers_few has the same numbers, and plan/few_in_one.hpp chooses shapes for which they suffice.
-const uint threads = 512u, members = threads / 32u, rows_at_once = 8u;
-const uint slots = 2u;                        // steps of 128 columns of a subgroup
+const uint rows_at_once = 8u;
 const uint shares = 4u;                       // of the down projection's columns
+#ifdef INNER_NORMS
+#define threads workgroup_size
+const uint members = workgroup_size / 32u;
+const uint most_slots = 2u, wide_columns = hidden_size > heads * head_dim ? hidden_size : heads * head_dim, widest = wide_columns > intermediate_size / shares ? wide_columns : intermediate_size / shares;
+const uint slots = (widest / 128u + members - 1u) / members;  // steps of 128 columns of a subgroup
+#define EACH_SLOT(k) [[unroll]] for (uint k = 0u; k < most_slots; ++k) if (k < slots)
+#else
+const uint threads = 512u, members = threads / 32u;
+const uint most_slots = 2u, slots = 2u;       // steps of 128 columns of a subgroup
+#define EACH_SLOT(k) [[unroll]] for (uint k = 0u; k < slots; ++k)
+#endif
 const uint step_quads = 160u;                 // of x: four octets of each of four blocks, and four scales of each block, of eight tokens
 const uint nothing = 0xffffffffu;
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
-const uint hidden_tiles = hidden_size / 16u, own_tiles = hidden_tiles / parts;  // of 16 rows of the stream
+const uint hidden_tiles = hidden_size / 16u;  // of 16 rows of the stream
+#ifdef INNER_NORMS
+#define own_tiles tile_count(projection)
+const uint shared_tiles = hidden_tiles / (parts / shares);  // of the workgroups that share columns
+#else
+const uint own_tiles = hidden_tiles / parts, shared_tiles = shares * own_tiles;
+#endif
 
 // What workgroups tell each other in a layer, in bytes from its `exchange`.
 const uint x_bytes = hidden_size / 8u * step_quads, square_bytes = hidden_tiles * 32u;
 const uint x_at = 0u, squares_at = x_at + x_bytes, middle_at = squares_at + square_bytes, middle_squares_at = middle_at + x_bytes, attended_at = middle_squares_at + square_bytes,
-           gated_at = attended_at + q_size / 8u * step_quads, query_at = gated_at + intermediate_size / 8u * step_quads, sums_at = query_at + qkv_size * 32u;
+           gated_at = attended_at + q_size / 8u * step_quads, query_at = gated_at + intermediate_size / 8u * step_quads, sums_at = query_at + qkv_size * 32u,
+           projected_squares_at = sums_at + hidden_tiles * shares * 512u, lowered_squares_at = projected_squares_at + square_bytes;
 
 // Sums of a batch of tiles, [tile, subgroup, 36], a lane's four in one quad: after eight of them a gap of one, so that no two invocations ask for the same bank. What attention has of a span.
-const uint sum_quads = 36u, batch = 4u, pool_quads = batch * members * sum_quads;
+#ifdef INNER_NORMS
+const uint sum_quads = 35u;
+#else
+const uint sum_quads = 36u;
+#endif
+const uint batch = 4u, pool_quads = batch * members * sum_quads;
 shared vec4 pool[pool_quads];
 shared float token_squares[rows_at_once * 20u];
 shared uint64_t places[2u * argument_count];
+#ifdef INNER_NORMS
+shared float head_squares[members];
+#else
 shared vec2 rotation[rows_at_once * (head_dim / 2u)];  // sine, cosine
+#endif
 shared uint positions[rows_at_once], ends[rows_at_once], cache_places[rows_at_once];  // of rows; end 0: nobody's
+#ifdef INNER_NORMS
+const uint value_parts = head_dim / 64u, task_channels = 64u;  // workgroups that share the channels of a task's values
+#define TASKS_OF_ROWS rows_at_once * tasks_of_row * value_parts
+#else
+#define TASKS_OF_ROWS rows_at_once * tasks_of_row
+#endif
 const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
-const uint tasks_of_row = heads / heads_each, tasks = rows_at_once * tasks_of_row, kept_tasks = (tasks + parts - 1u) / parts;
+const uint tasks_of_row = heads / heads_each, tasks = TASKS_OF_ROWS, kept_tasks = (tasks + parts - 1u) / parts;
 shared uvec4 fresh[heads_each * chunks];        // queries as halves
 shared uvec4 fresh_words[2u * chunks];          // their positions' key and value, as the caches have them
 shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
@@ -107,11 +148,20 @@ bool gave_up;
 float residual;  // of one of the workgroup's rows of the stream
 float token_factor;  // 1 / root mean square of its token, of the product
 struct row_part { raw_codes raw; uvec4 factor; };
-row_part next_parts[slots * 2u];
+row_part next_parts[most_slots * 2u];
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
 #define weights_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
 #define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
-tokens_of x_tokens[slots * 8u];
+tokens_of x_tokens[most_slots * 8u];
+#ifdef INNER_NORMS
+uvec4 next_quads[most_slots * 8u];  // of dense weights: [slot, half of the tile, quad]
+// An octet of columns of a step is quad octet_quad of those that lane octet_lane of a token has: of blocks a lane has one, of dense weights four lanes have neighbours.
+uint octet_quad(uint o) { return dense ? o >> 2 & 3u : o & 3u; }
+uint octet_lane(uint o) { return dense ? o & 3u : o >> 2 & 3u; }
+#else
+#define octet_quad(o) ((o) & 3u)
+#define octet_lane(o) ((o) / 4u & 3u)
+#endif
 vec2 token_scales;  // of the lane's tokens in sums
 const bool whole_tiles = codec == codec_q4_0 || codec == codec_q4_1;  // whose loads are all on their way before the tile in front is multiplied
 
@@ -124,14 +174,19 @@ uint steps_of(uint product) { return columns_of(product) / (product == down ? 12
 uint first_step(uint product) { return product == down ? gl_WorkGroupID.x % shares * steps_of(down) : 0u; }
 uint tiles_of(uint product) { return (product == qkv ? qkv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 16u; }
 uint tile_count(uint product) {
-  return product == down ? shares * own_tiles : (gl_WorkGroupID.x + 1u) * tiles_of(product) / parts - gl_WorkGroupID.x * tiles_of(product) / parts;
+  return product == down ? shared_tiles : (gl_WorkGroupID.x + 1u) * tiles_of(product) / parts - gl_WorkGroupID.x * tiles_of(product) / parts;
 }
-// Those of the stream lie so that the four workgroups that share columns have neighbours. In the down projection own ones begin the last batch: their sums are told by the others meanwhile.
+// Those of the stream lie so that the four workgroups that share columns have neighbours. In the down projection own ones begin the last batch (with inner norms they are the last): their sums are told by the others meanwhile.
 uint tile_at(uint product, uint i) {
   if (product != down) return gl_WorkGroupID.x * tiles_of(product) / parts + i;
+#ifdef INNER_NORMS
+  uint from = gl_WorkGroupID.x / shares * shared_tiles, its = gl_WorkGroupID.x * hidden_tiles / parts - from + own_tiles + i;
+  return from + (its < shared_tiles ? its : its - shared_tiles);
+#else
   const uint first_own = batch * own_tiles - batch, all = shares * own_tiles;
   uint from = gl_WorkGroupID.x % shares * own_tiles, its = i < first_own ? from + own_tiles + i : i < first_own + own_tiles ? from + i - first_own : from + i;
   return gl_WorkGroupID.x / shares * all + (its < all ? its : its - all);
+#endif
 }
 
 // Where a lane's weights of a product lie, of rows lane / 4 + 8 * i and the blocks of its subgroup's steps: of tile 0 the first step's, and what lies between these and those of the second half
@@ -145,6 +200,13 @@ weight_place place_of(uint64_t weight, uint product) {
   uint64_t group = weight + uint64_t((lane >> 4) * out_.group_bytes);
   out_.half_bytes = blocks * 16u;
   out_.second = sub * slots + 1u < steps_of(product) ? 4u : 0u;
+#ifdef INNER_NORMS
+  if (dense) {
+    out_.second = out_.second != 0u ? 16u : 0u;
+    out_.codes = group + uint64_t((r * octets + 16u * (first_step(product) + min(sub * slots, steps_of(product) - 1u)) + (lane & 3u)) * 16u);
+    return out_;
+  }
+#endif
   out_.codes = group + uint64_t((r * (codec == codec_q8_0 ? 2u : 1u) * blocks + block) * 16u);
   out_.factors = codec == codec_q8_0 ? group + uint64_t(128u * blocks + 8u * block + r / 2u * 4u) : codec == codec_q4_0 ? group + uint64_t(64u * blocks + 8u * block + r / 2u * 4u)
                                                                                                     : group + uint64_t(64u * blocks + 16u * block + r * 4u);
@@ -168,8 +230,34 @@ row_part load_part(uint64_t weight, weight_place from, uint product, uint tile, 
   }
   return part;
 }
+#ifdef INNER_NORMS
+uvec4 load_quad(weight_place from, uint tile, uint i, uint k, uint q) {
+  return WordQuads(from.codes + uint64_t(tile * 4u + 2u * i) * uint64_t(from.group_bytes)).at[(k == 0u ? 0u : from.second) + 4u * q];
+}
+bool works(uint product) { return sub * slots < steps_of(product); }
+#define IF_WORKS(product) if (works(product))
+#define FETCHED (last ? next_product : product)
+#else
+#define IF_WORKS(product)
+#define FETCHED product
+#endif
 void fetch(uint64_t weight, weight_place from, uint product, uint tile) {
-  [[unroll]] for (uint k = 0u; k < slots; ++k)
+#ifdef INNER_NORMS
+  if (!works(product)) {  // or they would be those of the product before, and in registers until then
+    if (!whole_tiles) {
+      [[unroll]] for (uint n = 0u; n < most_slots * 2u; ++n) next_parts[n] = row_part(raw_codes(uvec4(0u), uvec4(0u)), uvec4(0u));
+      [[unroll]] for (uint n = 0u; n < most_slots * 8u; ++n) next_quads[n] = uvec4(0u);
+    }
+    return;
+  }
+  if (dense) {
+    EACH_SLOT(k)
+      [[unroll]] for (uint i = 0u; i < 2u; ++i)
+        [[unroll]] for (uint q = 0u; q < 4u; ++q) next_quads[(2u * k + i) * 4u + q] = load_quad(from, tile, i, k, q);
+    return;
+  }
+#endif
+  EACH_SLOT(k)
     [[unroll]] for (uint i = 0u; i < 2u; ++i) next_parts[2u * k + i] = load_part(weight, from, product, tile, i, k);
 }
 weight_place here;  // of the product
@@ -200,9 +288,9 @@ float factor_of(uint token) {
 
 // x of the subgroup's steps into registers, each token's halves on the scale of its largest.
 void take(SharedQuads x, uint product, SharedWords squares) {
-  uvec4 v[slots * 5u];
-  uint from[slots];
-  [[unroll]] for (uint k = 0u; k < slots; ++k) {
+  uvec4 v[most_slots * 5u];
+  uint from[most_slots];
+  EACH_SLOT(k) {
     from[k] = (first_step(product) + min(sub * slots + k, steps_of(product) - 1u)) * step_quads + lane;
     [[unroll]] for (uint i = 0u; i < 5u; ++i) v[5u * k + i] = x.at[from[k] + 32u * i];
   }
@@ -218,21 +306,21 @@ void take(SharedQuads x, uint product, SharedWords squares) {
   }
   if (product == qkv || product == gate_up) ask_squares(squares);
   // What is absent when the first is there is asked for again together, then one after the other.
-  [[unroll]] for (uint k = 0u; k < slots; ++k)
+  EACH_SLOT(k)
     [[unroll]] for (uint i = 0u; i < 5u; ++i)
       if (k + i != 0u && absent(v[5u * k + i])) v[5u * k + i] = x.at[from[k] + 32u * i];
-  [[unroll]] for (uint k = 0u; k < slots; ++k)
+  EACH_SLOT(k)
     [[unroll]] for (uint i = 0u; i < 5u; ++i)
       if (k + i != 0u) v[5u * k + i] = awaited(x, from[k] + 32u * i, v[5u * k + i]);
   float most = 0.0;
-  [[unroll]] for (uint k = 0u; k < slots; ++k) {
+  EACH_SLOT(k) {
     vec4 s = uintBitsToFloat(v[5u * k + 4u]);
     most = max(most, max(max(s.x, s.y), max(s.z, s.w)));
   }
   most = max(most, subgroupShuffleXor(most, 1u));
   most = max(most, subgroupShuffleXor(most, 2u));
   float inverse = uintBitsToFloat((254u << 23) - floatBitsToUint(most));  // powers of two
-  [[unroll]] for (uint k = 0u; k < slots; ++k) {
+  EACH_SLOT(k) {
     bool has = sub * slots + k < steps_of(product);
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
       f16vec2 by = f16vec2(float16_t(has ? uintBitsToFloat(v[5u * k + 4u][i]) * inverse : 0.0));
@@ -261,9 +349,9 @@ void publish(uint64_t to, uint octet_, uint token, float y, uint apart, bool fir
   uint its = half_word(scaled), word = its | subgroupShuffleXor(its, 2u * apart) << 16;
   uint w1 = subgroupShuffleXor(word, apart), w2 = subgroupShuffleXor(word, 4u * apart), w3 = subgroupShuffleXor(w1, 4u * apart);
   if (first) {
-    uint quad = octet_ / 16u * step_quads + token * 4u + (octet_ / 4u & 3u);
-    SharedQuads(to).at[quad + 32u * (octet_ & 3u)] = uvec4(word, w1, w2, w3);
-    SharedWords(to).at[4u * (quad + 128u) + (octet_ & 3u)] = scale_bits;
+    uint quad = octet_ / 16u * step_quads + token * 4u + octet_lane(octet_);
+    SharedQuads(to).at[quad + 32u * octet_quad(octet_)] = uvec4(word, w1, w2, w3);
+    SharedWords(to).at[4u * (quad + 128u) + octet_quad(octet_)] = scale_bits;
   }
 }
 // The invocation's row of the stream, times the weight of the norm behind it, and its tile's squares.
@@ -278,6 +366,68 @@ void publish_stream(uint64_t x, uint64_t squares, uint64_t norm, uint tile) {
 // The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
+#ifdef INNER_NORMS
+// Query heads that a task of attention has, and the key and the value of the pass's own token: told as products have them, here normalised and turned, as halves; the latter into the caches as well, by one task.
+void bring_heads(uint layer, uint row, uint first_head, bool writes) {
+  const uint half_dim = head_dim / 2u;
+  uint t = gl_LocalInvocationIndex, item = t / half_dim, p = t % half_dim, kv_head = first_head / heads_of_key;
+  bool is_there = item < heads_each + 2u, is_value = item == heads_each + 1u;
+  SharedWords from = SharedWords(place(layer, argument_exchange) + uint64_t(query_at + row * qkv_size * 4u));
+  vec2 y = vec2(0.0), weight = vec2(1.0);
+  uvec2 turns = uvec2(0u);
+  if (is_there) {
+    uint at = (item < heads_each ? first_head + item : heads + kv_head + (is_value ? kv_heads : 0u)) * head_dim + p;
+    if (!is_value) {
+      Floats norm = Floats(place(layer, item < heads_each ? argument_q_norm : argument_k_norm));
+      weight = vec2(norm.at[p], norm.at[p + half_dim]);
+      turns = WordPairs(place(layer, argument_rope)).at[p];
+    }
+    uint low = from.at[at], high = from.at[at + half_dim];
+    y = uintBitsToFloat(uvec2(awaited(from, at, low), awaited(from, at + half_dim, high)));
+  }
+  precise float square = y.x * y.x + y.y * y.y;
+  [[unroll]] for (uint d = 1u; d < 32u; d <<= 1) { precise float both = square + subgroupShuffleXor(square, d); square = both; }
+  if (lane == 0u) head_squares[sub] = square;
+  barrier();
+  if (is_there && !is_value) {
+    precise float sum = 0.0;
+    [[unroll]] for (uint i = 0u; i < half_dim / 32u; ++i) sum = sum + head_squares[item * (half_dim / 32u) + i];
+    precise float mean = sum / float(head_dim) + eps;
+    precise vec2 its = y * weight * (1.0 / sqrt(mean));
+    vec2 turn = rope_from_turns(positions[row], turns);
+    precise float first = its.x * turn.y - its.y * turn.x, second = its.y * turn.y + its.x * turn.x;
+    y = vec2(first, second);
+  }
+  // Even lanes have a pair of neighbouring channels of the first half, odd ones of the second.
+  uint low_half = half_word(y.x), high_half = half_word(y.y), other_low = subgroupShuffleXor(low_half, 1u), other_high = subgroupShuffleXor(high_half, 1u);
+  bool odd = (lane & 1u) != 0u;
+  uint word = odd ? other_high | high_half << 16 : low_half | other_low << 16, channel = odd ? half_dim + p - 1u : p;
+  if (!is_there) return;
+  if (item < heads_each) {
+    uint index = item * half_dim + channel / 2u;
+    fresh[index / 4u][index & 3u] = word;
+  } else {
+    uint index = (is_value ? half_dim : 0u) + channel / 2u, its_place = cache_places[row];
+    fresh_words[index / 4u][index & 3u] = word;
+    if (!writes || first_head % heads_of_key != 0u || row >= rows || its_place >= context) return;
+    uint element = is_value ? (kv_head * context + its_place) * head_dim + channel : key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u;
+    Words(place(layer, is_value ? argument_values : argument_keys)).at[element / 2u] = word;
+  }
+}
+// What is added to the stream, of a row that the invocation has: when the squares of all rows of its token are there, normalised.
+void add_normalised(uint64_t squares_at_, uint64_t norm, uint tile, float y, bool wanted) {
+  SharedWords squares = SharedWords(squares_at_);
+  float weight = Floats(norm).at[tile * 16u + own_row];
+  precise float square = y * y;
+  [[unroll]] for (uint d = 1u; d < 16u; d <<= 1) { precise float both = square + subgroupShuffleXor(square, d); square = both; }
+  if (wanted && own_row == 0u) squares.at[tile * rows_at_once + own_token] = floatBitsToUint(something(square));
+  ask_squares(squares);
+  take_squares(squares);
+  barrier();
+  precise float normalised = y * weight * factor_of(own_token), sum = residual + normalised;
+  if (wanted) residual = sum;
+}
+#else
 // A row of q, k or v of a token: rows of a group of four are channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head.
 void hand_on(uint layer, uint64_t exchange, uint row, float y, bool wanted) {
   uint head = row / head_dim, p = row % head_dim / 4u * 2u + (row >> 1 & 1u), channel = p + (row & 1u) * (head_dim / 2u);
@@ -298,30 +448,62 @@ void hand_on(uint layer, uint64_t exchange, uint row, float y, bool wanted) {
   uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u : (kv_head * context + its_place) * head_dim + channel;
   Words(place(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pair;
 }
+#endif
 
 // Sums of a batch of tiles, of which an invocation has a row of a token.
-void finish(uint layer, uint product, uint first) {
+#ifdef INNER_NORMS
+#define kept_tile min(own_tile, batch - 1u)
+#else
+#define kept_tile own_tile
+#endif
+void finish(uint layer, uint product, uint first, uint last) {
   uint index = first + own_tile, count = tile_count(product), tile = tile_at(product, min(index, count - 1u));
+#ifdef INNER_NORMS
+  bool wanted = index <= last;
+#else
   bool wanted = index < count;
-  uint its_lane = (own_row & 7u) * 4u + (own_token >> 1), from = own_tile * members * sum_quads + its_lane + its_lane / 8u, which = (own_row >> 3) * 2u + (own_token & 1u);
+#endif
+  uint its_lane = (own_row & 7u) * 4u + (own_token >> 1), from = kept_tile * members * sum_quads + its_lane + its_lane / 8u, which = (own_row >> 3) * 2u + (own_token & 1u);
   precise float y = 0.0;
   [[unroll]] for (uint i = 0u; i < members; ++i) y = y + pool[from + i * sum_quads][which];
   if (first == 0u && (product == qkv || product == gate_up)) token_factor = factor_of(own_token);
   uint64_t exchange = place(layer, argument_exchange);
   if (product == qkv) {
     y = y * token_factor;
+#ifdef INNER_NORMS
+    if (wanted) SharedWords(exchange + uint64_t(query_at)).at[own_token * qkv_size + tile * 16u + own_row] = floatBitsToUint(something(y));
+#else
     hand_on(layer, exchange, tile * 16u + own_row, y, wanted);
+#endif
   } else if (product == gate_up) {
     y = y * token_factor;
     float up = subgroupShuffleXor(y, 1u);
     publish(exchange + uint64_t(gated_at), tile, own_token, gated(y, up), 2u, wanted && own_row == 0u);
   } else if (product == projection) {
+#ifdef INNER_NORMS
+    add_normalised(exchange + uint64_t(projected_squares_at), place(layer, argument_projected_norm), tile, y, wanted);
+#else
     precise float sum = residual + y;
     if (wanted) residual = sum;
+#endif
     if (own_tile < own_tiles) publish_stream(exchange + uint64_t(middle_at), exchange + uint64_t(middle_squares_at), place(layer, argument_gate_up_norm), tile);
   } else {
     SharedWords sums = SharedWords(exchange + uint64_t(sums_at));
     uint share = gl_WorkGroupID.x % shares, own = tile * shares * 128u + (gl_LocalInvocationIndex & 127u);
+#ifdef INNER_NORMS
+    if (last + 1u != count) {
+      if (wanted) sums.at[own + share * 128u] = floatBitsToUint(something(y));
+    } else {
+      uint told[shares];
+      [[unroll]] for (uint i = 0u; i < shares; ++i) told[i] = wanted ? sums.at[own + i * 128u] : 0u;
+      [[unroll]] for (uint i = 0u; i < shares; ++i) told[i] = i == share ? floatBitsToUint(y) : awaited(sums, own + i * 128u, told[i]);
+      vec4 its = uintBitsToFloat(uvec4(told[0], told[1], told[2], told[3]));
+      precise float all = (its.x + its.y) + (its.z + its.w);
+      add_normalised(exchange + uint64_t(lowered_squares_at), place(layer, argument_lowered_norm), tile, all, wanted);
+      uint64_t next = places[(layer + 1u & 1u) * argument_count + argument_exchange];
+      if (own_tile < own_tiles && layer + 1u < layers) publish_stream(next + uint64_t(x_at), next + uint64_t(squares_at), places[(layer + 1u & 1u) * argument_count + argument_qkv_norm], tile);
+    }
+#else
     if (first != batch * own_tiles - batch || own_tile >= own_tiles) {
       sums.at[own + share * 128u] = floatBitsToUint(something(y));
     } else {
@@ -334,24 +516,35 @@ void finish(uint layer, uint product, uint first) {
       uint64_t next = places[(layer + 1u & 1u) * argument_count + argument_exchange];
       if (layer + 1u < layers) publish_stream(next + uint64_t(x_at), next + uint64_t(squares_at), places[(layer + 1u & 1u) * argument_count + argument_qkv_norm], tile);
     }
+#endif
   }
 }
 
 // Four neighbouring columns as halves, in the order 0, 2, 1, 3: a code below 2^10 behind the exponent of 1024 is 1024 and the code.
 uvec2 four_halves(row_part part, block_factors by, uint j, uint magic) {
   bool has_sign = codec == codec_q8_0 || codec == codec_q6_k, upper = whole_tiles && j >= 4u;
-  uint word = whole_tiles ? part.raw.a[j & 3u] : code_word(part.raw, j) ^ (has_sign ? 0x80808080u : 0u);
+  uint word = whole_tiles ? part.raw.a[j & 3u] : code_word(part.raw, j);
   float offset = has_sign ? 128.0 : codec == codec_q4_0 ? 8.0 : 0.0;
   uint mask = !whole_tiles ? 0x00ff00ffu : upper ? 0x00f000f0u : 0x000f000fu;  // codes in the upper half of a byte are 16 times as large
   uvec2 y;
   [[unroll]] for (uint i = 0u; i < 2u; ++i) {
-    f16vec2 code = as_pair(((i == 0u ? word : word >> 8) & mask) | magic);
+        f16vec2 code = as_pair(((i == 0u ? word : word >> 8) & mask) ^ magic);
     code = upper ? fma(code, f16vec2(float16_t(0.0625)), f16vec2(float16_t(-64.0 - offset))) : code - f16vec2(float16_t(1024.0 + offset));
     f16vec2 d = j < 4u || whole_tiles ? by.d : by.upper_d;
     y[i] = as_word(codec == codec_q4_1 || codec == codec_q4_k ? fma(code, d, by.m) : code * d);
   }
   return y;
 }
+
+#ifdef INNER_NORMS
+// The same of dense weights, of which two words are four columns.
+uvec2 four_halves(uvec4 words, uint e) {
+  uvec2 w = e == 0u ? words.xy : words.zw;
+  if (codec == element_f16) return uvec2((w.x & 0xffffu) | w.y << 16, (w.x >> 16) | (w.y & 0xffff0000u));
+  vec2 a = brain_halves(w.x), b = brain_halves(w.y);
+  return uvec2(rounded(a.x, b.x), rounded(a.y, b.y));
+}
+#endif
 
 // Of codes that leave registers for it, the last tile's multiplication finds those of the next product's first tile on their way, which come while its x is waited for.
 void multiply(uint layer, uint product, uint64_t weight) {
@@ -365,6 +558,9 @@ void multiply(uint layer, uint product, uint64_t weight) {
     first_there = tile_at(next_product, 0u);
   }
   uint count = tile_count(product), magic = code_magic;
+#ifdef INNER_NORMS
+  uint first = 0u;  // of the batch of tiles
+#endif
   [[dont_unroll]] for (uint i = 0u; i < count; ++i) {
     sums_of sums[2];
     sums[0] = sums_of(0.0);
@@ -373,10 +569,37 @@ void multiply(uint layer, uint product, uint64_t weight) {
     weight_place from = here;
     if (whole_tiles && last) from = there;
     uint following = !last ? tile_at(product, i + 1u) : first_there;
-    row_part all[slots * 2u];
-    [[unroll]] for (uint n = 0u; n < slots * 2u; ++n) all[n] = next_parts[n];
-    if (whole_tiles) fetch(weight, from, product, following);
-    [[unroll]] for (uint k = 0u; k < slots; ++k) {
+#ifdef INNER_NORMS
+    if (dense) {
+      IF_WORKS(product)
+        EACH_SLOT(k)
+          [[unroll]] for (uint q = 0u; q < 4u; ++q) {
+            uvec4 words[2];
+            [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+              words[n] = next_quads[(2u * k + n) * 4u + q];
+              if (!last) next_quads[(2u * k + n) * 4u + q] = load_quad(from, following, n, k, q);
+            }
+            [[unroll]] for (uint e = 0u; e < 2u; ++e) {
+              weights_of w;
+              [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+                uvec2 four = four_halves(words[n], e);
+                f16vec2 low = as_pair(four.x), high = as_pair(four.y);
+                w[4u * n] = low.x;
+                w[4u * n + 1u] = low.y;
+                w[4u * n + 2u] = high.x;
+                w[4u * n + 3u] = high.y;
+              }
+              sums[e] = coopMatMulAdd(w, x_tokens[8u * k + 2u * q + e], sums[e]);
+            }
+          }
+    } else
+#endif
+    {
+    row_part all[most_slots * 2u];
+    [[unroll]] for (uint n = 0u; n < most_slots * 2u; ++n) all[n] = next_parts[n];
+    if (whole_tiles) fetch(weight, from, FETCHED, following);
+    IF_WORKS(product)
+    EACH_SLOT(k) {
       if (!whole_tiles && !last) [[unroll]] for (uint n = 0u; n < 2u; ++n) next_parts[2u * k + n] = load_part(weight, from, product, following, n, k);
       block_factors by[2];
       uint block = 4u * (first_step(product) + sub * slots + k) + (lane & 3u);
@@ -394,23 +617,41 @@ void multiply(uint layer, uint product, uint64_t weight) {
         sums[j & 1u] = coopMatMulAdd(w, x_tokens[8u * k + j], sums[j & 1u]);
       }
     }
+    }
     vec4 both;
     [[unroll]] for (uint n = 0u; n < 4u; ++n) both[n] = (sums[0][n] + sums[1][n]) * token_scales[n & 1u];
+#ifdef INNER_NORMS
+    pool[((i - first) * members + sub) * sum_quads + lane + lane / 8u] = both;
+    if (i - first == batch - 1u || last || (product == down && i + 1u + own_tiles == count)) {
+      barrier();
+      finish(layer, product, first, i);
+      barrier();
+      first = i + 1u;
+    }
+#else
     pool[(i % batch * members + sub) * sum_quads + lane + lane / 8u] = both;
     if (i % batch == batch - 1u || i + 1u == count) {
       barrier();
-      finish(layer, product, i / batch * batch);
+      finish(layer, product, i / batch * batch, i);
       barrier();
     }
+#endif
   }
   here = there;
 }
 
 #define attention_quad(index) pool[members * heads_each * head_dim / 4u + (index)]
+#ifdef INNER_NORMS
+void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float result) {
+  uint t = gl_LocalInvocationIndex, channel = (first_head + t / task_channels) * head_dim + part * task_channels + t % task_channels;
+  publish(exchange + uint64_t(attended_at), channel / 8u % (q_size / 8u), row, result, 1u, t < heads_each * task_channels && (t & 7u) == 0u);
+}
+#else
 void publish_attended(uint64_t exchange, uint row, uint first_head, float result) {
   uint t = gl_LocalInvocationIndex;
   publish(exchange + uint64_t(attended_at), (first_head * head_dim + t) / 8u % (q_size / 8u), row, result, 1u, t < heads_each * head_dim && (t & 7u) == 0u);
 }
+#endif
 #include "few_attention.glsl"
 
 void step(uint layer, uint product) {
@@ -430,7 +671,7 @@ void main() {
   gave_up = false;
   lane = gl_SubgroupInvocationID;
   uint t = gl_LocalInvocationIndex;
-  if (t == 0u) code_magic = 0x64006400u;
+    if (t == 0u) code_magic = codec == codec_q8_0 || codec == codec_q6_k ? 0x64806480u : 0x64006400u;  // signs are turned with the exponent
   keep_places(0u);
   rows = min(state.at[state_count], rows_at_once);
   if (t < rows_at_once) {
@@ -444,8 +685,10 @@ void main() {
   }
   barrier();
   keep_first_octets();
+#ifndef INNER_NORMS
   for (uint i = t; i < rows_at_once * (head_dim / 2u); i += threads)
     rotation[i] = rope_from_turns(positions[i / (head_dim / 2u)], WordPairs(place(0u, argument_rope)).at[i % (head_dim / 2u)]);
+#endif
   // What the rest is written for; the plan asks for nothing else.
   uint end = layers;
   if (workgroup_size != threads || subgroup_width != 32u) {

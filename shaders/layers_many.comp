@@ -117,7 +117,6 @@ row_part next_parts[4];  // [unit & 1, half of the tile]
 #define weights_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
 #define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
 
-#define WAITS_APART
 #include "few_waits.glsl"
 // A number may not look like nothing.
 float something(float a) { return isnan(a) ? uintBitsToFloat(0x7fc00000u) : a; }

@@ -2,21 +2,46 @@
 // Attention of a batch's sessions in shaders/layers_few.comp and layers_many.comp: a workgroup has up to four heads that share keys and values of a session, span after span; a subgroup has 16
 // positions of a span, whose keys and values go from memory into matrices. As prompts have it: query, keys, values and probabilities as halves, all else f32 (docs/kernels.md).
 // The including shader has heads_each, tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) beside it, and
-// publish_attended, which all invocations come to.
+// publish_attended, which all invocations come to. With INNER_NORMS there are heads of up to 256 channels, which the including shader makes of what q, k and v are told as (bring_heads), and windows.
 #ifndef INTAGLIO_FEW_ATTENTION
 #define INTAGLIO_FEW_ATTENTION
 
 #define attention_float(index) attention_quad((index) >> 2)[(index) & 3u]
-const uint greatest_at = 0u, totals_at = 4u * members;  // of attention_float, [head, subgroup]: the greatest score, and the total of its probabilities
+const uint attention_members = 16u;  // subgroups, as span_positions has it
+const uint greatest_at = 0u, totals_at = 4u * attention_members;  // of attention_float, [head, subgroup]: the greatest score, and the total of its probabilities
 const uint key_quads = chunks / 4u;                   // that a lane has of a position: chunks 4 * j + lane % 4
+#ifdef INNER_NORMS
+const uint value_octets = 1u;                         // of channels: lane / 4 of the task's eight
+#else
 const uint value_octets = (chunks + 7u) / 8u;         // of channels: lane / 4, and 8 behind it
+#endif
 const uint query_words = heads_each * head_dim / 2u;  // pairs of channels
+
+#ifdef INNER_NORMS
+const uint most_key_quads = 8u, most_value_octets = 1u;
+// Workgroups share the channels of values of a task.
+#define part_parameter uint part,
+#define part_argument part,
+#define part_of(task) (task) % value_parts,
+#define row_of(task) ((task) / value_parts / tasks_of_row)
+#define head_of(task) ((task) / value_parts % tasks_of_row * heads_each)
+#define own_chunk(chunk) (8u * part + (chunk))
+#else
+const uint most_key_quads = 4u, most_value_octets = 2u;
+#define task_channels head_dim
+#define part_parameter
+#define part_argument
+#define part_of(task)
+#define row_of(task) ((task) / tasks_of_row)
+#define head_of(task) ((task) % tasks_of_row * heads_each)
+#define own_chunk(chunk) (chunk)
+#endif
 
 #include "few_spans.glsl"
 
 float greatest_of_span(uint head) {
-  vec4 most = attention_quad((greatest_at + head * members) / 4u);
-  [[unroll]] for (uint i = 1u; i < 4u; ++i) most = max(most, attention_quad((greatest_at + head * members) / 4u + i));
+  vec4 most = attention_quad((greatest_at + head * attention_members) / 4u);
+  [[unroll]] for (uint i = 1u; i < 4u; ++i) most = max(most, attention_quad((greatest_at + head * attention_members) / 4u + i));
   return max(max(most.x, most.y), max(most.z, most.w));
 }
 // The same channel of two positions.
@@ -25,35 +50,55 @@ f16vec2 same_channel(uvec4 a, uvec4 b, uint channel) {
   return as_pair((channel & 1u) == 0u ? from & 0xffffu | to << 16 : from >> 16 | to & 0xffff0000u);
 }
 
-void attend(uint layer, uint row, uint first_head, uint kept) {
+void attend(uint layer, uint row, uint first_head, part_parameter uint kept) {
   uint t = gl_LocalInvocationIndex, kv_head = first_head / heads_of_key, end = ends[row], newest = positions[row], r = lane >> 2, c = lane & 3u;
   uint64_t exchange = place(layer, argument_exchange), keys = place(layer, argument_keys), values = place(layer, argument_values);
   float sum = 0.0;  // of a channel of a head
   vec2 weight = vec2(0.0);
-  [[dependency_infinite]] for (uint first = 0u; first < end; first += span_positions) {
+#ifdef INNER_NORMS
+  uint seen = window != 0u && (layer + 1u) % full_every != 0u && end > window ? end - window : 0u, first_span = seen / span_positions * span_positions;
+#define is_seen(position) ((position) < end && (position) >= seen)
+#define sees_some (sub < attention_members && own_first < end && own_first + 16u > seen)
+#define PART_OF_SPAN first + 16u * i < end && first + 16u * i + 16u > seen
+#define WRITES_OF_SPAN c == 0u && r < heads_each && sub < attention_members
+#else
+#define first_span 0u
+#define is_seen(position) ((position) < end)
+#define sees_some (own_first < end)
+#define PART_OF_SPAN first + 16u * i < end
+#define WRITES_OF_SPAN c == 0u && r < heads_each
+#endif
+  [[dependency_infinite]] for (uint first = first_span; first < end; first += span_positions) {
     uint places_from = first == 0u ? 32u * kept : 32u * kept_tasks, own_first = first + 16u * sub;
     if (first != 0u) {
       barrier();
       keep_octets(32u * kept_tasks, row, first);
       barrier();
     }
-    bool has_positions = own_first < end;
-    uvec4 key_words[8], value_words[8];  // [octet of positions, j]; [position 2 * c, the next, both 8 behind, octet of channels]
-    [[unroll]] for (uint i = 0u; i < 8u; ++i) key_words[i] = value_words[i] = uvec4(0u);
+    bool has_positions = sees_some;
+    uvec4 key_words[2u * most_key_quads], value_words[4u * most_value_octets];  // [octet of positions, j]; [position 2 * c, the next, both 8 behind, octet of channels]
+    [[unroll]] for (uint i = 0u; i < 2u * most_key_quads; ++i) key_words[i] = value_words[i] = uvec4(0u);
     if (has_positions) {
       [[unroll]] for (uint n = 0u; n < 2u; ++n) {
         uint octet_place = octet_places[places_from + 2u * sub + n];
-        if (own_first + 8u * n + r < end) {
+        if (is_seen(own_first + 8u * n + r)) {
           WordQuads from = WordQuads(keys + uint64_t(key_index(kv_head, octet_place + r, c)) * 16u);
-          [[unroll]] for (uint j = 0u; j < 4u; ++j) if (j < key_quads) key_words[4u * n + j] = from.at[32u * j];
+          [[unroll]] for (uint j = 0u; j < most_key_quads; ++j) if (j < key_quads) key_words[most_key_quads * n + j] = from.at[32u * j];
         }
-        [[unroll]] for (uint i = 0u; i < 2u; ++i)
-          if (own_first + 8u * n + 2u * c + i < end) {
-            WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_place + 2u * c + i) * chunks + r) * 16u);
-            [[unroll]] for (uint o = 0u; o < 2u; ++o) if (o < value_octets) value_words[4u * n + 2u * i + o] = from.at[8u * o];
+#define BRING_VALUES \
+        [[unroll]] for (uint i = 0u; i < 2u; ++i) \
+          if (is_seen(own_first + 8u * n + 2u * c + i)) { \
+            WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_place + 2u * c + i) * chunks + own_chunk(r)) * 16u); \
+            [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = from.at[8u * o]; \
           }
+#ifndef INNER_NORMS
+        BRING_VALUES
+#endif
       }
     }
+#ifdef INNER_NORMS
+    if (first == first_span) bring_heads(layer, row, first_head, part == 0u);
+#else
     if (first == 0u) {
       SharedWords from = SharedWords(exchange + uint64_t(query_at + row * qkv_size * 4u));
       if (t < query_words) {
@@ -66,6 +111,7 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
         fresh_words[pair / 4u][pair & 3u] = awaited(from, at, from.at[at]);
       }
     }
+#endif
     barrier();
     sums_of scores[2];
     float most = minus_infinity;
@@ -73,9 +119,9 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
     if (has_positions) {
       [[unroll]] for (uint n = 0u; n < 2u; ++n)
         if (own_first + 8u * n + r == newest) {
-          [[unroll]] for (uint j = 0u; j < 4u; ++j) if (j < key_quads) key_words[4u * n + j] = fresh_words[4u * j + c];
+          [[unroll]] for (uint j = 0u; j < most_key_quads; ++j) if (j < key_quads) key_words[most_key_quads * n + j] = fresh_words[4u * j + c];
         }
-      [[unroll]] for (uint j = 0u; j < 4u; ++j)
+      [[unroll]] for (uint j = 0u; j < most_key_quads; ++j)
         if (j < key_quads) {
           uvec4 q = fresh[r % heads_each * chunks + 4u * j + c];
           [[unroll]] for (uint e = 0u; e < 2u; ++e) {
@@ -88,7 +134,7 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
             w[4] = w[5] = w[6] = w[7] = float16_t(0.0);
             [[unroll]] for (uint n = 0u; n < 2u; ++n) {
               tokens_of b;
-              uvec4 k = key_words[4u * n + j];
+              uvec4 k = key_words[most_key_quads * n + j];
               f16vec2 its_low = as_pair(e == 0u ? k.x : k.z), its_high = as_pair(e == 0u ? k.y : k.w);
               b[0] = its_low.x;
               b[1] = its_low.y;
@@ -99,33 +145,41 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
           }
         }
     }
+#ifdef INNER_NORMS
+    // Not beside the keys, for which there are no registers.
+    if (has_positions)
+      [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+        uint octet_place = octet_places[places_from + 2u * sub + n];
+        BRING_VALUES
+      }
+#endif
     // Of head r, positions 2 * c and the next of both octets.
     vec4 its = vec4(scores[0][0], scores[0][1], scores[1][0], scores[1][1]);
     uvec4 its_positions = own_first + 2u * c + uvec4(0u, 1u, 8u, 9u);
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-      its[i] = its_positions[i] < end ? scaled_score(its[i]) : minus_infinity;
+      its[i] = is_seen(its_positions[i]) ? scaled_score(its[i]) : minus_infinity;
       most = max(most, its[i]);
     }
     most = max(most, subgroupShuffleXor(most, 1u));
     most = max(most, subgroupShuffleXor(most, 2u));
-    if (c == 0u && r < heads_each) attention_float(greatest_at + r * members + sub) = most;
+    if (WRITES_OF_SPAN) attention_float(greatest_at + r * attention_members + sub) = most;
     barrier();
     float greatest = greatest_of_span(r % heads_each), total = 0.0;
     uvec2 chances;
     [[unroll]] for (uint i = 0u; i < 2u; ++i) {
       vec2 below = vec2(its[2u * i], its[2u * i + 1u]) - greatest;
-      chances[i] = rounded(its_positions[2u * i] < end ? canonical_exp(below.x) : 0.0, its_positions[2u * i + 1u] < end ? canonical_exp(below.y) : 0.0);
+      chances[i] = rounded(is_seen(its_positions[2u * i]) ? canonical_exp(below.x) : 0.0, is_seen(its_positions[2u * i + 1u]) ? canonical_exp(below.y) : 0.0);
       vec2 both = vec2(as_pair(chances[i]));
       total += both.x + both.y;
     }
     total += subgroupShuffleXor(total, 1u);
     total += subgroupShuffleXor(total, 2u);
-    if (c == 0u && r < heads_each) attention_float(totals_at + r * members + sub) = total;
+    if (WRITES_OF_SPAN) attention_float(totals_at + r * attention_members + sub) = total;
     if (has_positions) {
       [[unroll]] for (uint n = 0u; n < 2u; ++n)
         [[unroll]] for (uint i = 0u; i < 2u; ++i)
           if (own_first + 8u * n + 2u * c + i == newest) {
-            [[unroll]] for (uint o = 0u; o < 2u; ++o) if (o < value_octets) value_words[4u * n + 2u * i + o] = fresh_words[chunks + r + 8u * o];
+            [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = fresh_words[chunks + own_chunk(r) + 8u * o];
           }
       tokens_of b;
       f16vec2 low = as_pair(chances.x), high = as_pair(chances.y);
@@ -137,20 +191,28 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
       [[unroll]] for (uint m = 0u; m < 8u; ++m) {
         weights_of w;
         [[unroll]] for (uint o = 0u; o < 2u; ++o) {
+#ifdef INNER_NORMS
+          f16vec2 first_pair = f16vec2(0.0), second_pair = f16vec2(0.0);  // of the second half of the rows, which no channels have
+          if (o < most_value_octets) {
+            first_pair = same_channel(value_words[o], value_words[most_value_octets + o], m);
+            second_pair = same_channel(value_words[2u * most_value_octets + o], value_words[3u * most_value_octets + o], m);
+          }
+#else
           f16vec2 first_pair = same_channel(value_words[o], value_words[2u + o], m), second_pair = same_channel(value_words[4u + o], value_words[6u + o], m);
+#endif
           w[4u * o] = first_pair.x;
           w[4u * o + 1u] = first_pair.y;
           w[4u * o + 2u] = second_pair.x;
           w[4u * o + 3u] = second_pair.y;
         }
         sums_of of_channels = coopMatMulAdd(w, b, sums_of(0.0));
-        [[unroll]] for (uint o = 0u; o < 2u; ++o)
+        [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)
           [[unroll]] for (uint h = 0u; h < 2u; ++h) out_[h * 4u + o * 2u + m / 4u][m & 3u] = of_channels[2u * o + h];
       }
       [[unroll]] for (uint h = 0u; h < 2u; ++h)
         if (2u * c + h < heads_each) {
-          uint to = ((sub * heads_each + 2u * c + h) * head_dim + 8u * r) / 4u;
-          [[unroll]] for (uint o = 0u; o < 2u; ++o)
+          uint to = ((sub * heads_each + 2u * c + h) * task_channels + 8u * r) / 4u;
+          [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)
             if (o < value_octets) {
               pool[to + 16u * o] = out_[h * 4u + o * 2u];
               pool[to + 16u * o + 1u] = out_[h * 4u + o * 2u + 1u];
@@ -158,15 +220,15 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
         }
     }
     barrier();
-    if (t < heads_each * head_dim) {
-      uint h = t / head_dim;
+    if (t < heads_each * task_channels) {
+      uint h = t / task_channels;
       float of_span = 0.0;
-      [[unroll]] for (uint i = 0u; i < members; ++i)
-        if (first + 16u * i < end) of_span += pooled(i * heads_each * head_dim + t);
-      vec4 four = attention_quad((totals_at + h * members) / 4u);
-      [[unroll]] for (uint i = 1u; i < 4u; ++i) four += attention_quad((totals_at + h * members) / 4u + i);
+      [[unroll]] for (uint i = 0u; i < attention_members; ++i)
+        if (PART_OF_SPAN) of_span += pooled(i * heads_each * task_channels + t);
+      vec4 four = attention_quad((totals_at + h * attention_members) / 4u);
+      [[unroll]] for (uint i = 1u; i < 4u; ++i) four += attention_quad((totals_at + h * attention_members) / 4u + i);
       vec2 later = vec2(greatest_of_span(h), (four.x + four.y) + (four.z + four.w));
-      if (first == 0u) {
+      if (first == first_span) {
         weight = later;
         sum = of_span;
       } else {
@@ -175,20 +237,20 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
       }
     }
   }
-  publish_attended(exchange, row, first_head, end != 0u ? sum / weight.y : 0.0);
+  publish_attended(exchange, row, first_head, part_argument end != 0u ? sum / weight.y : 0.0);
   barrier();
 }
 
 void keep_first_octets() {
   [[dont_unroll]] for (uint i = 0u; i < kept_tasks; ++i) {
     uint task = gl_WorkGroupID.x + i * parts;
-    if (task < tasks) keep_octets(32u * i, task / tasks_of_row, 0u);
+    if (task < tasks) keep_octets(32u * i, row_of(task), 0u);
   }
 }
 void attention(uint layer) {
   [[dependency_infinite]] for (uint i = 0u; i < kept_tasks; ++i) {
     uint task = gl_WorkGroupID.x + i * parts;
-    if (task < tasks) attend(layer, task / tasks_of_row, task % tasks_of_row * heads_each, i);
+    if (task < tasks) attend(layer, row_of(task), head_of(task), part_of(task) i);
   }
 }
 

@@ -16,7 +16,6 @@ void give_up() {
 bool waits_in_vain(uint tries) {
   return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
 }
-#ifdef WAITS_APART
 // Little code where nothing is waited for, which is what most reads find.
 bool absent(uvec4 a) { return max(max(a.x, a.y), max(a.z, a.w)) == nothing; }
 uvec4 awaited(SharedQuads x, uint quad, uvec4 a) {
@@ -37,26 +36,5 @@ uint awaited(SharedWords x, uint index, uint a) {
   }
   return a;
 }
-#else
-bool absent(uvec4 a) { return a.x == nothing || a.y == nothing || a.z == nothing || a.w == nothing; }
-uvec4 awaited(SharedQuads x, uint quad, uvec4 a) {
-  uint tries = 0u;
-  while (absent(a)) {
-    a = x.at[quad];
-    if (waits_in_vain(++tries)) break;
-  }
-  if (absent(a) && !gave_up) give_up();
-  return a;
-}
-uint awaited(SharedWords x, uint index, uint a) {
-  uint tries = 0u;
-  while (a == nothing) {
-    a = x.at[index];
-    if (waits_in_vain(++tries)) break;
-  }
-  if (a == nothing && !gave_up) give_up();
-  return a;
-}
-#endif
 
 #endif

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/planned.hpp"
@@ -118,7 +117,6 @@ TEST_CASE("batches that keep the chain", "[plan][in_one]") {
   CHECK_FALSE(in_one(made<models::mistral_7b<dtype::q8_0>>({.slots = 24, .coded_products = plan::chunk_arithmetic::halves})));
   CHECK_FALSE(in_one(made<small>({.slots = 8})));
   CHECK_FALSE(in_one(made<models::llama<small_config, dtype::bf16>>()));
-  CHECK_FALSE(in_one(made<models::gemma3_4b<dtype::q8_0>>()));
   plan::profile chain = plan::profiles::portable;
   chain.layers_parts = 0;
   CHECK_FALSE(in_one(made<small>(of_eight, chain)));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "runtime/batch_in_one.hpp"
 
@@ -28,6 +29,19 @@ constexpr decoder_config config_of(std::uint32_t hidden, std::uint32_t intermedi
           .rope_theta = 10'000.f,
           .rms_norm_eps = 1e-5f};
 }
+constexpr decoder_config normed_of(std::uint32_t hidden, std::uint32_t intermediate, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
+  decoder_config out = config_of(hidden, intermediate, heads, kv_heads, head_dim);
+  out.model_type = architecture::gemma3;
+  out.rms_norm_eps = 1e-6f;
+  out.hidden_act = activation::gelu_tanh;
+  out.rope_theta = 1'000'000.f;
+  out.rope_local_base_freq = 10'000.f;
+  out.sliding_window = 256;
+  out.sliding_window_pattern = 2;
+  return out;
+}
+// With norms before additions: tiles of the stream that are not shared evenly, by workgroups of 20 subgroups; two tasks of attention to a key; two steps of columns a subgroup.
+constexpr decoder_config uneven = normed_of(2560, 2048, 8, 4, 256), two_tasks = normed_of(768, 2048, 4, 1, 256), two_steps = normed_of(3840, 4096, 12, 6, 128);
 // Heads in pairs and alone, a workgroup with one tile of the stream and with several, columns that not all subgroups have.
 constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = config_of(256, 1024, 3, 1, 128), wide = config_of(3072, 4096, 24, 8, 128), blocks = config_of(512, 2048, 8, 4, 64);
 // Of many: four, two and one heads to a key and channels of 64, gate and up by one subgroup a tile and by two, q, k and v likewise.
@@ -75,6 +89,18 @@ TEST_CASE("workgroups that wait for each other give a batch the numbers of the c
   agrees(plan::planned::of<models::llama<blocks, dtype::q6_k>>(plan::profiles::portable, 640, of_eight), short_ones);
 }
 
+TEST_CASE("workgroups that wait for each other give a batch of a Gemma-3 the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
+  agrees(plan::planned::of<models::gemma3<uneven, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), spans);
+  agrees(plan::planned::of<models::gemma3<uneven, dtype::bf16>>(plan::profiles::portable, 640, of_eight), spans);
+  agrees(plan::planned::of<models::gemma3<uneven, dtype::q4_0>>(plan::profiles::portable, 640, of_eight), short_ones);
+  agrees(plan::planned::of<models::gemma3<uneven, dtype::q4_k>>(plan::profiles::portable, 640, of_eight), short_ones);
+  agrees(plan::planned::of<models::gemma3<two_tasks, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), spans);
+  agrees(plan::planned::of<models::gemma3<two_tasks, dtype::q6_k>>(plan::profiles::portable, 640, of_eight), short_ones);
+  agrees(plan::planned::of<models::gemma3<two_steps, dtype::q4_1>>(plan::profiles::portable, 640, of_eight), spans);
+  agrees(plan::planned::of<models::gemma3<two_steps, dtype::f16>>(plan::profiles::portable, 640, of_eight), short_ones);
+  agrees(plan::planned::of<models::gemma3<two_steps, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), short_ones);
+}
+
 TEST_CASE("workgroups that wait for each other give a batch of many the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
   std::vector<std::uint32_t> many(27), later(32);
   for (std::uint32_t slot = 0; slot < many.size(); ++slot) many[slot] = slot * 13 % 40;
@@ -90,5 +116,6 @@ TEST_CASE("workgroups that wait for each other give a batch of many the numbers 
 
 TEST_CASE("a batch whose workgroups wait in vain has no numbers, and the chain goes on", "[runtime][in_one][resident][gpu]") {
   wait_in_vain(plan::planned::of<models::llama<paired, dtype::q8_0>>(plan::profiles::portable, 640, of_eight));
+  wait_in_vain(plan::planned::of<models::gemma3<two_tasks, dtype::q8_0>>(plan::profiles::portable, 640, of_eight));
   wait_in_vain(plan::planned::of<models::llama<paired_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)));
 }

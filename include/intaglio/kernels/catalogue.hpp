@@ -12,9 +12,9 @@ namespace intaglio::kernels {
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
   walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm,
-  attention_few, expert_tiles, dense_rows, ternary_rows, layers_few, layers_ternary_few, layers_many
+  attention_few, expert_tiles, dense_rows, ternary_rows, layers_few, layers_ternary_few, layers_many, layers_few_normed
 };
-inline constexpr std::size_t kernel_count = 41;
+inline constexpr std::size_t kernel_count = 42;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -533,6 +533,23 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t inter
 }
 }  // namespace layers_few
 
+/// The same with the norms that Gemma-3 has besides (head_norm, norm_add), its weights coded or halves as they are. arguments of a layer as of layers_coded with inner norms, but the first. window, full_every as
+/// layers_coded has them. shapes as plan::normed_few_fits has them; workgroups of as many subgroups as plan::normed_few_subgroups says.
+inline constexpr interface layers_few_normed_interface{
+    "layers_few_normed",
+    {{{"arguments"}, {"progress"}, {"state"}}},
+    {{{"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32}, {"patience"}, {"head_dim"}, {"heads"},
+      {"kv_heads"}, {"context"}, {"codec"}, {"scale", field_type::f32}, {"slot_words"}, {"page_size"}, {"window"}, {"full_every"}, {"subgroup_width"}}}};
+
+namespace layers_few_normed {
+/// most_own: tiles of 16 rows of the stream that a workgroup has.
+inline constexpr std::uint32_t least_subgroups = 16, most_subgroups = 20, most_own = 4;
+/// As of layers_few, and squares of what both halves of a layer add to the stream.
+constexpr std::uint64_t exchange_bytes(std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv) {
+  return layers_few::exchange_bytes(hidden, intermediate, q, kv) + hidden / 16 * 4 * 2 * layers_few::most_tokens;
+}
+}  // namespace layers_few_normed
+
 /// The same over more sessions: plans of 16 or 32 slots, passes over 8, 16 or 32 of them. A session's numbers do not hang on how many others there are. Behind `parts` there are one to four workgroups more, which help the others
 /// (layers_many::helpers). What workgroups tell each other is all ones before the pass in the first layers_many::blank_layers layers alone. shapes as plan::many_fits has them.
 inline constexpr interface layers_many_interface{
@@ -613,7 +630,8 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &walk_select_interface,   &walk_up_interface,       &walk_sum_interface,
                                                              &fixed_interface,         &matmul_few_interface,    &layers_coded_interface,
                                                              &walk_trace_interface,    &rms_norm_interface,      &attention_few_interface, &expert_tiles_interface,
-                                                             &dense_rows_interface, &ternary_rows_interface, &layers_few_interface, &layers_ternary_few_interface, &layers_many_interface};
+                                                             &dense_rows_interface, &ternary_rows_interface, &layers_few_interface, &layers_ternary_few_interface, &layers_many_interface,
+                                                             &layers_few_normed_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

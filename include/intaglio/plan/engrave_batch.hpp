@@ -5,6 +5,7 @@
 
 #include "intaglio/plan/engrave.hpp"
 #include "intaglio/plan/few_in_one.hpp"
+#include "intaglio/plan/normed_few_in_one.hpp"
 #include "intaglio/plan/ternary_few_in_one.hpp"
 
 namespace intaglio::plan {
@@ -69,6 +70,7 @@ constexpr drafted_sequence draft_few_in_one(const decoder_config& config, const 
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.shape = made.shape;
   drafted_sequence out = few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch).made(failure);
+  if (out.in_one.size == 0) out = normed_few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch).made(failure);
   if (out.in_one.size == 0) out = ternary_few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch).made(failure);
   return out;
 }

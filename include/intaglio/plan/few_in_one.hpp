@@ -18,19 +18,27 @@ class batch_layers_in_one {
 
  protected:
   using kernel = kernels::kernel;
-  static constexpr std::size_t steps = 9;
 
   static constexpr std::uint32_t constant(const dispatch& d, std::string_view name) { return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)]; }
   static constexpr const operand& push(const dispatch& d, std::string_view name) { return d.push[kernels::interface_of(d.kernel).push_index(name)]; }
   constexpr const dispatch& step(std::size_t index) const { return chain_.period.items[index]; }
 
-  static constexpr bool attends(const dispatch& d) {
-    return d.kernel == kernel::attention_few && constant(d, "cache_element") == static_cast<std::uint32_t>(kernels::element::f16) && constant(d, "window") == 0 && constant(d, "ring") == 0;
+  static constexpr bool attends(const dispatch& d, bool has_window = false) {
+    return d.kernel == kernel::attention_few && constant(d, "cache_element") == static_cast<std::uint32_t>(kernels::element::f16) && (constant(d, "window") != 0) == has_window && constant(d, "ring") == 0;
+  }
+  /// Halves of a product's input, and a product of halves.
+  static constexpr bool prepares(const dispatch& d, bool normalises, std::uint32_t width, std::uint32_t eps) {
+    return d.kernel == kernel::halves && constant(d, "width") == width &&
+           constant(d, "prologue") == static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) && (!normalises || constant(d, "eps") == eps);
+  }
+  static constexpr bool multiplies(const dispatch& d, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows, std::uint32_t codec) {
+    return d.kernel == kernel::matmul_chunk && constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns && constant(d, "rows") == rows &&
+           constant(d, "codec") == codec;
   }
 
-  /// @param writes_caches of the chain
-  constexpr dispatch dispatch_of_all(kernel which, const dispatch& writes_caches) const {
-    dispatch d{.kernel = which, .barrier = true, .subgroups = kernels::layers_few::resident_subgroups};
+  /// @param attention, write_caches of the chain, the latter of each kind of block
+  constexpr dispatch dispatch_of_all(kernel which, std::uint32_t subgroups, std::uint32_t parts, const dispatch& attention, const std::vector<const dispatch*>& write_caches) const {
+    dispatch d{.kernel = which, .barrier = true, .subgroups = subgroups};
     const kernels::interface& face = kernels::interface_of(which);
     d.label.append("all layers");
     const auto note = [&](region where, bool write, std::uint64_t offset, std::uint64_t bytes) { d.accesses[d.access_count++] = {where, write, 0, offset, bytes}; };
@@ -42,8 +50,9 @@ class batch_layers_in_one {
     note(region::state, true, counters_end_, kernels::layers::progress_bytes(config_.num_hidden_layers));
     note(region::state, false, 0, counters_end_);
     note(region::arena, true, push(step(0), "input").offset, std::uint64_t{4} * shape_.slots * config_.hidden_size);
-    for (std::size_t i = 0; i < writes_caches.access_count; ++i)
-      if (const access& a = writes_caches.accesses[i]; a.where == region::pool_keys || a.where == region::pool_values) note(a.where, true, 0, a.bytes);
+    for (const dispatch* writes : write_caches)
+      for (std::size_t i = 0; i < writes->access_count; ++i)
+        if (const access& a = writes->accesses[i]; a.where == region::pool_keys || a.where == region::pool_values) d.accesses[d.access_count++] = {a.where, true, a.slot, 0, a.bytes};
     set("hidden_size", config_.hidden_size);
     set("intermediate_size", config_.intermediate_size);
     set("layers", config_.num_hidden_layers);
@@ -51,8 +60,11 @@ class batch_layers_in_one {
     set("head_dim", config_.head_dim);
     set("heads", config_.num_attention_heads);
     set("kv_heads", config_.num_key_value_heads);
-    for (const auto name : {"context", "scale", "slot_words", "page_size"}) set(name, constant(step(2), name));
-    for (std::size_t i = 0; i < steps; ++i) d.weight_bytes += config_.num_hidden_layers * step(i).weight_bytes;
+    for (const auto name : {"context", "scale", "slot_words", "page_size"}) set(name, constant(attention, name));
+    set("parts", parts);
+    d.groups = {parts, 1, 1};
+    const std::size_t steps = chain_.period.size / pattern_.kinds();
+    for (std::size_t i = 0; i < chain_.period.size; ++i) d.weight_bytes += pattern_.count(static_cast<std::uint8_t>(i / steps), config_.num_hidden_layers) * step(i).weight_bytes;
     return d;
   }
 
@@ -63,7 +75,7 @@ class batch_layers_in_one {
     out.blank_offset = aligned(chain_.arena_bytes);
     out.blank_bytes = each * config_.num_hidden_layers;
     out.arena_bytes = out.blank_offset + out.blank_bytes;
-    arguments[0] = {region::arena, 0, out.blank_offset, each};
+    for (std::size_t kind = 0; kind < arguments.size(); kind += kernels::layers::argument_count) arguments[kind] = {region::arena, 0, out.blank_offset, each};
     all.accesses[all.access_count++] = {region::arena, true, 0, out.blank_offset, out.blank_bytes};
     out.arguments.assign(arguments, "arguments of a layer", failure);
     const std::vector<dispatch> dispatches{all};
@@ -114,15 +126,14 @@ class few_layers_in_one : public batch_layers_in_one {
     arguments[18] = push(down(), "weight");
     const bool many = is_many();
     const kernel which = many ? kernel::layers_many : kernel::layers_few;
-    dispatch all = dispatch_of_all(which, qkv());
-    const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::interface_of(which).specialization_index(name)] = value; };
     const std::uint32_t parts = many ? many_parts(config_.hidden_size, target_.layers_parts) : few_parts(config_.hidden_size, target_.layers_parts);
-    set("parts", parts);
+    dispatch all = dispatch_of_all(which, kernels::layers_few::resident_subgroups, parts, step(2), {&qkv()});
+    const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::interface_of(which).specialization_index(name)] = value; };
     set("eps", constant(step(0), "eps"));
     set("codec", constant(qkv(), "codec"));
     if (many) set("slots", shape_.slots);
     all.activation = gated().activation;
-    all.groups = {parts + (many ? kernels::layers_many::helpers(parts, target_.layers_parts) : 0), 1, 1};
+    if (many) all.groups[0] += kernels::layers_many::helpers(parts, target_.layers_parts);
     const decoder_config& c = config_;
     return with(all, arguments,
                 many ? kernels::layers_many::exchange_bytes(shape_.slots, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(), c.num_attention_heads / kernels::layers_many::heads_each(c.num_attention_heads, c.num_key_value_heads))
@@ -136,23 +147,17 @@ class few_layers_in_one : public batch_layers_in_one {
   constexpr const dispatch& gated() const { return step(6); }
   constexpr const dispatch& down() const { return step(8); }
 
-  constexpr bool prepares(const dispatch& d, bool normalises, std::uint32_t width) const {
-    return d.kernel == kernel::halves && constant(d, "width") == width &&
-           constant(d, "prologue") == static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) && (!normalises || constant(d, "eps") == constant(step(0), "eps"));
-  }
-  constexpr bool multiplies(const dispatch& d, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
-    return d.kernel == kernel::matmul_chunk && constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns && constant(d, "rows") == rows &&
-           constant(d, "codec") == constant(qkv(), "codec");
-  }
+  static constexpr std::size_t steps = 9;
   constexpr bool is_many() const { return shape_.slots > kernels::layers_few::most_tokens; }
   constexpr bool fits_registers(kernels::codec type) const { return is_many() ? many_fits(config_, type, shape_.slots, target_.layers_parts) : few_fits(config_, type, target_.layers_parts); }
   constexpr bool fits() const {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size();
-    if (shape_.coded_products != chunk_arithmetic::halves || pattern_.period != 1 || chain_.period.size != steps) return false;
-    if (!prepares(step(0), true, hidden) || !multiplies(qkv(), epilogue::rope_cache, hidden, q + 2 * config_.kv_size()) || !attends(step(2)) || !prepares(step(3), false, q) ||
-        !multiplies(projection(), epilogue::add, q, hidden) || !prepares(step(5), true, hidden) || !multiplies(gated(), epilogue::gated, hidden, 2 * ffn) || !prepares(step(7), false, ffn) ||
-        !multiplies(down(), epilogue::add, ffn, hidden))
+    if (shape_.coded_products != chunk_arithmetic::halves || pattern_.period != 1 || chain_.period.size != steps || step(0).kernel != kernel::halves || qkv().kernel != kernel::matmul_chunk) return false;
+    const std::uint32_t eps = constant(step(0), "eps"), codec = constant(qkv(), "codec");
+    if (!prepares(step(0), true, hidden, eps) || !multiplies(qkv(), epilogue::rope_cache, hidden, q + 2 * config_.kv_size(), codec) || !attends(step(2)) || !prepares(step(3), false, q, eps) ||
+        !multiplies(projection(), epilogue::add, q, hidden, codec) || !prepares(step(5), true, hidden, eps) || !multiplies(gated(), epilogue::gated, hidden, 2 * ffn, codec) ||
+        !prepares(step(7), false, ffn, eps) || !multiplies(down(), epilogue::add, ffn, hidden, codec))
       return false;
     // The stream is read and written in one place, which the embedding fills and the head reads.
     for (const dispatch* d : {&projection(), &down()})

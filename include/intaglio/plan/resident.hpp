@@ -127,6 +127,40 @@ constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint3
          few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <= kernels::layers::resident_shared_memory_bytes;
 }
 
+/// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the stream, and each workgroup has one. 0: none do.
+constexpr std::uint32_t normed_few_parts(std::uint32_t hidden, std::uint32_t most) {
+  constexpr std::uint32_t shares = kernels::layers_few::shares;
+  const std::uint32_t tiles = hidden / 16;
+  for (std::uint32_t parts = most / shares * shares; parts != 0; parts -= shares)
+    if (tiles >= parts && tiles % (parts / shares) == 0) return (tiles + parts - 1) / parts <= kernels::layers_few_normed::most_own ? parts : 0;
+  return 0;
+}
+/// Subgroups of its workgroups, each of which has a step of 128 columns of the widest input, or two; 0: there are too many.
+constexpr std::uint32_t normed_few_subgroups(const decoder_config& c) {
+  using namespace kernels::layers_few_normed;
+  const std::uint32_t steps = std::max({c.hidden_size, c.q_size(), c.intermediate_size / kernels::layers_few::shares}) / kernels::layers_few::step_columns;
+  return steps <= most_subgroups ? std::max(steps, least_subgroups) : steps <= 2 * least_subgroups ? least_subgroups : 0;
+}
+/// Its shared memory in bytes, at least as much as it declares.
+constexpr std::uint64_t normed_few_shared_memory_bytes(std::uint64_t subgroups, std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t parts) {
+  const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1, tasks = (8 * (heads / heads_each) * (head_dim / 64) + parts - 1) / parts;
+  return 4 * subgroups * 35 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + subgroups * 4 + 3 * 8 * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
+}
+/// @param most workgroups that all run at once
+constexpr bool normed_few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
+  using kernels::layers_few::shares;
+  if (type == kernels::codec::f32) return false;
+  if ((c.head_dim != 128 && c.head_dim != 256) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : kernels::layers_few::step_columns;
+  for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size / shares})
+    if (columns == 0 || columns % step != 0) return false;
+  if (c.intermediate_size % (shares * step) != 0) return false;
+  const std::uint32_t parts = normed_few_parts(c.hidden_size, most), subgroups = normed_few_subgroups(c);
+  // Every workgroup has a tile of each product.
+  return parts != 0 && subgroups != 0 && (c.q_size() + 2 * c.kv_size()) / 16 >= parts && 2 * c.intermediate_size / 16 >= parts &&
+         normed_few_shared_memory_bytes(subgroups, c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <= kernels::layers::resident_shared_memory_bytes;
+}
+
 /// The same over more tokens, with one left for a helper.
 constexpr std::uint32_t many_parts(std::uint32_t hidden, std::uint32_t most) { return most == 0 ? 0 : few_parts(hidden, most - 1); }
 /// Shared memory of the same over more tokens (shaders/layers_many.comp) in bytes, at least as much as it declares.

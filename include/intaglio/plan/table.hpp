@@ -85,7 +85,7 @@ struct dispatch {
 };
 
 /// All layers of a batch's pass by workgroups that wait for each other, and multiply by cooperative matrices: what they tell each other lies beside the places of the steps, which then say what is done alone.
-constexpr bool has_exchange(const dispatch& d) { return d.kernel == kernels::kernel::layers_few || d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_ternary_few; }
+constexpr bool has_exchange(const dispatch& d) { return d.kernel == kernels::kernel::layers_few || d.kernel == kernels::kernel::layers_few_normed || d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_ternary_few; }
 /// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has what that takes (runtime/kernel_modules.hpp).
 constexpr bool is_resident(const dispatch& d) { return has_exchange(d) || d.kernel == kernels::kernel::layers_coded || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
 

@@ -28,20 +28,19 @@ class ternary_few_layers_in_one : public batch_layers_in_one {
       arguments[9 + 3 * i] = push(step(norm + 1), "weight");
       arguments[10 + 3 * i] = push(step(norm + 1), "scales");
     }
-    dispatch all = dispatch_of_all(kernel::layers_ternary_few, step(1));
-    const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::layers_ternary_few_interface.specialization_index(name)] = value; };
     const std::uint32_t parts = most_parts();
-    set("parts", parts);
+    dispatch all = dispatch_of_all(kernel::layers_ternary_few, kernels::layers_ternary_few::resident_subgroups, parts, step(2), {&step(1)});
+    const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::layers_ternary_few_interface.specialization_index(name)] = value; };
     set("eps", constant(step(0), "eps"));
     set("rope_theta", constant(step(1), "rope_theta"));
     set("slots", shape_.slots);
     all.activation = step(6).activation;
-    all.groups = {parts, 1, 1};
     all.least_groups = least_resident(parts, [&](std::uint32_t n) { return ternary_few_fits(config_, shape_.slots, n); });
     return with(all, arguments, kernels::layers_ternary_few::exchange_bytes(shape_.slots, config_.hidden_size, config_.intermediate_size, config_.q_size(), config_.kv_size()), failure);
   }
 
  private:
+  static constexpr std::size_t steps = 9;
   constexpr bool normalises(std::size_t index, std::uint32_t width) const {
     return step(index).kernel == kernel::norm_quantize && constant(step(index), "width") == width && constant(step(index), "eps") == constant(step(0), "eps");
   }

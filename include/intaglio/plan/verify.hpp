@@ -56,6 +56,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
       return resident_coded_shared_memory_bytes(static_cast<kernels::codec>(constant("codec")), widest, constant("hidden_size"), constant("head_dim"), constant("parts"), constant("full_every") != 1);
     }
     case kernels::kernel::layers_few: return few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("parts"));
+    case kernels::kernel::layers_few_normed: return normed_few_shared_memory_bytes(d.subgroups, constant("head_dim"), constant("heads"), constant("kv_heads"), constant("parts"));
     case kernels::kernel::layers_many: return many_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("slots"), constant("parts"));
     case kernels::kernel::layers_ternary_few:
       return ternary_few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("slots"), constant("parts"));

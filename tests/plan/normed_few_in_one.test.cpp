@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// Plans of a batch of a Gemma-3 whose passes run all layers in one dispatch, counted, and what of them is refused.
+#include "intaglio/plan/normed_few_in_one.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <string>
+#include <vector>
+
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/plan/bytes_moved.hpp"
+#include "intaglio/plan/planned.hpp"
+#include "plan/refused_in_one.hpp"
+
+using namespace intaglio;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+constexpr plan::batch_shape of_eight{.slots = 8, .coded_products = plan::chunk_arithmetic::halves};
+constexpr decoder_config small_config{.model_type = architecture::gemma3,
+                                      .hidden_size = 512,
+                                      .intermediate_size = 1536,
+                                      .num_hidden_layers = 5,
+                                      .num_attention_heads = 4,
+                                      .num_key_value_heads = 2,
+                                      .head_dim = 128,
+                                      .vocab_size = 512,
+                                      .max_position_embeddings = 64,
+                                      .rope_theta = 1'000'000.f,
+                                      .rms_norm_eps = 1e-6f,
+                                      .hidden_act = activation::gelu_tanh,
+                                      .sliding_window = 32,
+                                      .sliding_window_pattern = 2,
+                                      .rope_local_base_freq = 10'000.f};
+using small = models::gemma3<small_config, dtype::q8_0>;
+
+// By the compiler as well, with its default limits.
+constexpr const plan::table& engraved = plan::engraved_batch<small, plan::profiles::portable, of_eight>::table;
+static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 5 * 12 + 1 && engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 5 * 12 + 1);
+
+template <class Model>
+plan::planned made(const plan::batch_shape& shape = of_eight, const plan::profile& target = plan::profiles::portable) {
+  return plan::planned::of<Model>(target, std::min(1024u, Model::config.max_position_embeddings), shape);
+}
+bool in_one(const plan::planned& of) { return !of.table().batch_in_one.in_one.empty(); }
+}  // namespace
+
+TEST_CASE("passes over eight sessions of Gemma-3 run all layers in one dispatch", "[plan][in_one]") {
+  const auto check = [](const plan::planned& gemma, kernels::codec codec) {
+    const plan::table& t = gemma.table();
+    const plan::sequence& one = t.batch_in_one;
+    REQUIRE_FALSE(one.in_one.empty());
+    const plan::dispatch& all = one.in_one[0];
+    const auto of_all = [&](std::string_view name) { return all.specialization[kernels::layers_few_normed_interface.specialization_index(name)]; };
+    // A rise of these is a slower token.
+    CHECK(one.dispatch_count() == 5);
+    CHECK(one.barrier_count() == 4);
+    CHECK(t.batch.dispatch_count() == 34 * 12 + 4);
+    CHECK(one.weight_bytes() == t.batch.weight_bytes());
+    CHECK(all.kernel == kernels::kernel::layers_few_normed);
+    // 160 tiles of the stream, five for each four workgroups; 20 steps of its columns.
+    CHECK(all.groups[0] == 128);
+    CHECK(of_all("parts") == 128);
+    CHECK(all.subgroups == 20);
+    CHECK(of_all("codec") == static_cast<std::uint32_t>(codec));
+    CHECK(of_all("context") == t.pool(0).positions);
+    CHECK(of_all("window") == 1024);
+    CHECK(of_all("full_every") == 6);
+    CHECK(one.blank_bytes == 34ull * plan::aligned(kernels::layers_few_normed::exchange_bytes(2560, 10240, 2048, 1024)));
+    CHECK(one.blanks_itself());
+    CHECK(plan::bytes_moved(t, one, 100, 8) == plan::bytes_moved(t, t.batch, 100, 8));
+    CHECK(plan::verify(t).view().empty());
+  };
+  check(made<models::gemma3_4b<dtype::q8_0>>(), kernels::codec::q8_0);
+  check(made<models::gemma3_4b<dtype::bf16>>(), kernels::codec::bf16);
+}
+
+TEST_CASE("each four workgroups of a Gemma-3's batch have as many tiles of the stream", "[plan][in_one]") {
+  CHECK(plan::normed_few_parts(2560, 132) == 128);
+  CHECK(plan::normed_few_parts(2560, 127) == 80);
+  CHECK(plan::normed_few_parts(3840, 132) == 120);
+  CHECK(plan::normed_few_parts(640, 132) == 40);
+  CHECK(plan::normed_few_parts(2560, 31) == 0);  // some would have six
+  CHECK(plan::normed_few_parts(2560, 3) == 0);
+}
+
+TEST_CASE("batches of a Gemma-3 that keep the chain", "[plan][in_one]") {
+  CHECK(in_one(made<small>()));
+  CHECK(in_one(made<models::gemma3<small_config, dtype::f16>>()));
+  CHECK_FALSE(in_one(made<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(made<small>({.slots = 8})));
+  CHECK_FALSE(in_one(made<models::gemma3<small_config, dtype::f32>>()));
+  plan::profile chain = plan::profiles::portable;
+  chain.layers_parts = 0;
+  CHECK_FALSE(in_one(made<small>(of_eight, chain)));
+  // 1,152 columns are in steps, 1,728 of a share of the down projection are not.
+  CHECK_FALSE(in_one(made<models::gemma3_1b<dtype::q8_0>>()));
+}
+
+TEST_CASE("a Gemma-3's one dispatch is refused where what its workgroups tell each other is not blank or not stated, in either kind of layer", "[plan][in_one]") {
+  const auto of = made<small>();
+  const auto refused = [&](auto&& change) { return testing::refused_in_one(of, change); };
+  CHECK(refused([](auto&, auto&, auto&) {}).empty());
+  for (const std::size_t kind : {0u, 1u}) {
+    const std::size_t first = kind * kernels::layers::argument_count;
+    CHECK_THAT(refused([&](auto&, auto& arguments, auto&) { arguments[first].offset += 256; }), ContainsSubstring("the bytes behind every argument"));
+    CHECK_THAT(refused([&](auto&, auto& arguments, auto&) { arguments[first + 19].slot += 40; }), ContainsSubstring("the bytes behind every argument"));
+  }
+  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_bytes += 256; }), ContainsSubstring("blank words inside the arena"));
+  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.barrier = false; }), ContainsSubstring("expected a barrier before it"));
+}
