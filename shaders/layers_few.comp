@@ -56,6 +56,7 @@ layout(local_size_x_id = 0) in;
 uint columns;  // of the product
 #include "codec.glsl"
 #include "half_codes.glsl"
+#include "few_codes.glsl"
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
@@ -68,7 +69,11 @@ layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress
 #include "slots.glsl"
 const uint cache_element = element_f16;
 #define attention_scale scale
+#ifdef INNER_NORMS
+#define attention_window window
+#else
 #define attention_window 0u
+#endif
 #define attention_ring 0u
 #include "attention.glsl"
 
@@ -126,17 +131,16 @@ shared vec2 rotation[rows_at_once * (head_dim / 2u)];  // sine, cosine
 #endif
 shared uint positions[rows_at_once], ends[rows_at_once], cache_places[rows_at_once];  // of rows; end 0: nobody's
 #ifdef INNER_NORMS
-const uint value_parts = head_dim / 64u, task_channels = 64u;  // workgroups that share the channels of a task's values
-#define TASKS_OF_ROWS rows_at_once * tasks_of_row * value_parts
+const uint value_parts = head_dim / 64u;  // workgroups that share the channels of values of a task of attention
 #else
-#define TASKS_OF_ROWS rows_at_once * tasks_of_row
+const uint value_parts = 1u;
 #endif
 const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
-const uint tasks_of_row = heads / heads_each, tasks = TASKS_OF_ROWS, kept_tasks = (tasks + parts - 1u) / parts;
+const uint tasks_of_row = heads / heads_each, tasks = rows_at_once * tasks_of_row * value_parts, kept_tasks = (tasks + parts - 1u) / parts;
 shared uvec4 fresh[heads_each * chunks];        // queries as halves
 shared uvec4 fresh_words[2u * chunks];          // their positions' key and value, as the caches have them
 shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
-shared uint code_magic;  // 1024 twice as halves: from memory, so that the compiler does not see it and mask and sum are one instruction
+shared uint code_magic;
 shared bool leaves_last;
 
 #define sub gl_SubgroupID
@@ -147,7 +151,6 @@ uint rows, lane;
 bool gave_up;
 float residual;  // of one of the workgroup's rows of the stream
 float token_factor;  // 1 / root mean square of its token, of the product
-struct row_part { raw_codes raw; uvec4 factor; };
 row_part next_parts[most_slots * 2u];
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
 #define weights_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
@@ -163,7 +166,7 @@ uint octet_lane(uint o) { return dense ? o & 3u : o >> 2 & 3u; }
 #define octet_lane(o) ((o) / 4u & 3u)
 #endif
 vec2 token_scales;  // of the lane's tokens in sums
-const bool whole_tiles = codec == codec_q4_0 || codec == codec_q4_1;  // whose loads are all on their way before the tile in front is multiplied
+// Where there are whole_tiles, all their loads are on their way before the tile in front is multiplied.
 
 #include "few_waits.glsl"
 // A number may not look like nothing.
@@ -176,17 +179,18 @@ uint tiles_of(uint product) { return (product == qkv ? qkv_size : product == gat
 uint tile_count(uint product) {
   return product == down ? shared_tiles : (gl_WorkGroupID.x + 1u) * tiles_of(product) / parts - gl_WorkGroupID.x * tiles_of(product) / parts;
 }
-// Those of the stream lie so that the four workgroups that share columns have neighbours. In the down projection own ones begin the last batch (with inner norms they are the last): their sums are told by the others meanwhile.
+// Those of the stream lie so that the four workgroups that share columns have neighbours. In the down projection own ones begin the last batch, or are one of their own where they are not shared evenly: their sums are told by the
+// others meanwhile.
+#ifdef INNER_NORMS
+uint first_own() { return shared_tiles - own_tiles; }
+#else
+uint first_own() { return batch * own_tiles - batch; }
+#endif
 uint tile_at(uint product, uint i) {
   if (product != down) return gl_WorkGroupID.x * tiles_of(product) / parts + i;
-#ifdef INNER_NORMS
-  uint from = gl_WorkGroupID.x / shares * shared_tiles, its = gl_WorkGroupID.x * hidden_tiles / parts - from + own_tiles + i;
+  uint from = gl_WorkGroupID.x / shares * shared_tiles, own_from = gl_WorkGroupID.x * hidden_tiles / parts - from, first = first_own();
+  uint its = i < first ? own_from + own_tiles + i : i < first + own_tiles ? own_from + i - first : own_from + i;
   return from + (its < shared_tiles ? its : its - shared_tiles);
-#else
-  const uint first_own = batch * own_tiles - batch, all = shares * own_tiles;
-  uint from = gl_WorkGroupID.x % shares * own_tiles, its = i < first_own ? from + own_tiles + i : i < first_own + own_tiles ? from + i - first_own : from + i;
-  return gl_WorkGroupID.x / shares * all + (its < all ? its : its - all);
-#endif
 }
 
 // Where a lane's weights of a product lie, of rows lane / 4 + 8 * i and the blocks of its subgroup's steps: of tile 0 the first step's, and what lies between these and those of the second half
@@ -451,19 +455,10 @@ void hand_on(uint layer, uint64_t exchange, uint row, float y, bool wanted) {
 #endif
 
 // Sums of a batch of tiles, of which an invocation has a row of a token.
-#ifdef INNER_NORMS
-#define kept_tile min(own_tile, batch - 1u)
-#else
-#define kept_tile own_tile
-#endif
 void finish(uint layer, uint product, uint first, uint last) {
   uint index = first + own_tile, count = tile_count(product), tile = tile_at(product, min(index, count - 1u));
-#ifdef INNER_NORMS
   bool wanted = index <= last;
-#else
-  bool wanted = index < count;
-#endif
-  uint its_lane = (own_row & 7u) * 4u + (own_token >> 1), from = kept_tile * members * sum_quads + its_lane + its_lane / 8u, which = (own_row >> 3) * 2u + (own_token & 1u);
+  uint its_lane = (own_row & 7u) * 4u + (own_token >> 1), from = min(own_tile, batch - 1u) * members * sum_quads + its_lane + its_lane / 8u, which = (own_row >> 3) * 2u + (own_token & 1u);
   precise float y = 0.0;
   [[unroll]] for (uint i = 0u; i < members; ++i) y = y + pool[from + i * sum_quads][which];
   if (first == 0u && (product == qkv || product == gate_up)) token_factor = factor_of(own_token);
@@ -490,61 +485,28 @@ void finish(uint layer, uint product, uint first, uint last) {
   } else {
     SharedWords sums = SharedWords(exchange + uint64_t(sums_at));
     uint share = gl_WorkGroupID.x % shares, own = tile * shares * 128u + (gl_LocalInvocationIndex & 127u);
-#ifdef INNER_NORMS
-    if (last + 1u != count) {
-      if (wanted) sums.at[own + share * 128u] = floatBitsToUint(something(y));
-    } else {
-      uint told[shares];
-      [[unroll]] for (uint i = 0u; i < shares; ++i) told[i] = wanted ? sums.at[own + i * 128u] : 0u;
-      [[unroll]] for (uint i = 0u; i < shares; ++i) told[i] = i == share ? floatBitsToUint(y) : awaited(sums, own + i * 128u, told[i]);
-      vec4 its = uintBitsToFloat(uvec4(told[0], told[1], told[2], told[3]));
-      precise float all = (its.x + its.y) + (its.z + its.w);
-      add_normalised(exchange + uint64_t(lowered_squares_at), place(layer, argument_lowered_norm), tile, all, wanted);
-      uint64_t next = places[(layer + 1u & 1u) * argument_count + argument_exchange];
-      if (own_tile < own_tiles && layer + 1u < layers) publish_stream(next + uint64_t(x_at), next + uint64_t(squares_at), places[(layer + 1u & 1u) * argument_count + argument_qkv_norm], tile);
-    }
-#else
-    if (first != batch * own_tiles - batch || own_tile >= own_tiles) {
-      sums.at[own + share * 128u] = floatBitsToUint(something(y));
-    } else {
+    bool has_own = first == first_own(), is_own = has_own && own_tile < own_tiles;
+    float sum = 0.0;
+    if (is_own) {
       uint told[shares];
       [[unroll]] for (uint i = 0u; i < shares; ++i) told[i] = sums.at[own + i * 128u];
       [[unroll]] for (uint i = 0u; i < shares; ++i) told[i] = i == share ? floatBitsToUint(y) : awaited(sums, own + i * 128u, told[i]);
       vec4 its = uintBitsToFloat(uvec4(told[0], told[1], told[2], told[3]));
-      precise float sum = residual + ((its.x + its.y) + (its.z + its.w));
-      residual = sum;
-      uint64_t next = places[(layer + 1u & 1u) * argument_count + argument_exchange];
-      if (layer + 1u < layers) publish_stream(next + uint64_t(x_at), next + uint64_t(squares_at), places[(layer + 1u & 1u) * argument_count + argument_qkv_norm], tile);
+      precise float all = (its.x + its.y) + (its.z + its.w);
+      sum = all;
+    } else if (wanted) {
+      sums.at[own + share * 128u] = floatBitsToUint(something(y));
     }
-#endif
-  }
-}
-
-// Four neighbouring columns as halves, in the order 0, 2, 1, 3: a code below 2^10 behind the exponent of 1024 is 1024 and the code.
-uvec2 four_halves(row_part part, block_factors by, uint j, uint magic) {
-  bool has_sign = codec == codec_q8_0 || codec == codec_q6_k, upper = whole_tiles && j >= 4u;
-  uint word = whole_tiles ? part.raw.a[j & 3u] : code_word(part.raw, j);
-  float offset = has_sign ? 128.0 : codec == codec_q4_0 ? 8.0 : 0.0;
-  uint mask = !whole_tiles ? 0x00ff00ffu : upper ? 0x00f000f0u : 0x000f000fu;  // codes in the upper half of a byte are 16 times as large
-  uvec2 y;
-  [[unroll]] for (uint i = 0u; i < 2u; ++i) {
-        f16vec2 code = as_pair(((i == 0u ? word : word >> 8) & mask) ^ magic);
-    code = upper ? fma(code, f16vec2(float16_t(0.0625)), f16vec2(float16_t(-64.0 - offset))) : code - f16vec2(float16_t(1024.0 + offset));
-    f16vec2 d = j < 4u || whole_tiles ? by.d : by.upper_d;
-    y[i] = as_word(codec == codec_q4_1 || codec == codec_q4_k ? fma(code, d, by.m) : code * d);
-  }
-  return y;
-}
-
 #ifdef INNER_NORMS
-// The same of dense weights, of which two words are four columns.
-uvec2 four_halves(uvec4 words, uint e) {
-  uvec2 w = e == 0u ? words.xy : words.zw;
-  if (codec == element_f16) return uvec2((w.x & 0xffffu) | w.y << 16, (w.x >> 16) | (w.y & 0xffff0000u));
-  vec2 a = brain_halves(w.x), b = brain_halves(w.y);
-  return uvec2(rounded(a.x, b.x), rounded(a.y, b.y));
-}
+    if (has_own) add_normalised(exchange + uint64_t(lowered_squares_at), place(layer, argument_lowered_norm), tile, sum, is_own);
+#else
+    precise float next_residual = residual + sum;
+    if (is_own) residual = next_residual;
 #endif
+    uint64_t next = places[(layer + 1u & 1u) * argument_count + argument_exchange];
+    if (is_own && layer + 1u < layers) publish_stream(next + uint64_t(x_at), next + uint64_t(squares_at), places[(layer + 1u & 1u) * argument_count + argument_qkv_norm], tile);
+  }
+}
 
 // Of codes that leave registers for it, the last tile's multiplication finds those of the next product's first tile on their way, which come while its x is waited for.
 void multiply(uint layer, uint product, uint64_t weight) {
@@ -557,10 +519,7 @@ void multiply(uint layer, uint product, uint64_t weight) {
     there = place_of(next_weight, next_product);
     first_there = tile_at(next_product, 0u);
   }
-  uint count = tile_count(product), magic = code_magic;
-#ifdef INNER_NORMS
-  uint first = 0u;  // of the batch of tiles
-#endif
+  uint count = tile_count(product), magic = code_magic, first = 0u;  // of a batch of tiles
   [[dont_unroll]] for (uint i = 0u; i < count; ++i) {
     sums_of sums[2];
     sums[0] = sums_of(0.0);
@@ -571,8 +530,7 @@ void multiply(uint layer, uint product, uint64_t weight) {
     uint following = !last ? tile_at(product, i + 1u) : first_there;
 #ifdef INNER_NORMS
     if (dense) {
-      IF_WORKS(product)
-        EACH_SLOT(k)
+      IF_WORKS(product) EACH_SLOT(k)
           [[unroll]] for (uint q = 0u; q < 4u; ++q) {
             uvec4 words[2];
             [[unroll]] for (uint n = 0u; n < 2u; ++n) {
@@ -582,7 +540,7 @@ void multiply(uint layer, uint product, uint64_t weight) {
             [[unroll]] for (uint e = 0u; e < 2u; ++e) {
               weights_of w;
               [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-                uvec2 four = four_halves(words[n], e);
+                uvec2 four = dense_halves(e == 0u ? words[n].xy : words[n].zw);
                 f16vec2 low = as_pair(four.x), high = as_pair(four.y);
                 w[4u * n] = low.x;
                 w[4u * n + 1u] = low.y;
@@ -595,63 +553,47 @@ void multiply(uint layer, uint product, uint64_t weight) {
     } else
 #endif
     {
-    row_part all[most_slots * 2u];
-    [[unroll]] for (uint n = 0u; n < most_slots * 2u; ++n) all[n] = next_parts[n];
-    if (whole_tiles) fetch(weight, from, FETCHED, following);
-    IF_WORKS(product)
-    EACH_SLOT(k) {
-      if (!whole_tiles && !last) [[unroll]] for (uint n = 0u; n < 2u; ++n) next_parts[2u * k + n] = load_part(weight, from, product, following, n, k);
-      block_factors by[2];
-      uint block = 4u * (first_step(product) + sub * slots + k) + (lane & 3u);
-      [[unroll]] for (uint n = 0u; n < 2u; ++n) by[n] = factors_of(all[2u * k + n].factor, lane >> 2 & 3u, block);
-      [[unroll]] for (uint j = 0u; j < 8u; ++j) {
-        weights_of w;
-        [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-          uvec2 four = four_halves(all[2u * k + n], by[n], j, magic);
-          f16vec2 low = as_pair(four.x), high = as_pair(four.y);
-          w[4u * n] = low.x;
-          w[4u * n + 1u] = low.y;
-          w[4u * n + 2u] = high.x;
-          w[4u * n + 3u] = high.y;
+      row_part all[most_slots * 2u];
+      [[unroll]] for (uint n = 0u; n < most_slots * 2u; ++n) all[n] = next_parts[n];
+      if (whole_tiles) fetch(weight, from, FETCHED, following);
+      IF_WORKS(product) EACH_SLOT(k) {
+        if (!whole_tiles && !last) [[unroll]] for (uint n = 0u; n < 2u; ++n) next_parts[2u * k + n] = load_part(weight, from, product, following, n, k);
+        block_factors by[2];
+        uint block = 4u * (first_step(product) + sub * slots + k) + (lane & 3u);
+        [[unroll]] for (uint n = 0u; n < 2u; ++n) by[n] = factors_of(all[2u * k + n].factor, lane >> 2 & 3u, block);
+        [[unroll]] for (uint j = 0u; j < 8u; ++j) {
+          weights_of w;
+          [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+            uvec2 four = four_halves(all[2u * k + n], by[n], j, magic);
+            f16vec2 low = as_pair(four.x), high = as_pair(four.y);
+            w[4u * n] = low.x;
+            w[4u * n + 1u] = low.y;
+            w[4u * n + 2u] = high.x;
+            w[4u * n + 3u] = high.y;
+          }
+          sums[j & 1u] = coopMatMulAdd(w, x_tokens[8u * k + j], sums[j & 1u]);
         }
-        sums[j & 1u] = coopMatMulAdd(w, x_tokens[8u * k + j], sums[j & 1u]);
       }
-    }
     }
     vec4 both;
     [[unroll]] for (uint n = 0u; n < 4u; ++n) both[n] = (sums[0][n] + sums[1][n]) * token_scales[n & 1u];
-#ifdef INNER_NORMS
     pool[((i - first) * members + sub) * sum_quads + lane + lane / 8u] = both;
-    if (i - first == batch - 1u || last || (product == down && i + 1u + own_tiles == count)) {
+    if (i - first == batch - 1u || last || (product == down && i + 1u == first_own())) {
       barrier();
       finish(layer, product, first, i);
       barrier();
       first = i + 1u;
     }
-#else
-    pool[(i % batch * members + sub) * sum_quads + lane + lane / 8u] = both;
-    if (i % batch == batch - 1u || i + 1u == count) {
-      barrier();
-      finish(layer, product, i / batch * batch, i);
-      barrier();
-    }
-#endif
   }
   here = there;
 }
 
 #define attention_quad(index) pool[members * heads_each * head_dim / 4u + (index)]
-#ifdef INNER_NORMS
 void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float result) {
-  uint t = gl_LocalInvocationIndex, channel = (first_head + t / task_channels) * head_dim + part * task_channels + t % task_channels;
-  publish(exchange + uint64_t(attended_at), channel / 8u % (q_size / 8u), row, result, 1u, t < heads_each * task_channels && (t & 7u) == 0u);
+  const uint its_channels = head_dim / value_parts;
+  uint t = gl_LocalInvocationIndex, channel = (first_head + t / its_channels) * head_dim + part * its_channels + t % its_channels;
+  publish(exchange + uint64_t(attended_at), channel / 8u % (q_size / 8u), row, result, 1u, t < heads_each * its_channels && (t & 7u) == 0u);
 }
-#else
-void publish_attended(uint64_t exchange, uint row, uint first_head, float result) {
-  uint t = gl_LocalInvocationIndex;
-  publish(exchange + uint64_t(attended_at), (first_head * head_dim + t) / 8u % (q_size / 8u), row, result, 1u, t < heads_each * head_dim && (t & 7u) == 0u);
-}
-#endif
 #include "few_attention.glsl"
 
 void step(uint layer, uint product) {
@@ -671,7 +613,7 @@ void main() {
   gave_up = false;
   lane = gl_SubgroupInvocationID;
   uint t = gl_LocalInvocationIndex;
-    if (t == 0u) code_magic = codec == codec_q8_0 || codec == codec_q6_k ? 0x64806480u : 0x64006400u;  // signs are turned with the exponent
+  if (t == 0u) code_magic = magic_of_codes;
   keep_places(0u);
   rows = min(state.at[state_count], rows_at_once);
   if (t < rows_at_once) {

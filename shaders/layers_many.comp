@@ -47,6 +47,7 @@ layout(local_size_x_id = 0) in;
 uint columns;  // of the product
 #include "codec.glsl"
 #include "half_codes.glsl"
+#include "few_codes.glsl"
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
@@ -77,7 +78,7 @@ const uint row_groups = (slots + 7u) / 8u, most_rows = row_groups * 8u;  // of t
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
 const uint own_tiles = hidden_size / 16u / parts, own_qkv = qkv_size / 16u / parts;  // of 16 rows
 const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 4u == 0u ? 4u : heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
-const uint tasks_of_row = heads / heads_each, tasks = most_rows * tasks_of_row, kept_tasks = (tasks + parts - 1u) / parts;
+const uint tasks_of_row = heads / heads_each, value_parts = 1u, tasks = most_rows * tasks_of_row, kept_tasks = (tasks + parts - 1u) / parts;
 
 // What workgroups tell each other in a layer, in bytes from its `exchange`: x as halves, scales of what a workgroup, or a task of attention, has of a token, squares; then what attention wants, sums of
 // the products whose columns are shared, and a word of each helper.
@@ -101,7 +102,7 @@ shared float token_scales[most_rows];
 shared uvec4 fresh[heads_each * chunks];       // queries as halves
 shared uvec4 fresh_words[2u * chunks];          // their positions' key and value, as the caches have them
 shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
-shared uint code_magic;  // 1024 twice as halves: from memory, so that the compiler does not see it and mask and sum are one instruction
+shared uint code_magic;
 shared bool leaves_last;
 
 #include "few_spans.glsl"
@@ -111,7 +112,6 @@ shared bool leaves_last;
 uint rows, lane;
 bool gave_up;
 vec4 residual;  // of a quad of the workgroup's rows of the stream
-struct row_part { raw_codes raw; uvec4 factor; };
 row_part next_parts[4];  // [unit & 1, half of the tile]
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
 #define weights_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
@@ -416,23 +416,6 @@ void finish(uint layer, uint product) {
   barrier();
 }
 
-// Four neighbouring columns as halves, in the order 0, 2, 1, 3: a code below 2^10 behind the exponent of 1024 is 1024 and the code. Signs of signed ones are turned with the exponent.
-const bool has_sign = codec == codec_q8_0 || codec == codec_q6_k, whole = codec == codec_q4_0 || codec == codec_q4_1;
-uvec2 four_halves(row_part part, block_factors by, uint j, uint magic) {
-  bool upper = whole && j >= 4u;
-  uint word = whole ? part.raw.a[j & 3u] : code_word(part.raw, j);
-  float offset = has_sign ? 128.0 : codec == codec_q4_0 ? 8.0 : 0.0;
-  uint mask = !whole ? 0x00ff00ffu : upper ? 0x00f000f0u : 0x000f000fu;  // codes in the upper half of a byte are 16 times as large
-  uvec2 y;
-  [[unroll]] for (uint i = 0u; i < 2u; ++i) {
-    f16vec2 code = as_pair(((i == 0u ? word : word >> 8) & mask) ^ magic);
-    code = upper ? fma(code, f16vec2(float16_t(0.0625)), f16vec2(float16_t(-64.0 - offset))) : code - f16vec2(float16_t(1024.0 + offset));
-    f16vec2 d = j < 4u || whole ? by.d : by.upper_d;
-    y[i] = as_word(codec == codec_q4_1 || codec == codec_q4_k ? fma(code, d, by.m) : code * d);
-  }
-  return y;
-}
-
 void fetch(uint64_t weight, uint product) {
   bool has_two = ways_of(product) == 1u;
   [[unroll]] for (uint n = 0u; n < 2u; ++n) {
@@ -524,7 +507,7 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
 
 #define attention_quad(index) scratch[index]
 // What attention gives of a task: in scratch, behind what it has of a span.
-void publish_attended(uint64_t exchange, uint row, uint first_head, float result) {
+void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float result) {
   const uint results_at = 8u * members, mosts_at = results_at + heads_each * head_dim, task_octets = heads_each * head_dim / 8u;
   uint t = gl_LocalInvocationIndex;
   if (t < heads_each * head_dim) scratched(results_at + t) = result;
@@ -580,7 +563,7 @@ void help() {
 
 void compute() {
   uint t = gl_LocalInvocationIndex;
-  if (t == 0u) code_magic = has_sign ? 0x64806480u : 0x64006400u;
+  if (t == 0u) code_magic = magic_of_codes;
   keep_places(0u);
   if (t < most_rows) {
     positions[t] = ends[t] = 0u;

@@ -117,10 +117,7 @@ uvec2 four_halves(row_part part, block_factors by, uint j) {
     vec4 w = uintBitsToFloat(j == 0u ? part.raw.a : part.raw.b);
     return uvec2(rounded(w.x, w.z), rounded(w.y, w.w));
   }
-  uvec2 w = (j & 1u) == 0u ? words.xy : words.zw;
-  if (codec == element_f16) return uvec2((w.x & 0xffffu) | w.y << 16, (w.x >> 16) | (w.y & 0xffff0000u));
-  vec2 a = brain_halves(w.x), b = brain_halves(w.y);
-  return uvec2(rounded(a.x, b.x), rounded(a.y, b.y));
+  return dense_halves((j & 1u) == 0u ? words.xy : words.zw);
 }
 
 sums_of sums[fragments][4];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Attention of a batch's sessions in shaders/layers_few.comp and layers_many.comp: a workgroup has up to four heads that share keys and values of a session, span after span; a subgroup has 16
 // positions of a span, whose keys and values go from memory into matrices. As prompts have it: query, keys, values and probabilities as halves, all else f32 (docs/kernels.md).
-// The including shader has heads_each, tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) beside it, and
-// publish_attended, which all invocations come to. With INNER_NORMS there are heads of up to 256 channels, which the including shader makes of what q, k and v are told as (bring_heads), and windows.
+// The including shader has heads_each, value_parts (workgroups that share the channels of values of a task), tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) beside it, and
+// publish_attended, which all invocations come to. With INNER_NORMS there are heads of up to 256 channels, which the including shader makes of what q, k and v are told as (bring_heads), and full_every,
+// of so many layers the last has no window.
 #ifndef INTAGLIO_FEW_ATTENTION
 #define INTAGLIO_FEW_ATTENTION
 
@@ -10,31 +11,13 @@
 const uint attention_members = 16u;  // subgroups, as span_positions has it
 const uint greatest_at = 0u, totals_at = 4u * attention_members;  // of attention_float, [head, subgroup]: the greatest score, and the total of its probabilities
 const uint key_quads = chunks / 4u;                   // that a lane has of a position: chunks 4 * j + lane % 4
-#ifdef INNER_NORMS
-const uint value_octets = 1u;                         // of channels: lane / 4 of the task's eight
-#else
-const uint value_octets = (chunks + 7u) / 8u;         // of channels: lane / 4, and 8 behind it
-#endif
-const uint query_words = heads_each * head_dim / 2u;  // pairs of channels
-
+const uint part_chunks = chunks / value_parts, value_octets = (part_chunks + 7u) / 8u;  // of channels of values that a task has: lane / 4, and 8 behind it
+const uint task_channels = 8u * part_chunks;
 #ifdef INNER_NORMS
 const uint most_key_quads = 8u, most_value_octets = 1u;
-// Workgroups share the channels of values of a task.
-#define part_parameter uint part,
-#define part_argument part,
-#define part_of(task) (task) % value_parts,
-#define row_of(task) ((task) / value_parts / tasks_of_row)
-#define head_of(task) ((task) / value_parts % tasks_of_row * heads_each)
-#define own_chunk(chunk) (8u * part + (chunk))
 #else
 const uint most_key_quads = 4u, most_value_octets = 2u;
-#define task_channels head_dim
-#define part_parameter
-#define part_argument
-#define part_of(task)
-#define row_of(task) ((task) / tasks_of_row)
-#define head_of(task) ((task) % tasks_of_row * heads_each)
-#define own_chunk(chunk) (chunk)
+const uint query_words = heads_each * head_dim / 2u;  // pairs of channels
 #endif
 
 #include "few_spans.glsl"
@@ -50,24 +33,19 @@ f16vec2 same_channel(uvec4 a, uvec4 b, uint channel) {
   return as_pair((channel & 1u) == 0u ? from & 0xffffu | to << 16 : from >> 16 | to & 0xffff0000u);
 }
 
-void attend(uint layer, uint row, uint first_head, part_parameter uint kept) {
+void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
   uint t = gl_LocalInvocationIndex, kv_head = first_head / heads_of_key, end = ends[row], newest = positions[row], r = lane >> 2, c = lane & 3u;
   uint64_t exchange = place(layer, argument_exchange), keys = place(layer, argument_keys), values = place(layer, argument_values);
   float sum = 0.0;  // of a channel of a head
   vec2 weight = vec2(0.0);
 #ifdef INNER_NORMS
-  uint seen = window != 0u && (layer + 1u) % full_every != 0u && end > window ? end - window : 0u, first_span = seen / span_positions * span_positions;
-#define is_seen(position) ((position) < end && (position) >= seen)
-#define sees_some (sub < attention_members && own_first < end && own_first + 16u > seen)
-#define PART_OF_SPAN first + 16u * i < end && first + 16u * i + 16u > seen
-#define WRITES_OF_SPAN c == 0u && r < heads_each && sub < attention_members
+  uint seen = (layer + 1u) % full_every != 0u ? first_seen(end) : 0u;
 #else
-#define first_span 0u
-#define is_seen(position) ((position) < end)
-#define sees_some (own_first < end)
-#define PART_OF_SPAN first + 16u * i < end
-#define WRITES_OF_SPAN c == 0u && r < heads_each
+  uint seen = 0u;
 #endif
+  uint first_span = seen / span_positions * span_positions;
+#define is_seen(position) ((position) < end && (position) >= seen)
+#define sees_some(position) ((position) < end && (position) + 16u > seen)  // of a subgroup's positions
   [[dependency_infinite]] for (uint first = first_span; first < end; first += span_positions) {
     uint places_from = first == 0u ? 32u * kept : 32u * kept_tasks, own_first = first + 16u * sub;
     if (first != 0u) {
@@ -75,7 +53,7 @@ void attend(uint layer, uint row, uint first_head, part_parameter uint kept) {
       keep_octets(32u * kept_tasks, row, first);
       barrier();
     }
-    bool has_positions = sees_some;
+    bool has_positions = (members == attention_members || sub < attention_members) && sees_some(own_first);
     uvec4 key_words[2u * most_key_quads], value_words[4u * most_value_octets];  // [octet of positions, j]; [position 2 * c, the next, both 8 behind, octet of channels]
     [[unroll]] for (uint i = 0u; i < 2u * most_key_quads; ++i) key_words[i] = value_words[i] = uvec4(0u);
     if (has_positions) {
@@ -88,7 +66,7 @@ void attend(uint layer, uint row, uint first_head, part_parameter uint kept) {
 #define BRING_VALUES \
         [[unroll]] for (uint i = 0u; i < 2u; ++i) \
           if (is_seen(own_first + 8u * n + 2u * c + i)) { \
-            WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_place + 2u * c + i) * chunks + own_chunk(r)) * 16u); \
+            WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_place + 2u * c + i) * chunks + part * part_chunks + r) * 16u); \
             [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = from.at[8u * o]; \
           }
 #ifndef INNER_NORMS
@@ -162,7 +140,7 @@ void attend(uint layer, uint row, uint first_head, part_parameter uint kept) {
     }
     most = max(most, subgroupShuffleXor(most, 1u));
     most = max(most, subgroupShuffleXor(most, 2u));
-    if (WRITES_OF_SPAN) attention_float(greatest_at + r * attention_members + sub) = most;
+    if (c == 0u && r < heads_each && (members == attention_members || sub < attention_members)) attention_float(greatest_at + r * attention_members + sub) = most;
     barrier();
     float greatest = greatest_of_span(r % heads_each), total = 0.0;
     uvec2 chances;
@@ -174,12 +152,12 @@ void attend(uint layer, uint row, uint first_head, part_parameter uint kept) {
     }
     total += subgroupShuffleXor(total, 1u);
     total += subgroupShuffleXor(total, 2u);
-    if (WRITES_OF_SPAN) attention_float(totals_at + r * attention_members + sub) = total;
+    if (c == 0u && r < heads_each && (members == attention_members || sub < attention_members)) attention_float(totals_at + r * attention_members + sub) = total;
     if (has_positions) {
       [[unroll]] for (uint n = 0u; n < 2u; ++n)
         [[unroll]] for (uint i = 0u; i < 2u; ++i)
           if (own_first + 8u * n + 2u * c + i == newest) {
-            [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = fresh_words[chunks + own_chunk(r) + 8u * o];
+            [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = fresh_words[chunks + part * part_chunks + r + 8u * o];
           }
       tokens_of b;
       f16vec2 low = as_pair(chances.x), high = as_pair(chances.y);
@@ -191,15 +169,11 @@ void attend(uint layer, uint row, uint first_head, part_parameter uint kept) {
       [[unroll]] for (uint m = 0u; m < 8u; ++m) {
         weights_of w;
         [[unroll]] for (uint o = 0u; o < 2u; ++o) {
-#ifdef INNER_NORMS
-          f16vec2 first_pair = f16vec2(0.0), second_pair = f16vec2(0.0);  // of the second half of the rows, which no channels have
+          f16vec2 first_pair = f16vec2(0.0), second_pair = f16vec2(0.0);  // where a task has no channels for these rows
           if (o < most_value_octets) {
             first_pair = same_channel(value_words[o], value_words[most_value_octets + o], m);
             second_pair = same_channel(value_words[2u * most_value_octets + o], value_words[3u * most_value_octets + o], m);
           }
-#else
-          f16vec2 first_pair = same_channel(value_words[o], value_words[2u + o], m), second_pair = same_channel(value_words[4u + o], value_words[6u + o], m);
-#endif
           w[4u * o] = first_pair.x;
           w[4u * o + 1u] = first_pair.y;
           w[4u * o + 2u] = second_pair.x;
@@ -224,7 +198,7 @@ void attend(uint layer, uint row, uint first_head, part_parameter uint kept) {
       uint h = t / task_channels;
       float of_span = 0.0;
       [[unroll]] for (uint i = 0u; i < attention_members; ++i)
-        if (PART_OF_SPAN) of_span += pooled(i * heads_each * task_channels + t);
+        if (sees_some(first + 16u * i)) of_span += pooled(i * heads_each * task_channels + t);
       vec4 four = attention_quad((totals_at + h * attention_members) / 4u);
       [[unroll]] for (uint i = 1u; i < 4u; ++i) four += attention_quad((totals_at + h * attention_members) / 4u + i);
       vec2 later = vec2(greatest_of_span(h), (four.x + four.y) + (four.z + four.w));
@@ -237,20 +211,20 @@ void attend(uint layer, uint row, uint first_head, part_parameter uint kept) {
       }
     }
   }
-  publish_attended(exchange, row, first_head, part_argument end != 0u ? sum / weight.y : 0.0);
+  publish_attended(exchange, row, first_head, part, end != 0u ? sum / weight.y : 0.0);
   barrier();
 }
 
 void keep_first_octets() {
   [[dont_unroll]] for (uint i = 0u; i < kept_tasks; ++i) {
     uint task = gl_WorkGroupID.x + i * parts;
-    if (task < tasks) keep_octets(32u * i, row_of(task), 0u);
+    if (task < tasks) keep_octets(32u * i, task / value_parts / tasks_of_row, 0u);
   }
 }
 void attention(uint layer) {
   [[dependency_infinite]] for (uint i = 0u; i < kept_tasks; ++i) {
     uint task = gl_WorkGroupID.x + i * parts;
-    if (task < tasks) attend(layer, row_of(task), head_of(task), part_of(task) i);
+    if (task < tasks) attend(layer, task / value_parts / tasks_of_row, task / value_parts % tasks_of_row * heads_each, task % value_parts, i);
   }
 }
 

@@ -7,6 +7,12 @@ uint as_word(f16vec2 pair) { return packFloat2x16(pair); }
 f16vec2 as_pair(uint word) { return unpackFloat2x16(word); }
 uint rounded(float a, float b) { return as_word(f16vec2(vec2(a, b))); }
 
+// Four columns of f16 or bf16 as halves, in the order 0, 2, 1, 3.
+uvec2 dense_halves(uvec2 w) {
+  vec2 a = brain_halves(w.x), b = brain_halves(w.y);
+  return codec == element_f16 ? uvec2((w.x & 0xffffu) | w.y << 16, (w.x >> 16) | (w.y & 0xffff0000u)) : uvec2(rounded(a.x, b.x), rounded(a.y, b.y));
+}
+
 // What a block of a group's row r is scaled with, as it lies there; of q6_k two scales and the super-block's d in one word.
 uvec4 load_factor(Words group, uint r, uint block) {
   if (codec == codec_q4_k) return word_quad(group, 4u * blocks + r * supers + block / 8u);

@@ -20,6 +20,13 @@ struct layer_pattern {
     for (std::uint32_t i = 0; i < period; ++i) most = blocks[i] > most ? blocks[i] : most;
     return most + 1;
   }
+  /// Whether all layers are of one kind, or the last of each period is of kind 1 and all others of kind 0.
+  constexpr bool ends_each_period() const {
+    if (kinds() == 1) return period == 1;
+    for (std::uint32_t i = 0; i < period; ++i)
+      if (blocks[i] != (i + 1 == period ? 1 : 0)) return false;
+    return true;
+  }
   /// Layers of a kind among the first `layers`.
   constexpr std::uint32_t count(std::uint8_t kind, std::uint32_t layers) const {
     std::uint32_t out = 0;

@@ -73,15 +73,12 @@ class coded_layers_in_one : public layers_in_one {
     if (steps_ != 5 && steps_ != 8) return false;
     // The last layer of a pattern sees all positions, the others a window of them.
     std::uint32_t ring = 0;
+    if (!pattern_.ends_each_period()) return false;
     if (kinds == 2) {
-      for (std::uint32_t i = 0; i < pattern_.period; ++i)
-        if (pattern_(i) != (i + 1 == pattern_.period ? 1 : 0)) return false;
       const dispatch& of_window = period[attention_step()];
       if (of_window.kernel != kernel::attention || constant(of_window, "window") == 0) return false;
       ring = constant(of_window, "context");  // or all positions, where the context is no longer
       if ((constant(of_window, "ring") != 0) == (ring == context_)) return false;
-    } else if (pattern_.period != 1) {
-      return false;
     }
     for (std::uint32_t kind = 0; kind < kinds; ++kind) {
       const auto at = [&](std::size_t step) -> const dispatch& { return period[kind * steps_ + step]; };

@@ -22,6 +22,8 @@ class batch_layers_in_one {
   static constexpr std::uint32_t constant(const dispatch& d, std::string_view name) { return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)]; }
   static constexpr const operand& push(const dispatch& d, std::string_view name) { return d.push[kernels::interface_of(d.kernel).push_index(name)]; }
   constexpr const dispatch& step(std::size_t index) const { return chain_.period.items[index]; }
+  /// Whether workgroups of the profile wait for each other.
+  constexpr bool waits() const { return target_.layers_parts != 0 && target_.layers_subgroups > 1; }
 
   static constexpr bool attends(const dispatch& d, bool has_window = false) {
     return d.kernel == kernel::attention_few && constant(d, "cache_element") == static_cast<std::uint32_t>(kernels::element::f16) && (constant(d, "window") != 0) == has_window && constant(d, "ring") == 0;
@@ -112,7 +114,7 @@ class few_layers_in_one : public batch_layers_in_one {
 
   /// The chain's sequence with that dispatch; without one where there is none.
   constexpr drafted_sequence made(text<256>& failure) const {
-    if (target_.layers_parts == 0 || target_.layers_subgroups <= 1 || !fits()) return {};
+    if (!waits() || !fits()) return {};
     std::vector<operand> arguments(kernels::layers::argument_count);
     arguments[1] = push(qkv(), "keys");
     arguments[2] = push(qkv(), "values");

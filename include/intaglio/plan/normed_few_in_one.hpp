@@ -15,7 +15,7 @@ class normed_few_layers_in_one : public batch_layers_in_one {
 
   /// The chain's sequence with that dispatch; without one where there is none.
   constexpr drafted_sequence made(text<256>& failure) const {
-    if (target_.layers_parts == 0 || target_.layers_subgroups <= 1 || !fits()) return {};
+    if (!waits() || !fits()) return {};
     constexpr kernel which = kernel::layers_few_normed;
     std::vector<operand> arguments;
     std::vector<const dispatch*> write_caches;
@@ -57,17 +57,17 @@ class normed_few_layers_in_one : public batch_layers_in_one {
   constexpr bool adds_normalised(const dispatch& d) const {
     return d.kernel == kernel::norm_add && constant(d, "width") == config_.hidden_size && constant(d, "eps") == constant(at(0, 0), "eps") && constant(d, "parts") == 1 && push(d, "output").offset == push(at(0, 0), "input").offset;
   }
-  // The stream is read and written in one place, which the embedding fills and the head reads.
+  /// The stream is read and written in one place, which the embedding fills and the head reads.
   constexpr bool reads_stream(const dispatch& d) const { return push(d, "input").offset == push(at(0, 0), "input").offset; }
   constexpr bool fits() const {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size(), kinds = pattern_.kinds();
-    if (shape_.slots > kernels::layers_few::most_tokens || shape_.coded_products != chunk_arithmetic::halves || kinds > 2 || chain_.period.size != kinds * steps || !ends_in_full()) return false;
+    if (shape_.slots > kernels::layers_few::most_tokens || shape_.coded_products != chunk_arithmetic::halves || kinds > 2 || chain_.period.size != kinds * steps || !pattern_.ends_each_period()) return false;
     if (at(0, 0).kernel != kernel::halves || at(0, qkv).kernel != kernel::matmul_chunk || at(0, attends_).kernel != kernel::attention_few) return false;
     const auto prepares_ = [&](const dispatch& d, bool normalises, std::uint32_t width) { return prepares(d, normalises, width, constant(at(0, 0), "eps")); };
     const auto multiplies_ = [&](const dispatch& d, epilogue how, std::uint32_t columns, std::uint32_t rows) { return multiplies(d, how, columns, rows, constant(at(0, qkv), "codec")); };
     for (std::uint32_t kind = 0; kind < kinds; ++kind) {
-      const bool sees_all = kind + 1 == kinds;
+      const bool sees_all = kind + 1 == kinds;  // the last layer of a pattern; the others see a window
       const dispatch& norms = at(kind, heads);
       if (!prepares_(at(kind, 0), true, hidden) || !multiplies_(at(kind, qkv), epilogue::store, hidden, q + 2 * config_.kv_size()) || norms.kernel != kernel::head_norm ||
           constant(norms, "eps") != constant(at(0, 0), "eps") || constant(norms, "ring") != 0 || !attends(at(kind, attends_), !sees_all) || !prepares_(at(kind, projection - 1), false, q) ||
@@ -80,13 +80,6 @@ class normed_few_layers_in_one : public batch_layers_in_one {
       if (!reads_stream(at(kind, 0)) || !reads_stream(at(kind, gated - 1)) || at(kind, gated).activation != at(0, gated).activation) return false;
     }
     return normed_few_fits(config_, static_cast<kernels::codec>(constant(at(0, qkv), "codec")), target_.layers_parts);
-  }
-  /// The last layer of a pattern sees all positions, the others a window of them.
-  constexpr bool ends_in_full() const {
-    if (pattern_.kinds() == 1) return pattern_.period == 1;
-    for (std::uint32_t i = 0; i < pattern_.period; ++i)
-      if (pattern_(i) != (i + 1 == pattern_.period ? 1 : 0)) return false;
-    return true;
   }
 };
 

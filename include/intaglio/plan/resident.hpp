@@ -112,18 +112,21 @@ constexpr std::uint64_t few_shared_memory_bytes(std::uint64_t head_dim, std::uin
   const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1, tasks = (8 * (heads / heads_each) + parts - 1) / parts;
   return 4 * 16 * 36 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + 8 * head_dim / 2 * 8 + 3 * 8 * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
 }
+/// Whether inputs are whole steps of columns, of which subgroups have room for as many, and every workgroup has a tile of each product.
+constexpr bool few_products_fit(const decoder_config& c, kernels::codec type, std::uint32_t parts) {
+  using namespace kernels::layers_few;
+  const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : step_columns;
+  for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size / shares})
+    if (columns == 0 || columns % step != 0 || columns > step_columns * most_steps) return false;
+  return c.intermediate_size % (shares * step) == 0 && parts != 0 && (c.q_size() + 2 * c.kv_size()) / 16 >= parts && 2 * c.intermediate_size / 16 >= parts;
+}
 /// @param most workgroups that all run at once
 constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
   using namespace kernels::layers_few;
   if (kernels::is_dense(type)) return false;
   if ((c.head_dim != 64 && c.head_dim != 128) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
-  const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : step_columns;
-  for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size / shares})
-    if (columns == 0 || columns % step != 0 || columns > step_columns * most_steps) return false;
-  if (c.intermediate_size % (shares * step) != 0) return false;
   const std::uint32_t parts = few_parts(c.hidden_size, most);
-  // Every workgroup has a tile of each product.
-  return parts != 0 && (c.q_size() + 2 * c.kv_size()) / 16 >= parts && 2 * c.intermediate_size / 16 >= parts &&
+  return few_products_fit(c, type, parts) &&
          few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <= kernels::layers::resident_shared_memory_bytes;
 }
 
@@ -135,7 +138,7 @@ constexpr std::uint32_t normed_few_parts(std::uint32_t hidden, std::uint32_t mos
     if (tiles >= parts && tiles % (parts / shares) == 0) return (tiles + parts - 1) / parts <= kernels::layers_few_normed::most_own ? parts : 0;
   return 0;
 }
-/// Subgroups of its workgroups, each of which has a step of 128 columns of the widest input, or two; 0: there are too many.
+/// Subgroups of its workgroups, each of which has a step of 128 columns of the widest input, or two; 0: there are too many columns.
 constexpr std::uint32_t normed_few_subgroups(const decoder_config& c) {
   using namespace kernels::layers_few_normed;
   const std::uint32_t steps = std::max({c.hidden_size, c.q_size(), c.intermediate_size / kernels::layers_few::shares}) / kernels::layers_few::step_columns;
@@ -148,16 +151,10 @@ constexpr std::uint64_t normed_few_shared_memory_bytes(std::uint64_t subgroups, 
 }
 /// @param most workgroups that all run at once
 constexpr bool normed_few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
-  using kernels::layers_few::shares;
   if (type == kernels::codec::f32) return false;
   if ((c.head_dim != 128 && c.head_dim != 256) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
-  const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : kernels::layers_few::step_columns;
-  for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size / shares})
-    if (columns == 0 || columns % step != 0) return false;
-  if (c.intermediate_size % (shares * step) != 0) return false;
   const std::uint32_t parts = normed_few_parts(c.hidden_size, most), subgroups = normed_few_subgroups(c);
-  // Every workgroup has a tile of each product.
-  return parts != 0 && subgroups != 0 && (c.q_size() + 2 * c.kv_size()) / 16 >= parts && 2 * c.intermediate_size / 16 >= parts &&
+  return subgroups != 0 && few_products_fit(c, type, parts) &&
          normed_few_shared_memory_bytes(subgroups, c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <= kernels::layers::resident_shared_memory_bytes;
 }
 

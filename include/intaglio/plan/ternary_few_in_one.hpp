@@ -17,7 +17,7 @@ class ternary_few_layers_in_one : public batch_layers_in_one {
 
   /// The chain's sequence with that dispatch; without one where there is none.
   constexpr drafted_sequence made(text<256>& failure) const {
-    if (target_.layers_parts == 0 || target_.layers_subgroups <= 1 || !fits()) return {};
+    if (!waits() || !fits()) return {};
     std::vector<operand> arguments(kernels::layers::argument_count);
     arguments[1] = push(step(1), "keys");
     arguments[2] = push(step(1), "values");
