@@ -6,7 +6,10 @@
 // x crosses workgroups as halves, those that a workgroup has of a token with a scale of their own; a norm is its weight, which those who write the stream multiply with, and a factor
 // of the token, which those who read it find from sums of squares.
 // Waiting is as in layers_few: what is not there yet is all ones, no wait is for good, and in vain the result is NaN.
+// With INNER_NORMS what a product adds to the stream is normalised before: squares of it are told, and those who have its rows wait for all of them. Norms of heads and rotations are attention's, there are
+// windows, octets of the stream and stages of columns need not be shared evenly, and weights may be halves as they are.
 // variant: layers_many -DWIDE_LOADS=0
+// variant: layers_many_normed -DWIDE_LOADS=0 -DINNER_NORMS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -40,7 +43,13 @@ layout(constant_id = 12) const float scale = 0.0;
 layout(constant_id = 13) const uint slots = 32;
 layout(constant_id = 14) const uint slot_words = 32;
 layout(constant_id = 15) const uint page_size = 8;
+#ifdef INNER_NORMS
+layout(constant_id = 16) const uint window = 0;  // of all layers but each full_every-th
+layout(constant_id = 17) const uint full_every = 1;
+layout(constant_id = 18) const uint subgroup_width = 0;
+#else
 layout(constant_id = 16) const uint subgroup_width = 0;
+#endif
 layout(local_size_x_id = 0) in;
 
 #define LATER_UNROLLED [[unroll]]
@@ -60,14 +69,18 @@ layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress
 #include "slots.glsl"
 const uint cache_element = element_f16;
 #define attention_scale scale
+#ifdef INNER_NORMS
+#define attention_window window
+#else
 #define attention_window 0u
+#endif
 #define attention_ring 0u
 #include "attention.glsl"
 
 // kernels::layers: the words of `progress` in use, and places of a layer's arguments.
 const uint progress_left = 1u, progress_gave_up = 3u;
 const uint argument_count = 21u, argument_exchange = 0u, argument_keys = 1u, argument_values = 2u, argument_stream = 3u, argument_qkv_norm = 8u, argument_qkv = 9u, argument_rope = 10u,
-           argument_projection = 12u, argument_gate_up_norm = 14u, argument_gate_up = 15u, argument_down = 18u;
+           argument_k_norm = 11u, argument_projection = 12u, argument_projected_norm = 13u, argument_gate_up_norm = 14u, argument_gate_up = 15u, argument_q_norm = 16u, argument_down = 18u, argument_lowered_norm = 19u;
 
 const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products; attention stands behind the first
 // kernels::layers_many has the same numbers, and plan/few_in_one.hpp chooses shapes for which they suffice.
@@ -76,17 +89,34 @@ const uint most_scale_quads = 3u;  // of a token for an invocation: 16 have one
 const uint nothing = 0xffffffffu;
 const uint row_groups = (slots + 7u) / 8u, most_rows = row_groups * 8u;  // of tokens
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
-const uint own_tiles = hidden_size / 16u / parts, own_qkv = qkv_size / 16u / parts;  // of 16 rows
-const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 4u == 0u ? 4u : heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
-const uint tasks_of_row = heads / heads_each, value_parts = 1u, tasks = most_rows * tasks_of_row, kept_tasks = (tasks + parts - 1u) / parts;
+const uint own_qkv = qkv_size / 16u / parts, shared_tiles = hidden_size / 16u / (parts / shares);  // of 16 rows; of the stream those of the workgroups that share columns
+const uint most_octets = (hidden_size / 8u + parts - 1u) / parts, row_quads = 2u * most_octets;  // of the stream, of a workgroup at most
+#ifdef INNER_NORMS
+const uint value_parts = (head_dim + 127u) / 128u;  // workgroups that share the channels of values of a task of attention
+uint octet_at(uint workgroup) { return workgroup * (hidden_size / 8u) / parts; }
+#define first_octet octet_at(gl_WorkGroupID.x)
+#define own_octets (octet_at(gl_WorkGroupID.x + 1u) - first_octet)
+const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
+#else
+const uint value_parts = 1u, own_octets = most_octets;
+#define first_octet (gl_WorkGroupID.x * own_octets)
+const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 4u == 0u ? 4u : heads_of_key % 2u == 0u ? 2u : 1u;
+#endif
+const uint most_value_octets = 2u;
+const uint tasks_of_row = heads / heads_each, tasks = most_rows * tasks_of_row * value_parts, kept_tasks = (tasks + parts - 1u) / parts;
 
 // What workgroups tell each other in a layer, in bytes from its `exchange`: x as halves, scales of what a workgroup, or a task of attention, has of a token, squares; then what attention wants, sums of
 // the products whose columns are shared, and a word of each helper.
 const uint x_at = 0u, middle_at = x_at + most_rows * hidden_size * 2u, attended_at = middle_at + most_rows * hidden_size * 2u, gated_at = attended_at + most_rows * q_size * 2u,
            x_scales_at = gated_at + most_rows * intermediate_size * 2u, middle_scales_at = x_scales_at + most_rows * parts * 4u, attended_scales_at = middle_scales_at + most_rows * parts * 4u,
-           gated_scales_at = attended_scales_at + most_rows * tasks_of_row * 4u, squares_at = gated_scales_at + most_rows * parts * 4u, middle_squares_at = squares_at + most_rows * parts * 4u,
+           gated_scales_at = attended_scales_at + most_rows * tasks_of_row * value_parts * 4u, squares_at = gated_scales_at + most_rows * parts * 4u, middle_squares_at = squares_at + most_rows * parts * 4u,
            query_at = middle_squares_at + most_rows * parts * 4u, qkv_sums_at = query_at + most_rows * qkv_size * 4u, projection_sums_at = qkv_sums_at + most_rows * qkv_size * shares * 4u,
-           down_sums_at = projection_sums_at + most_rows * hidden_size * shares * 4u, blanked_at = down_sums_at + most_rows * hidden_size * shares * 4u;
+           down_sums_at = projection_sums_at + most_rows * hidden_size * shares * 4u, behind_sums = down_sums_at + most_rows * hidden_size * shares * 4u;
+#ifdef INNER_NORMS
+const uint projected_squares_at = behind_sums, lowered_squares_at = projected_squares_at + most_rows * parts * 4u, blanked_at = lowered_squares_at + most_rows * parts * 4u;
+#else
+const uint blanked_at = behind_sums;
+#endif
 
 const uint first_blank = 2u;  // kernels::layers_many::blank_layers, whose exchange is blank before the pass; helpers make the others' so
 
@@ -96,7 +126,11 @@ shared vec4 pool[2048];
 shared vec4 scratch[320];         // exponents of scales; what a workgroup leaves of its rows
 shared float square_parts[most_rows * 9u];
 shared uint64_t places[2u * argument_count];
+#ifdef INNER_NORMS
+shared float head_squares[members], norm_factors[most_rows];
+#else
 shared vec4 rotation[own_qkv * most_rows * 4u];  // sine and cosine, twice, of the quads of rows of q, k and v that a workgroup owns
+#endif
 shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; end 0: nobody's
 shared float token_scales[most_rows];
 shared uvec4 fresh[heads_each * chunks];       // queries as halves
@@ -127,14 +161,21 @@ uint share() { return gl_WorkGroupID.x % shares; }
 uint columns_of(uint product) { return product == projection ? q_size : product == down ? intermediate_size : hidden_size; }
 uint tiles_of(uint product) { return (product == qkv ? qkv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 16u; }
 const uint gate_up_tiles = (intermediate_size / 8u + parts - 1u) / parts;  // of a workgroup at most
-uint most_tiles(uint product) { return product == gate_up ? gate_up_tiles : shares * (product == qkv ? own_qkv : own_tiles); }
+uint most_tiles(uint product) { return product == gate_up ? gate_up_tiles : product == qkv ? shares * own_qkv : shared_tiles; }
 uint first_tile(uint product) {
   return product == gate_up ? gl_WorkGroupID.x * (intermediate_size / 8u) / parts : gl_WorkGroupID.x / shares * most_tiles(product);
 }
 uint tile_count(uint product) { return product == gate_up ? (gl_WorkGroupID.x + 1u) * (intermediate_size / 8u) / parts - first_tile(gate_up) : most_tiles(product); }
 uint ways_of(uint product) { return 2u * most_tiles(product) <= members ? 2u : 1u; }  // subgroups that share the columns of a tile
-uint steps_of(uint product) { return columns_of(product) / (shares_columns(product) ? 128u * shares : 128u); }
-uint first_step(uint product) { return shares_columns(product) ? share() * steps_of(product) : 0u; }
+// Of two steps of 128 columns, those of the workgroup.
+#ifdef INNER_NORMS
+uint stage_at(uint product, uint its_share) { return its_share * (columns_of(product) / 256u) / shares; }
+uint first_own_stage(uint product) { return shares_columns(product) ? stage_at(product, share()) : 0u; }
+uint stages_of(uint product) { return shares_columns(product) ? stage_at(product, share() + 1u) - stage_at(product, share()) : columns_of(product) / 256u; }
+#else
+uint stages_of(uint product) { return columns_of(product) / (shares_columns(product) ? 256u * shares : 256u); }
+uint first_own_stage(uint product) { return shares_columns(product) ? share() * stages_of(product) : 0u; }
+#endif
 
 // Where a lane's weights lie, of rows lane / 4 + 8 * n of its subgroup's tile: of its first stage (two steps) and way. Where a block has 32 bytes of codes, a unit is one half of the eight blocks of a
 // stage, of which a lane has two, so that 128 bytes of a row come together; else it is a step, of whose four blocks a lane has one.
@@ -146,10 +187,16 @@ weight_place place_of(uint64_t weight, uint product) {
   uint ways = ways_of(product), way = sub % ways, r = lane >> 2 & 3u, group_bytes = group_quads * 16u;
   weight_place out_;
   out_.tile = first_tile(product) + min(sub / ways, tile_count(product) - 1u);
-  out_.block = 4u * (first_step(product) + (by_halves ? 0u : way)) + (lane & 3u);
+  out_.block = 4u * (2u * first_own_stage(product) + (by_halves ? 0u : way)) + (lane & 3u);
   out_.half_bytes = blocks * 16u;
   out_.second_bytes = 2u * group_bytes;
   uint64_t group = weight + uint64_t(out_.tile * 4u + (lane >> 4)) * uint64_t(group_bytes);
+#ifdef INNER_NORMS
+  if (dense) {
+    out_.codes = group + uint64_t((r * octets + 16u * (2u * first_own_stage(product) + way) + (lane & 3u)) * 16u);
+    return out_;
+  }
+#endif
   out_.codes = group + uint64_t((((by_halves ? 2u : 1u) * r + (by_halves ? way : 0u)) * blocks + out_.block) * 16u);
   out_.factors = codec == codec_q8_0 ? group + uint64_t(128u * blocks + 8u * out_.block + r / 2u * 4u) : codec == codec_q4_0 ? group + uint64_t(64u * blocks + 8u * out_.block + r / 2u * 4u)
                                                                                                          : group + uint64_t(64u * blocks + 16u * out_.block + r * 4u);
@@ -161,9 +208,17 @@ uint turned(uint stage) {
   uint its = stage + first_stage;
   return its < stage_count ? its : its - stage_count;
 }
-// Weights of a stage's unit, `of_two` the second of a way that has both, into a slot.
-void load_part(uint64_t weight, uint slot, uint n, uint stage, const uint of_two) {
+// Weights of a stage's unit, `of_two` the second of a way that has both, into a slot. Of dense weights a unit is 64 columns: a way has two of a stage, or four.
+void load_part(uint64_t weight, uint slot, uint n, uint stage, uint of_two) {
   uint block = 8u * stage;
+#ifdef INNER_NORMS
+  if (dense) {
+    HeldQuads from = HeldQuads(n != 0u ? here.codes + uint64_t(here.second_bytes) : here.codes);
+    next_parts[slot].raw.a = from.at[32u * stage + 8u * of_two];
+    next_parts[slot].raw.b = from.at[32u * stage + 8u * of_two + 4u];
+    return;
+  }
+#endif
   if (placed) {
     uint64_t codes = here.codes, factors = here.factors;
     if (n != 0u) codes += uint64_t(here.second_bytes), factors += uint64_t(here.second_bytes);
@@ -192,14 +247,26 @@ void load_part(uint64_t weight, uint slot, uint n, uint stage, const uint of_two
 const bool brings_two = row_groups == 4u;
 const uint stage_quads = 2u * step_quads;
 struct x_place { uint quad, column, to; };  // of the invocation's first octet of the first stage, in x; its octet of columns; in pool
-uint octet_quad(uint o, uint token) { return (o / 16u * row_groups + token / 8u) * 128u + (o & 3u) * 32u + (token & 7u) * 4u + (o >> 2 & 3u); }
+// Of blocks a lane has one, of dense weights four lanes have neighbouring octets.
+#ifdef INNER_NORMS
+uint octet_in_step(uint quad, uint c) { return dense ? quad * 4u + c : c * 4u + quad; }
+uint octet_place(uint o) { return dense ? (o >> 2 & 3u) * 32u + (o & 3u) : (o & 3u) * 32u + (o >> 2 & 3u); }
+#else
+uint octet_in_step(uint quad, uint c) { return c * 4u + quad; }
+uint octet_place(uint o) { return (o & 3u) * 32u + (o >> 2 & 3u); }
+#endif
+uint octet_quad(uint o, uint token) { return (o / 16u * row_groups + token / 8u) * 128u + (token & 7u) * 4u + octet_place(o); }
 // Which of a token's scales an octet of columns has.
 uint scale_of(uint product, uint o) {
-  return product == projection ? o * 8u / (heads_each * head_dim) : product == down ? ((o + 1u) * parts - 1u) / (intermediate_size / 8u) : o / (2u * own_tiles);
+#ifdef INNER_NORMS
+  return product == projection ? o * 8u / (heads_each * head_dim) * value_parts + o * 8u % head_dim / (head_dim / value_parts) : ((o + 1u) * parts - 1u) / ((product == down ? intermediate_size : hidden_size) / 8u);
+#else
+  return product == projection ? o * 8u / (heads_each * head_dim) : product == down ? ((o + 1u) * parts - 1u) / (intermediate_size / 8u) : o / own_octets;
+#endif
 }
 x_place bring_place(uint product) {
-  uint step_ = first_step(product) + brought_step;
-  return x_place(step_ * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane, step_ * 16u + (lane & 3u) * 4u + (sub & 3u), brought_step * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane);
+  uint step_ = 2u * first_own_stage(product) + brought_step;
+  return x_place(step_ * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane, step_ * 16u + octet_in_step(sub & 3u, lane & 3u), brought_step * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane);
 }
 const bool all_bring = row_groups >= 2u;
 void ask(SharedQuads x, x_place at, uint stage, out uvec4 words[2]) {
@@ -223,7 +290,7 @@ void bring(SharedQuads x, uint product, x_place at, uint stage, uint to, uint mo
 // Scales of all tokens, as exponents, and of norms the factors of tokens; the first x. @return the exponent of the largest scale of the token that the invocation brings
 uint take(uint64_t exchange, SharedQuads x, x_place at, uint product) {
   bool normalises = product == qkv || product == gate_up;
-  uint t = gl_LocalInvocationIndex, token = min(t / 16u, most_rows - 1u), count = (product == projection ? tasks_of_row : parts) / 4u;
+  uint t = gl_LocalInvocationIndex, token = min(t / 16u, most_rows - 1u), count = (product == projection ? tasks_of_row * value_parts : parts) / 4u;
   SharedQuads scales = SharedQuads(exchange + uint64_t(product == qkv ? x_scales_at : product == projection ? attended_scales_at : product == gate_up ? middle_scales_at : gated_scales_at));
   SharedQuads squares = SharedQuads(exchange + uint64_t(product == qkv ? squares_at : middle_squares_at));
   uvec4 s[most_scale_quads], q[most_scale_quads], first[2];
@@ -287,29 +354,35 @@ void publish(uint64_t to, uint o, uint token, uint its_scale, vec4 low, vec4 hig
 }
 float largest_of(vec4 a) { return max(max(abs(a.x), abs(a.y)), max(abs(a.z), abs(a.w))); }
 
+// A quad of the workgroup's rows of the stream, the last one again where it has no more, whose residual is 0.
+uint own_quad(uint quad) { return 2u * first_octet + min(quad, 2u * own_octets - 1u); }
+bool has_quad(uint quad) { return quad < 2u * own_octets; }
+// Of a token those of the workgroup's rows.
+float squares_of(uint token) {
+  precise float sum = 0.0;
+  [[unroll]] for (uint i = 0u; i < row_quads; ++i) sum = sum + square_parts[token * 9u + i];
+  return sum;
+}
 // The workgroup's rows of the stream, times the weight of the norm behind it, and their squares. An invocation has a quad of rows of a token.
 void publish_stream(uint64_t exchange, uint codes, uint scales, uint squares, uint64_t norm) {
-  const uint row_quads = own_tiles * 4u, own_octets = own_tiles * 2u;
   uint t = gl_LocalInvocationIndex, token = t / row_quads, quad = t % row_quads;
   if (token < most_rows) {
-    precise vec4 weighted_ = residual * FloatQuads(norm).at[gl_WorkGroupID.x * row_quads + quad], square = residual * residual;
+    precise vec4 weighted_ = residual * FloatQuads(norm).at[own_quad(quad)], square = residual * residual;
     precise float four = (square.x + square.y) + (square.z + square.w);
     scratch[token * (row_quads + 1u) + quad] = weighted_;
     square_parts[token * 9u + quad] = four;
   }
   barrier();
-  token = t / own_octets;
-  uint o = t % own_octets;
-  if (token < most_rows) {
+  token = t / most_octets;
+  uint o = t % most_octets;
+  if (token < most_rows && o < own_octets) {
     float most = 0.0;
     [[unroll]] for (uint i = 0u; i < row_quads; ++i) most = max(most, largest_of(scratch[token * (row_quads + 1u) + i]));
     uint its_scale = scale_bits(most);
-    publish(exchange + uint64_t(codes), gl_WorkGroupID.x * own_octets + o, token, its_scale, scratch[token * (row_quads + 1u) + 2u * o], scratch[token * (row_quads + 1u) + 2u * o + 1u]);
+    publish(exchange + uint64_t(codes), first_octet + o, token, its_scale, scratch[token * (row_quads + 1u) + 2u * o], scratch[token * (row_quads + 1u) + 2u * o + 1u]);
     if (o == 0u) {
-      precise float sum = 0.0;
-      [[unroll]] for (uint i = 0u; i < row_quads; ++i) sum = sum + square_parts[token * 9u + i];
       SharedWords(exchange + uint64_t(scales)).at[token * parts + gl_WorkGroupID.x] = its_scale;
-      SharedWords(exchange + uint64_t(squares)).at[token * parts + gl_WorkGroupID.x] = floatBitsToUint(something(sum));
+      SharedWords(exchange + uint64_t(squares)).at[token * parts + gl_WorkGroupID.x] = floatBitsToUint(something(squares_of(token)));
     }
   }
 }
@@ -317,6 +390,39 @@ void publish_stream(uint64_t exchange, uint codes, uint scales, uint squares, ui
 // The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
+#ifdef INNER_NORMS
+#include "few_heads.glsl"
+// What is added to the stream, four rows of a token: when the squares of all rows of all tokens are there, normalised.
+void add_normalised(uint64_t squares_at_, uint64_t norm, vec4 y) {
+  SharedWords to = SharedWords(squares_at_);
+  SharedQuads squares = SharedQuads(squares_at_);
+  uint t = gl_LocalInvocationIndex, token = t / row_quads, quad = t % row_quads, read_token = min(t / 16u, most_rows - 1u);
+  const uint count = parts / 4u;
+  vec4 weight = FloatQuads(norm).at[own_quad(quad)];
+  precise vec4 square = y * y;
+  precise float four = (square.x + square.y) + (square.z + square.w);
+  if (token < most_rows) square_parts[token * 9u + quad] = four;
+  barrier();
+  if (t < most_rows) to.at[t * parts + gl_WorkGroupID.x] = floatBitsToUint(something(squares_of(t)));
+  uvec4 told[most_scale_quads];
+  [[unroll]] for (uint k = 0u; k < most_scale_quads; ++k)
+    if (64u * k < parts) told[k] = squares.at[read_token * count + min(t % 16u + 16u * k, count - 1u)];
+  precise float sum = 0.0;
+  [[unroll]] for (uint k = 0u; k < most_scale_quads; ++k)
+    if (64u * k < parts) {
+      uint index = t % 16u + 16u * k, from = read_token * count + min(index, count - 1u);
+      vec4 its = uintBitsToFloat(awaited(squares, from, told[k]));
+      precise float of_quad = (its.x + its.y) + (its.z + its.w), more = sum + of_quad;
+      if (index < count) sum = more;
+    }
+  [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1) { precise float both = sum + subgroupShuffleXor(sum, d); sum = both; }
+  precise float mean = sum / float(hidden_size) + eps;
+  if (t < 16u * most_rows && t % 16u == 0u) norm_factors[t / 16u] = 1.0 / sqrt(mean);
+  barrier();
+  precise vec4 normalised = y * weight * norm_factors[min(token, most_rows - 1u)], next = residual + normalised;
+  if (has_quad(quad)) residual = next;
+}
+#else
 // Four rows of q, k or v of a token: channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head.
 void hand_on(uint layer, uint64_t exchange, uint row, uint token, vec4 y, vec4 turn) {
   uint head = row / head_dim, p = row % head_dim / 4u * 2u;
@@ -346,6 +452,8 @@ void hand_on(uint layer, uint64_t exchange, uint row, uint token, vec4 y, vec4 t
     }
   }
 }
+
+#endif
 
 uint sum_quad(uint member, uint token, uint q) { return member * sum_quads + token * 4u + (q ^ (token >> 1 & 3u)); }
 // Of the workgroup's columns, a quad of rows of a tile.
@@ -383,31 +491,41 @@ void finish(uint layer, uint product) {
       if (tile == 0u) SharedWords(exchange + uint64_t(gated_scales_at)).at[token * parts + gl_WorkGroupID.x] = its_scale;
     }
   } else {
-    const uint tile_quads = most_rows * 4u;
-    uint own = product == qkv ? own_qkv : own_tiles;
+    const uint tile_quads = most_rows * 4u, team_octets = 2u * shared_tiles;
+    uint own_from = first_octet % team_octets;  // of the octets of those who share the stream's columns
     SharedQuads told = SharedQuads(exchange + uint64_t(product == qkv ? qkv_sums_at : product == projection ? projection_sums_at : down_sums_at));
     for (uint i = t; i < count * tile_quads; i += threads) {
-      uint tile = i / tile_quads, token = i / 4u % most_rows, q = i % 4u;
-      if (tile / own != share()) told.at[((from + tile) * shares + share()) * tile_quads + token * 4u + q] = something(workgroup_sum(ways, tile, token, q));
+      uint tile = i / tile_quads, token = i / 4u % most_rows, q = i % 4u, its_octet = tile * 2u + q / 2u;
+      bool is_own = product == qkv ? tile / own_qkv == share() : its_octet >= own_from && its_octet < own_from + own_octets;
+      if (!is_own) told.at[((from + tile) * shares + share()) * tile_quads + token * 4u + q] = something(workgroup_sum(ways, tile, token, q));
     }
-    // The quads of own tiles: of q, k and v tile after tile; of the stream token after token.
-    uint tile = product == qkv ? t / tile_quads : t / 4u % own_tiles, token = product == qkv ? t / 4u % most_rows : t / (4u * own_tiles), q = t % 4u;
-    bool wanted = t < own * tile_quads;
+    // Own quads: of q, k and v tile after tile; of the stream token after token.
+    uint quad = t % row_quads, of_team = 2u * own_from + min(quad, 2u * own_octets - 1u);
+    uint its = product == qkv ? own_qkv * share() + t / tile_quads : of_team / 4u, token = product == qkv ? t / 4u % most_rows : t / row_quads, q = product == qkv ? t % 4u : of_team % 4u;
+    bool wanted = product == qkv ? t < own_qkv * tile_quads : token < most_rows && has_quad(quad);
     vec4 sum = vec4(0.0);
     if (wanted) {
-      uint its = own * share() + tile, at = (from + its) * shares * tile_quads + token * 4u + q;
+      uint at = (from + its) * shares * tile_quads + token * 4u + q;
       uvec4 parts_[shares];
       [[unroll]] for (uint i = 0u; i < shares; ++i) parts_[i] = told.at[at + i * tile_quads];
       vec4 mine = workgroup_sum(ways, its, token, q);
       [[unroll]] for (uint i = 0u; i < shares; ++i) parts_[i] = i == share() ? floatBitsToUint(mine) : awaited(told, at + i * tile_quads, parts_[i]);
       precise vec4 all = ((uintBitsToFloat(parts_[0]) + uintBitsToFloat(parts_[1])) + (uintBitsToFloat(parts_[2]) + uintBitsToFloat(parts_[3]))) * token_scales[token];
       sum = all;
+#ifdef INNER_NORMS
+      if (product == qkv) SharedQuads(exchange + uint64_t(query_at)).at[token * (qkv_size / 4u) + (from + its) * 4u + q] = something(sum);
+#else
       if (product == qkv) hand_on(layer, exchange, (from + its) * 16u + 4u * q, token, sum, rotation[t]);
+#endif
     }
     if (product != qkv) {
+      bool ends_layer = product == down;
+#ifdef INNER_NORMS
+      add_normalised(exchange + uint64_t(ends_layer ? lowered_squares_at : projected_squares_at), place(layer, ends_layer ? argument_lowered_norm : argument_projected_norm), sum);
+#else
       precise vec4 next_ = residual + sum;
       residual = next_;
-      bool ends_layer = product == down;
+#endif
       uint64_t to = ends_layer ? places[(layer + 1u & 1u) * argument_count + argument_exchange] : exchange;
       uint64_t norm = ends_layer ? places[(layer + 1u & 1u) * argument_count + argument_qkv_norm] : place(layer, argument_gate_up_norm);
       if (!ends_layer || layer + 1u < layers) publish_stream(to, ends_layer ? x_at : middle_at, ends_layer ? x_scales_at : middle_scales_at, ends_layer ? squares_at : middle_squares_at, norm);
@@ -418,6 +536,9 @@ void finish(uint layer, uint product) {
 
 void fetch(uint64_t weight, uint product) {
   bool has_two = ways_of(product) == 1u;
+#ifdef INNER_NORMS
+  has_two = has_two || dense;
+#endif
   [[unroll]] for (uint n = 0u; n < 2u; ++n) {
     load_part(weight, n, n, turned(0u), 0u);
     if (has_two) load_part(weight, 2u + n, n, turned(0u), 1u);
@@ -426,11 +547,53 @@ void fetch(uint64_t weight, uint product) {
 }
 
 sums_of sums[4];  // of eight tokens each
+// 16 columns of both halves of the tile's rows, four words of halves, with those of all tokens.
+#define MULTIPLY_TOKENS \
+  weights_of w; \
+  [[unroll]] for (uint n = 0u; n < 2u; ++n) { \
+    f16vec2 low = as_pair(four[n].x), high = as_pair(four[n].y); \
+    w[4u * n] = low.x; \
+    w[4u * n + 1u] = low.y; \
+    w[4u * n + 2u] = high.x; \
+    w[4u * n + 3u] = high.y; \
+  } \
+  [[unroll]] for (uint g = 0u; g < 4u; ++g) \
+    if (g < row_groups) { \
+      tokens_of b; \
+      f16vec2 low = as_pair(e == 0u ? words[g].x : words[g].z), high = as_pair(e == 0u ? words[g].y : words[g].w); \
+      b[0] = low.x; \
+      b[1] = low.y; \
+      b[2] = high.x; \
+      b[3] = high.y; \
+      sums[g] = coopMatMulAdd(w, b, sums[g]); \
+    }
 // A unit of the subgroup's tile, whose weights are in slots 2 * k and 2 * k + 1, where those of a later stage take their place. from: of x in pool
-void multiply_unit(uint64_t weight, const uint k, uint block, uint later, const uint of_two, uint from, uint magic) {
+void multiply_unit(uint64_t weight, const uint k, uint block, uint later, uint of_two, uint from, uint magic) {
   uint r = lane >> 2 & 3u;
   block_factors by[2];
   row_part part[2];
+#ifdef INNER_NORMS
+  if (dense) {
+    [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+      part[n] = next_parts[2u * k + n];
+      load_part(weight, 2u * k + n, n, later, of_two);
+    }
+    [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+      uvec4 words[4];
+      [[unroll]] for (uint g = 0u; g < 4u; ++g)
+        if (g < row_groups) words[g] = floatBitsToUint(pool[from + g * 128u + i * 32u]);
+      [[unroll]] for (uint e = 0u; e < 2u; ++e) {
+        uvec2 four[2];
+        [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+          uvec4 its = i == 0u ? part[n].raw.a : part[n].raw.b;
+          four[n] = dense_halves(e == 0u ? its.xy : its.zw);
+        }
+        MULTIPLY_TOKENS
+      }
+    }
+    return;
+  }
+#endif
   [[unroll]] for (uint n = 0u; n < 2u; ++n) {
     part[n] = next_parts[2u * k + n];
     by[n] = factors_of(part[n].factor, r, block);
@@ -442,43 +605,52 @@ void multiply_unit(uint64_t weight, const uint k, uint block, uint later, const 
     [[unroll]] for (uint g = 0u; g < 4u; ++g)
       if (g < row_groups) words[g] = floatBitsToUint(pool[from + g * 128u + (by_halves ? i / 2u * step_quads + (i & 1u) * 32u : i * 32u)]);
     [[unroll]] for (uint e = 0u; e < 2u; ++e) {
-      weights_of w;
-      [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-        uvec2 four = four_halves(part[n], by[n], 2u * i + e, magic);
-        f16vec2 low = as_pair(four.x), high = as_pair(four.y);
-        w[4u * n] = low.x;
-        w[4u * n + 1u] = low.y;
-        w[4u * n + 2u] = high.x;
-        w[4u * n + 3u] = high.y;
-      }
-      [[unroll]] for (uint g = 0u; g < 4u; ++g)
-        if (g < row_groups) {
-          tokens_of b;
-          f16vec2 low = as_pair(e == 0u ? words[g].x : words[g].z), high = as_pair(e == 0u ? words[g].y : words[g].w);
-          b[0] = low.x;
-          b[1] = low.y;
-          b[2] = high.x;
-          b[3] = high.y;
-          sums[g] = coopMatMulAdd(w, b, sums[g]);
-        }
+      uvec2 four[2];
+      [[unroll]] for (uint n = 0u; n < 2u; ++n) four[n] = four_halves(part[n], by[n], 2u * i + e, magic);
+      MULTIPLY_TOKENS
     }
   }
 }
 // The ways of a stage have a unit each; where there is one way, it has both. While a stage is multiplied the next one's x and the weights of two units are on their way.
 void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint most) {
-  uint ways = ways_of(product), stages = steps_of(product) / 2u, magic = code_magic;
+  uint ways = ways_of(product), stages = stages_of(product), magic = code_magic;
   const uint second_unit = by_halves ? 64u : step_quads;  // of a stage's x in pool
   bool works = sub / ways < tile_count(product);
   [[unroll]] for (uint g = 0u; g < 4u; ++g) sums[g] = sums_of(0.0);
   uvec4 ahead[2];
+#ifdef INNER_NORMS
+  if (dense) {
+    [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
+      uint from = (stage & 1u) * buffer_quads + lane, its = turned(stage), next_stage = turned(min(stage + 1u, stages - 1u));
+      ask(x, at, next_stage, ahead);
+      if (works) {
+        [[dont_unroll]] for (uint i = 0u; i < 3u - ways; ++i) {  // halves of the stage
+          bool last = i + ways == 2u;
+          uint later = last ? next_stage : its, unit = last ? 0u : 2u, of_half = from + (ways == 2u ? sub & 1u : i) * step_quads;
+          multiply_unit(weight, 0u, 0u, later, unit, of_half, magic);
+          multiply_unit(weight, 1u, 0u, later, unit + 1u, of_half + 64u, magic);
+        }
+      }
+      bring(x, product, at, next_stage, ~stage & 1u, most, ahead);
+      barrier();
+    }
+  } else
+#endif
   if (ways == 2u) {
     uint from = (sub & 1u) * second_unit + lane;
     [[dont_unroll]] for (uint stage = 0u; stage < stages; stage += 2u) {
+#ifdef INNER_NORMS
+      uint second = turned(min(stage + 1u, stages - 1u)), third = turned(min(stage + 2u, stages - 1u)), fourth = turned(min(stage + 3u, stages - 1u));
+#else
       uint second = turned(stage + 1u), third = turned(min(stage + 2u, stages - 2u)), fourth = turned(min(stage + 3u, stages - 1u));
+#endif
       ask(x, at, second, ahead);
       if (works) multiply_unit(weight, 0u, here.block + 8u * turned(stage), third, 0u, from, magic);
       bring(x, product, at, second, 1u, most, ahead);
       barrier();
+#ifdef INNER_NORMS
+      if (stage + 1u == stages) break;
+#endif
       ask(x, at, third, ahead);
       if (works) multiply_unit(weight, 1u, here.block + 8u * second, fourth, 0u, from + buffer_quads, magic);
       bring(x, product, at, third, 0u, most, ahead);
@@ -508,9 +680,9 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
 #define attention_quad(index) scratch[index]
 // What attention gives of a task: in scratch, behind what it has of a span.
 void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float result) {
-  const uint results_at = 8u * members, mosts_at = results_at + heads_each * head_dim, task_octets = heads_each * head_dim / 8u;
+  const uint results_at = 8u * members, head_octets = chunks / value_parts, task_octets = heads_each * head_octets, mosts_at = results_at + 8u * task_octets;
   uint t = gl_LocalInvocationIndex;
-  if (t < heads_each * head_dim) scratched(results_at + t) = result;
+  if (t < 8u * task_octets) scratched(results_at + t) = result;
   barrier();
   if (t < task_octets) scratched(mosts_at + t) = max(largest_of(scratch[results_at / 4u + 2u * t]), largest_of(scratch[results_at / 4u + 2u * t + 1u]));
   barrier();
@@ -518,8 +690,9 @@ void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, f
     float most = 0.0;
     [[unroll]] for (uint i = 0u; i < task_octets / 4u; ++i) most = max(most, largest_of(scratch[mosts_at / 4u + i]));
     uint its_scale = scale_bits(most);
-    publish(exchange + uint64_t(attended_at), first_head * head_dim / 8u + t, row, its_scale, scratch[results_at / 4u + 2u * t], scratch[results_at / 4u + 2u * t + 1u]);
-    if (t == 0u) SharedWords(exchange + uint64_t(attended_scales_at)).at[row * tasks_of_row + first_head / heads_each] = its_scale;
+    uint o = (first_head + t / head_octets) * chunks + part * head_octets + t % head_octets;
+    publish(exchange + uint64_t(attended_at), o, row, its_scale, scratch[results_at / 4u + 2u * t], scratch[results_at / 4u + 2u * t + 1u]);
+    if (t == 0u) SharedWords(exchange + uint64_t(attended_scales_at)).at[(row * tasks_of_row + first_head / heads_each) * value_parts + part] = its_scale;
   }
 }
 #include "few_attention.glsl"
@@ -528,7 +701,7 @@ void step(uint layer, uint product) {
   const uint arguments_of[4] = {argument_qkv, argument_projection, argument_gate_up, argument_down};
   uint64_t exchange = place(layer, argument_exchange), weight = place(layer, arguments_of[product]);
   SharedQuads x = SharedQuads(exchange + uint64_t(product == qkv ? x_at : product == projection ? attended_at : product == gate_up ? middle_at : gated_at));
-  stage_count = steps_of(product) / 2u;
+  stage_count = stages_of(product);
   first_stage = (shares_columns(product) ? gl_WorkGroupID.x / shares : gl_WorkGroupID.x) % stage_count;
   x_place at = bring_place(product);
   here = place_of(weight, product);
@@ -576,22 +749,24 @@ void compute() {
   }
   barrier();
   keep_first_octets();
+#ifndef INNER_NORMS
   if (t < own_qkv * most_rows * 4u) {
     uint row = (gl_WorkGroupID.x / shares * (shares * own_qkv) + own_qkv * share() + t / (most_rows * 4u)) * 16u + t % 4u * 4u, token = t / 4u % most_rows, p = row % head_dim / 4u * 2u;
     WordPairs turns = WordPairs(place(0u, argument_rope));
     rotation[t] = vec4(rope_from_turns(positions[token], turns.at[p]), rope_from_turns(positions[token], turns.at[p + 1u]));
   }
+#endif
   // What the rest is written for; the plan asks for nothing else.
   uint end = layers;
   if (workgroup_size != threads || subgroup_width != 32u) {
     end = 0u;
     give_up();
   }
-  const uint row_quads = own_tiles * 4u;
-  uint own_token = t / row_quads, own_quad = own_token * (hidden_size / 4u) + gl_WorkGroupID.x * row_quads + t % row_quads;
+  uint own_token = t / row_quads, element = own_token * (hidden_size / 4u) + own_quad(t % row_quads);
+  bool has_own = has_quad(t % row_quads);
   uint64_t stream = place(0u, argument_stream);
   residual = vec4(0.0);
-  if (own_token < most_rows && ends[min(own_token, most_rows - 1u)] != 0u) residual = FloatQuads(stream).at[own_quad];
+  if (has_own && own_token < most_rows && ends[min(own_token, most_rows - 1u)] != 0u) residual = FloatQuads(stream).at[element];
   publish_stream(place(0u, argument_exchange), x_at, x_scales_at, squares_at, place(0u, argument_qkv_norm));
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {
     barrier();
@@ -602,7 +777,7 @@ void compute() {
       if (product == qkv) attention(layer);
     }
   }
-  if (own_token < rows) FloatQuads(stream).at[own_quad] = residual;
+  if (has_own && own_token < rows) FloatQuads(stream).at[element] = residual;
 }
 
 void main() {

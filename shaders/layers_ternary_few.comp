@@ -18,6 +18,7 @@
 #extension GL_KHR_shader_subgroup_shuffle : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
+#extension GL_EXT_integer_dot_product : require
 #pragma use_vulkan_memory_model
 #include "memory.glsl"
 #include "state.glsl"
@@ -220,23 +221,22 @@ f16vec2 as_pair(uint word) { return unpackFloat2x16(word); }
   to[from] = pair_.x; \
   to[from + 1] = pair_.y; \
 }
-// Columns 4f .. 4f + 3 of both rows, in the order 0, 2, 1, 3: bits below 2^10 behind the exponent of 1024 are 1024 and these.
-f16vec2 two_codes(uint word, uint f, uint magic) {
-  const float16_t by = float16_t(1.0 / float(1u << 2u * f));
-  return fma(as_pair((word & (0x00030003u << 2u * f)) | magic), f16vec2(by), f16vec2(float16_t(-1024.0) * by - float16_t(1.0)));
-}
-codes_of codes_matrix(uint low, uint high, uint f, uint magic) {
+// Columns 4f .. 4f + 3 of both rows, in the order 0, 2, 1, 3: codes where they lie are halves without an exponent, of 2^-24 times 4^f.
+codes_of codes_matrix(uint low, uint high, uint f) {
+  const uint mask = 0x00030003u << 2u * f;
   codes_of out_;
-  SET_PAIR(out_, 0, two_codes(low, f, magic))
-  SET_PAIR(out_, 2, two_codes(low >> 8, f, magic))
-  SET_PAIR(out_, 4, two_codes(high, f, magic))
-  SET_PAIR(out_, 6, two_codes(high >> 8, f, magic))
+  SET_PAIR(out_, 0, as_pair(low & mask))
+  SET_PAIR(out_, 2, as_pair(low >> 8 & mask))
+  SET_PAIR(out_, 4, as_pair(high & mask))
+  SET_PAIR(out_, 6, as_pair(high >> 8 & mask))
   return out_;
 }
-tokens_of tokens_matrix(uint bytes, uint magic) {
+// Of x, 4^f less.
+tokens_of tokens_matrix(uint bytes, uint f, uint magic) {
+  const float16_t by = float16_t(1.0 / float(1u << 2u * f)), from = float16_t(-1151.0) * by;
   tokens_of out_;
-  SET_PAIR(out_, 0, as_pair((bytes & 0x00ff00ffu) | magic) - f16vec2(float16_t(1024.0 + 127.0)))
-  SET_PAIR(out_, 2, as_pair((bytes >> 8 & 0x00ff00ffu) | magic) - f16vec2(float16_t(1024.0 + 127.0)))
+  SET_PAIR(out_, 0, fma(as_pair((bytes & 0x00ff00ffu) | magic), f16vec2(by), f16vec2(from)))
+  SET_PAIR(out_, 2, fma(as_pair((bytes >> 8 & 0x00ff00ffu) | magic), f16vec2(by), f16vec2(from)))
   return out_;
 }
 
@@ -294,13 +294,15 @@ void multiply(uint layer, uint product) {
     }
 #define TAKE(j, k) if (uint(k) * ways < pairs) bytes[k] = awaited(x, (group * pairs + min(way + uint(k) * ways, pairs - 1u)) * 32u + lane, bytes[k]);
     EACH_PAIR(TAKE, 0)
+    uint total = 0u, taken = 0u;  // of the lane's bytes
     sums_of sums[most_tiles];
 #define CLEAR(j) sums[j] = sums_of(0.0);
     EACH_TILE(CLEAR)
 #define MULTIPLY_TILE(j, k, f) \
-  if (uint(j) < set_tiles) sums[j] = coopMatMulAdd(codes_matrix(codes[(uint(j) * most_pairs + uint(k)) * 2u], codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u], f, magic), tokens_, sums[j]);
+  if (uint(j) < set_tiles) sums[j] = coopMatMulAdd(codes_matrix(codes[(uint(j) * most_pairs + uint(k)) * 2u], codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u], f), tokens_, sums[j]);
 #define MULTIPLY_FOUR(k, f) { \
-    tokens_of tokens_ = tokens_matrix(its_[f], magic); \
+    tokens_of tokens_ = tokens_matrix(its_[f], f, magic); \
+    total += dotPacked4x8EXT(its_[f], 0x01010101u); \
     MULTIPLY_TILE(0, k, f) \
     MULTIPLY_TILE(1, k, f) \
     MULTIPLY_TILE(2, k, f) \
@@ -308,6 +310,7 @@ void multiply(uint layer, uint product) {
   }
 #define MULTIPLY_PAIR(j, k) \
   if (uint(k) * ways < pairs) { \
+    taken += 64u * 127u; \
     uvec4 its_ = way + uint(k) * ways < pairs ? bytes[k] : uvec4(zeros); \
     MULTIPLY_FOUR(k, 0u) \
     MULTIPLY_FOUR(k, 1u) \
@@ -315,8 +318,13 @@ void multiply(uint layer, uint product) {
     MULTIPLY_FOUR(k, 3u) \
   }
     EACH_PAIR(MULTIPLY_PAIR, 0)
+    // Codes are one more than weights: less the sums of x of the lane's two tokens.
+    total += subgroupShuffleXor(total, 1u);
+    total += subgroupShuffleXor(total, 2u);
+    float x_sum = float(int(total - taken));
+    vec2 x_sums = vec2(subgroupShuffle(x_sum, 8u * (lane & 3u)), subgroupShuffle(x_sum, 8u * (lane & 3u) + 4u));
 #define LEAVE(j) \
-  if (uint(j) < set_tiles) pool[((set * set_tiles + uint(j)) * ways + way) * sum_quads + lane + lane / 8u] = vec4(sums[j][0], sums[j][1], sums[j][2], sums[j][3]);
+  if (uint(j) < set_tiles) pool[((set * set_tiles + uint(j)) * ways + way) * sum_quads + lane + lane / 8u] = fma(vec4(sums[j][0], sums[j][1], sums[j][2], sums[j][3]), vec4(16777216.0), -x_sums.xyxy);
     EACH_TILE(LEAVE)
     barrier();
     [[unroll]] for (uint turn = 0u; turn < 2u; ++turn)

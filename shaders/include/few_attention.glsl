@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention of a batch's sessions in shaders/layers_few.comp and layers_many.comp: a workgroup has up to four heads that share keys and values of a session, span after span; a subgroup has 16
 // positions of a span, whose keys and values go from memory into matrices. As prompts have it: query, keys, values and probabilities as halves, all else f32 (docs/kernels.md).
-// The including shader has heads_each, value_parts (workgroups that share the channels of values of a task), tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) beside it, and
+// The including shader has heads_each, value_parts (workgroups that share the channels of values of a task), most_value_octets (of channels of values of a task for a lane), tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) beside it, and
 // publish_attended, which all invocations come to. With INNER_NORMS there are heads of up to 256 channels, which the including shader makes of what q, k and v are told as (bring_heads), and full_every,
 // of so many layers the last has no window.
 #ifndef INTAGLIO_FEW_ATTENTION
@@ -14,9 +14,9 @@ const uint key_quads = chunks / 4u;                   // that a lane has of a po
 const uint part_chunks = chunks / value_parts, value_octets = (part_chunks + 7u) / 8u;  // of channels of values that a task has: lane / 4, and 8 behind it
 const uint task_channels = 8u * part_chunks;
 #ifdef INNER_NORMS
-const uint most_key_quads = 8u, most_value_octets = 1u;
+const uint most_key_quads = 8u;
 #else
-const uint most_key_quads = 4u, most_value_octets = 2u;
+const uint most_key_quads = 4u;
 const uint query_words = heads_each * head_dim / 2u;  // pairs of channels
 #endif
 
@@ -55,7 +55,8 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
     }
     bool has_positions = (members == attention_members || sub < attention_members) && sees_some(own_first);
     uvec4 key_words[2u * most_key_quads], value_words[4u * most_value_octets];  // [octet of positions, j]; [position 2 * c, the next, both 8 behind, octet of channels]
-    [[unroll]] for (uint i = 0u; i < 2u * most_key_quads; ++i) key_words[i] = value_words[i] = uvec4(0u);
+    [[unroll]] for (uint i = 0u; i < 2u * most_key_quads; ++i) key_words[i] = uvec4(0u);
+    [[unroll]] for (uint i = 0u; i < 4u * most_value_octets; ++i) value_words[i] = uvec4(0u);
     if (has_positions) {
       [[unroll]] for (uint n = 0u; n < 2u; ++n) {
         uint octet_place = octet_places[places_from + 2u * sub + n];

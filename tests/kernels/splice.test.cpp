@@ -26,7 +26,7 @@ struct up_alone {
   constexpr real operator()(real, real up) const { return up; }
 };
 
-const kernels::kernel gating[] = {kernels::kernel::ternary_matmul, kernels::kernel::ternary_rows, kernels::kernel::ternary_few, kernels::kernel::ternary_chunk, kernels::kernel::ternary_float, kernels::kernel::layers, kernels::kernel::layers_coded, kernels::kernel::layers_few, kernels::kernel::layers_few_normed, kernels::kernel::layers_many, kernels::kernel::layers_ternary_few, kernels::kernel::matmul, kernels::kernel::matmul_chunk, kernels::kernel::matmul_few, kernels::kernel::walk_up};
+const kernels::kernel gating[] = {kernels::kernel::ternary_matmul, kernels::kernel::ternary_rows, kernels::kernel::ternary_few, kernels::kernel::ternary_chunk, kernels::kernel::ternary_float, kernels::kernel::layers, kernels::kernel::layers_coded, kernels::kernel::layers_few, kernels::kernel::layers_few_normed, kernels::kernel::layers_many, kernels::kernel::layers_many_normed, kernels::kernel::layers_ternary_few, kernels::kernel::matmul, kernels::kernel::matmul_chunk, kernels::kernel::matmul_few, kernels::kernel::walk_up};
 std::vector<runtime::kernel_modules> all_modules() {
   return {{}, {.wide_loads = true, .in_one = true}, {.in_one = true}, {.in_one = true, .long_contexts = true}, {.in_one = true, .dense_layers = true}, {.integer_dot = false}, {.matrix = true, .half_matrix = true}};
 }

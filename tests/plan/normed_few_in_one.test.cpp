@@ -76,6 +76,39 @@ TEST_CASE("passes over eight sessions of Gemma-3 run all layers in one dispatch"
   check(made<models::gemma3_4b<dtype::bf16>>(), kernels::codec::bf16);
 }
 
+TEST_CASE("passes over 32 sessions of Gemma-3 run all layers in one dispatch, whose helpers make blank what is told behind the second layer", "[plan][in_one]") {
+  const auto check = [](const plan::planned& gemma, std::uint32_t slots, kernels::codec codec) {
+    CAPTURE(slots);
+    const plan::table& t = gemma.table();
+    const plan::sequence& one = t.batch_in_one;
+    REQUIRE_FALSE(one.in_one.empty());
+    const plan::dispatch& all = one.in_one[0];
+    const auto of_all = [&](std::string_view name) { return all.specialization[kernels::layers_many_normed_interface.specialization_index(name)]; };
+    // A rise of these is a slower token.
+    CHECK(one.dispatch_count() == 5);
+    CHECK(one.barrier_count() == 4);
+    CHECK(one.weight_bytes() == t.batch.weight_bytes());
+    CHECK(all.kernel == kernels::kernel::layers_many_normed);
+    CHECK(all.groups[0] == 132);
+    CHECK(all.subgroups == 16);
+    CHECK(of_all("parts") == 128);
+    CHECK(of_all("slots") == slots);
+    CHECK(of_all("codec") == static_cast<std::uint32_t>(codec));
+    CHECK(of_all("window") == 1024);
+    CHECK(of_all("full_every") == 6);
+    const std::uint64_t of_layer = plan::aligned(kernels::layers_many_normed::exchange_bytes(slots, 128, 2560, 10240, 2048, 1024, 8));
+    CHECK(one.blank_bytes == 34 * of_layer);
+    CHECK(one.blanks_itself());
+    CHECK(one.prologue[0].specialization[kernels::embed_interface.specialization_index("blank_quads")] == 2 * of_layer / 16);
+    CHECK(plan::bytes_moved(t, one, 100, slots) == plan::bytes_moved(t, t.batch, 100, slots));
+    CHECK(plan::verify(t).view().empty());
+    CHECK_THAT(testing::refused_in_one(gemma, [](auto& one_, auto&, auto&) { one_.blank_bytes -= 34 * 256; }), ContainsSubstring("to be made blank beside the embedding"));
+  };
+  check(made<models::gemma3_4b<dtype::q8_0>>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves}), 16, kernels::codec::q8_0);
+  check(made<models::gemma3_4b<dtype::q8_0>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32, kernels::codec::q8_0);
+  check(made<models::gemma3_4b<dtype::bf16>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32, kernels::codec::bf16);
+}
+
 TEST_CASE("each four workgroups of a Gemma-3's batch have as many tiles of the stream", "[plan][in_one]") {
   CHECK(plan::normed_few_parts(2560, 132) == 128);
   CHECK(plan::normed_few_parts(2560, 127) == 80);
@@ -83,11 +116,15 @@ TEST_CASE("each four workgroups of a Gemma-3's batch have as many tiles of the s
   CHECK(plan::normed_few_parts(640, 132) == 40);
   CHECK(plan::normed_few_parts(2560, 31) == 0);  // some would have six
   CHECK(plan::normed_few_parts(2560, 3) == 0);
+  CHECK(plan::normed_many_parts(2560, 132) == 128);
+  CHECK(plan::normed_many_parts(2560, 128) == 80);  // none would be left to help
+  CHECK(plan::normed_many_parts(2560, 64) == 0);    // some would have six octets
 }
 
 TEST_CASE("batches of a Gemma-3 that keep the chain", "[plan][in_one]") {
   CHECK(in_one(made<small>()));
   CHECK(in_one(made<models::gemma3<small_config, dtype::f16>>()));
+  // 512 columns are two stages, not one for each of four workgroups.
   CHECK_FALSE(in_one(made<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
   CHECK_FALSE(in_one(made<small>({.slots = 8})));
   CHECK_FALSE(in_one(made<models::gemma3<small_config, dtype::f32>>()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All layers of a batch's pass by workgroups that wait for each other (shaders/layers_few.comp, of more than eight slots shaders/layers_many.comp), held against the chain of dispatches, whose sums have
+// All layers of a batch's pass by workgroups that wait for each other (shaders/layers_few.comp, of more than eight slots shaders/layers_many.comp, each in two forms), held against the chain of dispatches, whose sums have
 // another order; and where they wait in vain, no numbers, and the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -42,6 +42,8 @@ constexpr decoder_config normed_of(std::uint32_t hidden, std::uint32_t intermedi
 }
 // With norms before additions: tiles of the stream that are not shared evenly, by workgroups of 20 subgroups; two tasks of attention to a key; two steps of columns a subgroup.
 constexpr decoder_config uneven = normed_of(2560, 2048, 8, 4, 256), two_tasks = normed_of(768, 2048, 4, 1, 256), two_steps = normed_of(3840, 4096, 12, 6, 128);
+// Of many: octets of the stream that are not shared evenly, nor stages of columns, gate and up by one subgroup a tile; the same shared evenly; a head to a key.
+constexpr decoder_config many_uneven = normed_of(2560, 10240, 8, 4, 256), many_even = normed_of(2048, 6144, 16, 8, 128), many_own = normed_of(2048, 4096, 16, 16, 128);
 // Heads in pairs and alone, a workgroup with one tile of the stream and with several, columns that not all subgroups have.
 constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = config_of(256, 1024, 3, 1, 128), wide = config_of(3072, 4096, 24, 8, 128), blocks = config_of(512, 2048, 8, 4, 64);
 // Of many: four, two and one heads to a key and channels of 64, gate and up by one subgroup a tile and by two, q, k and v likewise.
@@ -114,8 +116,24 @@ TEST_CASE("workgroups that wait for each other give a batch of many the numbers 
   agrees(plan::planned::of<models::llama<paired_keys, dtype::q6_k>>(plan::profiles::portable, 640, of_slots(32)), many);
 }
 
+TEST_CASE("workgroups that wait for each other give a batch of many of a Gemma-3 the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
+  std::vector<std::uint32_t> many(27), later(32);
+  for (std::uint32_t slot = 0; slot < many.size(); ++slot) many[slot] = slot * 13 % 40;
+  for (std::uint32_t slot = 0; slot < later.size(); ++slot) later[slot] = spans[slot % spans.size()];
+  agrees(plan::planned::of<models::gemma3<many_uneven, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), later, {0, 8, 16});
+  agrees(plan::planned::of<models::gemma3<many_uneven, dtype::bf16>>(plan::profiles::portable, 640, of_slots(32)), many, {0, 8, 16});
+  agrees(plan::planned::of<models::gemma3<many_uneven, dtype::q4_k>>(plan::profiles::portable, 640, of_slots(16)), short_ones);
+  agrees(plan::planned::of<models::gemma3<uneven, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)), spans, {0, 8});
+  agrees(plan::planned::of<models::gemma3<uneven, dtype::q4_0>>(plan::profiles::portable, 640, of_slots(32)), many);
+  agrees(plan::planned::of<models::gemma3<many_even, dtype::f16>>(plan::profiles::portable, 640, of_slots(32)), later, {0, 8});
+  agrees(plan::planned::of<models::gemma3<many_even, dtype::q4_1>>(plan::profiles::portable, 640, of_slots(16)), spans);
+  agrees(plan::planned::of<models::gemma3<many_own, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), many);
+  agrees(plan::planned::of<models::gemma3<many_own, dtype::q6_k>>(plan::profiles::portable, 640, of_slots(16)), short_ones);
+}
+
 TEST_CASE("a batch whose workgroups wait in vain has no numbers, and the chain goes on", "[runtime][in_one][resident][gpu]") {
   wait_in_vain(plan::planned::of<models::llama<paired, dtype::q8_0>>(plan::profiles::portable, 640, of_eight));
   wait_in_vain(plan::planned::of<models::gemma3<two_tasks, dtype::q8_0>>(plan::profiles::portable, 640, of_eight));
   wait_in_vain(plan::planned::of<models::llama<paired_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)));
+  wait_in_vain(plan::planned::of<models::gemma3<uneven, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)));
 }

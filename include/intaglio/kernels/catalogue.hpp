@@ -12,9 +12,9 @@ namespace intaglio::kernels {
 enum class kernel : std::uint8_t {
   embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
   walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm,
-  attention_few, expert_tiles, dense_rows, ternary_rows, layers_few, layers_ternary_few, layers_many, layers_few_normed
+  attention_few, expert_tiles, dense_rows, ternary_rows, layers_few, layers_ternary_few, layers_many, layers_few_normed, layers_many_normed
 };
-inline constexpr std::size_t kernel_count = 42;
+inline constexpr std::size_t kernel_count = 43;
 
 /// How a ternary product gets its inputs: ternary_matmul int8 in the first two ways, ternary_float f32 in the others.
 enum class prologue : std::uint32_t {
@@ -574,6 +574,25 @@ constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t parts,
 }
 }  // namespace layers_many
 
+/// The same with the norms that Gemma-3 has besides, as layers_few_normed is of layers_few. Rows of the stream need not be shared evenly, nor columns. shapes as plan::normed_many_fits has them.
+inline constexpr interface layers_many_normed_interface{
+    "layers_many_normed",
+    {{{"arguments"}, {"progress"}, {"state"}}},
+    {{{"workgroup_size"}, {"hidden_size"}, {"intermediate_size"}, {"layers"}, {"parts"}, {"eps", field_type::f32}, {"patience"}, {"head_dim"}, {"heads"},
+      {"kv_heads"}, {"context"}, {"codec"}, {"scale", field_type::f32}, {"slots"}, {"slot_words"}, {"page_size"}, {"window"}, {"full_every"}, {"subgroup_width"}}}};
+
+namespace layers_many_normed {
+/// Query heads of a task of attention, and workgroups that share the channels of its values.
+constexpr std::uint32_t heads_each(std::uint32_t heads, std::uint32_t kv_heads) { return heads / kv_heads % 2 == 0 ? 2 : 1; }
+constexpr std::uint32_t value_parts(std::uint32_t head_dim) { return (head_dim + 127) / 128; }
+/// Tasks of attention of a token.
+constexpr std::uint32_t tasks_of_row(std::uint32_t head_dim, std::uint32_t heads, std::uint32_t kv_heads) { return heads / heads_each(heads, kv_heads) * value_parts(head_dim); }
+/// As of layers_many, and squares of what both halves of a layer add to the stream.
+constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t parts, std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv, std::uint64_t its_tasks_of_row) {
+  return layers_many::exchange_bytes(slots, parts, hidden, intermediate, q, kv, its_tasks_of_row) + slots * 4 * 2 * parts;
+}
+}  // namespace layers_many_normed
+
 /// The same for ternary weights, over all slots of a batch, with the bits of norm_quantize, ternary_few and attention_few: what is told is f32 as the chain has it, and int8 of every norm.
 /// arguments of a layer as of layers, but the first, as of layers_few. The stream stays where it is. context: positions of the pool; shapes as plan::ternary_few_fits has them.
 inline constexpr interface layers_ternary_few_interface{
@@ -631,7 +650,7 @@ inline constexpr const interface* catalogue[kernel_count] = {&embed_interface,  
                                                              &fixed_interface,         &matmul_few_interface,    &layers_coded_interface,
                                                              &walk_trace_interface,    &rms_norm_interface,      &attention_few_interface, &expert_tiles_interface,
                                                              &dense_rows_interface, &ternary_rows_interface, &layers_few_interface, &layers_ternary_few_interface, &layers_many_interface,
-                                                             &layers_few_normed_interface};
+                                                             &layers_few_normed_interface, &layers_many_normed_interface};
 
 constexpr const interface& interface_of(kernel which) { return *catalogue[static_cast<std::size_t>(which)]; }
 

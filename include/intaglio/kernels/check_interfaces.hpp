@@ -30,6 +30,7 @@
 #include "intaglio/kernels/spirv/layers_dense.hpp"
 #include "intaglio/kernels/spirv/layers_few.hpp"
 #include "intaglio/kernels/spirv/layers_few_normed.hpp"
+#include "intaglio/kernels/spirv/layers_many_normed.hpp"
 #include "intaglio/kernels/spirv/layers_long.hpp"
 #include "intaglio/kernels/spirv/layers_many.hpp"
 #include "intaglio/kernels/spirv/layers_ternary_few.hpp"
@@ -115,6 +116,7 @@ static_assert(shader_interface<matches(layers_coded_interface, spirv::layers_cod
 static_assert(shader_interface<matches(layers_coded_interface, spirv::layers_dense_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_few_interface, spirv::layers_few_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_few_normed_interface, spirv::layers_few_normed_spirv)>::agrees);
+static_assert(shader_interface<matches(layers_many_normed_interface, spirv::layers_many_normed_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_many_interface, spirv::layers_many_spirv)>::agrees);
 static_assert(shader_interface<matches(layers_ternary_few_interface, spirv::layers_ternary_few_spirv)>::agrees);
 static_assert(shader_interface<matches(matmul_interface, spirv::matmul_spirv)>::agrees);

@@ -230,7 +230,7 @@ class lowering {
       case kernels::kernel::route: route(n); break;
       case kernels::kernel::expert_sum: expert_sum(n); break;
       case kernels::kernel::expert_tiles: expert_tiles(n); break;
-      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: case kernels::kernel::layers_many: case kernels::kernel::layers_few_normed: case kernels::kernel::pages: break;
+      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: case kernels::kernel::layers_many: case kernels::kernel::layers_few_normed: case kernels::kernel::layers_many_normed: case kernels::kernel::pages: break;
     }
     return d;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Passes over a batch of up to eight sessions of a Gemma-3 with all layers in one dispatch, beside the chain of dispatches, where each block is what the kernel does (kernels::layers_few_normed_interface).
+// Passes over a batch of a Gemma-3 with all layers in one dispatch, beside the chain of dispatches, where each block is what the kernel does: of up to eight sessions layers_few_normed, of 16 and 32 layers_many_normed.
 #pragma once
 
 #include <string_view>
@@ -16,7 +16,7 @@ class normed_few_layers_in_one : public batch_layers_in_one {
   /// The chain's sequence with that dispatch; without one where there is none.
   constexpr drafted_sequence made(text<256>& failure) const {
     if (!waits() || !fits()) return {};
-    constexpr kernel which = kernel::layers_few_normed;
+    const kernel which = is_many() ? kernel::layers_many_normed : kernel::layers_few_normed;
     std::vector<operand> arguments;
     std::vector<const dispatch*> write_caches;
     for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind) {
@@ -38,15 +38,22 @@ class normed_few_layers_in_one : public batch_layers_in_one {
       arguments.insert(arguments.end(), of_kind.begin(), of_kind.end());
       write_caches.push_back(&at(kind, heads));
     }
-    const std::uint32_t parts = normed_few_parts(config_.hidden_size, target_.layers_parts);
-    dispatch all = dispatch_of_all(which, normed_few_subgroups(config_), parts, at(0, attends_), write_caches);
+    const decoder_config& c = config_;
+    const std::uint32_t parts = is_many() ? normed_many_parts(c.hidden_size, target_.layers_parts) : normed_few_parts(c.hidden_size, target_.layers_parts);
+    dispatch all = dispatch_of_all(which, is_many() ? kernels::layers_many::resident_subgroups : normed_few_subgroups(c), parts, at(0, attends_), write_caches);
     const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::interface_of(which).specialization_index(name)] = value; };
     set("eps", constant(at(0, 0), "eps"));
     set("codec", constant(at(0, qkv), "codec"));
     set("window", pattern_.kinds() == 2 ? constant(at(0, attends_), "window") : 0);
     set("full_every", pattern_.period);
     all.activation = at(0, gated).activation;
-    return with(all, arguments, kernels::layers_few_normed::exchange_bytes(config_.hidden_size, config_.intermediate_size, config_.q_size(), config_.kv_size()), failure);
+    if (!is_many()) return with(all, arguments, kernels::layers_few_normed::exchange_bytes(c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size()), failure);
+    set("slots", shape_.slots);
+    all.groups[0] += kernels::layers_many::helpers(parts, target_.layers_parts);
+    return with(all, arguments,
+                kernels::layers_many_normed::exchange_bytes(shape_.slots, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
+                                                            kernels::layers_many_normed::tasks_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads)),
+                failure);
   }
 
  private:
@@ -54,6 +61,7 @@ class normed_few_layers_in_one : public batch_layers_in_one {
   static constexpr std::size_t steps = 12, qkv = 1, heads = 2, attends_ = 3, projection = 5, gated = 8, down = 10;
   constexpr const dispatch& at(std::uint32_t kind, std::size_t step) const { return chain_.period.items[kind * steps + step]; }
 
+  constexpr bool is_many() const { return shape_.slots > kernels::layers_few::most_tokens; }
   constexpr bool adds_normalised(const dispatch& d) const {
     return d.kernel == kernel::norm_add && constant(d, "width") == config_.hidden_size && constant(d, "eps") == constant(at(0, 0), "eps") && constant(d, "parts") == 1 && push(d, "output").offset == push(at(0, 0), "input").offset;
   }
@@ -62,7 +70,7 @@ class normed_few_layers_in_one : public batch_layers_in_one {
   constexpr bool fits() const {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size(), kinds = pattern_.kinds();
-    if (shape_.slots > kernels::layers_few::most_tokens || shape_.coded_products != chunk_arithmetic::halves || kinds > 2 || chain_.period.size != kinds * steps || !pattern_.ends_each_period()) return false;
+    if (shape_.coded_products != chunk_arithmetic::halves || kinds > 2 || chain_.period.size != kinds * steps || !pattern_.ends_each_period()) return false;
     if (at(0, 0).kernel != kernel::halves || at(0, qkv).kernel != kernel::matmul_chunk || at(0, attends_).kernel != kernel::attention_few) return false;
     const auto prepares_ = [&](const dispatch& d, bool normalises, std::uint32_t width) { return prepares(d, normalises, width, constant(at(0, 0), "eps")); };
     const auto multiplies_ = [&](const dispatch& d, epilogue how, std::uint32_t columns, std::uint32_t rows) { return multiplies(d, how, columns, rows, constant(at(0, qkv), "codec")); };
@@ -79,7 +87,8 @@ class normed_few_layers_in_one : public batch_layers_in_one {
         if (constant(at(kind, attends_), name) != constant(at(0, attends_), name)) return false;
       if (!reads_stream(at(kind, 0)) || !reads_stream(at(kind, gated - 1)) || at(kind, gated).activation != at(0, gated).activation) return false;
     }
-    return normed_few_fits(config_, static_cast<kernels::codec>(constant(at(0, qkv), "codec")), target_.layers_parts);
+    const auto codec = static_cast<kernels::codec>(constant(at(0, qkv), "codec"));
+    return is_many() ? normed_many_fits(config_, codec, shape_.slots, target_.layers_parts) : normed_few_fits(config_, codec, target_.layers_parts);
   }
 };
 

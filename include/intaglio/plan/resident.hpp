@@ -187,6 +187,37 @@ constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint
          many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <= kernels::layers::resident_shared_memory_bytes;
 }
 
+/// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the stream. 0: none do.
+constexpr std::uint32_t normed_many_parts(std::uint32_t hidden, std::uint32_t most) {
+  const std::uint32_t parts = most == 0 ? 0 : normed_few_parts(hidden, most - 1);
+  return parts != 0 && 2 * ((hidden / 8 + parts - 1) / parts) <= kernels::layers_many::most_row_quads ? parts : 0;
+}
+/// Its shared memory in bytes, at least as much as it declares.
+constexpr std::uint64_t normed_many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t slots, std::uint64_t parts) {
+  const std::uint64_t heads_each = kernels::layers_many_normed::heads_each(static_cast<std::uint32_t>(heads), static_cast<std::uint32_t>(kv_heads));
+  const std::uint64_t tasks = (slots * (heads / heads_each) * kernels::layers_many_normed::value_parts(static_cast<std::uint32_t>(head_dim)) + parts - 1) / parts;
+  return 2048 * 16 + 320 * 16 + slots * 9 * 4 + 2 * kernels::layers::argument_count * 8 + 16 * 4 + 5 * slots * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
+}
+/// @param most workgroups that all run at once
+constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
+  using namespace kernels::layers_many;
+  if (type == kernels::codec::f32 || (slots != 16 && slots != most_tokens)) return false;
+  if ((c.head_dim != 128 && c.head_dim != 256) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  const std::uint32_t parts = normed_many_parts(c.hidden_size, most), qkv = c.q_size() + 2 * c.kv_size(), tasks = kernels::layers_many_normed::tasks_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads);
+  if (parts == 0 || parts > most_parts || tasks % 4 != 0 || tasks > parts) return false;  // scales of a token are read four at a time
+  // Every workgroup has as many rows of q, k and v, and some of gate and up.
+  if (qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts) return false;
+  const std::uint32_t own = c.hidden_size / 16 / (parts / shares), own_qkv = qkv / 16 / parts, gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
+  if (own_qkv * slots * 4 > resident_subgroups * 32) return false;
+  // Two steps are a stage, of which every workgroup has one, or, where two subgroups a tile of codes take them in turn, two.
+  const auto product_fits = [&](std::uint32_t columns, std::uint32_t tiles, std::uint32_t its_shares) {
+    const std::uint32_t least = 2 * tiles <= most_tiles && !kernels::is_dense(type) ? 2 : 1;
+    return tiles <= most_tiles && columns % (2 * step_columns) == 0 && columns / (2 * step_columns) / its_shares >= least;
+  };
+  return product_fits(c.hidden_size, shares * own_qkv, shares) && product_fits(c.q_size(), own, shares) && product_fits(c.hidden_size, gate_up, 1) && product_fits(c.intermediate_size, own, shares) &&
+         normed_many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <= kernels::layers::resident_shared_memory_bytes;
+}
+
 /// Tiles of 16 rows that a workgroup has at most.
 constexpr std::uint32_t ternary_few_tiles(std::uint32_t rows, std::uint32_t parts) { return (rows / 16 + parts - 1) / parts; }
 /// Shared memory of all layers of ternary weights of a batch's pass (shaders/layers_ternary_few.comp) in bytes, at least as much as it declares.

@@ -85,12 +85,17 @@ struct dispatch {
 };
 
 /// All layers of a batch's pass by workgroups that wait for each other, and multiply by cooperative matrices: what they tell each other lies beside the places of the steps, which then say what is done alone.
-constexpr bool has_exchange(const dispatch& d) { return d.kernel == kernels::kernel::layers_few || d.kernel == kernels::kernel::layers_few_normed || d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_ternary_few; }
+constexpr bool has_exchange(const dispatch& d) {
+  using enum kernels::kernel;
+  return d.kernel == layers_few || d.kernel == layers_few_normed || d.kernel == layers_many || d.kernel == layers_many_normed || d.kernel == layers_ternary_few;
+}
+/// The same with workgroups that help the others.
+constexpr bool has_helpers(const dispatch& d) { return d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_many_normed; }
 /// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has what that takes (runtime/kernel_modules.hpp).
 constexpr bool is_resident(const dispatch& d) { return has_exchange(d) || d.kernel == kernels::kernel::layers_coded || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
 
 /// Layers whose workgroups find blank before the pass what they tell each other; where these are not all, workgroups make the others so.
-constexpr std::uint32_t blank_layers(const dispatch& all, std::uint32_t layers) { return all.kernel == kernels::kernel::layers_many && layers > kernels::layers_many::blank_layers ? kernels::layers_many::blank_layers : layers; }
+constexpr std::uint32_t blank_layers(const dispatch& all, std::uint32_t layers) { return has_helpers(all) && layers > kernels::layers_many::blank_layers ? kernels::layers_many::blank_layers : layers; }
 /// What an embedding makes blank for those who wait (kernels::embed_interface), beside what it computes.
 constexpr bool makes_blank(const dispatch& d, const access& a) {
   if (d.kernel != kernels::kernel::embed || a.where != region::arena) return false;

@@ -58,6 +58,7 @@ constexpr std::uint64_t shared_memory_bytes(const dispatch& d) {
     case kernels::kernel::layers_few: return few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("parts"));
     case kernels::kernel::layers_few_normed: return normed_few_shared_memory_bytes(d.subgroups, constant("head_dim"), constant("heads"), constant("kv_heads"), constant("parts"));
     case kernels::kernel::layers_many: return many_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("slots"), constant("parts"));
+    case kernels::kernel::layers_many_normed: return normed_many_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("slots"), constant("parts"));
     case kernels::kernel::layers_ternary_few:
       return ternary_few_shared_memory_bytes(constant("head_dim"), constant("heads"), constant("kv_heads"), constant("slots"), constant("parts"));
     case kernels::kernel::ternary_few: return 32 * combining;  // a vector of sums for each of eight tokens

@@ -100,7 +100,7 @@ class machine {
       case kernels::kernel::route: c.route(); break;
       case kernels::kernel::expert_sum: c.expert_sum(); break;
       case kernels::kernel::pages: break;  // of a batch, whose reference is each session alone
-      case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: case kernels::kernel::layers_many: case kernels::kernel::layers_few_normed: break;  // the steps of the chain are its reference
+      case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: case kernels::kernel::layers_many: case kernels::kernel::layers_few_normed: case kernels::kernel::layers_many_normed: break;  // the steps of the chain are its reference
     }
   }
 

@@ -43,6 +43,7 @@
 #include "intaglio/kernels/spirv/layers_few_normed.hpp"
 #include "intaglio/kernels/spirv/layers_long.hpp"
 #include "intaglio/kernels/spirv/layers_many.hpp"
+#include "intaglio/kernels/spirv/layers_many_normed.hpp"
 #include "intaglio/kernels/spirv/layers_ternary_few.hpp"
 #include "intaglio/kernels/spirv/matmul.hpp"
 #include "intaglio/kernels/spirv/matmul_chunk.hpp"
@@ -345,6 +346,9 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       break;
     case kernels::kernel::layers_many:
       if constexpr (has(kernels::kernel::layers_many)) return whole(spirv::layers_many_parts);
+      break;
+    case kernels::kernel::layers_many_normed:
+      if constexpr (has(kernels::kernel::layers_many_normed)) return whole(spirv::layers_many_normed_parts);
       break;
     case kernels::kernel::layers_ternary_few:
       if constexpr (has(kernels::kernel::layers_ternary_few)) return whole(spirv::layers_ternary_few_parts);

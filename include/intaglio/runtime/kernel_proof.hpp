@@ -135,7 +135,7 @@ class kernel_proof {
       case kernels::kernel::sample: return proofs::sample(trial_, call);
       case kernels::kernel::accept: return proofs::accept(trial_, call);
       case kernels::kernel::pages: return proofs::pages(trial_, call);
-      case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: case kernels::kernel::layers_many: case kernels::kernel::layers_few_normed: break;  // executor::prove and batch_executor::prove hold it against a chain
+      case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: case kernels::kernel::layers_many: case kernels::kernel::layers_few_normed: case kernels::kernel::layers_many_normed: break;  // executor::prove and batch_executor::prove hold it against a chain
     }
     return 0;
   }

@@ -155,7 +155,7 @@ class kernel_set {
   };
   static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
   /// Whether a row's numbers are the same whichever of its pipelines computes them.
-  static bool computes_rows_in_use(const plan::dispatch& call) { return call.kernel == kernels::kernel::layers_ternary_few || call.kernel == kernels::kernel::layers_many; }
+  static bool computes_rows_in_use(const plan::dispatch& call) { return call.kernel == kernels::kernel::layers_ternary_few || plan::has_helpers(call); }
   bool is_drawing_form(const key& of) const {
     const kernels::interface& face = kernels::interface_of(of.kernel);
     return sampler_forms_ && of.kernel == kernels::kernel::sample && of.values[face.specialization_index("form")] == static_cast<std::uint32_t>(kernels::sample_form::any);
