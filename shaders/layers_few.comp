@@ -131,9 +131,9 @@ shared vec2 rotation[rows_at_once * (head_dim / 2u)];  // sine, cosine
 #endif
 shared uint positions[rows_at_once], ends[rows_at_once], cache_places[rows_at_once];  // of rows; end 0: nobody's
 #ifdef INNER_NORMS
-const uint value_parts = head_dim / 64u, most_value_octets = 1u;  // workgroups that share the channels of values of a task of attention
+const uint value_parts = head_dim / 64u, value_turns = 1u, most_turns = 1u, most_value_octets = 1u;  // workgroups that share the channels of values of a task of attention
 #else
-const uint value_parts = 1u, most_value_octets = 2u;
+const uint value_parts = 1u, value_turns = 1u, most_turns = 1u, most_value_octets = 2u;
 #endif
 const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
 const uint tasks_of_row = heads / heads_each, tasks = rows_at_once * tasks_of_row * value_parts, kept_tasks = (tasks + parts - 1u) / parts;
@@ -543,10 +543,10 @@ void multiply(uint layer, uint product, uint64_t weight) {
 }
 
 #define attention_quad(index) pool[members * heads_each * head_dim / 4u + (index)]
-void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float result) {
+void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float results[most_turns]) {
   const uint its_channels = head_dim / value_parts;
   uint t = gl_LocalInvocationIndex, channel = (first_head + t / its_channels) * head_dim + part * its_channels + t % its_channels;
-  publish(exchange + uint64_t(attended_at), channel / 8u % (q_size / 8u), row, result, 1u, t < heads_each * its_channels && (t & 7u) == 0u);
+  publish(exchange + uint64_t(attended_at), channel / 8u % (q_size / 8u), row, results[0], 1u, t < heads_each * its_channels && (t & 7u) == 0u);
 }
 #include "few_attention.glsl"
 

@@ -92,24 +92,24 @@ const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = 
 const uint own_qkv = qkv_size / 16u / parts, shared_tiles = hidden_size / 16u / (parts / shares);  // of 16 rows; of the stream those of the workgroups that share columns
 const uint most_octets = (hidden_size / 8u + parts - 1u) / parts, row_quads = 2u * most_octets;  // of the stream, of a workgroup at most
 #ifdef INNER_NORMS
-const uint value_parts = (head_dim + 127u) / 128u;  // workgroups that share the channels of values of a task of attention
+const uint value_slices = (head_dim + 127u) / 128u, most_turns = 2u;  // of 128 channels of values: workgroups have one each where there are enough, or take them in turn
 uint octet_at(uint workgroup) { return workgroup * (hidden_size / 8u) / parts; }
 #define first_octet octet_at(gl_WorkGroupID.x)
 #define own_octets (octet_at(gl_WorkGroupID.x + 1u) - first_octet)
 const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
 #else
-const uint value_parts = 1u, own_octets = most_octets;
+const uint value_slices = 1u, most_turns = 1u, own_octets = most_octets;
 #define first_octet (gl_WorkGroupID.x * own_octets)
 const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 4u == 0u ? 4u : heads_of_key % 2u == 0u ? 2u : 1u;
 #endif
-const uint most_value_octets = 2u;
-const uint tasks_of_row = heads / heads_each, tasks = most_rows * tasks_of_row * value_parts, kept_tasks = (tasks + parts - 1u) / parts;
+const uint tasks_of_row = heads / heads_each, value_turns = most_rows * tasks_of_row * value_slices > parts ? value_slices : 1u, value_parts = value_slices / value_turns, most_value_octets = 2u;
+const uint tasks = most_rows * tasks_of_row * value_parts, kept_tasks = (tasks + parts - 1u) / parts;
 
 // What workgroups tell each other in a layer, in bytes from its `exchange`: x as halves, scales of what a workgroup, or a task of attention, has of a token, squares; then what attention wants, sums of
 // the products whose columns are shared, and a word of each helper.
 const uint x_at = 0u, middle_at = x_at + most_rows * hidden_size * 2u, attended_at = middle_at + most_rows * hidden_size * 2u, gated_at = attended_at + most_rows * q_size * 2u,
            x_scales_at = gated_at + most_rows * intermediate_size * 2u, middle_scales_at = x_scales_at + most_rows * parts * 4u, attended_scales_at = middle_scales_at + most_rows * parts * 4u,
-           gated_scales_at = attended_scales_at + most_rows * tasks_of_row * value_parts * 4u, squares_at = gated_scales_at + most_rows * parts * 4u, middle_squares_at = squares_at + most_rows * parts * 4u,
+           gated_scales_at = attended_scales_at + most_rows * tasks_of_row * value_slices * 4u, squares_at = gated_scales_at + most_rows * parts * 4u, middle_squares_at = squares_at + most_rows * parts * 4u,
            query_at = middle_squares_at + most_rows * parts * 4u, qkv_sums_at = query_at + most_rows * qkv_size * 4u, projection_sums_at = qkv_sums_at + most_rows * qkv_size * shares * 4u,
            down_sums_at = projection_sums_at + most_rows * hidden_size * shares * 4u, behind_sums = down_sums_at + most_rows * hidden_size * shares * 4u;
 #ifdef INNER_NORMS
@@ -259,7 +259,7 @@ uint octet_quad(uint o, uint token) { return (o / 16u * row_groups + token / 8u)
 // Which of a token's scales an octet of columns has.
 uint scale_of(uint product, uint o) {
 #ifdef INNER_NORMS
-  return product == projection ? o * 8u / (heads_each * head_dim) * value_parts + o * 8u % head_dim / (head_dim / value_parts) : ((o + 1u) * parts - 1u) / ((product == down ? intermediate_size : hidden_size) / 8u);
+  return product == projection ? o * 8u / (heads_each * head_dim) * value_slices + o * 8u % head_dim / (head_dim / value_slices) : ((o + 1u) * parts - 1u) / ((product == down ? intermediate_size : hidden_size) / 8u);
 #else
   return product == projection ? o * 8u / (heads_each * head_dim) : product == down ? ((o + 1u) * parts - 1u) / (intermediate_size / 8u) : o / own_octets;
 #endif
@@ -287,10 +287,16 @@ void bring(SharedQuads x, uint product, x_place at, uint stage, uint to, uint mo
   if (brings_two) bring_one(x, product, at.quad + stage * stage_quads + step_quads, at.column + stage * 32u + 16u, at.to + to * buffer_quads + step_quads, most, words[1]);
 }
 
+// Little is asked for while others are not ready: by one subgroup the last token's scales.
+void await_last(uint64_t exchange, uint product) {
+  uint count = (product == projection ? tasks_of_row * value_slices : parts) / 4u, last = (most_rows - 1u) * count + min(lane, count - 1u);
+  SharedQuads scales = SharedQuads(exchange + uint64_t(product == qkv ? x_scales_at : product == projection ? attended_scales_at : product == gate_up ? middle_scales_at : gated_scales_at));
+  awaited(scales, last, scales.at[last]);
+}
 // Scales of all tokens, as exponents, and of norms the factors of tokens; the first x. @return the exponent of the largest scale of the token that the invocation brings
 uint take(uint64_t exchange, SharedQuads x, x_place at, uint product) {
   bool normalises = product == qkv || product == gate_up;
-  uint t = gl_LocalInvocationIndex, token = min(t / 16u, most_rows - 1u), count = (product == projection ? tasks_of_row * value_parts : parts) / 4u;
+  uint t = gl_LocalInvocationIndex, token = min(t / 16u, most_rows - 1u), count = (product == projection ? tasks_of_row * value_slices : parts) / 4u;
   SharedQuads scales = SharedQuads(exchange + uint64_t(product == qkv ? x_scales_at : product == projection ? attended_scales_at : product == gate_up ? middle_scales_at : gated_scales_at));
   SharedQuads squares = SharedQuads(exchange + uint64_t(product == qkv ? squares_at : middle_squares_at));
   uvec4 s[most_scale_quads], q[most_scale_quads], first[2];
@@ -618,11 +624,11 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
   bool works = sub / ways < tile_count(product);
   [[unroll]] for (uint g = 0u; g < 4u; ++g) sums[g] = sums_of(0.0);
   uvec4 ahead[2];
+  ask(x, at, turned(min(1u, stages - 1u)), ahead);
 #ifdef INNER_NORMS
   if (dense) {
     [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
       uint from = (stage & 1u) * buffer_quads + lane, its = turned(stage), next_stage = turned(min(stage + 1u, stages - 1u));
-      ask(x, at, next_stage, ahead);
       if (works) {
         [[dont_unroll]] for (uint i = 0u; i < 3u - ways; ++i) {  // halves of the stage
           bool last = i + ways == 2u;
@@ -632,6 +638,7 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
         }
       }
       bring(x, product, at, next_stage, ~stage & 1u, most, ahead);
+      ask(x, at, turned(min(stage + 2u, stages - 1u)), ahead);
       barrier();
     }
   } else
@@ -644,27 +651,27 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
 #else
       uint second = turned(stage + 1u), third = turned(min(stage + 2u, stages - 2u)), fourth = turned(min(stage + 3u, stages - 1u));
 #endif
-      ask(x, at, second, ahead);
       if (works) multiply_unit(weight, 0u, here.block + 8u * turned(stage), third, 0u, from, magic);
       bring(x, product, at, second, 1u, most, ahead);
+      ask(x, at, third, ahead);
       barrier();
 #ifdef INNER_NORMS
       if (stage + 1u == stages) break;
 #endif
-      ask(x, at, third, ahead);
       if (works) multiply_unit(weight, 1u, here.block + 8u * second, fourth, 0u, from + buffer_quads, magic);
       bring(x, product, at, third, 0u, most, ahead);
+      ask(x, at, fourth, ahead);
       barrier();
     }
   } else {
     [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
       uint from = (stage & 1u) * buffer_quads + lane, next_stage = turned(min(stage + 1u, stages - 1u)), block = here.block + 8u * turned(stage);
-      ask(x, at, next_stage, ahead);
       if (works) {
         multiply_unit(weight, 0u, block, next_stage, 0u, from, magic);
         multiply_unit(weight, 1u, block + 4u, next_stage, 1u, from + second_unit, magic);
       }
       bring(x, product, at, next_stage, ~stage & 1u, most, ahead);
+      ask(x, at, turned(min(stage + 2u, stages - 1u)), ahead);
       barrier();
     }
   }
@@ -679,20 +686,21 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
 
 #define attention_quad(index) scratch[index]
 // What attention gives of a task: in scratch, behind what it has of a span.
-void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float result) {
-  const uint results_at = 8u * members, head_octets = chunks / value_parts, task_octets = heads_each * head_octets, mosts_at = results_at + 8u * task_octets;
+void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float results[most_turns]) {
+  const uint head_octets = chunks / value_slices, turn_octets = heads_each * head_octets, results_at = 8u * members, mosts_at = results_at + value_turns * turn_octets * 8u;
   uint t = gl_LocalInvocationIndex;
-  if (t < 8u * task_octets) scratched(results_at + t) = result;
+  [[unroll]] for (uint turn = 0u; turn < most_turns; ++turn)
+    if (turn < value_turns && t < 8u * turn_octets) scratched(results_at + turn * turn_octets * 8u + t) = results[turn];
   barrier();
-  if (t < task_octets) scratched(mosts_at + t) = max(largest_of(scratch[results_at / 4u + 2u * t]), largest_of(scratch[results_at / 4u + 2u * t + 1u]));
+  if (t < value_turns * turn_octets) scratched(mosts_at + t) = max(largest_of(scratch[results_at / 4u + 2u * t]), largest_of(scratch[results_at / 4u + 2u * t + 1u]));
   barrier();
-  if (t < task_octets) {
+  if (t < value_turns * turn_octets) {
+    uint turn = t / turn_octets, its = t % turn_octets, slice = part * value_turns + turn;
     float most = 0.0;
-    [[unroll]] for (uint i = 0u; i < task_octets / 4u; ++i) most = max(most, largest_of(scratch[mosts_at / 4u + i]));
+    [[unroll]] for (uint i = 0u; i < turn_octets / 4u; ++i) most = max(most, largest_of(scratch[(mosts_at + turn * turn_octets) / 4u + i]));
     uint its_scale = scale_bits(most);
-    uint o = (first_head + t / head_octets) * chunks + part * head_octets + t % head_octets;
-    publish(exchange + uint64_t(attended_at), o, row, its_scale, scratch[results_at / 4u + 2u * t], scratch[results_at / 4u + 2u * t + 1u]);
-    if (t == 0u) SharedWords(exchange + uint64_t(attended_scales_at)).at[(row * tasks_of_row + first_head / heads_each) * value_parts + part] = its_scale;
+    publish(exchange + uint64_t(attended_at), (first_head + its / head_octets) * chunks + slice * head_octets + its % head_octets, row, its_scale, scratch[results_at / 4u + 2u * t], scratch[results_at / 4u + 2u * t + 1u]);
+    if (its == 0u) SharedWords(exchange + uint64_t(attended_scales_at)).at[(row * tasks_of_row + first_head / heads_each) * value_slices + slice] = its_scale;
   }
 }
 #include "few_attention.glsl"
@@ -706,6 +714,10 @@ void step(uint layer, uint product) {
   x_place at = bring_place(product);
   here = place_of(weight, product);
   fetch(weight, product);
+#ifndef INNER_NORMS
+  if (sub == 0u) await_last(exchange, product);
+  barrier();
+#endif
   uint most = take(exchange, x, at, product);
   multiply(product, weight, x, at, most);
   // The layer behind the next one may be told something from here on.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention of a batch's sessions in shaders/layers_few.comp and layers_many.comp: a workgroup has up to four heads that share keys and values of a session, span after span; a subgroup has 16
 // positions of a span, whose keys and values go from memory into matrices. As prompts have it: query, keys, values and probabilities as halves, all else f32 (docs/kernels.md).
-// The including shader has heads_each, value_parts (workgroups that share the channels of values of a task), most_value_octets (of channels of values of a task for a lane), tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) beside it, and
+// The including shader has heads_each, value_parts (workgroups that share the channels of values of a task), value_turns (that a workgroup takes for its channels, at most most_turns), most_value_octets (of channels of values of a task for a lane), tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) beside it, and
 // publish_attended, which all invocations come to. With INNER_NORMS there are heads of up to 256 channels, which the including shader makes of what q, k and v are told as (bring_heads), and full_every,
 // of so many layers the last has no window.
 #ifndef INTAGLIO_FEW_ATTENTION
@@ -11,8 +11,8 @@
 const uint attention_members = 16u;  // subgroups, as span_positions has it
 const uint greatest_at = 0u, totals_at = 4u * attention_members;  // of attention_float, [head, subgroup]: the greatest score, and the total of its probabilities
 const uint key_quads = chunks / 4u;                   // that a lane has of a position: chunks 4 * j + lane % 4
-const uint part_chunks = chunks / value_parts, value_octets = (part_chunks + 7u) / 8u;  // of channels of values that a task has: lane / 4, and 8 behind it
-const uint task_channels = 8u * part_chunks;
+const uint turn_chunks = chunks / (value_parts * value_turns), value_octets = (turn_chunks + 7u) / 8u;  // of channels of values in a turn: lane / 4, and 8 behind it
+const uint turn_channels = 8u * turn_chunks;
 #ifdef INNER_NORMS
 const uint most_key_quads = 8u;
 #else
@@ -36,7 +36,8 @@ f16vec2 same_channel(uvec4 a, uvec4 b, uint channel) {
 void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
   uint t = gl_LocalInvocationIndex, kv_head = first_head / heads_of_key, end = ends[row], newest = positions[row], r = lane >> 2, c = lane & 3u;
   uint64_t exchange = place(layer, argument_exchange), keys = place(layer, argument_keys), values = place(layer, argument_values);
-  float sum = 0.0;  // of a channel of a head
+  float sum[most_turns];  // of a channel of a head
+  [[unroll]] for (uint turn = 0u; turn < most_turns; ++turn) sum[turn] = 0.0;
   vec2 weight = vec2(0.0);
 #ifdef INNER_NORMS
   uint seen = (layer + 1u) % full_every != 0u ? first_seen(end) : 0u;
@@ -64,14 +65,14 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
           WordQuads from = WordQuads(keys + uint64_t(key_index(kv_head, octet_place + r, c)) * 16u);
           [[unroll]] for (uint j = 0u; j < most_key_quads; ++j) if (j < key_quads) key_words[most_key_quads * n + j] = from.at[32u * j];
         }
-#define BRING_VALUES \
+#define BRING_VALUES(turn) \
         [[unroll]] for (uint i = 0u; i < 2u; ++i) \
           if (is_seen(own_first + 8u * n + 2u * c + i)) { \
-            WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_place + 2u * c + i) * chunks + part * part_chunks + r) * 16u); \
+            WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_place + 2u * c + i) * chunks + (part * value_turns + turn) * turn_chunks + r) * 16u); \
             [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = from.at[8u * o]; \
           }
 #ifndef INNER_NORMS
-        BRING_VALUES
+        BRING_VALUES(0u)
 #endif
       }
     }
@@ -129,7 +130,7 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
     if (has_positions)
       [[unroll]] for (uint n = 0u; n < 2u; ++n) {
         uint octet_place = octet_places[places_from + 2u * sub + n];
-        BRING_VALUES
+        BRING_VALUES(0u)
       }
 #endif
     // Of head r, positions 2 * c and the next of both octets.
@@ -154,65 +155,76 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
     total += subgroupShuffleXor(total, 1u);
     total += subgroupShuffleXor(total, 2u);
     if (c == 0u && r < heads_each && (members == attention_members || sub < attention_members)) attention_float(totals_at + r * attention_members + sub) = total;
-    if (has_positions) {
-      [[unroll]] for (uint n = 0u; n < 2u; ++n)
-        [[unroll]] for (uint i = 0u; i < 2u; ++i)
-          if (own_first + 8u * n + 2u * c + i == newest) {
-            [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = fresh_words[chunks + part * part_chunks + r + 8u * o];
+    vec2 merged = vec2(0.0);
+    [[unroll]] for (uint turn = 0u; turn < most_turns; ++turn)
+      if (turn < value_turns) {
+        if (turn != 0u) barrier();
+        if (has_positions) {
+          [[unroll]] for (uint n = 0u; n < 2u; ++n)
+            [[unroll]] for (uint i = 0u; i < 2u; ++i)
+              if (own_first + 8u * n + 2u * c + i == newest) {
+                [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = fresh_words[chunks + (part * value_turns + turn) * turn_chunks + r + 8u * o];
+              }
+          tokens_of b;
+          f16vec2 low = as_pair(chances.x), high = as_pair(chances.y);
+          b[0] = low.x;
+          b[1] = low.y;
+          b[2] = high.x;
+          b[3] = high.y;
+          vec4 out_[8];  // [head & 1, octet, half of it]
+          [[unroll]] for (uint m = 0u; m < 8u; ++m) {
+            weights_of w;
+            [[unroll]] for (uint o = 0u; o < 2u; ++o) {
+              f16vec2 first_pair = f16vec2(0.0), second_pair = f16vec2(0.0);  // where a task has no channels for these rows
+              if (o < most_value_octets) {
+                first_pair = same_channel(value_words[o], value_words[most_value_octets + o], m);
+                second_pair = same_channel(value_words[2u * most_value_octets + o], value_words[3u * most_value_octets + o], m);
+              }
+              w[4u * o] = first_pair.x;
+              w[4u * o + 1u] = first_pair.y;
+              w[4u * o + 2u] = second_pair.x;
+              w[4u * o + 3u] = second_pair.y;
+            }
+            sums_of of_channels = coopMatMulAdd(w, b, sums_of(0.0));
+            [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)
+              [[unroll]] for (uint h = 0u; h < 2u; ++h) out_[h * 4u + o * 2u + m / 4u][m & 3u] = of_channels[2u * o + h];
           }
-      tokens_of b;
-      f16vec2 low = as_pair(chances.x), high = as_pair(chances.y);
-      b[0] = low.x;
-      b[1] = low.y;
-      b[2] = high.x;
-      b[3] = high.y;
-      vec4 out_[8];  // [head & 1, octet, half of it]
-      [[unroll]] for (uint m = 0u; m < 8u; ++m) {
-        weights_of w;
-        [[unroll]] for (uint o = 0u; o < 2u; ++o) {
-          f16vec2 first_pair = f16vec2(0.0), second_pair = f16vec2(0.0);  // where a task has no channels for these rows
-          if (o < most_value_octets) {
-            first_pair = same_channel(value_words[o], value_words[most_value_octets + o], m);
-            second_pair = same_channel(value_words[2u * most_value_octets + o], value_words[3u * most_value_octets + o], m);
-          }
-          w[4u * o] = first_pair.x;
-          w[4u * o + 1u] = first_pair.y;
-          w[4u * o + 2u] = second_pair.x;
-          w[4u * o + 3u] = second_pair.y;
-        }
-        sums_of of_channels = coopMatMulAdd(w, b, sums_of(0.0));
-        [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)
-          [[unroll]] for (uint h = 0u; h < 2u; ++h) out_[h * 4u + o * 2u + m / 4u][m & 3u] = of_channels[2u * o + h];
-      }
-      [[unroll]] for (uint h = 0u; h < 2u; ++h)
-        if (2u * c + h < heads_each) {
-          uint to = ((sub * heads_each + 2u * c + h) * task_channels + 8u * r) / 4u;
-          [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)
-            if (o < value_octets) {
-              pool[to + 16u * o] = out_[h * 4u + o * 2u];
-              pool[to + 16u * o + 1u] = out_[h * 4u + o * 2u + 1u];
+          [[unroll]] for (uint h = 0u; h < 2u; ++h)
+            if (2u * c + h < heads_each) {
+              uint to = ((sub * heads_each + 2u * c + h) * turn_channels + 8u * r) / 4u;
+              [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)
+                if (o < value_octets) {
+                  pool[to + 16u * o] = out_[h * 4u + o * 2u];
+                  pool[to + 16u * o + 1u] = out_[h * 4u + o * 2u + 1u];
+                }
+            }
+          if (turn + 1u < value_turns)
+            [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+              uint octet_place = octet_places[places_from + 2u * sub + n];
+              BRING_VALUES(turn + 1u)
             }
         }
-    }
-    barrier();
-    if (t < heads_each * task_channels) {
-      uint h = t / task_channels;
-      float of_span = 0.0;
-      [[unroll]] for (uint i = 0u; i < attention_members; ++i)
-        if (sees_some(first + 16u * i)) of_span += pooled(i * heads_each * task_channels + t);
-      vec4 four = attention_quad((totals_at + h * attention_members) / 4u);
-      [[unroll]] for (uint i = 1u; i < 4u; ++i) four += attention_quad((totals_at + h * attention_members) / 4u + i);
-      vec2 later = vec2(greatest_of_span(h), (four.x + four.y) + (four.z + four.w));
-      if (first == first_span) {
-        weight = later;
-        sum = of_span;
-      } else {
-        vec2 f = merge_factors(weight, later);
-        sum = sum * f.x + of_span * f.y;
+        barrier();
+        if (t < heads_each * turn_channels) {
+          uint h = t / turn_channels;
+          float of_span = 0.0;
+          [[unroll]] for (uint i = 0u; i < attention_members; ++i)
+            if (sees_some(first + 16u * i)) of_span += pooled(i * heads_each * turn_channels + t);
+          vec4 four = attention_quad((totals_at + h * attention_members) / 4u);
+          [[unroll]] for (uint i = 1u; i < 4u; ++i) four += attention_quad((totals_at + h * attention_members) / 4u + i);
+          vec2 later = vec2(greatest_of_span(h), (four.x + four.y) + (four.z + four.w));
+          if (first == first_span) {
+            weight = later;
+            sum[turn] = of_span;
+          } else {
+            if (turn == 0u) merged = merge_factors(weight, later);
+            sum[turn] = sum[turn] * merged.x + of_span * merged.y;
+          }
+        }
       }
-    }
   }
-  publish_attended(exchange, row, first_head, part, end != 0u ? sum / weight.y : 0.0);
+  [[unroll]] for (uint turn = 0u; turn < most_turns; ++turn) sum[turn] = end != 0u ? sum[turn] / weight.y : 0.0;
+  publish_attended(exchange, row, first_head, part, sum);
   barrier();
 }
 

@@ -582,14 +582,14 @@ inline constexpr interface layers_many_normed_interface{
       {"kv_heads"}, {"context"}, {"codec"}, {"scale", field_type::f32}, {"slots"}, {"slot_words"}, {"page_size"}, {"window"}, {"full_every"}, {"subgroup_width"}}}};
 
 namespace layers_many_normed {
-/// Query heads of a task of attention, and workgroups that share the channels of its values.
+/// Query heads of a task of attention, and slices of 128 channels of its values, which workgroups share or take in turn.
 constexpr std::uint32_t heads_each(std::uint32_t heads, std::uint32_t kv_heads) { return heads / kv_heads % 2 == 0 ? 2 : 1; }
-constexpr std::uint32_t value_parts(std::uint32_t head_dim) { return (head_dim + 127) / 128; }
-/// Tasks of attention of a token.
-constexpr std::uint32_t tasks_of_row(std::uint32_t head_dim, std::uint32_t heads, std::uint32_t kv_heads) { return heads / heads_each(heads, kv_heads) * value_parts(head_dim); }
+constexpr std::uint32_t value_slices(std::uint32_t head_dim) { return (head_dim + 127) / 128; }
+/// Slices of a token.
+constexpr std::uint32_t slices_of_row(std::uint32_t head_dim, std::uint32_t heads, std::uint32_t kv_heads) { return heads / heads_each(heads, kv_heads) * value_slices(head_dim); }
 /// As of layers_many, and squares of what both halves of a layer add to the stream.
-constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t parts, std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv, std::uint64_t its_tasks_of_row) {
-  return layers_many::exchange_bytes(slots, parts, hidden, intermediate, q, kv, its_tasks_of_row) + slots * 4 * 2 * parts;
+constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t parts, std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv, std::uint64_t its_slices_of_row) {
+  return layers_many::exchange_bytes(slots, parts, hidden, intermediate, q, kv, its_slices_of_row) + slots * 4 * 2 * parts;
 }
 }  // namespace layers_many_normed
 

@@ -52,7 +52,7 @@ class normed_few_layers_in_one : public batch_layers_in_one {
     all.groups[0] += kernels::layers_many::helpers(parts, target_.layers_parts);
     return with(all, arguments,
                 kernels::layers_many_normed::exchange_bytes(shape_.slots, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
-                                                            kernels::layers_many_normed::tasks_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads)),
+                                                            kernels::layers_many_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads)),
                 failure);
   }
 

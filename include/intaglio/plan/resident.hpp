@@ -195,7 +195,7 @@ constexpr std::uint32_t normed_many_parts(std::uint32_t hidden, std::uint32_t mo
 /// Its shared memory in bytes, at least as much as it declares.
 constexpr std::uint64_t normed_many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t slots, std::uint64_t parts) {
   const std::uint64_t heads_each = kernels::layers_many_normed::heads_each(static_cast<std::uint32_t>(heads), static_cast<std::uint32_t>(kv_heads));
-  const std::uint64_t tasks = (slots * (heads / heads_each) * kernels::layers_many_normed::value_parts(static_cast<std::uint32_t>(head_dim)) + parts - 1) / parts;
+  const std::uint64_t tasks = (slots * (heads / heads_each) * kernels::layers_many_normed::value_slices(static_cast<std::uint32_t>(head_dim)) + parts - 1) / parts;
   return 2048 * 16 + 320 * 16 + slots * 9 * 4 + 2 * kernels::layers::argument_count * 8 + 16 * 4 + 5 * slots * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
 }
 /// @param most workgroups that all run at once
@@ -203,8 +203,8 @@ constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, st
   using namespace kernels::layers_many;
   if (type == kernels::codec::f32 || (slots != 16 && slots != most_tokens)) return false;
   if ((c.head_dim != 128 && c.head_dim != 256) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
-  const std::uint32_t parts = normed_many_parts(c.hidden_size, most), qkv = c.q_size() + 2 * c.kv_size(), tasks = kernels::layers_many_normed::tasks_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads);
-  if (parts == 0 || parts > most_parts || tasks % 4 != 0 || tasks > parts) return false;  // scales of a token are read four at a time
+  const std::uint32_t parts = normed_many_parts(c.hidden_size, most), qkv = c.q_size() + 2 * c.kv_size(), slices = kernels::layers_many_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads);
+  if (parts == 0 || parts > most_parts || slices % 4 != 0 || slices > parts) return false;  // scales of a token are read four at a time
   // Every workgroup has as many rows of q, k and v, and some of gate and up.
   if (qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts) return false;
   const std::uint32_t own = c.hidden_size / 16 / (parts / shares), own_qkv = qkv / 16 / parts, gate_up = (c.intermediate_size / 8 + parts - 1) / parts;

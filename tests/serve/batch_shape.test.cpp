@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#include "../../examples/serve/batch_shape.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "intaglio/models/bitnet_b158.hpp"
+#include "intaglio/models/gemma3.hpp"
+#include "intaglio/models/llama.hpp"
+#include "intaglio/models/mixtral.hpp"
+
+using namespace intaglio;
+using serve::batch_shape_of, serve::fast_batch_shape_of;
+
+TEST_CASE("the server has as many slots as one dispatch of all layers takes, where products are halves", "[serve]") {
+  const plan::profile& gpu = plan::profiles::portable;
+  const auto slots = [&](const decoder_config& config) { return fast_batch_shape_of(config, gpu, 1024).slots; };
+  CHECK(slots(models::mistral_7b_v01_config) == 16);  // its window is no Llama's
+  CHECK(slots(models::mistral_7b_v02_config) == 32);
+  CHECK(slots(models::gemma3_4b_config) == 32);
+  CHECK(slots(models::gemma3_1b_config) == 16);  // columns that are not in stages
+  CHECK(slots(models::bitnet_2b_4t_config) == 16);
+  CHECK(slots(models::mixtral_8x7b_config) == 16);
+  plan::profile chain = gpu;
+  chain.layers_parts = 0;
+  CHECK(fast_batch_shape_of(models::gemma3_4b_config, chain, 1024).slots == 16);
+  chain.layers_parts = 16;
+  CHECK(fast_batch_shape_of(models::gemma3_4b_config, chain, 1024).slots == 16);
+  CHECK(fast_batch_shape_of(models::gemma3_4b_config, gpu, 1024).coded_products == plan::chunk_arithmetic::halves);
+  CHECK(batch_shape_of(models::gemma3_4b_config, gpu, 1024).slots == 16);
+  CHECK(batch_shape_of(models::gemma3_4b_config, gpu, 1024).coded_products == plan::chunk_arithmetic::exact);
+}
+
+TEST_CASE("the server's pool of pages holds all slots where these take no more memory than it may, and one session in any case", "[serve]") {
+  // 34 layers of 4 heads of 256 channels, keys and values of f16: 139,264 bytes a position.
+  const plan::batch_shape few = fast_batch_shape_of(models::gemma3_4b_config, plan::profiles::portable, 512);
+  CHECK(few.page_size == 8);
+  CHECK(few.pages == 32 * 64);
+  const plan::batch_shape many = fast_batch_shape_of(models::gemma3_4b_config, plan::profiles::portable, 8192);
+  CHECK(many.page_size == 64);
+  CHECK(many.pages == (std::uint64_t{4} << 30) / 139'264 / 64);
+  CHECK(many.pages >= 8192 / 64);
+}
