@@ -57,34 +57,12 @@ uint columns;  // of the product
 #include "codec.glsl"
 #include "half_codes.glsl"
 #include "few_codes.glsl"
+#include "few_matrices.glsl"
 
-layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer SharedQuads { volatile devicecoherent uvec4 at[]; };
-// Loads that stay where they stand.
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer HeldQuads { volatile uvec4 at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer HeldWords { volatile uint at[]; };
-layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
-#define PAGED
-#include "slots.glsl"
-const uint cache_element = element_f16;
-#define attention_scale scale
-#ifdef INNER_NORMS
-#define attention_window window
-#else
-#define attention_window 0u
-#endif
-#define attention_ring 0u
-#include "attention.glsl"
+#include "few_frame.glsl"
 
-// kernels::layers: the words of `progress` in use, and places of a layer's arguments.
-const uint progress_left = 1u, progress_gave_up = 3u;
-const uint argument_count = 21u, argument_exchange = 0u, argument_keys = 1u, argument_values = 2u, argument_stream = 3u, argument_qkv_norm = 8u, argument_qkv = 9u, argument_rope = 10u,
-           argument_k_norm = 11u, argument_projection = 12u, argument_projected_norm = 13u, argument_gate_up_norm = 14u, argument_gate_up = 15u, argument_q_norm = 16u, argument_down = 18u, argument_lowered_norm = 19u;
-
-const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products; attention stands behind the first
 // kernels::layers_few has the same numbers, and plan/few_in_one.hpp chooses shapes for which they suffice.
-const uint rows_at_once = 8u;
+const uint most_rows = 8u;
 const uint shares = 4u;                       // of the down projection's columns
 #ifdef INNER_NORMS
 #define threads workgroup_size
@@ -98,7 +76,6 @@ const uint most_slots = 2u, slots = 2u;       // steps of 128 columns of a subgr
 #define EACH_SLOT(k) [[unroll]] for (uint k = 0u; k < slots; ++k)
 #endif
 const uint step_quads = 160u;                 // of x: four octets of each of four blocks, and four scales of each block, of eight tokens
-const uint nothing = 0xffffffffu;
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
 const uint hidden_tiles = hidden_size / 16u;  // of 16 rows of the stream
 #ifdef INNER_NORMS
@@ -122,28 +99,26 @@ const uint sum_quads = 36u;
 #endif
 const uint batch = 4u, pool_quads = batch * members * sum_quads;
 shared vec4 pool[pool_quads];
-shared float token_squares[rows_at_once * 20u];
+shared float token_squares[most_rows * 20u];
 shared uint64_t places[2u * argument_count];
 #ifdef INNER_NORMS
 shared float head_squares[members];
 #else
-shared vec2 rotation[rows_at_once * (head_dim / 2u)];  // sine, cosine
+shared vec2 rotation[most_rows * (head_dim / 2u)];  // sine, cosine
 #endif
-shared uint positions[rows_at_once], ends[rows_at_once], cache_places[rows_at_once];  // of rows; end 0: nobody's
+shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; end 0: nobody's
 #ifdef INNER_NORMS
 const uint value_parts = head_dim / 64u, value_turns = 1u, most_turns = 1u, most_value_octets = 1u;  // workgroups that share the channels of values of a task of attention
 #else
 const uint value_parts = 1u, value_turns = 1u, most_turns = 1u, most_value_octets = 2u;
 #endif
 const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
-const uint tasks_of_row = heads / heads_each, tasks = rows_at_once * tasks_of_row * value_parts, kept_tasks = (tasks + parts - 1u) / parts;
+const uint tasks_of_row = heads / heads_each, tasks = most_rows * tasks_of_row * value_parts, kept_tasks = (tasks + parts - 1u) / parts;
 shared uvec4 fresh[heads_each * chunks];        // queries as halves
 shared uvec4 fresh_words[2u * chunks];          // their positions' key and value, as the caches have them
 shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
 shared uint code_magic;
-shared bool leaves_last;
 
-#define sub gl_SubgroupID
 #define own_row (gl_LocalInvocationIndex & 15u)
 #define own_token (gl_LocalInvocationIndex >> 4 & 7u)
 #define own_tile (gl_LocalInvocationIndex >> 7)
@@ -152,9 +127,6 @@ bool gave_up;
 float residual;  // of one of the workgroup's rows of the stream
 float token_factor;  // 1 / root mean square of its token, of the product
 row_part next_parts[most_slots * 2u];
-#define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
-#define weights_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
-#define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
 tokens_of x_tokens[most_slots * 8u];
 #ifdef INNER_NORMS
 uvec4 next_quads[most_slots * 8u];  // of dense weights: [slot, half of the tile, quad]
@@ -267,7 +239,7 @@ void fetch(uint64_t weight, weight_place from, uint product, uint tile) {
 weight_place here;  // of the product
 
 // Squares of the stream, [tiles, tokens]: asked for behind the first of x, so that they come with it.
-const uint square_count = hidden_tiles * rows_at_once, squares_each = (square_count + threads - 1u) / threads;
+const uint square_count = hidden_tiles * most_rows, squares_each = (square_count + threads - 1u) / threads;
 uint squares_of[squares_each];
 void ask_squares(SharedWords from) {
   [[unroll]] for (uint i = 0u; i < squares_each; ++i) squares_of[i] = from.at[min(gl_LocalInvocationIndex + i * threads, square_count - 1u)];
@@ -280,7 +252,7 @@ void take_squares(SharedWords from) {
     if (index < square_count) sum = its;
   }
   precise float both = sum + subgroupShuffleXor(sum, 8u), all = both + subgroupShuffleXor(both, 16u);
-  if (lane < rows_at_once) token_squares[lane * 20u + sub] = all;
+  if (lane < most_rows) token_squares[lane * 20u + sub] = all;
 }
 // 1 / root mean square of a token.
 float factor_of(uint token) {
@@ -364,7 +336,7 @@ void publish_stream(uint64_t x, uint64_t squares, uint64_t norm, uint tile) {
   [[unroll]] for (uint d = 1u; d < 16u; d <<= 1) { precise float both = square + subgroupShuffleXor(square, d); square = both; }
   precise float weighted_ = residual * Floats(norm).at[tile * 16u + own_row];
   publish(x, (tile * 16u + own_row) / 8u, own_token, weighted_, 1u, (own_row & 7u) == 0u);
-  if (own_row == 0u) SharedWords(squares).at[tile * rows_at_once + own_token] = floatBitsToUint(something(square));
+  if (own_row == 0u) SharedWords(squares).at[tile * most_rows + own_token] = floatBitsToUint(something(square));
 }
 
 // The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
@@ -378,7 +350,7 @@ void add_normalised(uint64_t squares_at_, uint64_t norm, uint tile, float y, boo
   float weight = Floats(norm).at[tile * 16u + own_row];
   precise float square = y * y;
   [[unroll]] for (uint d = 1u; d < 16u; d <<= 1) { precise float both = square + subgroupShuffleXor(square, d); square = both; }
-  if (wanted && own_row == 0u) squares.at[tile * rows_at_once + own_token] = floatBitsToUint(something(square));
+  if (wanted && own_row == 0u) squares.at[tile * most_rows + own_token] = floatBitsToUint(something(square));
   ask_squares(squares);
   take_squares(squares);
   barrier();
@@ -492,15 +464,7 @@ void multiply(uint layer, uint product, uint64_t weight) {
               if (!last) next_quads[(2u * k + n) * 4u + q] = load_quad(from, following, n, k, q);
             }
             [[unroll]] for (uint e = 0u; e < 2u; ++e) {
-              weights_of w;
-              [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-                uvec2 four = dense_halves(e == 0u ? words[n].xy : words[n].zw);
-                f16vec2 low = as_pair(four.x), high = as_pair(four.y);
-                w[4u * n] = low.x;
-                w[4u * n + 1u] = low.y;
-                w[4u * n + 2u] = high.x;
-                w[4u * n + 3u] = high.y;
-              }
+              weights_of w = weights_matrix(dense_halves(e == 0u ? words[0].xy : words[0].zw), dense_halves(e == 0u ? words[1].xy : words[1].zw));
               sums[e] = coopMatMulAdd(w, x_tokens[8u * k + 2u * q + e], sums[e]);
             }
           }
@@ -516,15 +480,7 @@ void multiply(uint layer, uint product, uint64_t weight) {
         uint block = 4u * (first_step(product) + sub * slots + k) + (lane & 3u);
         [[unroll]] for (uint n = 0u; n < 2u; ++n) by[n] = factors_of(all[2u * k + n].factor, lane >> 2 & 3u, block);
         [[unroll]] for (uint j = 0u; j < 8u; ++j) {
-          weights_of w;
-          [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-            uvec2 four = four_halves(all[2u * k + n], by[n], j, magic);
-            f16vec2 low = as_pair(four.x), high = as_pair(four.y);
-            w[4u * n] = low.x;
-            w[4u * n + 1u] = low.y;
-            w[4u * n + 2u] = high.x;
-            w[4u * n + 3u] = high.y;
-          }
+          weights_of w = weights_matrix(four_halves(all[2u * k], by[0], j, magic), four_halves(all[2u * k + 1u], by[1], j, magic));
           sums[j & 1u] = coopMatMulAdd(w, x_tokens[8u * k + j], sums[j & 1u]);
         }
       }
@@ -569,20 +525,12 @@ void main() {
   uint t = gl_LocalInvocationIndex;
   if (t == 0u) code_magic = magic_of_codes;
   keep_places(0u);
-  rows = min(state.at[state_count], rows_at_once);
-  if (t < rows_at_once) {
-    positions[t] = ends[t] = 0u;
-    cache_places[t] = context;
-    if (t < rows && state.at[slot_at(t) + state_count] != 0u) {
-      positions[t] = row_position(t);
-      ends[t] = min(positions[t] + 1u, limit_of(slot_at(t)));
-      cache_places[t] = row_place(t, positions[t]);
-    }
-  }
+  rows = min(state.at[state_count], most_rows);
+  keep_rows();
   barrier();
   keep_first_octets();
 #ifndef INNER_NORMS
-  for (uint i = t; i < rows_at_once * (head_dim / 2u); i += threads)
+  for (uint i = t; i < most_rows * (head_dim / 2u); i += threads)
     rotation[i] = rope_from_turns(positions[i / (head_dim / 2u)], WordPairs(place(0u, argument_rope)).at[i % (head_dim / 2u)]);
 #endif
   // What the rest is written for; the plan asks for nothing else.
@@ -608,15 +556,5 @@ void main() {
     }
   }
   if (own_tile < own_tiles && own_token < rows) Floats(stream).at[element] = residual;
-  memoryBarrierBuffer();
-  barrier();
-  if (t == 0u) {
-    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
-    bool last = left == gl_NumWorkGroups.x;
-    if (last) progress.at[progress_left] = 0u;
-    leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
-  }
-  barrier();
-  if (leaves_last)
-    for (uint i = t; i < rows * hidden_size; i += threads) Floats(stream).at[i] = uintBitsToFloat(0x7fc00000u);
+  leave(stream);
 }

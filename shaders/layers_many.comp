@@ -57,36 +57,13 @@ uint columns;  // of the product
 #include "codec.glsl"
 #include "half_codes.glsl"
 #include "few_codes.glsl"
+#include "few_matrices.glsl"
 
-layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer SharedQuads { volatile devicecoherent uvec4 at[]; };
-// Loads that stay where they stand.
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer HeldQuads { volatile uvec4 at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer HeldWords { volatile uint at[]; };
-layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
-#define PAGED
-#include "slots.glsl"
-const uint cache_element = element_f16;
-#define attention_scale scale
-#ifdef INNER_NORMS
-#define attention_window window
-#else
-#define attention_window 0u
-#endif
-#define attention_ring 0u
-#include "attention.glsl"
+#include "few_frame.glsl"
 
-// kernels::layers: the words of `progress` in use, and places of a layer's arguments.
-const uint progress_left = 1u, progress_gave_up = 3u;
-const uint argument_count = 21u, argument_exchange = 0u, argument_keys = 1u, argument_values = 2u, argument_stream = 3u, argument_qkv_norm = 8u, argument_qkv = 9u, argument_rope = 10u,
-           argument_k_norm = 11u, argument_projection = 12u, argument_projected_norm = 13u, argument_gate_up_norm = 14u, argument_gate_up = 15u, argument_q_norm = 16u, argument_down = 18u, argument_lowered_norm = 19u;
-
-const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products; attention stands behind the first
 // kernels::layers_many has the same numbers, and plan/few_in_one.hpp chooses shapes for which they suffice.
 const uint threads = 512u, members = threads / 32u, shares = 4u;
 const uint most_scale_quads = 3u;  // of a token for an invocation: 16 have one
-const uint nothing = 0xffffffffu;
 const uint row_groups = (slots + 7u) / 8u, most_rows = row_groups * 8u;  // of tokens
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
 const uint own_qkv = qkv_size / 16u / parts, shared_tiles = hidden_size / 16u / (parts / shares);  // of 16 rows; of the stream those of the workgroups that share columns
@@ -137,21 +114,15 @@ shared uvec4 fresh[heads_each * chunks];       // queries as halves
 shared uvec4 fresh_words[2u * chunks];          // their positions' key and value, as the caches have them
 shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
 shared uint code_magic;
-shared bool leaves_last;
 
-#include "few_spans.glsl"
-
-#define sub gl_SubgroupID
 #define scratched(index) scratch[(index) >> 2][(index) & 3u]
 uint rows, lane;
 bool gave_up;
 vec4 residual;  // of a quad of the workgroup's rows of the stream
 row_part next_parts[4];  // [unit & 1, half of the tile]
-#define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
-#define weights_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
-#define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
 
 #include "few_waits.glsl"
+#include "few_spans.glsl"
 // A number may not look like nothing.
 float something(float a) { return isnan(a) ? uintBitsToFloat(0x7fc00000u) : a; }
 uvec4 something(vec4 a) { return floatBitsToUint(vec4(something(a.x), something(a.y), something(a.z), something(a.w))); }
@@ -177,175 +148,8 @@ uint stages_of(uint product) { return columns_of(product) / (shares_columns(prod
 uint first_own_stage(uint product) { return shares_columns(product) ? share() * stages_of(product) : 0u; }
 #endif
 
-// Where a lane's weights lie, of rows lane / 4 + 8 * n of its subgroup's tile: of its first stage (two steps) and way. Where a block has 32 bytes of codes, a unit is one half of the eight blocks of a
-// stage, of which a lane has two, so that 128 bytes of a row come together; else it is a step, of whose four blocks a lane has one.
-const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1, by_halves = codec == codec_q8_0;
-struct weight_place { uint64_t codes, factors; uint half_bytes, second_bytes, tile, block; };
-weight_place here;
-weight_place place_of(uint64_t weight, uint product) {
-  columns = columns_of(product);
-  uint ways = ways_of(product), way = sub % ways, r = lane >> 2 & 3u, group_bytes = group_quads * 16u;
-  weight_place out_;
-  out_.tile = first_tile(product) + min(sub / ways, tile_count(product) - 1u);
-  out_.block = 4u * (2u * first_own_stage(product) + (by_halves ? 0u : way)) + (lane & 3u);
-  out_.half_bytes = blocks * 16u;
-  out_.second_bytes = 2u * group_bytes;
-  uint64_t group = weight + uint64_t(out_.tile * 4u + (lane >> 4)) * uint64_t(group_bytes);
-#ifdef INNER_NORMS
-  if (dense) {
-    out_.codes = group + uint64_t((r * octets + 16u * (2u * first_own_stage(product) + way) + (lane & 3u)) * 16u);
-    return out_;
-  }
-#endif
-  out_.codes = group + uint64_t((((by_halves ? 2u : 1u) * r + (by_halves ? way : 0u)) * blocks + out_.block) * 16u);
-  out_.factors = codec == codec_q8_0 ? group + uint64_t(128u * blocks + 8u * out_.block + r / 2u * 4u) : codec == codec_q4_0 ? group + uint64_t(64u * blocks + 8u * out_.block + r / 2u * 4u)
-                                                                                                         : group + uint64_t(64u * blocks + 16u * out_.block + r * 4u);
-  return out_;
-}
-// Workgroups take a product's stages in turn from different ones on, so that they do not all read the same columns of their rows, which lie in few channels of memory.
-uint first_stage, stage_count;
-uint turned(uint stage) {
-  uint its = stage + first_stage;
-  return its < stage_count ? its : its - stage_count;
-}
-// Weights of a stage's unit, `of_two` the second of a way that has both, into a slot. Of dense weights a unit is 64 columns: a way has two of a stage, or four.
-void load_part(uint64_t weight, uint slot, uint n, uint stage, uint of_two) {
-  uint block = 8u * stage;
-#ifdef INNER_NORMS
-  if (dense) {
-    HeldQuads from = HeldQuads(n != 0u ? here.codes + uint64_t(here.second_bytes) : here.codes);
-    next_parts[slot].raw.a = from.at[32u * stage + 8u * of_two];
-    next_parts[slot].raw.b = from.at[32u * stage + 8u * of_two + 4u];
-    return;
-  }
-#endif
-  if (placed) {
-    uint64_t codes = here.codes, factors = here.factors;
-    if (n != 0u) codes += uint64_t(here.second_bytes), factors += uint64_t(here.second_bytes);
-    if (by_halves) {
-      if (of_two != 0u) codes += uint64_t(here.half_bytes);
-      next_parts[slot].raw.a = HeldQuads(codes).at[block];
-      next_parts[slot].raw.b = HeldQuads(codes).at[block + 4u];
-      next_parts[slot].factor.x = HeldWords(factors).at[2u * block];
-      next_parts[slot].factor.y = HeldWords(factors).at[2u * block + 8u];
-    } else {
-      next_parts[slot].raw.a = HeldQuads(codes).at[block + 4u * of_two];
-      next_parts[slot].factor.x = HeldWords(factors).at[(codec == codec_q4_1 ? 4u : 2u) * (block + 4u * of_two)];
-    }
-  } else {
-    uint r = lane >> 2 & 3u, its = here.block + block + 4u * of_two;
-    uvec2 group = unpackUint2x32(weight + uint64_t(here.tile * 4u + 2u * n + (lane >> 4)) * uint64_t(group_quads * 16u));
-    next_parts[slot].raw = load_codes(lane_place(group, advanced(group, 16u * its), advanced(group, 8u * its)), r);
-    next_parts[slot].factor = load_factor(Words(group), r, its);
-  }
-}
-
-// Of x a quad is four words of halves of an octet of a token. Two steps are a stage, of which an invocation brings an octet of a token, where there are many tokens the same of both steps.
-#define brought_group (sub / 4u % row_groups)
-#define brought_token (brought_group * 8u + lane / 4u)
-#define brought_step (sub / (4u * row_groups))  // of the stage; where 16 subgroups bring but one, the other too
-const bool brings_two = row_groups == 4u;
-const uint stage_quads = 2u * step_quads;
-struct x_place { uint quad, column, to; };  // of the invocation's first octet of the first stage, in x; its octet of columns; in pool
-// Of blocks a lane has one, of dense weights four lanes have neighbouring octets.
-#ifdef INNER_NORMS
-uint octet_in_step(uint quad, uint c) { return dense ? quad * 4u + c : c * 4u + quad; }
-uint octet_place(uint o) { return dense ? (o >> 2 & 3u) * 32u + (o & 3u) : (o & 3u) * 32u + (o >> 2 & 3u); }
-#else
-uint octet_in_step(uint quad, uint c) { return c * 4u + quad; }
-uint octet_place(uint o) { return (o & 3u) * 32u + (o >> 2 & 3u); }
-#endif
-uint octet_quad(uint o, uint token) { return (o / 16u * row_groups + token / 8u) * 128u + (token & 7u) * 4u + octet_place(o); }
-// Which of a token's scales an octet of columns has.
-uint scale_of(uint product, uint o) {
-#ifdef INNER_NORMS
-  return product == projection ? o * 8u / (heads_each * head_dim) * value_slices + o * 8u % head_dim / (head_dim / value_slices) : ((o + 1u) * parts - 1u) / ((product == down ? intermediate_size : hidden_size) / 8u);
-#else
-  return product == projection ? o * 8u / (heads_each * head_dim) : product == down ? ((o + 1u) * parts - 1u) / (intermediate_size / 8u) : o / own_octets;
-#endif
-}
-x_place bring_place(uint product) {
-  uint step_ = 2u * first_own_stage(product) + brought_step;
-  return x_place(step_ * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane, step_ * 16u + octet_in_step(sub & 3u, lane & 3u), brought_step * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane);
-}
-const bool all_bring = row_groups >= 2u;
-void ask(SharedQuads x, x_place at, uint stage, out uvec4 words[2]) {
-  words[0] = words[1] = uvec4(0u);
-  if (all_bring || sub < 8u) words[0] = x.at[at.quad + stage * stage_quads];
-  if (brings_two) words[1] = x.at[at.quad + stage * stage_quads + step_quads];
-}
-// On the scale of the token's largest.
-void bring_one(SharedQuads x, uint product, uint quad, uint o, uint to, uint most, uvec4 words) {
-  uvec4 q = awaited(x, quad, words);
-  uint its_scale = scale_of(product, o);
-  uint exponent = floatBitsToUint(scratched(brought_token * 33u + (its_scale >> 2))) >> 8u * (its_scale & 3u) & 255u;
-  f16vec2 by = f16vec2(float16_t(exponent + 127u > most ? uintBitsToFloat((exponent + 127u - most) << 23) : 0.0));
-  pool[to] = uintBitsToFloat(uvec4(as_word(as_pair(q.x) * by), as_word(as_pair(q.y) * by), as_word(as_pair(q.z) * by), as_word(as_pair(q.w) * by)));
-}
-void bring(SharedQuads x, uint product, x_place at, uint stage, uint to, uint most, uvec4 words[2]) {
-  if (all_bring || sub < 8u) bring_one(x, product, at.quad + stage * stage_quads, at.column + stage * 32u, at.to + to * buffer_quads, most, words[0]);
-  if (brings_two) bring_one(x, product, at.quad + stage * stage_quads + step_quads, at.column + stage * 32u + 16u, at.to + to * buffer_quads + step_quads, most, words[1]);
-}
-
-// Little is asked for while others are not ready: by one subgroup the last token's scales.
-void await_last(uint64_t exchange, uint product) {
-  uint count = (product == projection ? tasks_of_row * value_slices : parts) / 4u, last = (most_rows - 1u) * count + min(lane, count - 1u);
-  SharedQuads scales = SharedQuads(exchange + uint64_t(product == qkv ? x_scales_at : product == projection ? attended_scales_at : product == gate_up ? middle_scales_at : gated_scales_at));
-  awaited(scales, last, scales.at[last]);
-}
-// Scales of all tokens, as exponents, and of norms the factors of tokens; the first x. @return the exponent of the largest scale of the token that the invocation brings
-uint take(uint64_t exchange, SharedQuads x, x_place at, uint product) {
-  bool normalises = product == qkv || product == gate_up;
-  uint t = gl_LocalInvocationIndex, token = min(t / 16u, most_rows - 1u), count = (product == projection ? tasks_of_row * value_slices : parts) / 4u;
-  SharedQuads scales = SharedQuads(exchange + uint64_t(product == qkv ? x_scales_at : product == projection ? attended_scales_at : product == gate_up ? middle_scales_at : gated_scales_at));
-  SharedQuads squares = SharedQuads(exchange + uint64_t(product == qkv ? squares_at : middle_squares_at));
-  uvec4 s[most_scale_quads], q[most_scale_quads], first[2];
-  [[unroll]] for (uint k = 0u; k < most_scale_quads; ++k) {
-    s[k] = q[k] = uvec4(0u);
-    uint from = token * count + min(t % 16u + 16u * k, count - 1u);
-    if (64u * k < parts) s[k] = scales.at[from];
-    if (64u * k < parts && normalises) q[k] = squares.at[from];
-  }
-  ask(x, at, turned(0u), first);
-  uint most = 0u;
-  precise float sum = 0.0;
-  [[unroll]] for (uint k = 0u; k < most_scale_quads; ++k)
-    if (64u * k < parts) {
-      uint index = t % 16u + 16u * k, from = token * count + min(index, count - 1u);
-      uvec4 e = awaited(scales, from, s[k]) >> 23 & 255u;
-      vec4 its = normalises ? uintBitsToFloat(awaited(squares, from, q[k])) : vec4(0.0);
-      most = max(most, max(max(e.x, e.y), max(e.z, e.w)));
-      precise float four = (its.x + its.y) + (its.z + its.w), more = sum + four;
-      if (index < count) {
-        sum = more;
-        if (t < 16u * most_rows) scratched(token * 33u + index) = uintBitsToFloat(e.x | e.y << 8 | e.z << 16 | e.w << 24);
-      }
-    }
-  // In the second half of x's place.
-  const uint mosts_at = 4u * buffer_quads, sums_at = mosts_at + most_rows * 20u;
-  if (t < 16u * most_rows) {
-    pooled(mosts_at + token * 20u + t % 16u) = uintBitsToFloat(most);
-    pooled(sums_at + token * 20u + t % 16u) = sum;
-  }
-  barrier();
-  uvec4 largest = uvec4(0u);
-  [[unroll]] for (uint i = 0u; i < 4u; ++i) largest = max(largest, floatBitsToUint(pool[(mosts_at + brought_token * 20u) / 4u + i]));
-  uint out_ = max(max(largest.x, largest.y), max(largest.z, largest.w));
-  bring(x, product, at, turned(0u), 0u, out_, first);
-  if (t < most_rows) {
-    uvec4 its = uvec4(0u);
-    precise vec4 sums = vec4(0.0);
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-      its = max(its, floatBitsToUint(pool[(mosts_at + t * 20u) / 4u + i]));
-      sums = sums + pool[(sums_at + t * 20u) / 4u + i];
-    }
-    precise float mean = ((sums.x + sums.y) + (sums.z + sums.w)) / float(hidden_size) + eps;
-    precise float factor = uintBitsToFloat(max(max(its.x, its.y), max(its.z, its.w)) << 23) * (normalises ? 1.0 / sqrt(mean) : 1.0);
-    token_scales[t] = factor;
-  }
-  barrier();
-  return out_;
-}
+#include "many_x.glsl"
+#include "many_products.glsl"
 
 // A half as bits; of what is no number those of one that does not look like nothing.
 uint half_word(float a) { return isnan(a) ? 0x7e00u : as_word(f16vec2(vec2(a, 0.0))) & 0xffffu; }
@@ -461,16 +265,6 @@ void hand_on(uint layer, uint64_t exchange, uint row, uint token, vec4 y, vec4 t
 
 #endif
 
-uint sum_quad(uint member, uint token, uint q) { return member * sum_quads + token * 4u + (q ^ (token >> 1 & 3u)); }
-// Of the workgroup's columns, a quad of rows of a tile.
-vec4 workgroup_sum(uint ways, uint tile, uint token, uint q) {
-  vec4 y = pool[sum_quad(tile * ways, token, q)];
-  if (ways == 2u) {
-    precise vec4 both = y + pool[sum_quad(tile * 2u + 1u, token, q)];
-    y = both;
-  }
-  return y;
-}
 void finish(uint layer, uint product) {
   uint t = gl_LocalInvocationIndex, ways = ways_of(product), count = tile_count(product), from = first_tile(product);
   uint64_t exchange = place(layer, argument_exchange);
@@ -540,150 +334,6 @@ void finish(uint layer, uint product) {
   barrier();
 }
 
-void fetch(uint64_t weight, uint product) {
-  bool has_two = ways_of(product) == 1u;
-#ifdef INNER_NORMS
-  has_two = has_two || dense;
-#endif
-  [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-    load_part(weight, n, n, turned(0u), 0u);
-    if (has_two) load_part(weight, 2u + n, n, turned(0u), 1u);
-    else load_part(weight, 2u + n, n, turned(1u), 0u);
-  }
-}
-
-sums_of sums[4];  // of eight tokens each
-// 16 columns of both halves of the tile's rows, four words of halves, with those of all tokens.
-#define MULTIPLY_TOKENS \
-  weights_of w; \
-  [[unroll]] for (uint n = 0u; n < 2u; ++n) { \
-    f16vec2 low = as_pair(four[n].x), high = as_pair(four[n].y); \
-    w[4u * n] = low.x; \
-    w[4u * n + 1u] = low.y; \
-    w[4u * n + 2u] = high.x; \
-    w[4u * n + 3u] = high.y; \
-  } \
-  [[unroll]] for (uint g = 0u; g < 4u; ++g) \
-    if (g < row_groups) { \
-      tokens_of b; \
-      f16vec2 low = as_pair(e == 0u ? words[g].x : words[g].z), high = as_pair(e == 0u ? words[g].y : words[g].w); \
-      b[0] = low.x; \
-      b[1] = low.y; \
-      b[2] = high.x; \
-      b[3] = high.y; \
-      sums[g] = coopMatMulAdd(w, b, sums[g]); \
-    }
-// A unit of the subgroup's tile, whose weights are in slots 2 * k and 2 * k + 1, where those of a later stage take their place. from: of x in pool
-void multiply_unit(uint64_t weight, const uint k, uint block, uint later, uint of_two, uint from, uint magic) {
-  uint r = lane >> 2 & 3u;
-  block_factors by[2];
-  row_part part[2];
-#ifdef INNER_NORMS
-  if (dense) {
-    [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-      part[n] = next_parts[2u * k + n];
-      load_part(weight, 2u * k + n, n, later, of_two);
-    }
-    [[unroll]] for (uint i = 0u; i < 2u; ++i) {
-      uvec4 words[4];
-      [[unroll]] for (uint g = 0u; g < 4u; ++g)
-        if (g < row_groups) words[g] = floatBitsToUint(pool[from + g * 128u + i * 32u]);
-      [[unroll]] for (uint e = 0u; e < 2u; ++e) {
-        uvec2 four[2];
-        [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-          uvec4 its = i == 0u ? part[n].raw.a : part[n].raw.b;
-          four[n] = dense_halves(e == 0u ? its.xy : its.zw);
-        }
-        MULTIPLY_TOKENS
-      }
-    }
-    return;
-  }
-#endif
-  [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-    part[n] = next_parts[2u * k + n];
-    by[n] = factors_of(part[n].factor, r, block);
-    if (by_halves) by[n].upper_d = f16vec2(as_pair(part[n].factor.y)[r & 1u]);
-    load_part(weight, 2u * k + n, n, later, of_two);
-  }
-  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-    uvec4 words[4];
-    [[unroll]] for (uint g = 0u; g < 4u; ++g)
-      if (g < row_groups) words[g] = floatBitsToUint(pool[from + g * 128u + (by_halves ? i / 2u * step_quads + (i & 1u) * 32u : i * 32u)]);
-    [[unroll]] for (uint e = 0u; e < 2u; ++e) {
-      uvec2 four[2];
-      [[unroll]] for (uint n = 0u; n < 2u; ++n) four[n] = four_halves(part[n], by[n], 2u * i + e, magic);
-      MULTIPLY_TOKENS
-    }
-  }
-}
-// The ways of a stage have a unit each; where there is one way, it has both. While a stage is multiplied the next one's x and the weights of two units are on their way.
-void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint most) {
-  uint ways = ways_of(product), stages = stages_of(product), magic = code_magic;
-  const uint second_unit = by_halves ? 64u : step_quads;  // of a stage's x in pool
-  bool works = sub / ways < tile_count(product);
-  [[unroll]] for (uint g = 0u; g < 4u; ++g) sums[g] = sums_of(0.0);
-  uvec4 ahead[2];
-  ask(x, at, turned(min(1u, stages - 1u)), ahead);
-#ifdef INNER_NORMS
-  if (dense) {
-    [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
-      uint from = (stage & 1u) * buffer_quads + lane, its = turned(stage), next_stage = turned(min(stage + 1u, stages - 1u));
-      if (works) {
-        [[dont_unroll]] for (uint i = 0u; i < 3u - ways; ++i) {  // halves of the stage
-          bool last = i + ways == 2u;
-          uint later = last ? next_stage : its, unit = last ? 0u : 2u, of_half = from + (ways == 2u ? sub & 1u : i) * step_quads;
-          multiply_unit(weight, 0u, 0u, later, unit, of_half, magic);
-          multiply_unit(weight, 1u, 0u, later, unit + 1u, of_half + 64u, magic);
-        }
-      }
-      bring(x, product, at, next_stage, ~stage & 1u, most, ahead);
-      ask(x, at, turned(min(stage + 2u, stages - 1u)), ahead);
-      barrier();
-    }
-  } else
-#endif
-  if (ways == 2u) {
-    uint from = (sub & 1u) * second_unit + lane;
-    [[dont_unroll]] for (uint stage = 0u; stage < stages; stage += 2u) {
-#ifdef INNER_NORMS
-      uint second = turned(min(stage + 1u, stages - 1u)), third = turned(min(stage + 2u, stages - 1u)), fourth = turned(min(stage + 3u, stages - 1u));
-#else
-      uint second = turned(stage + 1u), third = turned(min(stage + 2u, stages - 2u)), fourth = turned(min(stage + 3u, stages - 1u));
-#endif
-      if (works) multiply_unit(weight, 0u, here.block + 8u * turned(stage), third, 0u, from, magic);
-      bring(x, product, at, second, 1u, most, ahead);
-      ask(x, at, third, ahead);
-      barrier();
-#ifdef INNER_NORMS
-      if (stage + 1u == stages) break;
-#endif
-      if (works) multiply_unit(weight, 1u, here.block + 8u * second, fourth, 0u, from + buffer_quads, magic);
-      bring(x, product, at, third, 0u, most, ahead);
-      ask(x, at, fourth, ahead);
-      barrier();
-    }
-  } else {
-    [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
-      uint from = (stage & 1u) * buffer_quads + lane, next_stage = turned(min(stage + 1u, stages - 1u)), block = here.block + 8u * turned(stage);
-      if (works) {
-        multiply_unit(weight, 0u, block, next_stage, 0u, from, magic);
-        multiply_unit(weight, 1u, block + 4u, next_stage, 1u, from + second_unit, magic);
-      }
-      bring(x, product, at, next_stage, ~stage & 1u, most, ahead);
-      ask(x, at, turned(min(stage + 2u, stages - 1u)), ahead);
-      barrier();
-    }
-  }
-  if (works)
-    [[unroll]] for (uint g = 0u; g < 4u; ++g)
-      if (g < row_groups) [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-        uint token = g * 8u + 2u * (lane & 3u) + (e & 1u), row = (lane >> 2) + 8u * (e >> 1);
-        pool[sum_quad(sub, token, row >> 2)][row & 3u] = sums[g][e];
-      }
-  barrier();
-}
-
 #define attention_quad(index) scratch[index]
 // What attention gives of a task: in scratch, behind what it has of a span.
 void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float results[most_turns]) {
@@ -750,15 +400,7 @@ void compute() {
   uint t = gl_LocalInvocationIndex;
   if (t == 0u) code_magic = magic_of_codes;
   keep_places(0u);
-  if (t < most_rows) {
-    positions[t] = ends[t] = 0u;
-    cache_places[t] = context;
-    if (t < rows && state.at[slot_at(t) + state_count] != 0u) {
-      positions[t] = row_position(t);
-      ends[t] = min(positions[t] + 1u, limit_of(slot_at(t)));
-      cache_places[t] = row_place(t, positions[t]);
-    }
-  }
+  keep_rows();
   barrier();
   keep_first_octets();
 #ifndef INNER_NORMS
@@ -798,17 +440,5 @@ void main() {
   rows = min(state.at[state_count], slots);
   if (gl_WorkGroupID.x < parts) compute();
   else help();
-  uint t = gl_LocalInvocationIndex;
-  uint64_t stream = arguments.at[argument_stream];
-  memoryBarrierBuffer();
-  barrier();
-  if (t == 0u) {
-    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
-    bool last = left == gl_NumWorkGroups.x;
-    if (last) progress.at[progress_left] = 0u;
-    leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
-  }
-  barrier();
-  if (leaves_last)
-    for (uint i = t; i < rows * hidden_size; i += threads) Floats(stream).at[i] = uintBitsToFloat(0x7fc00000u);
+  leave(arguments.at[argument_stream]);
 }

@@ -43,30 +43,10 @@ layout(constant_id = 15) const uint page_size = 8;
 layout(constant_id = 16) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 
-layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer SharedQuads { volatile devicecoherent uvec4 at[]; };
-// Loads that stay where they stand.
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer HeldWords { volatile uint at[]; };
-layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
-#define PAGED
-#include "slots.glsl"
-const uint cache_element = element_f16;
-#define attention_scale scale
-#define attention_window 0u
-#define attention_ring 0u
-#include "attention.glsl"
+#include "few_frame.glsl"
 
-// kernels::layers: the words of `progress` in use, and places of a layer's arguments.
-const uint progress_left = 1u, progress_gave_up = 3u;
-const uint argument_count = 21u, argument_exchange = 0u, argument_keys = 1u, argument_values = 2u, argument_stream = 3u;
-// Norm weight, weight and scales of each product in turn.
-const uint argument_products = 8u;
-
-const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products; attention stands behind the first
 const uint threads = 512u, members = threads / 32u;
 const uint most_tiles = 4u, most_pairs = 8u;  // of a subgroup: tiles of 16 rows, 64 columns each; plan/resident.hpp chooses shapes for which they suffice
-const uint nothing = 0xffffffffu;
 const uint zeros = 0x7f7f7f7fu;  // int8 stands as 0 to 254: four of them never look like nothing
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
 const uint most_rows = (slots + 7u) / 8u * 8u;
@@ -101,9 +81,7 @@ shared vec4 fresh[heads_each * quads];        // queries
 shared uvec4 fresh_words[2u * chunks];         // their positions' key and value, as the caches have them
 shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
 shared uint half_magic;  // 1024 twice as halves: from memory, so that the compiler does not see it and mask and sum are one instruction
-shared bool leaves_last;
 
-#define sub gl_SubgroupID
 const uint row_groups = most_rows / 8u;
 uint rows, lane;
 bool gave_up;
@@ -366,15 +344,7 @@ void main() {
   if (t == 0u) half_magic = 0x64006400u;
   keep_places(0u);
   rows = min(state.at[state_count], slots);
-  for (uint row = t; row < most_rows; row += threads) {
-    positions[row] = ends[row] = 0u;
-    cache_places[row] = context;
-    if (row < rows && state.at[slot_at(row) + state_count] != 0u) {
-      positions[row] = row_position(row);
-      ends[row] = min(positions[row] + 1u, limit_of(slot_at(row)));
-      cache_places[row] = row_place(row, positions[row]);
-    }
-  }
+  keep_rows();
   barrier();
   [[dont_unroll]] for (uint i = 0u; i < kept_tasks; ++i) {
     uint task = gl_WorkGroupID.x + i * parts;
@@ -409,15 +379,5 @@ void main() {
     fetch(layer, down);
     multiply(layer, down);
   }
-  memoryBarrierBuffer();
-  barrier();
-  if (t == 0u) {
-    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
-    bool last = left == gl_NumWorkGroups.x;
-    if (last) progress.at[progress_left] = 0u;
-    leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
-  }
-  barrier();
-  if (leaves_last)
-    for (uint i = t; i < rows * hidden_size; i += threads) Floats(place(0u, argument_stream)).at[i] = not_a_number;
+  leave(place(0u, argument_stream));
 }

@@ -105,22 +105,10 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
         if (j < key_quads) {
           uvec4 q = fresh[r % heads_each * chunks + 4u * j + c];
           [[unroll]] for (uint e = 0u; e < 2u; ++e) {
-            weights_of w;
-            f16vec2 low = as_pair(e == 0u ? q.x : q.z), high = as_pair(e == 0u ? q.y : q.w);
-            w[0] = low.x;
-            w[1] = low.y;
-            w[2] = high.x;
-            w[3] = high.y;
-            w[4] = w[5] = w[6] = w[7] = float16_t(0.0);
+            weights_of w = weights_matrix(e == 0u ? q.xy : q.zw, uvec2(0u));
             [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-              tokens_of b;
               uvec4 k = key_words[most_key_quads * n + j];
-              f16vec2 its_low = as_pair(e == 0u ? k.x : k.z), its_high = as_pair(e == 0u ? k.y : k.w);
-              b[0] = its_low.x;
-              b[1] = its_low.y;
-              b[2] = its_high.x;
-              b[3] = its_high.y;
-              scores[n] = coopMatMulAdd(w, b, scores[n]);
+              scores[n] = coopMatMulAdd(w, tokens_matrix(e == 0u ? k.xy : k.zw), scores[n]);
             }
           }
         }
@@ -165,12 +153,7 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
               if (own_first + 8u * n + 2u * c + i == newest) {
                 [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = fresh_words[chunks + (part * value_turns + turn) * turn_chunks + r + 8u * o];
               }
-          tokens_of b;
-          f16vec2 low = as_pair(chances.x), high = as_pair(chances.y);
-          b[0] = low.x;
-          b[1] = low.y;
-          b[2] = high.x;
-          b[3] = high.y;
+          tokens_of b = tokens_matrix(chances);
           vec4 out_[8];  // [head & 1, octet, half of it]
           [[unroll]] for (uint m = 0u; m < 8u; ++m) {
             weights_of w;

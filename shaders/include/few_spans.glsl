@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What attention of a batch's rows in one dispatch has of a span: where its octets lie. The including shader has pool, octet_places and ends.
+// Where rows of a batch's pass in one dispatch stand, and octets of a span of attention lie. The including shader has most_rows, rows, pool, octet_places, positions, ends and cache_places.
 #ifndef INTAGLIO_FEW_SPANS
 #define INTAGLIO_FEW_SPANS
 
@@ -9,6 +9,20 @@
 void keep_octets(uint to, uint row, uint first) {
   uint t = gl_LocalInvocationIndex, octet_first = first + 8u * t;
   if (t < span_positions / 8u) octet_places[to + t] = octet_first < ends[row] ? pool_place(slot_at(row), octet_first) : 0u;
+}
+
+// Of each row of the pass where its session stands.
+void keep_rows() {
+  uint t = gl_LocalInvocationIndex;
+  if (t < most_rows) {
+    positions[t] = ends[t] = 0u;
+    cache_places[t] = context;
+    if (t < rows && state.at[slot_at(t) + state_count] != 0u) {
+      positions[t] = row_position(t);
+      ends[t] = min(positions[t] + 1u, limit_of(slot_at(t)));
+      cache_places[t] = row_place(t, positions[t]);
+    }
+  }
 }
 
 #endif

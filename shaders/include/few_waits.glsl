@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What workgroups that compute all layers of a batch's pass share: addresses of a layer and waiting. The including shader has places, arguments, progress, patience, nothing and gave_up.
+// What workgroups that compute all layers of a batch's pass share: addresses of a layer, waiting, and leaving. The including shader has few_frame.glsl, places, patience, rows, threads and gave_up.
 #ifndef INTAGLIO_FEW_WAITS
 #define INTAGLIO_FEW_WAITS
 
@@ -35,6 +35,23 @@ uint awaited(SharedWords x, uint index, uint a) {
     if (a == nothing && !gave_up) give_up();
   }
   return a;
+}
+
+// The last workgroup that leaves finds out whether any gave up: then the stream of `rows` rows is no number.
+shared bool leaves_last;
+void leave(uint64_t stream) {
+  uint t = gl_LocalInvocationIndex;
+  memoryBarrierBuffer();
+  barrier();
+  if (t == 0u) {
+    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
+    bool last = left == gl_NumWorkGroups.x;
+    if (last) progress.at[progress_left] = 0u;
+    leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
+  }
+  barrier();
+  if (leaves_last)
+    for (uint i = t; i < rows * hidden_size; i += threads) Floats(stream).at[i] = uintBitsToFloat(0x7fc00000u);
 }
 
 #endif

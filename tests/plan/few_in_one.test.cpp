@@ -2,7 +2,6 @@
 // Plans of a batch whose passes run all layers in one dispatch, counted, and what of them is refused.
 #include "intaglio/plan/few_in_one.hpp"
 
-#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
@@ -11,9 +10,10 @@
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/planned.hpp"
-#include "plan/refused_in_one.hpp"
+#include "plan/batch_in_one.hpp"
 
 using namespace intaglio;
+using namespace intaglio::testing;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
@@ -36,16 +36,11 @@ constexpr const plan::table& engraved = plan::engraved_batch<small, plan::profil
 static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 3 * 9 + 1 && engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 3 * 9 + 1);
 static_assert(engraved.batch_state_bytes() == engraved.batch_progress_offset() + kernels::layers::progress_bytes(3));
 
-template <class Model>
-plan::planned made(const plan::batch_shape& shape = of_eight, const plan::profile& target = plan::profiles::portable) {
-  return plan::planned::of<Model>(target, std::min(1024u, Model::config.max_position_embeddings), shape);
-}
-bool in_one(const plan::planned& of) { return !of.table().batch_in_one.in_one.empty(); }
 std::uint32_t constant(const plan::sequence& of, std::string_view name) { return of.in_one[0].specialization[kernels::layers_few_interface.specialization_index(name)]; }
 }  // namespace
 
 TEST_CASE("passes over eight sessions of Mistral run all layers in one dispatch", "[plan][in_one]") {
-  const auto mistral = made<models::mistral_7b<dtype::q8_0>>();
+  const auto mistral = batch_of<models::mistral_7b<dtype::q8_0>>(of_eight);
   const plan::table& t = mistral.table();
   const plan::sequence& one = t.batch_in_one;
   // A rise of these is a slower token.
@@ -68,7 +63,7 @@ TEST_CASE("passes over eight sessions of Mistral run all layers in one dispatch"
 TEST_CASE("passes over 32 sessions of Mistral run all layers in one dispatch, whose helpers make blank what is told behind the second layer", "[plan][in_one]") {
   for (const std::uint32_t slots : {16u, 32u}) {
     CAPTURE(slots);
-    const auto mistral = made<models::mistral_7b<dtype::q8_0>>({.slots = slots, .coded_products = plan::chunk_arithmetic::halves});
+    const auto mistral = batch_of<models::mistral_7b<dtype::q8_0>>({.slots = slots, .coded_products = plan::chunk_arithmetic::halves});
     const plan::table& t = mistral.table();
     const plan::sequence& one = t.batch_in_one;
     const auto of_all = [&](std::string_view name) { return one.in_one[0].specialization[kernels::layers_many_interface.specialization_index(name)]; };
@@ -87,7 +82,7 @@ TEST_CASE("passes over 32 sessions of Mistral run all layers in one dispatch, wh
     CHECK(one.prologue[0].specialization[kernels::embed_interface.specialization_index("blank_quads")] == 2 * of_layer / 16);
     CHECK(plan::bytes_moved(t, one, 100, slots) == plan::bytes_moved(t, t.batch, 100, slots));
     CHECK(plan::verify(t).view().empty());
-    const auto refused = [&](auto&& change) { return testing::refused_in_one(mistral, change); };
+    const auto refused = [&](auto&& change) { return refused_in_one(mistral, change); };
     CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }), ContainsSubstring("the bytes behind every argument"));
     CHECK_THAT(refused([](auto& one_, auto&, auto&) { one_.blank_bytes -= 32 * 256; }), ContainsSubstring("to be made blank beside the embedding"));
   }
@@ -109,36 +104,36 @@ TEST_CASE("workgroups of a batch's layers share the stream's rows evenly", "[pla
 }
 
 TEST_CASE("batches that keep the chain", "[plan][in_one]") {
-  CHECK(in_one(made<small>()));
-  CHECK(in_one(made<models::llama<small_config, dtype::q4_0>>({.slots = 2, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK(in_one(batch_of<small>(of_eight)));
+  CHECK(in_one(batch_of<models::llama<small_config, dtype::q4_0>>({.slots = 2, .coded_products = plan::chunk_arithmetic::halves})));
   // A session's bits would hang on how many others there are.
-  CHECK_FALSE(in_one(made<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
-  CHECK_FALSE(in_one(made<models::mistral_7b<dtype::q8_0>>({.slots = 64, .coded_products = plan::chunk_arithmetic::halves})));
-  CHECK_FALSE(in_one(made<models::mistral_7b<dtype::q8_0>>({.slots = 24, .coded_products = plan::chunk_arithmetic::halves})));
-  CHECK_FALSE(in_one(made<small>({.slots = 8})));
-  CHECK_FALSE(in_one(made<models::llama<small_config, dtype::bf16>>()));
+  CHECK_FALSE(in_one(batch_of<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(batch_of<models::mistral_7b<dtype::q8_0>>({.slots = 64, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(batch_of<models::mistral_7b<dtype::q8_0>>({.slots = 24, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(batch_of<small>({.slots = 8})));
+  CHECK_FALSE(in_one(batch_of<models::llama<small_config, dtype::bf16>>(of_eight)));
   plan::profile chain = plan::profiles::portable;
   chain.layers_parts = 0;
-  CHECK_FALSE(in_one(made<small>(of_eight, chain)));
+  CHECK_FALSE(in_one(batch_of<small>(of_eight, chain)));
   // Columns of a subgroup's step, or of a share of the down projection.
   static constexpr decoder_config odd = [] {
     decoder_config out = small_config;
     out.intermediate_size = 1280;
     return out;
   }();
-  CHECK_FALSE(in_one(made<models::llama<odd, dtype::q8_0>>()));
+  CHECK_FALSE(in_one(batch_of<models::llama<odd, dtype::q8_0>>(of_eight)));
   static constexpr decoder_config blocks = [] {
     decoder_config out = small_config;
     out.num_attention_heads = 8;
     return out;
   }();
-  CHECK(in_one(made<models::llama<blocks, dtype::q8_0>>()));
-  CHECK_FALSE(in_one(made<models::llama<blocks, dtype::q4_k>>()));  // 384 columns a share are no blocks of 256
+  CHECK(in_one(batch_of<models::llama<blocks, dtype::q8_0>>(of_eight)));
+  CHECK_FALSE(in_one(batch_of<models::llama<blocks, dtype::q4_k>>(of_eight)));  // 384 columns a share are no blocks of 256
 }
 
 TEST_CASE("a batch's one dispatch is refused where what its workgroups tell each other is not blank, not stated or not waited for", "[plan][in_one]") {
-  const auto of = made<small>();
-  const auto refused = [&](auto&& change) { return testing::refused_in_one(of, change); };
+  const auto of = batch_of<small>(of_eight);
+  const auto refused = [&](auto&& change) { return refused_in_one(of, change); };
   CHECK(refused([](auto&, auto&, auto&) {}).empty());
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].offset += 256; }), ContainsSubstring("the bytes behind every argument"));
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }), ContainsSubstring("the bytes behind every argument"));

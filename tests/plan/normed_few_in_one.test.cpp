@@ -2,7 +2,6 @@
 // Plans of a batch of a Gemma-3 whose passes run all layers in one dispatch, counted, and what of them is refused.
 #include "intaglio/plan/normed_few_in_one.hpp"
 
-#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
@@ -11,9 +10,10 @@
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/planned.hpp"
-#include "plan/refused_in_one.hpp"
+#include "plan/batch_in_one.hpp"
 
 using namespace intaglio;
+using namespace intaglio::testing;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
@@ -38,12 +38,6 @@ using small = models::gemma3<small_config, dtype::q8_0>;
 // By the compiler as well, with its default limits.
 constexpr const plan::table& engraved = plan::engraved_batch<small, plan::profiles::portable, of_eight>::table;
 static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 5 * 12 + 1 && engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 5 * 12 + 1);
-
-template <class Model>
-plan::planned made(const plan::batch_shape& shape = of_eight, const plan::profile& target = plan::profiles::portable) {
-  return plan::planned::of<Model>(target, std::min(1024u, Model::config.max_position_embeddings), shape);
-}
-bool in_one(const plan::planned& of) { return !of.table().batch_in_one.in_one.empty(); }
 }  // namespace
 
 TEST_CASE("passes over eight sessions of Gemma-3 run all layers in one dispatch", "[plan][in_one]") {
@@ -72,8 +66,8 @@ TEST_CASE("passes over eight sessions of Gemma-3 run all layers in one dispatch"
     CHECK(plan::bytes_moved(t, one, 100, 8) == plan::bytes_moved(t, t.batch, 100, 8));
     CHECK(plan::verify(t).view().empty());
   };
-  check(made<models::gemma3_4b<dtype::q8_0>>(), kernels::codec::q8_0);
-  check(made<models::gemma3_4b<dtype::bf16>>(), kernels::codec::bf16);
+  check(batch_of<models::gemma3_4b<dtype::q8_0>>(of_eight), kernels::codec::q8_0);
+  check(batch_of<models::gemma3_4b<dtype::bf16>>(of_eight), kernels::codec::bf16);
 }
 
 TEST_CASE("passes over 32 sessions of Gemma-3 run all layers in one dispatch, whose helpers make blank what is told behind the second layer", "[plan][in_one]") {
@@ -102,11 +96,11 @@ TEST_CASE("passes over 32 sessions of Gemma-3 run all layers in one dispatch, wh
     CHECK(one.prologue[0].specialization[kernels::embed_interface.specialization_index("blank_quads")] == 2 * of_layer / 16);
     CHECK(plan::bytes_moved(t, one, 100, slots) == plan::bytes_moved(t, t.batch, 100, slots));
     CHECK(plan::verify(t).view().empty());
-    CHECK_THAT(testing::refused_in_one(gemma, [](auto& one_, auto&, auto&) { one_.blank_bytes -= 34 * 256; }), ContainsSubstring("to be made blank beside the embedding"));
+    CHECK_THAT(refused_in_one(gemma, [](auto& one_, auto&, auto&) { one_.blank_bytes -= 34 * 256; }), ContainsSubstring("to be made blank beside the embedding"));
   };
-  check(made<models::gemma3_4b<dtype::q8_0>>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves}), 16, kernels::codec::q8_0);
-  check(made<models::gemma3_4b<dtype::q8_0>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32, kernels::codec::q8_0);
-  check(made<models::gemma3_4b<dtype::bf16>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32, kernels::codec::bf16);
+  check(batch_of<models::gemma3_4b<dtype::q8_0>>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves}), 16, kernels::codec::q8_0);
+  check(batch_of<models::gemma3_4b<dtype::q8_0>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32, kernels::codec::q8_0);
+  check(batch_of<models::gemma3_4b<dtype::bf16>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32, kernels::codec::bf16);
 }
 
 TEST_CASE("each four workgroups of a Gemma-3's batch have as many tiles of the stream", "[plan][in_one]") {
@@ -122,22 +116,22 @@ TEST_CASE("each four workgroups of a Gemma-3's batch have as many tiles of the s
 }
 
 TEST_CASE("batches of a Gemma-3 that keep the chain", "[plan][in_one]") {
-  CHECK(in_one(made<small>()));
-  CHECK(in_one(made<models::gemma3<small_config, dtype::f16>>()));
+  CHECK(in_one(batch_of<small>(of_eight)));
+  CHECK(in_one(batch_of<models::gemma3<small_config, dtype::f16>>(of_eight)));
   // 512 columns are two stages, not one for each of four workgroups.
-  CHECK_FALSE(in_one(made<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
-  CHECK_FALSE(in_one(made<small>({.slots = 8})));
-  CHECK_FALSE(in_one(made<models::gemma3<small_config, dtype::f32>>()));
+  CHECK_FALSE(in_one(batch_of<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(batch_of<small>({.slots = 8})));
+  CHECK_FALSE(in_one(batch_of<models::gemma3<small_config, dtype::f32>>(of_eight)));
   plan::profile chain = plan::profiles::portable;
   chain.layers_parts = 0;
-  CHECK_FALSE(in_one(made<small>(of_eight, chain)));
+  CHECK_FALSE(in_one(batch_of<small>(of_eight, chain)));
   // 1,152 columns are in steps, 1,728 of a share of the down projection are not.
-  CHECK_FALSE(in_one(made<models::gemma3_1b<dtype::q8_0>>()));
+  CHECK_FALSE(in_one(batch_of<models::gemma3_1b<dtype::q8_0>>(of_eight)));
 }
 
 TEST_CASE("a Gemma-3's one dispatch is refused where what its workgroups tell each other is not blank or not stated, in either kind of layer", "[plan][in_one]") {
-  const auto of = made<small>();
-  const auto refused = [&](auto&& change) { return testing::refused_in_one(of, change); };
+  const auto of = batch_of<small>(of_eight);
+  const auto refused = [&](auto&& change) { return refused_in_one(of, change); };
   CHECK(refused([](auto&, auto&, auto&) {}).empty());
   for (const std::size_t kind : {0u, 1u}) {
     const std::size_t first = kind * kernels::layers::argument_count;

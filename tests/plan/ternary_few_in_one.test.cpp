@@ -2,7 +2,6 @@
 // Plans of a batch of a BitNet whose passes run all layers in one dispatch, counted, and what of them is refused.
 #include "intaglio/plan/ternary_few_in_one.hpp"
 
-#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
@@ -11,9 +10,10 @@
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/planned.hpp"
-#include "plan/refused_in_one.hpp"
+#include "plan/batch_in_one.hpp"
 
 using namespace intaglio;
+using namespace intaglio::testing;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
@@ -22,11 +22,6 @@ constexpr plan::batch_shape of_eight{.slots = 8};
 constexpr const plan::table& engraved = plan::engraved_batch<models::fable, plan::profiles::portable, of_eight>::table;
 static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 8 * 9 + 1 && engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 8 * 9 + 1);
 
-template <class Model>
-plan::planned made(const plan::batch_shape& shape = of_eight, const plan::profile& target = plan::profiles::portable) {
-  return plan::planned::of<Model>(target, std::min(1024u, Model::config.max_position_embeddings), shape);
-}
-bool in_one(const plan::planned& of) { return !of.table().batch_in_one.in_one.empty(); }
 std::uint32_t constant(const plan::sequence& of, std::string_view name) { return of.in_one[0].specialization[kernels::layers_ternary_few_interface.specialization_index(name)]; }
 plan::profile with_parts(std::uint32_t parts) {
   auto out = plan::profiles::portable;
@@ -38,7 +33,7 @@ plan::profile with_parts(std::uint32_t parts) {
 TEST_CASE("passes over a batch of BitNet 2B run all layers in one dispatch", "[plan][in_one]") {
   for (const std::uint32_t slots : {8u, 32u}) {
     CAPTURE(slots);
-    const auto bitnet = made<models::bitnet_2b_4t>({.slots = slots});
+    const auto bitnet = batch_of<models::bitnet_2b_4t>({.slots = slots});
     const plan::table& t = bitnet.table();
     const plan::sequence& one = t.batch_in_one;
     // A rise of these is a slower token.
@@ -59,23 +54,23 @@ TEST_CASE("passes over a batch of BitNet 2B run all layers in one dispatch", "[p
 }
 
 TEST_CASE("a batch of a BitNet has one dispatch where every workgroup has rows of each product, and registers for their weights", "[plan][in_one]") {
-  CHECK(in_one(made<models::fable>()));
-  CHECK(made<models::fable>().table().batch_in_one.in_one[0].groups[0] == 16);  // 16 tiles of the stream
-  CHECK(in_one(made<models::fable>({.slots = 16})));
-  CHECK_FALSE(in_one(made<models::fable>({.slots = 24})));  // more rows than workgroups
-  CHECK_FALSE(in_one(made<models::bitnet_2b_4t>({.slots = 40})));
-  CHECK(in_one(made<models::bitnet_2b_4t>(of_eight, with_parts(108))));
-  CHECK_FALSE(in_one(made<models::bitnet_2b_4t>(of_eight, with_parts(107))));
-  CHECK_FALSE(in_one(made<models::bitnet_2b_4t>(of_eight, with_parts(0))));
-  CHECK_FALSE(in_one(made<models::bitnet_2b_4t>(of_eight, plan::profiles::cpu)));
+  CHECK(in_one(batch_of<models::fable>(of_eight)));
+  CHECK(batch_of<models::fable>(of_eight).table().batch_in_one.in_one[0].groups[0] == 16);  // 16 tiles of the stream
+  CHECK(in_one(batch_of<models::fable>({.slots = 16})));
+  CHECK_FALSE(in_one(batch_of<models::fable>({.slots = 24})));  // more rows than workgroups
+  CHECK_FALSE(in_one(batch_of<models::bitnet_2b_4t>({.slots = 40})));
+  CHECK(in_one(batch_of<models::bitnet_2b_4t>(of_eight, with_parts(108))));
+  CHECK_FALSE(in_one(batch_of<models::bitnet_2b_4t>(of_eight, with_parts(107))));
+  CHECK_FALSE(in_one(batch_of<models::bitnet_2b_4t>(of_eight, with_parts(0))));
+  CHECK_FALSE(in_one(batch_of<models::bitnet_2b_4t>(of_eight, plan::profiles::cpu)));
   auto as_f32 = plan::profiles::portable;
   as_f32.cache_element = kernels::element::f32;
-  CHECK_FALSE(in_one(made<models::bitnet_2b_4t>(of_eight, as_f32)));
+  CHECK_FALSE(in_one(batch_of<models::bitnet_2b_4t>(of_eight, as_f32)));
 }
 
 TEST_CASE("a batch of a BitNet's one dispatch is refused where what its workgroups tell each other is not blank, not stated or not waited for", "[plan][in_one]") {
-  const auto of = made<models::fable>();
-  const auto refused = [&](auto&& change) { return testing::refused_in_one(of, change); };
+  const auto of = batch_of<models::fable>(of_eight);
+  const auto refused = [&](auto&& change) { return refused_in_one(of, change); };
   CHECK(refused([](auto&, auto&, auto&) {}).empty());
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }), ContainsSubstring("the bytes behind every argument"));
   CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[9].slot += 40; }), ContainsSubstring("the bytes behind every argument"));
