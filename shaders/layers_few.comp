@@ -58,7 +58,6 @@ uint columns;  // of the product
 #include "half_codes.glsl"
 #include "few_codes.glsl"
 #include "few_matrices.glsl"
-
 #include "few_frame.glsl"
 
 // kernels::layers_few has the same numbers, and plan/few_in_one.hpp chooses shapes for which they suffice.
@@ -76,7 +75,6 @@ const uint most_slots = 2u, slots = 2u;       // steps of 128 columns of a subgr
 #define EACH_SLOT(k) [[unroll]] for (uint k = 0u; k < slots; ++k)
 #endif
 const uint step_quads = 160u;                 // of x: four octets of each of four blocks, and four scales of each block, of eight tokens
-const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
 const uint hidden_tiles = hidden_size / 16u;  // of 16 rows of the stream
 #ifdef INNER_NORMS
 #define own_tiles tile_count(projection)
@@ -138,16 +136,13 @@ uint octet_lane(uint o) { return dense ? o & 3u : o >> 2 & 3u; }
 #define octet_lane(o) ((o) / 4u & 3u)
 #endif
 vec2 token_scales;  // of the lane's tokens in sums
-// Where there are whole_tiles, all their loads are on their way before the tile in front is multiplied.
 
+#include "few_told.glsl"
 #include "few_waits.glsl"
-// A number may not look like nothing.
-float something(float a) { return isnan(a) ? uintBitsToFloat(0x7fc00000u) : a; }
 
-uint columns_of(uint product) { return product == projection ? q_size : product == down ? intermediate_size : hidden_size; }
 uint steps_of(uint product) { return columns_of(product) / (product == down ? 128u * shares : 128u); }
 uint first_step(uint product) { return product == down ? gl_WorkGroupID.x % shares * steps_of(down) : 0u; }
-uint tiles_of(uint product) { return (product == qkv ? qkv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 16u; }
+uint tiles_of(uint product) { return rows_of(product) / 16u; }
 uint tile_count(uint product) {
   return product == down ? shared_tiles : (gl_WorkGroupID.x + 1u) * tiles_of(product) / parts - gl_WorkGroupID.x * tiles_of(product) / parts;
 }
@@ -189,6 +184,7 @@ weight_place place_of(uint64_t weight, uint product) {
   return out_;
 }
 const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1;
+// Where there are whole_tiles, all their loads are on their way before the tile in front is multiplied.
 row_part load_part(uint64_t weight, weight_place from, uint product, uint tile, uint i, uint k) {
   row_part part = row_part(raw_codes(uvec4(0u), uvec4(0u)), uvec4(0u));
   if (placed) {
@@ -314,20 +310,18 @@ void take(SharedQuads x, uint product, SharedWords squares) {
   token_scales = vec2(subgroupShuffle(most, (lane & 3u) * 8u), subgroupShuffle(most, (lane & 3u) * 8u + 4u));
 }
 
-// A half as bits; of what is no number those of one that does not look like nothing.
-uint half_word(float a) { return isnan(a) ? 0x7e00u : as_word(f16vec2(vec2(a, 0.0))) & 0xffffu; }
 // An octet of a token, whose columns lanes 1 or 2 apart have, to those who wait for it: words of columns 0 and 2, 1 and 3, 4 and 6, 5 and 7.
 void publish(uint64_t to, uint octet_, uint token, float y, uint apart, bool first) {
   float most = abs(y);
   [[unroll]] for (uint d = 1u; d < 8u; d <<= 1) most = max(most, subgroupShuffleXor(most, d * apart));
-  uint scale_bits = (clamp(floatBitsToUint(most) >> 23, 30u, 240u) - 14u) << 23;  // the largest becomes 2^14 to 2^15
-  precise float scaled = y * uintBitsToFloat((254u << 23) - scale_bits);
+  uint its_scale = scale_bits(most);
+  precise float scaled = y * by_scale(its_scale);
   uint its = half_word(scaled), word = its | subgroupShuffleXor(its, 2u * apart) << 16;
   uint w1 = subgroupShuffleXor(word, apart), w2 = subgroupShuffleXor(word, 4u * apart), w3 = subgroupShuffleXor(w1, 4u * apart);
   if (first) {
     uint quad = octet_ / 16u * step_quads + token * 4u + octet_lane(octet_);
     SharedQuads(to).at[quad + 32u * octet_quad(octet_)] = uvec4(word, w1, w2, w3);
-    SharedWords(to).at[4u * (quad + 128u) + octet_quad(octet_)] = scale_bits;
+    SharedWords(to).at[4u * (quad + 128u) + octet_quad(octet_)] = its_scale;
   }
 }
 // The invocation's row of the stream, times the weight of the norm behind it, and its tile's squares.

@@ -58,14 +58,12 @@ uint columns;  // of the product
 #include "half_codes.glsl"
 #include "few_codes.glsl"
 #include "few_matrices.glsl"
-
 #include "few_frame.glsl"
 
 // kernels::layers_many has the same numbers, and plan/few_in_one.hpp chooses shapes for which they suffice.
 const uint threads = 512u, members = threads / 32u, shares = 4u;
 const uint most_scale_quads = 3u;  // of a token for an invocation: 16 have one
 const uint row_groups = (slots + 7u) / 8u, most_rows = row_groups * 8u;  // of tokens
-const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
 const uint own_qkv = qkv_size / 16u / parts, shared_tiles = hidden_size / 16u / (parts / shares);  // of 16 rows; of the stream those of the workgroups that share columns
 const uint most_octets = (hidden_size / 8u + parts - 1u) / parts, row_quads = 2u * most_octets;  // of the stream, of a workgroup at most
 #ifdef INNER_NORMS
@@ -121,16 +119,14 @@ bool gave_up;
 vec4 residual;  // of a quad of the workgroup's rows of the stream
 row_part next_parts[4];  // [unit & 1, half of the tile]
 
+#include "few_told.glsl"
 #include "few_waits.glsl"
 #include "few_spans.glsl"
-// A number may not look like nothing.
-float something(float a) { return isnan(a) ? uintBitsToFloat(0x7fc00000u) : a; }
+
 uvec4 something(vec4 a) { return floatBitsToUint(vec4(something(a.x), something(a.y), something(a.z), something(a.w))); }
 
 bool shares_columns(uint product) { return product != gate_up; }
 uint share() { return gl_WorkGroupID.x % shares; }
-uint columns_of(uint product) { return product == projection ? q_size : product == down ? intermediate_size : hidden_size; }
-uint tiles_of(uint product) { return (product == qkv ? qkv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 16u; }
 const uint gate_up_tiles = (intermediate_size / 8u + parts - 1u) / parts;  // of a workgroup at most
 uint most_tiles(uint product) { return product == gate_up ? gate_up_tiles : product == qkv ? shares * own_qkv : shared_tiles; }
 uint first_tile(uint product) {
@@ -151,13 +147,9 @@ uint first_own_stage(uint product) { return shares_columns(product) ? share() * 
 #include "many_x.glsl"
 #include "many_products.glsl"
 
-// A half as bits; of what is no number those of one that does not look like nothing.
-uint half_word(float a) { return isnan(a) ? 0x7e00u : as_word(f16vec2(vec2(a, 0.0))) & 0xffffu; }
-// The scale with which the largest of some columns becomes 2^14 to 2^15, as bits.
-uint scale_bits(float most) { return (clamp(floatBitsToUint(most) >> 23, 30u, 240u) - 14u) << 23; }
 // An octet of a token to those who wait for it: words of columns 0 and 2, 1 and 3, 4 and 6, 5 and 7.
 void publish(uint64_t to, uint o, uint token, uint its_scale, vec4 low, vec4 high) {
-  float by = uintBitsToFloat((254u << 23) - its_scale);
+  float by = by_scale(its_scale);
   precise vec4 a = low * by, b = high * by;
   SharedQuads(to).at[octet_quad(o, token)] =
       uvec4(half_word(a.x) | half_word(a.z) << 16, half_word(a.y) | half_word(a.w) << 16, half_word(b.x) | half_word(b.z) << 16, half_word(b.y) | half_word(b.w) << 16);

@@ -48,15 +48,12 @@ layout(local_size_x_id = 0) in;
 const uint threads = 512u, members = threads / 32u;
 const uint most_tiles = 4u, most_pairs = 8u;  // of a subgroup: tiles of 16 rows, 64 columns each; plan/resident.hpp chooses shapes for which they suffice
 const uint zeros = 0x7f7f7f7fu;  // int8 stands as 0 to 254: four of them never look like nothing
-const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
 const uint most_rows = (slots + 7u) / 8u * 8u;
 
 // What workgroups tell each other in a layer, in bytes from its `exchange`.
 const uint stream_at = 0u, query_at = stream_at + most_rows * hidden_size * 4u, attended_at = query_at + most_rows * qkv_size * 4u, middle_at = attended_at + most_rows * q_size * 4u,
            gated_at = middle_at + most_rows * hidden_size * 4u, codes_at = gated_at + most_rows * intermediate_size * 4u, factors_at = codes_at + most_rows * (2u * hidden_size + q_size + intermediate_size);
 
-uint columns_of(uint product) { return product == projection ? q_size : product == down ? intermediate_size : hidden_size; }
-uint rows_of(uint product) { return product == qkv ? qkv_size : product == gate_up ? 2u * intermediate_size : hidden_size; }
 uint codes_place(uint product) {  // of its x
   return codes_at + most_rows * (product == qkv ? 0u : product == projection ? hidden_size : product == gate_up ? hidden_size + q_size : 2u * hidden_size + q_size);
 }
@@ -90,10 +87,8 @@ bool gave_up;
 #define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
 uint codes[most_tiles * most_pairs * 2u];  // of rows lane / 4 and 8 behind it, 16 columns a word
 
+#include "few_told.glsl"
 #include "few_waits.glsl"
-// A number may not look like nothing.
-uint something(float a) { return isnan(a) ? 0x7fc00000u : floatBitsToUint(a); }
-#define not_a_number uintBitsToFloat(0x7fc00000u)
 bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
 
 // A row's norm and its int8: the workgroup's slice of the columns. Workgroups without one do another row's, for nobody: conditions that hang on what is loaded make
@@ -167,7 +162,7 @@ void normalise(uint layer, uint product) {
       if (quad >= first && quad < end) to.at[to_row + quad / 16u * 128u + quad % 16u] = e.x | e.y << 8 | e.z << 16 | e.w << 24;
     }
   precise float step_ = m / 127.0;
-  if (slice == 0u && t == 0u) SharedWords(exchange + uint64_t(factors_at)).at[product * most_rows + row] = is_there ? something(finite(r) ? step_ : not_a_number) : 0u;
+  if (slice == 0u && t == 0u) SharedWords(exchange + uint64_t(factors_at)).at[product * most_rows + row] = is_there ? floatBitsToUint(something(finite(r) ? step_ : not_a_number)) : 0u;
 }
 
 // Written out, since the driver leaves loops over so much code as they are, and arrays that they index in memory.
@@ -231,7 +226,7 @@ void hand_on(uint layer, uint64_t exchange, uint tile, uint own_row, uint token,
   uint its = half_from_float(y), pair = its | subgroupShuffleXor(its, 2u) << 16;
   if (!wanted) return;
   SharedWords query = SharedWords(exchange + uint64_t(query_at + token * qkv_size * 4u));
-  if (row < q_size) query.at[head * head_dim + channel] = something(y);
+  if (row < q_size) query.at[head * head_dim + channel] = floatBitsToUint(something(y));
   if (row < q_size || (row & 2u) != 0u) return;
   query.at[q_size + (head - heads) * (head_dim / 2u) + channel / 2u] = pair == nothing ? 0x7e007e00u : pair;
   uint its_place = cache_places[token];
@@ -320,13 +315,13 @@ void multiply(uint layer, uint product) {
           hand_on(layer, exchange, tile, own_row, own_token, y, (min(index, count - 1u) * 8u + (own_row >> 1)) * most_rows + own_token, wanted);
         } else if (product == gate_up) {
           float up = subgroupShuffleXor(y, 1u), out_ = gated(y, up);
-          if (wanted && (own_row & 1u) == 0u) SharedWords(exchange + uint64_t(gated_at)).at[own_token * intermediate_size + row / 2u] = something(out_);
+          if (wanted && (own_row & 1u) == 0u) SharedWords(exchange + uint64_t(gated_at)).at[own_token * intermediate_size + row / 2u] = floatBitsToUint(something(out_));
         } else {
           precise float next = residual + y;
           uint element = own_token * hidden_size + row;
           if (wanted) {
-            if (product == projection) SharedWords(exchange + uint64_t(middle_at)).at[element] = something(next);
-            else if (layer + 1u < layers) SharedWords(places[(layer + 1u & 1u) * argument_count + argument_exchange] + uint64_t(stream_at)).at[element] = something(next);
+            if (product == projection) SharedWords(exchange + uint64_t(middle_at)).at[element] = floatBitsToUint(something(next));
+            else if (layer + 1u < layers) SharedWords(places[(layer + 1u & 1u) * argument_count + argument_exchange] + uint64_t(stream_at)).at[element] = floatBitsToUint(something(next));
             else Floats(place(layer, argument_stream)).at[element] = next;
           }
         }

@@ -27,11 +27,12 @@ constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const p
 
 /// The same with products as prompts have them, on GPUs halves (plan::batch_shape::coded_products).
 constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target, std::uint32_t context) {
-  const bool waits = target.coded_chunks == plan::chunk_arithmetic::halves && target.layers_subgroups > 1 && config.num_local_experts == 0;
-  const bool llama = waits && config.model_type == architecture::llama && config.sliding_window == 0, gemma = waits && config.model_type == architecture::gemma3;
-  const bool many = (llama && plan::many_fits(config, kernels::codec::q8_0, many_batch_slots, target.layers_parts)) || (gemma && plan::normed_many_fits(config, kernels::codec::q8_0, many_batch_slots, target.layers_parts));
-  const bool few = (llama && plan::few_fits(config, kernels::codec::q8_0, target.layers_parts)) || (gemma && plan::normed_few_fits(config, kernels::codec::q8_0, target.layers_parts));
-  plan::batch_shape out = batch_shape_with(many ? many_batch_slots : few ? few_batch_slots : batch_slots, config, target, context);
+  const auto in_one = [&](std::uint32_t slots) {
+    if (target.coded_chunks != plan::chunk_arithmetic::halves || target.layers_subgroups <= 1 || config.num_local_experts != 0) return false;
+    if (config.model_type == architecture::gemma3) return plan::normed_slots_fit(config, kernels::codec::q8_0, slots, target.layers_parts);
+    return config.model_type == architecture::llama && config.sliding_window == 0 && plan::slots_fit(config, kernels::codec::q8_0, slots, target.layers_parts);
+  };
+  plan::batch_shape out = batch_shape_with(in_one(many_batch_slots) ? many_batch_slots : in_one(few_batch_slots) ? few_batch_slots : batch_slots, config, target, context);
   out.coded_products = target.coded_chunks;
   return out;
 }

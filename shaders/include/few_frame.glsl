@@ -31,6 +31,9 @@ const uint argument_qkv_norm = 8u, argument_qkv = 9u, argument_rope = 10u, argum
            argument_gate_up = 15u, argument_q_norm = 16u, argument_down = 18u, argument_lowered_norm = 19u, argument_products = 8u;
 
 const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products; attention stands behind the first
+const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, qkv_size = q_size + 2u * kv_size;
+uint columns_of(uint product) { return product == projection ? q_size : product == down ? intermediate_size : hidden_size; }
+uint rows_of(uint product) { return product == qkv ? qkv_size : product == gate_up ? 2u * intermediate_size : hidden_size; }
 const uint nothing = 0xffffffffu;
 #define sub gl_SubgroupID
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What workgroups that compute all layers of a batch's pass share: addresses of a layer, waiting, and leaving. The including shader has few_frame.glsl, places, patience, rows, threads and gave_up.
+// What workgroups that compute all layers of a batch's pass share: addresses of a layer, waiting, and leaving. The including shader has few_frame.glsl, few_told.glsl, places, patience, rows, threads and gave_up.
 #ifndef INTAGLIO_FEW_WAITS
 #define INTAGLIO_FEW_WAITS
 
@@ -51,7 +51,7 @@ void leave(uint64_t stream) {
   }
   barrier();
   if (leaves_last)
-    for (uint i = t; i < rows * hidden_size; i += threads) Floats(stream).at[i] = uintBitsToFloat(0x7fc00000u);
+    for (uint i = t; i < rows * hidden_size; i += threads) Floats(stream).at[i] = not_a_number;
 }
 
 #endif

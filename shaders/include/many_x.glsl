@@ -57,17 +57,22 @@ void bring(SharedQuads x, uint product, x_place at, uint stage, uint to, uint mo
   if (brings_two) bring_one(x, product, at.quad + stage * stage_quads + step_quads, at.column + stage * 32u + 16u, at.to + to * buffer_quads + step_quads, most, words[1]);
 }
 
+// Scales of a product's x, and how many quads of them a token has.
+SharedQuads scales_of(uint64_t exchange, uint product) {
+  return SharedQuads(exchange + uint64_t(product == qkv ? x_scales_at : product == projection ? attended_scales_at : product == gate_up ? middle_scales_at : gated_scales_at));
+}
+uint scale_quads(uint product) { return (product == projection ? tasks_of_row * value_slices : parts) / 4u; }
 // Little is asked for while others are not ready: by one subgroup the last token's scales.
 void await_last(uint64_t exchange, uint product) {
-  uint count = (product == projection ? tasks_of_row * value_slices : parts) / 4u, last = (most_rows - 1u) * count + min(lane, count - 1u);
-  SharedQuads scales = SharedQuads(exchange + uint64_t(product == qkv ? x_scales_at : product == projection ? attended_scales_at : product == gate_up ? middle_scales_at : gated_scales_at));
+  uint count = scale_quads(product), last = (most_rows - 1u) * count + min(lane, count - 1u);
+  SharedQuads scales = scales_of(exchange, product);
   awaited(scales, last, scales.at[last]);
 }
 // Scales of all tokens, as exponents, and of norms the factors of tokens; the first x. @return the exponent of the largest scale of the token that the invocation brings
 uint take(uint64_t exchange, SharedQuads x, x_place at, uint product) {
   bool normalises = product == qkv || product == gate_up;
-  uint t = gl_LocalInvocationIndex, token = min(t / 16u, most_rows - 1u), count = (product == projection ? tasks_of_row * value_slices : parts) / 4u;
-  SharedQuads scales = SharedQuads(exchange + uint64_t(product == qkv ? x_scales_at : product == projection ? attended_scales_at : product == gate_up ? middle_scales_at : gated_scales_at));
+  uint t = gl_LocalInvocationIndex, token = min(t / 16u, most_rows - 1u), count = scale_quads(product);
+  SharedQuads scales = scales_of(exchange, product);
   SharedQuads squares = SharedQuads(exchange + uint64_t(product == qkv ? squares_at : middle_squares_at));
   uvec4 s[most_scale_quads], q[most_scale_quads], first[2];
   [[unroll]] for (uint k = 0u; k < most_scale_quads; ++k) {

@@ -136,7 +136,7 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
   }
   if (end != 0u && t < heads_each * head_dim) {
     precise float result = sum / weight.y;
-    SharedWords(exchange + uint64_t(attended_at)).at[row * q_size + first_head * head_dim + t] = something(result);
+    SharedWords(exchange + uint64_t(attended_at)).at[row * q_size + first_head * head_dim + t] = floatBitsToUint(something(result));
   }
 }
 

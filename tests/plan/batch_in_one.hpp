@@ -3,9 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <catch2/catch_test_macros.hpp>
 #include <string>
 #include <vector>
 
+#include "intaglio/plan/bytes_moved.hpp"
 #include "intaglio/plan/planned.hpp"
 
 namespace intaglio::testing {
@@ -16,6 +19,22 @@ plan::planned batch_of(const plan::batch_shape& shape, const plan::profile& targ
   return plan::planned::of<Model>(target, std::min(1024u, Model::config.max_position_embeddings), shape);
 }
 inline bool in_one(const plan::planned& of) { return !of.table().batch_in_one.in_one.empty(); }
+
+/// Counts and bytes of passes over so many rows, and that the plan holds.
+/// @param steps of a layer of the chain
+inline void check_one_dispatch(const plan::table& t, std::uint32_t rows, std::size_t steps) {
+  const plan::sequence& one = t.batch_in_one;
+  REQUIRE(one.in_one.size() == 1);
+  // A rise of these is a slower token.
+  CHECK(one.dispatch_count() == 5);
+  CHECK(one.barrier_count() == 4);
+  CHECK(t.batch.dispatch_count() == t.config->num_hidden_layers * steps + 4);
+  CHECK(one.weight_bytes() == t.batch.weight_bytes());
+  CHECK(plan::bytes_moved(t, one, 100, rows) == plan::bytes_moved(t, t.batch, 100, rows));
+  CHECK(one.blanks_itself());  // beside the embedding
+  CHECK((plan::kernels_used(std::array{&t}) >> static_cast<unsigned>(one.in_one[0].kernel) & 1) == 1);
+  CHECK(plan::verify(t).view().empty());
+}
 
 /// @param change of the sequence, its arguments and the dispatch  @return empty where the plan still holds
 std::string refused_in_one(const plan::planned& of, auto&& change) {

@@ -79,6 +79,17 @@ void agrees(const plan::planned& made, const std::vector<std::uint32_t>& positio
 }
 // On both sides of the ends of attention's spans and of pages.
 const std::vector<std::uint32_t> spans{0, 7, 255, 256, 300, 511, 512, 600}, short_ones{0, 1, 2, 3, 8, 15, 16, 17};
+// Of 27 and of all of 32 slots.
+const std::vector<std::uint32_t> many = [] {
+  std::vector<std::uint32_t> out(27);
+  for (std::uint32_t slot = 0; slot < out.size(); ++slot) out[slot] = slot * 13 % 40;
+  return out;
+}();
+const std::vector<std::uint32_t> later = [] {
+  std::vector<std::uint32_t> out(32);
+  for (std::uint32_t slot = 0; slot < out.size(); ++slot) out[slot] = spans[slot % spans.size()];
+  return out;
+}();
 }  // namespace
 
 TEST_CASE("workgroups that wait for each other give a batch the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
@@ -104,9 +115,6 @@ TEST_CASE("workgroups that wait for each other give a batch of a Gemma-3 the num
 }
 
 TEST_CASE("workgroups that wait for each other give a batch of many the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
-  std::vector<std::uint32_t> many(27), later(32);
-  for (std::uint32_t slot = 0; slot < many.size(); ++slot) many[slot] = slot * 13 % 40;
-  for (std::uint32_t slot = 0; slot < later.size(); ++slot) later[slot] = spans[slot % spans.size()];
   agrees(plan::planned::of<models::llama<shared_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), later, {0, 8, 16});
   agrees(plan::planned::of<models::llama<shared_keys, dtype::q4_0>>(plan::profiles::portable, 640, of_slots(32)), many, {0, 8, 16});
   agrees(plan::planned::of<models::llama<paired_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)), spans, {0, 8});
@@ -117,9 +125,6 @@ TEST_CASE("workgroups that wait for each other give a batch of many the numbers 
 }
 
 TEST_CASE("workgroups that wait for each other give a batch of many of a Gemma-3 the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
-  std::vector<std::uint32_t> many(27), later(32);
-  for (std::uint32_t slot = 0; slot < many.size(); ++slot) many[slot] = slot * 13 % 40;
-  for (std::uint32_t slot = 0; slot < later.size(); ++slot) later[slot] = spans[slot % spans.size()];
   agrees(plan::planned::of<models::gemma3<many_uneven, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), later, {0, 8, 16});
   agrees(plan::planned::of<models::gemma3<many_uneven, dtype::bf16>>(plan::profiles::portable, 640, of_slots(32)), many, {0, 8, 16});
   agrees(plan::planned::of<models::gemma3<many_uneven, dtype::q4_k>>(plan::profiles::portable, 640, of_slots(16)), short_ones);

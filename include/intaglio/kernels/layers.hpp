@@ -118,7 +118,7 @@ inline constexpr std::uint32_t most_helpers = 4, blank_layers = 2;
 /// Of so many workgroups that run at once. @return 0: there is none left, and so not this kernel
 constexpr std::uint32_t helpers(std::uint32_t parts, std::uint32_t most) { return most <= parts ? 0 : most - parts < most_helpers ? most - parts : most_helpers; }
 /// Query heads of a task of attention.
-constexpr std::uint32_t heads_each(std::uint32_t heads, std::uint32_t kv_heads) { return heads / kv_heads % 4 == 0 ? 4 : heads / kv_heads % 2 == 0 ? 2 : 1; }
+constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) { return heads / kv_heads % 4 == 0 ? 4 : heads / kv_heads % 2 == 0 ? 2 : 1; }
 /// What the workgroups tell each other in a layer: x of the four products as halves, scales of each token of each workgroup or task of attention, and squares; query, key and value; sums of shared rows; a word of each helper.
 constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t parts, std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv, std::uint64_t tasks_of_row) {
   const std::uint64_t qkv = q + 2 * kv;
@@ -135,10 +135,10 @@ inline constexpr interface layers_many_normed_interface{
 
 namespace layers_many_normed {
 /// Query heads of a task of attention, and slices of 128 channels of its values, which workgroups share or take in turn.
-constexpr std::uint32_t heads_each(std::uint32_t heads, std::uint32_t kv_heads) { return heads / kv_heads % 2 == 0 ? 2 : 1; }
-constexpr std::uint32_t value_slices(std::uint32_t head_dim) { return (head_dim + 127) / 128; }
+constexpr std::uint64_t heads_each(std::uint64_t heads, std::uint64_t kv_heads) { return heads / kv_heads % 2 == 0 ? 2 : 1; }
+constexpr std::uint64_t value_slices(std::uint64_t head_dim) { return (head_dim + 127) / 128; }
 /// Slices of a token.
-constexpr std::uint32_t slices_of_row(std::uint32_t head_dim, std::uint32_t heads, std::uint32_t kv_heads) { return heads / heads_each(heads, kv_heads) * value_slices(head_dim); }
+constexpr std::uint64_t slices_of_row(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads) { return heads / heads_each(heads, kv_heads) * value_slices(head_dim); }
 /// As of layers_many, and squares of what both halves of a layer add to the stream.
 constexpr std::uint64_t exchange_bytes(std::uint64_t slots, std::uint64_t parts, std::uint64_t hidden, std::uint64_t intermediate, std::uint64_t q, std::uint64_t kv, std::uint64_t its_slices_of_row) {
   return layers_many::exchange_bytes(slots, parts, hidden, intermediate, q, kv, its_slices_of_row) + slots * 4 * 2 * parts;

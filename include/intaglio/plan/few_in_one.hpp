@@ -65,6 +65,10 @@ class batch_layers_in_one {
     for (const auto name : {"context", "scale", "slot_words", "page_size"}) set(name, constant(attention, name));
     set("parts", parts);
     d.groups = {parts, 1, 1};
+    if (has_helpers(d)) {
+      set("slots", shape_.slots);
+      d.groups[0] += kernels::layers_many::helpers(parts, target_.layers_parts);
+    }
     const std::size_t steps = chain_.period.size / pattern_.kinds();
     for (std::size_t i = 0; i < chain_.period.size; ++i) d.weight_bytes += pattern_.count(static_cast<std::uint8_t>(i / steps), config_.num_hidden_layers) * step(i).weight_bytes;
     return d;
@@ -126,16 +130,14 @@ class few_layers_in_one : public batch_layers_in_one {
     arguments[14] = push(step(5), "norm_weight");
     arguments[15] = push(gated(), "weight");
     arguments[18] = push(down(), "weight");
-    const bool many = is_many();
+    const bool many = takes_many(shape_.slots);
     const kernel which = many ? kernel::layers_many : kernel::layers_few;
     const std::uint32_t parts = many ? many_parts(config_.hidden_size, target_.layers_parts) : few_parts(config_.hidden_size, target_.layers_parts);
     dispatch all = dispatch_of_all(which, kernels::layers_few::resident_subgroups, parts, step(2), {&qkv()});
     const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::interface_of(which).specialization_index(name)] = value; };
     set("eps", constant(step(0), "eps"));
     set("codec", constant(qkv(), "codec"));
-    if (many) set("slots", shape_.slots);
     all.activation = gated().activation;
-    if (many) all.groups[0] += kernels::layers_many::helpers(parts, target_.layers_parts);
     const decoder_config& c = config_;
     return with(all, arguments,
                 many ? kernels::layers_many::exchange_bytes(shape_.slots, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(), c.num_attention_heads / kernels::layers_many::heads_each(c.num_attention_heads, c.num_key_value_heads))
@@ -150,8 +152,6 @@ class few_layers_in_one : public batch_layers_in_one {
   constexpr const dispatch& down() const { return step(8); }
 
   static constexpr std::size_t steps = 9;
-  constexpr bool is_many() const { return shape_.slots > kernels::layers_few::most_tokens; }
-  constexpr bool fits_registers(kernels::codec type) const { return is_many() ? many_fits(config_, type, shape_.slots, target_.layers_parts) : few_fits(config_, type, target_.layers_parts); }
   constexpr bool fits() const {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size();
@@ -164,7 +164,7 @@ class few_layers_in_one : public batch_layers_in_one {
     // The stream is read and written in one place, which the embedding fills and the head reads.
     for (const dispatch* d : {&projection(), &down()})
       if (push(*d, "output").offset != push(step(0), "input").offset) return false;
-    return push(step(5), "input").offset == push(step(0), "input").offset && fits_registers(static_cast<kernels::codec>(constant(qkv(), "codec")));
+    return push(step(5), "input").offset == push(step(0), "input").offset && slots_fit(config_, static_cast<kernels::codec>(constant(qkv(), "codec")), shape_.slots, target_.layers_parts);
   }
 };
 

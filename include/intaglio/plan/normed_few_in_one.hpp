@@ -16,7 +16,8 @@ class normed_few_layers_in_one : public batch_layers_in_one {
   /// The chain's sequence with that dispatch; without one where there is none.
   constexpr drafted_sequence made(text<256>& failure) const {
     if (!waits() || !fits()) return {};
-    const kernel which = is_many() ? kernel::layers_many_normed : kernel::layers_few_normed;
+    const bool many = takes_many(shape_.slots);
+    const kernel which = many ? kernel::layers_many_normed : kernel::layers_few_normed;
     std::vector<operand> arguments;
     std::vector<const dispatch*> write_caches;
     for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind) {
@@ -39,20 +40,18 @@ class normed_few_layers_in_one : public batch_layers_in_one {
       write_caches.push_back(&at(kind, heads));
     }
     const decoder_config& c = config_;
-    const std::uint32_t parts = is_many() ? normed_many_parts(c.hidden_size, target_.layers_parts) : normed_few_parts(c.hidden_size, target_.layers_parts);
-    dispatch all = dispatch_of_all(which, is_many() ? kernels::layers_many::resident_subgroups : normed_few_subgroups(c), parts, at(0, attends_), write_caches);
+    const std::uint32_t parts = many ? normed_many_parts(c.hidden_size, target_.layers_parts) : normed_few_parts(c.hidden_size, target_.layers_parts);
+    dispatch all = dispatch_of_all(which, many ? kernels::layers_many::resident_subgroups : normed_few_subgroups(c), parts, at(0, attends_), write_caches);
     const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::interface_of(which).specialization_index(name)] = value; };
     set("eps", constant(at(0, 0), "eps"));
     set("codec", constant(at(0, qkv), "codec"));
     set("window", pattern_.kinds() == 2 ? constant(at(0, attends_), "window") : 0);
     set("full_every", pattern_.period);
     all.activation = at(0, gated).activation;
-    if (!is_many()) return with(all, arguments, kernels::layers_few_normed::exchange_bytes(c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size()), failure);
-    set("slots", shape_.slots);
-    all.groups[0] += kernels::layers_many::helpers(parts, target_.layers_parts);
     return with(all, arguments,
-                kernels::layers_many_normed::exchange_bytes(shape_.slots, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
-                                                            kernels::layers_many_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads)),
+                many ? kernels::layers_many_normed::exchange_bytes(shape_.slots, parts, c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size(),
+                                                                   kernels::layers_many_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads))
+                     : kernels::layers_few_normed::exchange_bytes(c.hidden_size, c.intermediate_size, c.q_size(), c.kv_size()),
                 failure);
   }
 
@@ -61,7 +60,6 @@ class normed_few_layers_in_one : public batch_layers_in_one {
   static constexpr std::size_t steps = 12, qkv = 1, heads = 2, attends_ = 3, projection = 5, gated = 8, down = 10;
   constexpr const dispatch& at(std::uint32_t kind, std::size_t step) const { return chain_.period.items[kind * steps + step]; }
 
-  constexpr bool is_many() const { return shape_.slots > kernels::layers_few::most_tokens; }
   constexpr bool adds_normalised(const dispatch& d) const {
     return d.kernel == kernel::norm_add && constant(d, "width") == config_.hidden_size && constant(d, "eps") == constant(at(0, 0), "eps") && constant(d, "parts") == 1 && push(d, "output").offset == push(at(0, 0), "input").offset;
   }
@@ -87,8 +85,7 @@ class normed_few_layers_in_one : public batch_layers_in_one {
         if (constant(at(kind, attends_), name) != constant(at(0, attends_), name)) return false;
       if (!reads_stream(at(kind, 0)) || !reads_stream(at(kind, gated - 1)) || at(kind, gated).activation != at(0, gated).activation) return false;
     }
-    const auto codec = static_cast<kernels::codec>(constant(at(0, qkv), "codec"));
-    return is_many() ? normed_many_fits(config_, codec, shape_.slots, target_.layers_parts) : normed_few_fits(config_, codec, target_.layers_parts);
+    return normed_slots_fit(config_, static_cast<kernels::codec>(constant(at(0, qkv), "codec")), shape_.slots, target_.layers_parts);
   }
 };
 

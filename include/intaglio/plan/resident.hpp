@@ -100,6 +100,11 @@ constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type,
          kernels::layers::resident_shared_memory_bytes;
 }
 
+/// Whether heads have so many channels, and as many of them share each key.
+constexpr bool heads_fit(const decoder_config& c, std::uint32_t narrow, std::uint32_t wide) {
+  return (c.head_dim == narrow || c.head_dim == wide) && c.num_key_value_heads != 0 && c.num_attention_heads % c.num_key_value_heads == 0;
+}
+
 /// Workgroups of all layers of a batch's pass (shaders/layers_few.comp), at most `most`: as many as share the stream's tiles of 16 rows evenly; 0: none do.
 constexpr std::uint32_t few_parts(std::uint32_t hidden, std::uint32_t most) {
   constexpr std::uint32_t shares = kernels::layers_few::shares;
@@ -124,7 +129,7 @@ constexpr bool few_products_fit(const decoder_config& c, kernels::codec type, st
 constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
   using namespace kernels::layers_few;
   if (kernels::is_dense(type)) return false;
-  if ((c.head_dim != 64 && c.head_dim != 128) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  if (!heads_fit(c, 64, 128)) return false;
   const std::uint32_t parts = few_parts(c.hidden_size, most);
   return few_products_fit(c, type, parts) &&
          few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <= kernels::layers::resident_shared_memory_bytes;
@@ -152,7 +157,7 @@ constexpr std::uint64_t normed_few_shared_memory_bytes(std::uint64_t subgroups, 
 /// @param most workgroups that all run at once
 constexpr bool normed_few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
   if (type == kernels::codec::f32) return false;
-  if ((c.head_dim != 128 && c.head_dim != 256) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  if (!heads_fit(c, 128, 256)) return false;
   const std::uint32_t parts = normed_few_parts(c.hidden_size, most), subgroups = normed_few_subgroups(c);
   return subgroups != 0 && few_products_fit(c, type, parts) &&
          normed_few_shared_memory_bytes(subgroups, c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <= kernels::layers::resident_shared_memory_bytes;
@@ -160,30 +165,40 @@ constexpr bool normed_few_fits(const decoder_config& c, kernels::codec type, std
 
 /// The same over more tokens, with one left for a helper.
 constexpr std::uint32_t many_parts(std::uint32_t hidden, std::uint32_t most) { return most == 0 ? 0 : few_parts(hidden, most - 1); }
-/// Shared memory of the same over more tokens (shaders/layers_many.comp) in bytes, at least as much as it declares.
+/// Shared memory of the same over more tokens (shaders/layers_many.comp) in bytes, at least as much as both forms declare.
+/// @param tasks_of_row of attention  @param of_form what it has of its own
+constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads_each, std::uint64_t tasks_of_row, std::uint64_t slots, std::uint64_t parts, std::uint64_t of_form) {
+  const std::uint64_t tasks = (slots * tasks_of_row + parts - 1) / parts;
+  return 2048 * 16 + 320 * 16 + slots * 9 * 4 + 2 * kernels::layers::argument_count * 8 + 4 * slots * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64 + of_form;
+}
 constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t slots, std::uint64_t parts) {
-  const std::uint64_t heads_each = kernels::layers_many::heads_each(static_cast<std::uint32_t>(heads), static_cast<std::uint32_t>(kv_heads)), own = (heads + 2 * kv_heads) * head_dim / 16 / parts;
-  const std::uint64_t tasks = (slots * (heads / heads_each) + parts - 1) / parts;
-  return 2048 * 16 + 320 * 16 + slots * 9 * 4 + 2 * kernels::layers::argument_count * 8 + own * slots * 4 * 16 + 4 * slots * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
+  const std::uint64_t each = kernels::layers_many::heads_each(heads, kv_heads), own = (heads + 2 * kv_heads) * head_dim / 16 / parts;
+  return many_shared_memory_bytes(head_dim, each, heads / each, slots, parts, own * slots * 4 * 16);
+}
+/// Whether every workgroup has as many rows of q, k and v, and some of gate and up, and a subgroup for each of its tiles.
+/// @param tiles of the stream, of the workgroups that share columns  @param columns_fit whether a product's columns do, of so many tiles and shares
+template <class ColumnsFit>
+constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slots, std::uint32_t parts, std::uint32_t tiles, const ColumnsFit& columns_fit) {
+  using namespace kernels::layers_many;
+  const std::uint32_t qkv = c.q_size() + 2 * c.kv_size(), own_qkv = qkv / 16 / parts, gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
+  if (parts > most_parts || qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts || own_qkv * slots * 4 > resident_subgroups * 32) return false;
+  const auto fits = [&](std::uint32_t columns, std::uint32_t its_tiles, std::uint32_t its_shares) { return its_tiles <= most_tiles && columns_fit(columns, its_tiles, its_shares); };
+  return fits(c.hidden_size, shares * own_qkv, shares) && fits(c.q_size(), tiles, shares) && fits(c.hidden_size, gate_up, 1) && fits(c.intermediate_size, tiles, shares);
 }
 /// @param most workgroups that all run at once
 constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
   using namespace kernels::layers_many;
   if (kernels::is_dense(type) || (slots != 16 && slots != most_tokens)) return false;
-  if ((c.head_dim != 64 && c.head_dim != 128) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  if (!heads_fit(c, 64, 128)) return false;
   if (c.num_attention_heads / heads_each(c.num_attention_heads, c.num_key_value_heads) % 4 != 0) return false;  // scales of a token are read four at a time
-  const std::uint32_t parts = many_parts(c.hidden_size, most), qkv = c.q_size() + 2 * c.kv_size();
-  // Every workgroup has as many rows of the stream, and of q, k and v, and some of gate and up.
-  if (parts == 0 || parts > most_parts || qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts) return false;
-  const std::uint32_t own = c.hidden_size / 16 / parts, own_qkv = qkv / 16 / parts, gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
-  if (4 * own > most_row_quads || own_qkv * slots * 4 > resident_subgroups * 32) return false;
-  const std::uint32_t block = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
+  const std::uint32_t parts = many_parts(c.hidden_size, most);
+  if (parts == 0) return false;
+  const std::uint32_t tiles = shares * (c.hidden_size / 16 / parts), block = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
   // Steps are taken in pairs, by one or two subgroups a tile.
-  const auto product_fits = [&](std::uint32_t columns, std::uint32_t tiles, std::uint32_t its_shares) {
-    const std::uint32_t ways = 2 * tiles <= most_tiles ? 2 : 1;
-    return tiles <= most_tiles && columns % block == 0 && columns % (its_shares * 2 * ways * step_columns) == 0;
+  const auto columns_fit = [&](std::uint32_t columns, std::uint32_t its_tiles, std::uint32_t its_shares) {
+    return columns % block == 0 && columns % (its_shares * 2 * (2 * its_tiles <= most_tiles ? 2 : 1) * step_columns) == 0;
   };
-  return product_fits(c.hidden_size, shares * own_qkv, shares) && product_fits(c.q_size(), shares * own, shares) && product_fits(c.hidden_size, gate_up, 1) && product_fits(c.intermediate_size, shares * own, shares) &&
+  return 4 * (tiles / shares) <= most_row_quads && many_products_fit(c, slots, parts, tiles, columns_fit) &&
          many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <= kernels::layers::resident_shared_memory_bytes;
 }
 
@@ -194,29 +209,29 @@ constexpr std::uint32_t normed_many_parts(std::uint32_t hidden, std::uint32_t mo
 }
 /// Its shared memory in bytes, at least as much as it declares.
 constexpr std::uint64_t normed_many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t slots, std::uint64_t parts) {
-  const std::uint64_t heads_each = kernels::layers_many_normed::heads_each(static_cast<std::uint32_t>(heads), static_cast<std::uint32_t>(kv_heads));
-  const std::uint64_t tasks = (slots * (heads / heads_each) * kernels::layers_many_normed::value_slices(static_cast<std::uint32_t>(head_dim)) + parts - 1) / parts;
-  return 2048 * 16 + 320 * 16 + slots * 9 * 4 + 2 * kernels::layers::argument_count * 8 + 16 * 4 + 5 * slots * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
+  using namespace kernels::layers_many_normed;
+  return many_shared_memory_bytes(head_dim, heads_each(heads, kv_heads), slices_of_row(head_dim, heads, kv_heads), slots, parts, 16 * 4 + slots * 4);
 }
 /// @param most workgroups that all run at once
 constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
   using namespace kernels::layers_many;
   if (type == kernels::codec::f32 || (slots != 16 && slots != most_tokens)) return false;
-  if ((c.head_dim != 128 && c.head_dim != 256) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
-  const std::uint32_t parts = normed_many_parts(c.hidden_size, most), qkv = c.q_size() + 2 * c.kv_size(), slices = kernels::layers_many_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads);
-  if (parts == 0 || parts > most_parts || slices % 4 != 0 || slices > parts) return false;  // scales of a token are read four at a time
-  // Every workgroup has as many rows of q, k and v, and some of gate and up.
-  if (qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts) return false;
-  const std::uint32_t own = c.hidden_size / 16 / (parts / shares), own_qkv = qkv / 16 / parts, gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
-  if (own_qkv * slots * 4 > resident_subgroups * 32) return false;
+  if (!heads_fit(c, 128, 256)) return false;
+  const std::uint32_t parts = normed_many_parts(c.hidden_size, most);
+  const std::uint64_t slices = kernels::layers_many_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads);
+  if (parts == 0 || slices % 4 != 0 || slices > parts) return false;  // scales of a token are read four at a time
   // Two steps are a stage, of which every workgroup has one, or, where two subgroups a tile of codes take them in turn, two.
-  const auto product_fits = [&](std::uint32_t columns, std::uint32_t tiles, std::uint32_t its_shares) {
-    const std::uint32_t least = 2 * tiles <= most_tiles && !kernels::is_dense(type) ? 2 : 1;
-    return tiles <= most_tiles && columns % (2 * step_columns) == 0 && columns / (2 * step_columns) / its_shares >= least;
+  const auto columns_fit = [&](std::uint32_t columns, std::uint32_t tiles, std::uint32_t its_shares) {
+    return columns % (2 * step_columns) == 0 && columns / (2 * step_columns) / its_shares >= (2 * tiles <= most_tiles && !kernels::is_dense(type) ? 2u : 1u);
   };
-  return product_fits(c.hidden_size, shares * own_qkv, shares) && product_fits(c.q_size(), own, shares) && product_fits(c.hidden_size, gate_up, 1) && product_fits(c.intermediate_size, own, shares) &&
+  return many_products_fit(c, slots, parts, c.hidden_size / 16 / (parts / shares), columns_fit) &&
          normed_many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <= kernels::layers::resident_shared_memory_bytes;
 }
+
+/// The same of plans of so many slots: of up to layers_few::most_tokens by the first kernel, of more by the second. A Llama's, and a Gemma-3's.
+constexpr bool takes_many(std::uint32_t slots) { return slots > kernels::layers_few::most_tokens; }
+constexpr bool slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) { return takes_many(slots) ? many_fits(c, type, slots, most) : few_fits(c, type, most); }
+constexpr bool normed_slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) { return takes_many(slots) ? normed_many_fits(c, type, slots, most) : normed_few_fits(c, type, most); }
 
 /// Tiles of 16 rows that a workgroup has at most.
 constexpr std::uint32_t ternary_few_tiles(std::uint32_t rows, std::uint32_t parts) { return (rows / 16 + parts - 1) / parts; }
@@ -228,7 +243,7 @@ constexpr std::uint64_t ternary_few_shared_memory_bytes(std::uint64_t head_dim, 
 }
 constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slots, std::uint32_t parts) {
   using namespace kernels::layers_ternary_few;
-  if ((c.head_dim != 64 && c.head_dim != 128) || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  if (!heads_fit(c, 64, 128)) return false;
   const std::uint32_t rows = (slots + 7) / 8 * 8;
   if (slots == 0 || slots > most_tokens || parts < rows) return false;
   const auto product_fits = [&](std::uint64_t columns, std::uint64_t outputs, std::uint32_t tiles) {
