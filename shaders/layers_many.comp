@@ -144,6 +144,12 @@ uint stages_of(uint product) { return columns_of(product) / (shares_columns(prod
 uint first_own_stage(uint product) { return shares_columns(product) ? share() * stages_of(product) : 0u; }
 #endif
 
+// One subgroup waits for what is likely told last, so that little is asked for while it is not there; the others at the barrier.
+void await_by_one(SharedQuads x, uint quad, bool wanted) {
+  if (sub == members - 1u && wanted) awaited(x, quad, x.at[quad]);
+  barrier();
+}
+
 #include "many_x.glsl"
 #include "many_products.glsl"
 
@@ -206,6 +212,7 @@ void add_normalised(uint64_t squares_at_, uint64_t norm, vec4 y) {
   if (token < most_rows) square_parts[token * 9u + quad] = four;
   barrier();
   if (t < most_rows) to.at[t * parts + gl_WorkGroupID.x] = floatBitsToUint(something(squares_of(t)));
+  await_by_one(squares, (most_rows - 1u) * count + min(lane, count - 1u), true);
   uvec4 told[most_scale_quads];
   [[unroll]] for (uint k = 0u; k < most_scale_quads; ++k)
     if (64u * k < parts) told[k] = squares.at[read_token * count + min(t % 16u + 16u * k, count - 1u)];
@@ -295,6 +302,8 @@ void finish(uint layer, uint product) {
     uint quad = t % row_quads, of_team = 2u * own_from + min(quad, 2u * own_octets - 1u);
     uint its = product == qkv ? own_qkv * share() + t / tile_quads : of_team / 4u, token = product == qkv ? t / 4u % most_rows : t / row_quads, q = product == qkv ? t % 4u : of_team % 4u;
     bool wanted = product == qkv ? t < own_qkv * tile_quads : token < most_rows && has_quad(quad);
+    uint last = product == qkv ? own_qkv * (share() + 1u) * 4u - 1u : 2u * (own_from + own_octets) - 1u;  // quad of rows of the tiles
+    await_by_one(told, ((from + last / 4u) * shares + min(lane, shares - 1u)) * tile_quads + (most_rows - 1u) * 4u + last % 4u, lane < shares && lane != share());
     vec4 sum = vec4(0.0);
     if (wanted) {
       uint at = (from + its) * shares * tile_quads + token * 4u + q;
@@ -351,9 +360,9 @@ void step(uint layer, uint product) {
   const uint arguments_of[4] = {argument_qkv, argument_projection, argument_gate_up, argument_down};
   uint64_t exchange = place(layer, argument_exchange), weight = place(layer, arguments_of[product]);
   SharedQuads x = SharedQuads(exchange + uint64_t(product == qkv ? x_at : product == projection ? attended_at : product == gate_up ? middle_at : gated_at));
+  x_place at = bring_place(product);
   stage_count = stages_of(product);
   first_stage = (shares_columns(product) ? gl_WorkGroupID.x / shares : gl_WorkGroupID.x) % stage_count;
-  x_place at = bring_place(product);
   here = place_of(weight, product);
   fetch(weight, product);
 #ifndef INNER_NORMS

@@ -133,7 +133,8 @@ void multiply_unit(uint64_t weight, const uint k, uint block, uint later, uint o
     }
   }
 }
-// The ways of a stage have a unit each; where there is one way, it has both. While a stage is multiplied the next one's x and the weights of two units are on their way.
+// The ways of a stage have a unit each; where there is one way, it has both. While a stage is multiplied the next one's x and the weights of two units are on their way: x is brought in front of the products,
+// so that it is waited for together with weights, since a wait is for all reads behind which it stands. Between two units of 32 bytes a row subgroups that are through with the first bring x while others multiply.
 void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint most) {
   uint ways = ways_of(product), stages = stages_of(product), magic = code_magic;
   const uint second_unit = by_halves ? 64u : step_quads;  // of a stage's x in pool
@@ -141,10 +142,12 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
   [[unroll]] for (uint g = 0u; g < 4u; ++g) sums[g] = sums_of(0.0);
   uvec4 ahead[2];
   ask(x, at, turned(min(1u, stages - 1u)), ahead);
+#define bring_next(stage_, to, behind) { bring(x, product, at, stage_, to, most, ahead); ask(x, at, behind, ahead); }
 #ifdef INNER_NORMS
   if (dense) {
     [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
       uint from = (stage & 1u) * buffer_quads + lane, its = turned(stage), next_stage = turned(min(stage + 1u, stages - 1u));
+      bring_next(next_stage, ~stage & 1u, turned(min(stage + 2u, stages - 1u)))
       if (works) {
         [[dont_unroll]] for (uint i = 0u; i < 3u - ways; ++i) {  // halves of the stage
           bool last = i + ways == 2u;
@@ -153,8 +156,6 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
           multiply_unit(weight, 1u, 0u, later, unit + 1u, of_half + 64u, magic);
         }
       }
-      bring(x, product, at, next_stage, ~stage & 1u, most, ahead);
-      ask(x, at, turned(min(stage + 2u, stages - 1u)), ahead);
       barrier();
     }
   } else
@@ -167,27 +168,23 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
 #else
       uint second = turned(stage + 1u), third = turned(min(stage + 2u, stages - 2u)), fourth = turned(min(stage + 3u, stages - 1u));
 #endif
+      bring_next(second, 1u, third)
       if (works) multiply_unit(weight, 0u, here.block + 8u * turned(stage), third, 0u, from, magic);
-      bring(x, product, at, second, 1u, most, ahead);
-      ask(x, at, third, ahead);
       barrier();
 #ifdef INNER_NORMS
       if (stage + 1u == stages) break;
 #endif
+      bring_next(third, 0u, fourth)
       if (works) multiply_unit(weight, 1u, here.block + 8u * second, fourth, 0u, from + buffer_quads, magic);
-      bring(x, product, at, third, 0u, most, ahead);
-      ask(x, at, fourth, ahead);
       barrier();
     }
   } else {
     [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
-      uint from = (stage & 1u) * buffer_quads + lane, next_stage = turned(min(stage + 1u, stages - 1u)), block = here.block + 8u * turned(stage);
-      if (works) {
-        multiply_unit(weight, 0u, block, next_stage, 0u, from, magic);
-        multiply_unit(weight, 1u, block + 4u, next_stage, 1u, from + second_unit, magic);
-      }
-      bring(x, product, at, next_stage, ~stage & 1u, most, ahead);
-      ask(x, at, turned(min(stage + 2u, stages - 1u)), ahead);
+      uint from = (stage & 1u) * buffer_quads + lane, next_stage = turned(min(stage + 1u, stages - 1u)), block = here.block + 8u * turned(stage), behind_it = turned(min(stage + 2u, stages - 1u));
+      if (!by_halves) bring_next(next_stage, ~stage & 1u, behind_it)
+      if (works) multiply_unit(weight, 0u, block, next_stage, 0u, from, magic);
+      if (by_halves) bring_next(next_stage, ~stage & 1u, behind_it)
+      if (works) multiply_unit(weight, 1u, block + 4u, next_stage, 1u, from + second_unit, magic);
       barrier();
     }
   }

@@ -16,7 +16,8 @@ uint turned(uint stage) {
 #define brought_step (sub / (4u * row_groups))  // of the stage; where 16 subgroups bring but one, the other too
 const bool brings_two = row_groups == 4u;
 const uint stage_quads = 2u * step_quads;
-struct x_place { uint quad, column, to; };  // of the invocation's first octet of the first stage, in x; its octet of columns; in pool
+// Of the invocation's first octet of the first stage: in x, its octet of columns, in pool; and how scales of its columns are found.
+struct x_place { uint quad, column, to, scale_by, scale_reciprocal; };
 // Of blocks a lane has one, of dense weights four lanes have neighbouring octets.
 #ifdef INNER_NORMS
 uint octet_in_step(uint quad, uint c) { return dense ? quad * 4u + c : c * 4u + quad; }
@@ -26,17 +27,25 @@ uint octet_in_step(uint quad, uint c) { return c * 4u + quad; }
 uint octet_place(uint o) { return (o & 3u) * 32u + (o >> 2 & 3u); }
 #endif
 uint octet_quad(uint o, uint token) { return (o / 16u * row_groups + token / 8u) * 128u + (token & 7u) * 4u + octet_place(o); }
-// Which of a token's scales an octet of columns has.
-uint scale_of(uint product, uint o) {
-#ifdef INNER_NORMS
-  return product == projection ? o * 8u / (heads_each * head_dim) * value_slices + o * 8u % head_dim / (head_dim / value_slices) : ((o + 1u) * parts - 1u) / ((product == down ? intermediate_size : hidden_size) / 8u);
-#else
-  return product == projection ? o * 8u / (heads_each * head_dim) : product == down ? ((o + 1u) * parts - 1u) / (intermediate_size / 8u) : o / own_octets;
-#endif
-}
+// Which of a token's scales an octet of columns has: a quotient, here as the upper word of a product, which is exact for the columns that kernels::layers_many::most_columns allows.
+uint reciprocal(uint divisor) { return 0xffffffffu / divisor + 1u; }
 x_place bring_place(uint product) {
   uint step_ = 2u * first_own_stage(product) + brought_step;
-  return x_place(step_ * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane, step_ * 16u + octet_in_step(sub & 3u, lane & 3u), brought_step * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane);
+  x_place out_;
+  out_.quad = step_ * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane;
+  out_.column = step_ * 16u + octet_in_step(sub & 3u, lane & 3u);
+  out_.to = brought_step * step_quads + brought_group * 128u + (sub & 3u) * 32u + lane;
+  out_.scale_by = product == projection ? 1u : parts;
+  out_.scale_reciprocal = product == projection ? reciprocal(heads_each * head_dim / 8u) : product == down ? reciprocal(intermediate_size / 8u) : reciprocal(hidden_size / 8u);
+  return out_;
+}
+uint scale_of(uint product, x_place at, uint o) {
+  uint its, below;
+  umulExtended(o * at.scale_by + at.scale_by - 1u, at.scale_reciprocal, its, below);
+#ifdef INNER_NORMS
+  if (value_slices > 1u && product == projection) its = its * value_slices + o * 8u % head_dim / (head_dim / value_slices);
+#endif
+  return its;
 }
 const bool all_bring = row_groups >= 2u;
 void ask(SharedQuads x, x_place at, uint stage, out uvec4 words[2]) {
@@ -44,17 +53,26 @@ void ask(SharedQuads x, x_place at, uint stage, out uvec4 words[2]) {
   if (all_bring || sub < 8u) words[0] = x.at[at.quad + stage * stage_quads];
   if (brings_two) words[1] = x.at[at.quad + stage * stage_quads + step_quads];
 }
-// On the scale of the token's largest.
-void bring_one(SharedQuads x, uint product, uint quad, uint o, uint to, uint most, uvec4 words) {
-  uvec4 q = awaited(x, quad, words);
-  uint its_scale = scale_of(product, o);
-  uint exponent = floatBitsToUint(scratched(brought_token * 33u + (its_scale >> 2))) >> 8u * (its_scale & 3u) & 255u;
-  f16vec2 by = f16vec2(float16_t(exponent + 127u > most ? uintBitsToFloat((exponent + 127u - most) << 23) : 0.0));
+// What an octet is multiplied with to be on the scale of the token's largest.
+f16vec2 factor_of(uint product, x_place at, uint o, uint most) {
+  uint its_scale = scale_of(product, at, o), exponent = floatBitsToUint(scratched(brought_token * 33u + (its_scale >> 2))) >> 8u * (its_scale & 3u) & 255u;
+  return f16vec2(float16_t(uintBitsToFloat(uint(max(int(exponent) + (127 - int(most)), 0)) << 23)));
+}
+void leave_octet(uint to, f16vec2 by, uvec4 q) {
   pool[to] = uintBitsToFloat(uvec4(as_word(as_pair(q.x) * by), as_word(as_pair(q.y) * by), as_word(as_pair(q.z) * by), as_word(as_pair(q.w) * by)));
 }
 void bring(SharedQuads x, uint product, x_place at, uint stage, uint to, uint most, uvec4 words[2]) {
-  if (all_bring || sub < 8u) bring_one(x, product, at.quad + stage * stage_quads, at.column + stage * 32u, at.to + to * buffer_quads, most, words[0]);
-  if (brings_two) bring_one(x, product, at.quad + stage * stage_quads + step_quads, at.column + stage * 32u + 16u, at.to + to * buffer_quads + step_quads, most, words[1]);
+  if (!all_bring && sub >= 8u) return;
+  uint quad = at.quad + stage * stage_quads, o = at.column + stage * 32u, place_ = at.to + to * buffer_quads;
+  f16vec2 by = factor_of(product, at, o, most), second_by = by;
+  if (brings_two) second_by = factor_of(product, at, o + 16u, most);
+  uvec4 q[2] = words;
+  if (absent(q[0]) || (brings_two && absent(q[1]))) {
+    q[0] = awaited(x, quad, q[0]);
+    if (brings_two) q[1] = awaited(x, quad + step_quads, q[1]);
+  }
+  leave_octet(place_, by, q[0]);
+  if (brings_two) leave_octet(place_ + step_quads, second_by, q[1]);
 }
 
 // Scales of a product's x, and how many quads of them a token has.

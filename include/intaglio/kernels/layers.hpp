@@ -114,6 +114,7 @@ namespace layers_many {
 /// shares: workgroups that share a row of all products but gate and up. A workgroup has at most most_tiles of 16 rows of a product, and most_row_quads times four rows of the stream.
 inline constexpr std::uint32_t resident_subgroups = 16, most_tokens = 32, shares = 4, most_tiles = 16, most_row_quads = 8, step_columns = 128;
 inline constexpr std::uint32_t most_parts = 132;  ///< whose scales of a token are 33 words
+inline constexpr std::uint32_t most_columns = 45'056;  ///< of a product: the scale of eight of them is found by a reciprocal in 32 bits
 inline constexpr std::uint32_t most_helpers = 4, blank_layers = 2;
 /// Of so many workgroups that run at once. @return 0: there is none left, and so not this kernel
 constexpr std::uint32_t helpers(std::uint32_t parts, std::uint32_t most) { return most <= parts ? 0 : most - parts < most_helpers ? most - parts : most_helpers; }

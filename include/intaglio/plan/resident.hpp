@@ -182,7 +182,7 @@ constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slots, s
   using namespace kernels::layers_many;
   const std::uint32_t qkv = c.q_size() + 2 * c.kv_size(), own_qkv = qkv / 16 / parts, gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
   if (parts > most_parts || qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts || own_qkv * slots * 4 > resident_subgroups * 32) return false;
-  const auto fits = [&](std::uint32_t columns, std::uint32_t its_tiles, std::uint32_t its_shares) { return its_tiles <= most_tiles && columns_fit(columns, its_tiles, its_shares); };
+  const auto fits = [&](std::uint32_t columns, std::uint32_t its_tiles, std::uint32_t its_shares) { return its_tiles <= most_tiles && columns <= most_columns && columns_fit(columns, its_tiles, its_shares); };
   return fits(c.hidden_size, shares * own_qkv, shares) && fits(c.q_size(), tiles, shares) && fits(c.hidden_size, gate_up, 1) && fits(c.intermediate_size, tiles, shares);
 }
 /// @param most workgroups that all run at once
