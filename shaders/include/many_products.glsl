@@ -133,8 +133,8 @@ void multiply_unit(uint64_t weight, const uint k, uint block, uint later, uint o
     }
   }
 }
-// The ways of a stage have a unit each; where there is one way, it has both. While a stage is multiplied the next one's x and the weights of two units are on their way: x is brought in front of the products,
-// so that it is waited for together with weights, since a wait is for all reads behind which it stands. Between two units of 32 bytes a row subgroups that are through with the first bring x while others multiply.
+// The ways of a stage have a unit each; where there is one way, it has both. While a stage is multiplied the next one's x and the weights of two units are on their way. x is brought in front of the products: a wait is for
+// all reads on their way, and so is one for x and weights. Of q8_0 it is brought between a stage's two units, where subgroups are apart, so that some bring while others multiply.
 void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint most) {
   uint ways = ways_of(product), stages = stages_of(product), magic = code_magic;
   const uint second_unit = by_halves ? 64u : step_quads;  // of a stage's x in pool
