@@ -145,10 +145,11 @@ uint first_own_stage(uint product) { return shares_columns(product) ? share() * 
 #endif
 
 // One subgroup waits for what is likely told last, so that little is asked for while it is not there; the others at the barrier.
-void await_by_one(SharedQuads x, uint quad, bool wanted) {
-  if (sub == members - 1u && wanted) awaited(x, quad, x.at[quad]);
+void await_by_one(uint subgroup, SharedQuads x, uint quad, bool wanted) {
+  if (sub == subgroup && wanted) awaited(x, quad, x.at[quad]);
   barrier();
 }
+uint last_token_quad(uint count) { return (most_rows - 1u) * count + min(lane, count - 1u); }  // of tokens with so many quads each, a lane's
 
 #include "many_x.glsl"
 #include "many_products.glsl"
@@ -212,7 +213,7 @@ void add_normalised(uint64_t squares_at_, uint64_t norm, vec4 y) {
   if (token < most_rows) square_parts[token * 9u + quad] = four;
   barrier();
   if (t < most_rows) to.at[t * parts + gl_WorkGroupID.x] = floatBitsToUint(something(squares_of(t)));
-  await_by_one(squares, (most_rows - 1u) * count + min(lane, count - 1u), true);
+  await_by_one(members - 1u, squares, last_token_quad(count), true);
   uvec4 told[most_scale_quads];
   [[unroll]] for (uint k = 0u; k < most_scale_quads; ++k)
     if (64u * k < parts) told[k] = squares.at[read_token * count + min(t % 16u + 16u * k, count - 1u)];
@@ -303,7 +304,7 @@ void finish(uint layer, uint product) {
     uint its = product == qkv ? own_qkv * share() + t / tile_quads : of_team / 4u, token = product == qkv ? t / 4u % most_rows : t / row_quads, q = product == qkv ? t % 4u : of_team % 4u;
     bool wanted = product == qkv ? t < own_qkv * tile_quads : token < most_rows && has_quad(quad);
     uint last = product == qkv ? own_qkv * (share() + 1u) * 4u - 1u : 2u * (own_from + own_octets) - 1u;  // quad of rows of the tiles
-    await_by_one(told, ((from + last / 4u) * shares + min(lane, shares - 1u)) * tile_quads + (most_rows - 1u) * 4u + last % 4u, lane < shares && lane != share());
+    await_by_one(members - 1u, told, ((from + last / 4u) * shares + min(lane, shares - 1u)) * tile_quads + (most_rows - 1u) * 4u + last % 4u, lane < shares && lane != share());
     vec4 sum = vec4(0.0);
     if (wanted) {
       uint at = (from + its) * shares * tile_quads + token * 4u + q;
@@ -366,8 +367,7 @@ void step(uint layer, uint product) {
   here = place_of(weight, product);
   fetch(weight, product);
 #ifndef INNER_NORMS
-  if (sub == 0u) await_last(exchange, product);
-  barrier();
+  await_by_one(0u, scales_of(exchange, product), last_token_quad(scale_quads(product)), true);
 #endif
   uint most = take(exchange, x, at, product);
   multiply(product, weight, x, at, most);

@@ -42,9 +42,7 @@ x_place bring_place(uint product) {
 uint scale_of(uint product, x_place at, uint o) {
   uint its, below;
   umulExtended(o * at.scale_by + at.scale_by - 1u, at.scale_reciprocal, its, below);
-#ifdef INNER_NORMS
   if (value_slices > 1u && product == projection) its = its * value_slices + o * 8u % head_dim / (head_dim / value_slices);
-#endif
   return its;
 }
 const bool all_bring = row_groups >= 2u;
@@ -80,12 +78,6 @@ SharedQuads scales_of(uint64_t exchange, uint product) {
   return SharedQuads(exchange + uint64_t(product == qkv ? x_scales_at : product == projection ? attended_scales_at : product == gate_up ? middle_scales_at : gated_scales_at));
 }
 uint scale_quads(uint product) { return (product == projection ? tasks_of_row * value_slices : parts) / 4u; }
-// Little is asked for while others are not ready: by one subgroup the last token's scales.
-void await_last(uint64_t exchange, uint product) {
-  uint count = scale_quads(product), last = (most_rows - 1u) * count + min(lane, count - 1u);
-  SharedQuads scales = scales_of(exchange, product);
-  awaited(scales, last, scales.at[last]);
-}
 // Scales of all tokens, as exponents, and of norms the factors of tokens; the first x. @return the exponent of the largest scale of the token that the invocation brings
 uint take(uint64_t exchange, SharedQuads x, x_place at, uint product) {
   bool normalises = product == qkv || product == gate_up;
