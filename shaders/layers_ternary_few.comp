@@ -4,6 +4,7 @@
 // integers that f16 and sums in f32 hold exactly, in any order, and all other sums have the order of docs/kernels.md.
 // A norm is made by as many workgroups a token as there are, each from the whole of it, for a slice of its columns, which they tell the others as int8. Of a product a
 // workgroup has tiles of 16 rows, whose weights are in registers before x is there; its subgroups share the columns (and the tiles, where these are many).
+// A layer's code has to stay in the instruction cache (of 128 KiB, 8,192 instructions, on an H100): what is written out here is what would be slower as a loop.
 // Waiting is as in layers_few: what is not there yet is all ones, no wait is for good, and in vain the result is NaN.
 // variant: layers_ternary_few -DWIDE_LOADS=0
 #version 460
@@ -57,17 +58,26 @@ const uint stream_at = 0u, query_at = stream_at + most_rows * hidden_size * 4u, 
 uint codes_place(uint product) {  // of its x
   return codes_at + most_rows * (product == qkv ? 0u : product == projection ? hidden_size : product == gate_up ? hidden_size + q_size : 2u * hidden_size + q_size);
 }
-uint tiles_of(uint product) { return (rows_of(product) / 16u + parts - 1u) / parts; }  // of a workgroup at most
-uint sets_of(uint product) { return tiles_of(product) > most_tiles ? 2u : 1u; }         // of tiles, each with subgroups of its own
-uint ways_of(uint product) { return members / sets_of(product); }                       // subgroups that share the columns
-uint first_tile(uint product) { return gl_WorkGroupID.x * (rows_of(product) / 16u) / parts; }
-uint tile_count(uint product) { return (gl_WorkGroupID.x + 1u) * (rows_of(product) / 16u) / parts - first_tile(product); }
+// Tokens are multiplied eight at a time. Two such groups share what is unpacked of a code; where there are more, workgroups share the groups too, if registers hold as many tiles more.
+const uint row_groups = most_rows / 8u, together = row_groups % 2u == 0u ? 2u : 1u, most_split = 24u;  // tiles times pairs of columns
+uint tiles_by(uint product, uint splits) { return (rows_of(product) / 16u + parts / splits - 1u) / (parts / splits); }
+uint splits_of(uint product) {
+  uint splits = row_groups / together, tiles = tiles_by(product, splits);
+  return parts % splits == 0u && tiles <= most_tiles && tiles * ((columns_of(product) / 64u + members - 1u) / members) <= most_split ? splits : 1u;
+}
+uint tiles_of(uint product) { return tiles_by(product, splits_of(product)); }   // of a workgroup at most
+uint sets_of(uint product) { return tiles_of(product) > most_tiles ? 2u : 1u; }  // of tiles, each with subgroups of its own
+uint ways_of(uint product) { return members / sets_of(product); }                // subgroups that share the columns
+// Groups of tokens by the workgroup's number, tiles by what is left of it.
+uint first_of(uint product, uint share) { return share * (rows_of(product) / 16u) / (parts / splits_of(product)); }
+uint first_tile(uint product) { return first_of(product, gl_WorkGroupID.x / splits_of(product)); }
+uint tile_count(uint product) { return first_of(product, gl_WorkGroupID.x / splits_of(product) + 1u) - first_tile(product); }
 
 // Sums, [tile, way, 36], a lane's four in one quad: after eight of them a gap of one, so that no two invocations ask for the same bank. What attention has of a span.
 const uint sum_quads = 36u, pool_quads = most_tiles * members * sum_quads;
 shared vec4 pool[pool_quads];
-const uint qkv_tiles = (qkv_size / 16u + parts - 1u) / parts;
-shared vec2 rotation[qkv_tiles * 8u * most_rows];  // sine, cosine of the workgroup's pairs
+const uint qkv_tiles = (qkv_size / 16u + parts - 1u) / parts;  // without splits, with which there are at most so many times more
+shared vec2 rotation[qkv_tiles * 8u * most_rows];  // sine, cosine of the workgroup's pairs and tokens
 shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; end 0: nobody's
 shared float token_factors[most_rows];
 shared float block_sums[64], greatest_of[members];
@@ -79,7 +89,6 @@ shared uvec4 fresh_words[2u * chunks];         // their positions' key and value
 shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
 shared uint half_magic;  // 1024 twice as halves: from memory, so that the compiler does not see it and mask and sum are one instruction
 
-const uint row_groups = most_rows / 8u;
 uint rows, lane;
 bool gave_up;
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
@@ -91,10 +100,13 @@ uint codes[most_tiles * most_pairs * 2u];  // of rows lane / 4 and 8 behind it, 
 #include "few_waits.glsl"
 bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
 
+// `nothing` where a word of it is not there yet.
+uint largest_of(uvec4 a) { return max(max(a.x, a.y), max(a.z, a.w)); }
+
 // A row's norm and its int8: the workgroup's slice of the columns. Workgroups without one do another row's, for nobody: conditions that hang on what is loaded make
 // subgroup operations dear. Nobody's row is zeros.
-void normalise(uint layer, uint product) {
-  const uint width = columns_of(product), quads_of_row = width / 4u, blocks = (width + 127u) / 128u, slices = parts / most_rows;
+void normalise(uint layer, uint product, const uint width) {
+  const uint quads_of_row = width / 4u, blocks = (width + 127u) / 128u, slices = parts / most_rows;
   uint t = gl_LocalInvocationIndex, row = gl_WorkGroupID.x % most_rows, slice = gl_WorkGroupID.x / most_rows;
   uint64_t exchange = place(layer, argument_exchange);
   uint first = slice * (width / 16u) / slices * 4u, end = slice < slices ? (slice + 1u) * (width / 16u) / slices * 4u : 0u;  // quads
@@ -103,21 +115,30 @@ void normalise(uint layer, uint product) {
   bool is_there = ends[row] != 0u;
   vec4 weights[4];
   uvec4 words[4];
-  FloatQuads norm = FloatQuads(place(layer, argument_products + 3u * product));
+  uint end_quad = min(t, quads_of_row - 1u - quads_of_row / threads * threads);  // where not every invocation has one
+  uint64_t norm = place(layer, argument_products + 3u * product);
+  FloatQuads norm_at = FloatQuads(norm + uint64_t(t * 16u)), norm_end = FloatQuads(norm + uint64_t(end_quad * 16u));
   [[unroll]] for (uint j = 0u; j < 4u; ++j) {
     words[j] = uvec4(0u);
     weights[j] = vec4(0.0);
-    if (j * threads < quads_of_row) weights[j] = norm.at[min(t + j * threads, quads_of_row - 1u)];
+    if ((j + 1u) * threads <= quads_of_row) weights[j] = norm_at.at[j * threads];
+    else if (j * threads < quads_of_row) weights[j] = norm_end.at[j * threads];
   }
   if (is_there) {
     bool waits = product != qkv || layer != 0u;
-    uint64_t from = waits ? exchange + uint64_t(product == qkv ? stream_at : product == projection ? attended_at : product == gate_up ? middle_at : gated_at) : place(layer, argument_stream);
-    SharedQuads x = SharedQuads(from + uint64_t(row * width * 4u));
-    [[unroll]] for (uint j = 0u; j < 4u; ++j)
-      if (j * threads < quads_of_row) words[j] = x.at[min(t + j * threads, quads_of_row - 1u)];
-    if (waits)
+    uint64_t from = (waits ? exchange + uint64_t(product == qkv ? stream_at : product == projection ? attended_at : product == gate_up ? middle_at : gated_at) : place(layer, argument_stream)) + uint64_t(row * width * 4u);
+    SharedQuads x_at = SharedQuads(from + uint64_t(t * 16u)), x_end = SharedQuads(from + uint64_t(end_quad * 16u));
+    uint tries = 0u, most_bits;
+    do {
+      most_bits = 0u;
+      [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+        if ((j + 1u) * threads <= quads_of_row) words[j] = x_at.at[j * threads];
+        else if (j * threads < quads_of_row) words[j] = x_end.at[j * threads];
+      }
       [[unroll]] for (uint j = 0u; j < 4u; ++j)
-        if (j * threads < quads_of_row) words[j] = awaited(x, min(t + j * threads, quads_of_row - 1u), words[j]);
+        if (j * threads < quads_of_row) most_bits = max(most_bits, largest_of(words[j]));
+    } while (waits && most_bits == nothing && !waits_in_vain(++tries));
+    if (waits && most_bits == nothing && !gave_up) give_up();
   }
   vec4 products[4];
   float most = 0.0;
@@ -165,24 +186,32 @@ void normalise(uint layer, uint product) {
   if (slice == 0u && t == 0u) SharedWords(exchange + uint64_t(factors_at)).at[product * most_rows + row] = is_there ? floatBitsToUint(something(finite(r) ? step_ : not_a_number)) : 0u;
 }
 
+// Of a subgroup in its last pair of columns, where not every one has one: what it multiplies, or else is read again for nothing.
+uint end_way(uint way, uint ways, uint pairs) { return min(way, pairs - 1u - pairs / ways * ways); }
+
 // Written out, since the driver leaves loops over so much code as they are, and arrays that they index in memory.
 #define EACH_PAIR(what, j) what(j, 0) what(j, 1) what(j, 2) what(j, 3) what(j, 4) what(j, 5) what(j, 6) what(j, 7)
 #define EACH_TILE(what) what(0) what(1) what(2) what(3)
 
 // Weights of the subgroup's tiles and columns. What is not there is the last one again: a load without a condition waits for none before it.
+// Addresses are a lane's own and a constant, which is part of the load.
 void fetch(uint layer, uint product) {
   const uint tiles16 = columns_of(product) / 16u, pairs = columns_of(product) / 64u, ways = ways_of(product), set_tiles = (tiles_of(product) + sets_of(product) - 1u) / sets_of(product);
-  HeldWords weight = HeldWords(place(layer, argument_products + 3u * product + 1u));
-  uint from = first_tile(product), last = tile_count(product) - 1u;
+  uint64_t weight = place(layer, argument_products + 3u * product + 1u);
+  uint from = first_tile(product), last = tile_count(product) - 1u, way = sub % ways, own = (lane & 3u) * 4u + (lane >> 2 & 3u);
+#define FETCH_FROM(tile_, j, k) \
+  codes[(uint(j) * most_pairs + uint(k)) * 2u] = tile_.at[uint(k) * ways * 16u]; \
+  codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u] = tile_.at[uint(k) * ways * 16u + 2u * tiles16 * 4u];
 #define FETCH_PAIR(j, k) \
-  if (uint(k) * ways < pairs) { \
-    uint at_ = group_ * tiles16 * 4u + (4u * min(sub % ways + uint(k) * ways, pairs - 1u) + (lane & 3u)) * 4u + (lane >> 2 & 3u); \
-    codes[(uint(j) * most_pairs + uint(k)) * 2u] = weight.at[at_]; \
-    codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u] = weight.at[at_ + 2u * tiles16 * 4u]; \
+  if ((uint(k) + 1u) * ways <= pairs) { \
+    FETCH_FROM(tile_, j, k) \
+  } else if (uint(k) * ways < pairs) { \
+    FETCH_FROM(end_, j, k) \
   }
 #define FETCH_TILE(j) \
   if (uint(j) < set_tiles) { \
-    uint group_ = 4u * (from + min(sub / ways * set_tiles + uint(j), last)) + (lane >> 4); \
+    uint row_ = (4u * (from + min(sub / ways * set_tiles + uint(j), last)) + (lane >> 4)) * tiles16 * 4u + own; \
+    HeldWords tile_ = HeldWords(weight + uint64_t((row_ + way * 16u) * 4u)), end_ = HeldWords(weight + uint64_t((row_ + end_way(way, ways, pairs) * 16u) * 4u)); \
     EACH_PAIR(FETCH_PAIR, j) \
   }
   EACH_TILE(FETCH_TILE)
@@ -238,95 +267,152 @@ void hand_on(uint layer, uint64_t exchange, uint tile, uint own_row, uint token,
 }
 
 void multiply(uint layer, uint product) {
-  const uint pairs = columns_of(product) / 64u, ways = ways_of(product), all_tiles = tiles_of(product), set_tiles = (all_tiles + sets_of(product) - 1u) / sets_of(product);
+  const uint pairs = columns_of(product) / 64u, ways = ways_of(product), sets = sets_of(product), all_tiles = tiles_of(product), set_tiles = (all_tiles + sets - 1u) / sets,
+             splits = splits_of(product), passes = row_groups / (splits * together);
   uint64_t exchange = place(layer, argument_exchange);
   uint t = gl_LocalInvocationIndex, magic = half_magic, count = tile_count(product), from_tile = first_tile(product), way = sub % ways, set = sub / ways;
-  SharedQuads x = SharedQuads(exchange + uint64_t(codes_place(product)));
   Floats scales = Floats(place(layer, argument_products + 3u * product + 2u));
   vec3 scale_of = vec3(scales.at[0]);
   if (product == qkv) scale_of = vec3(scale_of.x, scales.at[1], scales.at[2]);
   if (product == gate_up) scale_of.y = scales.at[1];
-  [[dont_unroll]] for (uint group = 0u; group < row_groups + (row_groups > 1u ? gl_NumWorkGroups.z - 1u : 0u); ++group) {  // or drivers unroll it, for which there are no registers
-    uvec4 bytes[most_pairs];
-#define ASK(j, k) if (uint(k) * ways < pairs) bytes[k] = x.at[(group * pairs + min(way + uint(k) * ways, pairs - 1u)) * 32u + lane];
-    EACH_PAIR(ASK, 0)
+  [[dont_unroll]] for (uint turn = 0u; turn < passes + (passes > 1u ? gl_NumWorkGroups.z - 1u : 0u); ++turn) {  // or drivers unroll it, for which there are no registers
+    uint group = (turn * splits + gl_WorkGroupID.x % splits) * together;
+    uvec4 bytes[most_pairs], others[most_pairs];
+    uint64_t from = exchange + uint64_t(codes_place(product)) + uint64_t((group * pairs * 32u + lane) * 16u);
+    SharedQuads x_at = SharedQuads(from + uint64_t(way * 512u)), x_end = SharedQuads(from + uint64_t(end_way(way, ways, pairs) * 512u));
+#define READ_ONE(to, of, k) \
+  if ((uint(k) + 1u) * ways <= pairs) to[k] = x_at.at[(of * pairs + uint(k) * ways) * 32u]; \
+  else if (uint(k) * ways < pairs) to[k] = x_end.at[(of * pairs + uint(k) * ways) * 32u];
+#define READ(k) { \
+    READ_ONE(bytes, 0u, k) \
+    if (together > 1u) { READ_ONE(others, 1u, k) } \
+  }
+#define LARGEST(k) (uint(k) * ways < pairs ? max(largest_of(bytes[k]), together > 1u ? largest_of(others[k]) : 0u) : 0u)
+    // Two pairs of columns at a time, the next two on their way.
+    READ(0)
+    READ(1)
     // What the end wants.
-    float residual = 0.0;
-    uint own_row = t & 15u, own_token = group * 8u + (t >> 4 & 7u), own_tile = t >> 7;
+    float residual[2];
+    residual[0] = residual[1] = 0.0;
+    uint own_row = t & 15u, own_column = t >> 4 & 7u, own_tile = t >> 7;
     bool adds = product == projection || product == down;
-    if (adds && own_tile < count && ends[own_token] != 0u) {
-      bool told = product == down || layer != 0u;
-      uint64_t at = told ? exchange + uint64_t(product == down ? middle_at : stream_at) : place(layer, argument_stream);
-      uint element = own_token * hidden_size + (from_tile + own_tile) * 16u + own_row;
-      residual = uintBitsToFloat(SharedWords(at).at[element]);
+    [[unroll]] for (uint i = 0u; i < together; ++i) {
+      uint token = (group + i) * 8u + own_column;
+      if (adds && own_tile < count && ends[token] != 0u) {
+        bool told = product == down || layer != 0u;
+        uint64_t at = told ? exchange + uint64_t(product == down ? middle_at : stream_at) : place(layer, argument_stream);
+        residual[i] = uintBitsToFloat(SharedWords(at).at[token * hidden_size + (from_tile + own_tile) * 16u + own_row]);
+      }
     }
-    if (t < 8u) {
+    if (t < 8u * together) {
       SharedWords factors = SharedWords(exchange + uint64_t(factors_at));
       uint at = product * most_rows + group * 8u + t;
       token_factors[group * 8u + t] = uintBitsToFloat(awaited(factors, at, factors.at[at]));
     }
-#define TAKE(j, k) if (uint(k) * ways < pairs) bytes[k] = awaited(x, (group * pairs + min(way + uint(k) * ways, pairs - 1u)) * 32u + lane, bytes[k]);
-    EACH_PAIR(TAKE, 0)
-    uint total = 0u, taken = 0u;  // of the lane's bytes
-    sums_of sums[most_tiles];
-#define CLEAR(j) sums[j] = sums_of(0.0);
+    uint total = 0u, other_total = 0u, taken = 0u;  // of the lane's bytes
+    sums_of sums[most_tiles], other_sums[most_tiles];
+#define CLEAR(j) sums[j] = other_sums[j] = sums_of(0.0);
     EACH_TILE(CLEAR)
 #define MULTIPLY_TILE(j, k, f) \
-  if (uint(j) < set_tiles) sums[j] = coopMatMulAdd(codes_matrix(codes[(uint(j) * most_pairs + uint(k)) * 2u], codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u], f), tokens_, sums[j]);
+  if (uint(j) < set_tiles) { \
+    codes_of codes_ = codes_matrix(codes[(uint(j) * most_pairs + uint(k)) * 2u], codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u], f); \
+    sums[j] = coopMatMulAdd(codes_, tokens_, sums[j]); \
+    if (together > 1u) other_sums[j] = coopMatMulAdd(codes_, other_tokens_, other_sums[j]); \
+  }
 #define MULTIPLY_FOUR(k, f) { \
-    tokens_of tokens_ = tokens_matrix(its_[f], f, magic); \
+    tokens_of tokens_ = tokens_matrix(its_[f], f, magic), other_tokens_; \
     total += dotPacked4x8EXT(its_[f], 0x01010101u); \
+    if (together > 1u) { \
+      other_tokens_ = tokens_matrix(others_[f], f, magic); \
+      other_total += dotPacked4x8EXT(others_[f], 0x01010101u); \
+    } \
     MULTIPLY_TILE(0, k, f) \
     MULTIPLY_TILE(1, k, f) \
     MULTIPLY_TILE(2, k, f) \
     MULTIPLY_TILE(3, k, f) \
   }
-#define MULTIPLY_PAIR(j, k) \
+#define MULTIPLY_PAIR(k) \
   if (uint(k) * ways < pairs) { \
     taken += 64u * 127u; \
-    uvec4 its_ = way + uint(k) * ways < pairs ? bytes[k] : uvec4(zeros); \
+    bool its_own_ = way + uint(k) * ways < pairs; \
+    uvec4 its_ = its_own_ ? bytes[k] : uvec4(zeros), others_ = its_own_ ? others[k] : uvec4(zeros); \
     MULTIPLY_FOUR(k, 0u) \
     MULTIPLY_FOUR(k, 1u) \
     MULTIPLY_FOUR(k, 2u) \
     MULTIPLY_FOUR(k, 3u) \
   }
-    EACH_PAIR(MULTIPLY_PAIR, 0)
+#define MULTIPLY_PAIRS(k, l) \
+  if (uint(k) * ways < pairs) { \
+    if (max(LARGEST(k), LARGEST(l)) == nothing) { \
+      uint tries_ = 0u; \
+      do { \
+        READ(k) \
+        READ(l) \
+      } while (max(LARGEST(k), LARGEST(l)) == nothing && !waits_in_vain(++tries_)); \
+      if (!gave_up && max(LARGEST(k), LARGEST(l)) == nothing) give_up(); \
+    } \
+    READ_NEXT_##k \
+    MULTIPLY_PAIR(k) \
+    MULTIPLY_PAIR(l) \
+  }
+#define READ_NEXT_0 READ(2) READ(3)
+#define READ_NEXT_2 READ(4) READ(5)
+#define READ_NEXT_4 READ(6) READ(7)
+#define READ_NEXT_6
+    MULTIPLY_PAIRS(0, 1)
+    MULTIPLY_PAIRS(2, 3)
+    MULTIPLY_PAIRS(4, 5)
+    MULTIPLY_PAIRS(6, 7)
     // Codes are one more than weights: less the sums of x of the lane's two tokens.
     total += subgroupShuffleXor(total, 1u);
     total += subgroupShuffleXor(total, 2u);
     float x_sum = float(int(total - taken));
-    vec2 x_sums = vec2(subgroupShuffle(x_sum, 8u * (lane & 3u)), subgroupShuffle(x_sum, 8u * (lane & 3u) + 4u));
-#define LEAVE(j) \
-  if (uint(j) < set_tiles) pool[((set * set_tiles + uint(j)) * ways + way) * sum_quads + lane + lane / 8u] = fma(vec4(sums[j][0], sums[j][1], sums[j][2], sums[j][3]), vec4(16777216.0), -x_sums.xyxy);
-    EACH_TILE(LEAVE)
-    barrier();
-    [[unroll]] for (uint turn = 0u; turn < 2u; ++turn)
-      if (turn * 4u < all_tiles) {
-        uint index = own_tile + 4u * turn, tile = from_tile + min(index, count - 1u);
-        bool wanted = index < count && ends[own_token] != 0u;
-        uint its_lane = (own_row & 7u) * 4u + ((t >> 4 & 7u) >> 1), at = min(index, count - 1u) * ways * sum_quads + its_lane + its_lane / 8u, which = (own_row >> 3) * 2u + (own_token & 1u);
-        float sum = 0.0;
-        [[unroll]] for (uint i = 0u; i < members; ++i)
-          if (i < ways) sum += pool[at + i * sum_quads][which];
-        uint row = tile * 16u + own_row;
-        float its_scale = product == qkv ? (row < q_size ? scale_of.x : row < q_size + kv_size ? scale_of.y : scale_of.z) : product == gate_up && (row & 1u) != 0u ? scale_of.y : scale_of.x;
-        precise float y = sum * (token_factors[own_token] * its_scale);
-        if (product == qkv) {
-          hand_on(layer, exchange, tile, own_row, own_token, y, (min(index, count - 1u) * 8u + (own_row >> 1)) * most_rows + own_token, wanted);
-        } else if (product == gate_up) {
-          float up = subgroupShuffleXor(y, 1u), out_ = gated(y, up);
-          if (wanted && (own_row & 1u) == 0u) SharedWords(exchange + uint64_t(gated_at)).at[own_token * intermediate_size + row / 2u] = floatBitsToUint(something(out_));
-        } else {
-          precise float next = residual + y;
-          uint element = own_token * hidden_size + row;
-          if (wanted) {
-            if (product == projection) SharedWords(exchange + uint64_t(middle_at)).at[element] = floatBitsToUint(something(next));
-            else if (layer + 1u < layers) SharedWords(places[(layer + 1u & 1u) * argument_count + argument_exchange] + uint64_t(stream_at)).at[element] = floatBitsToUint(something(next));
-            else Floats(place(layer, argument_stream)).at[element] = next;
+    vec2 x_sums = vec2(subgroupShuffle(x_sum, 8u * (lane & 3u)), subgroupShuffle(x_sum, 8u * (lane & 3u) + 4u)), other_x_sums = x_sums;
+    if (together > 1u) {
+      other_total += subgroupShuffleXor(other_total, 1u);
+      other_total += subgroupShuffleXor(other_total, 2u);
+      x_sum = float(int(other_total - taken));
+      other_x_sums = vec2(subgroupShuffle(x_sum, 8u * (lane & 3u)), subgroupShuffle(x_sum, 8u * (lane & 3u) + 4u));
+    }
+    [[dont_unroll]] for (uint round = 0u; round < together + (together > 1u ? gl_NumWorkGroups.z - 1u : 0u); ++round) {
+#define LEAVE_FOUR(from, j, its_sums) \
+  if (uint(j) < set_tiles) pool[((set * set_tiles + uint(j)) * ways + way) * sum_quads + lane + lane / 8u] = fma(vec4(from[j][0], from[j][1], from[j][2], from[j][3]), vec4(16777216.0), -its_sums.xyxy);
+#define LEAVE(j) LEAVE_FOUR(sums, j, x_sums)
+#define LEAVE_OTHER(j) LEAVE_FOUR(other_sums, j, other_x_sums)
+      if (round == 0u) {
+        EACH_TILE(LEAVE)
+      } else {
+        EACH_TILE(LEAVE_OTHER)
+      }
+      barrier();
+      [[unroll]] for (uint part = 0u; part < 2u; ++part)
+        if (part * 4u < all_tiles) {
+          uint own_token = (group + round) * 8u + own_column, index = own_tile + 4u * part, its_tile = min(index, count - 1u), tile = from_tile + its_tile;
+          bool wanted = index < count && ends[own_token] != 0u;
+          uint its_lane = (own_row & 7u) * 4u + (own_column >> 1), at = its_tile * ways * sum_quads + its_lane + its_lane / 8u, which = (own_row >> 3) * 2u + (own_column & 1u);
+          float sum = 0.0;
+          [[unroll]] for (uint i = 0u; i < members; ++i)
+            if (i < ways) sum += pool[at + i * sum_quads][which];
+          uint row = tile * 16u + own_row;
+          float its_scale = product == qkv ? (row < q_size ? scale_of.x : row < q_size + kv_size ? scale_of.y : scale_of.z) : product == gate_up && (row & 1u) != 0u ? scale_of.y : scale_of.x;
+          precise float y = sum * (token_factors[own_token] * its_scale);
+          if (product == qkv) {
+            hand_on(layer, exchange, tile, own_row, own_token, y, (its_tile * 8u + (own_row >> 1)) * (most_rows / splits) + (turn * together + round) * 8u + own_column, wanted);
+          } else if (product == gate_up) {
+            float up = subgroupShuffleXor(y, 1u), out_ = gated(y, up);
+            if (wanted && (own_row & 1u) == 0u) SharedWords(exchange + uint64_t(gated_at)).at[own_token * intermediate_size + row / 2u] = floatBitsToUint(something(out_));
+          } else {
+            precise float next = (round == 0u ? residual[0] : residual[1]) + y;
+            uint element = own_token * hidden_size + row;
+            if (wanted) {
+              if (product == projection) SharedWords(exchange + uint64_t(middle_at)).at[element] = floatBitsToUint(something(next));
+              else if (layer + 1u < layers) SharedWords(places[(layer + 1u & 1u) * argument_count + argument_exchange] + uint64_t(stream_at)).at[element] = floatBitsToUint(something(next));
+              else Floats(place(layer, argument_stream)).at[element] = next;
+            }
           }
         }
-      }
-    barrier();
+      barrier();
+    }
   }
 }
 
@@ -343,12 +429,13 @@ void main() {
   barrier();
   [[dont_unroll]] for (uint i = 0u; i < kept_tasks; ++i) {
     uint task = gl_WorkGroupID.x + i * parts;
-    if (task < rows * tasks_of_row) keep_octets(32u * i, task / tasks_of_row, 0u);
+    if (task < rows * tasks_of_row) keep_octets
+(32u * i, task / tasks_of_row, 0u);
   }
-  const uint pairs = qkv_tiles * 8u;
-  for (uint i = t; i < pairs * most_rows; i += threads) {
-    uint row = first_tile(qkv) * 16u + i / most_rows * 2u, p = row % head_dim / 4u * 2u + (row >> 1 & 1u);
-    rotation[i] = rope_turn(positions[i % most_rows], p, head_dim, rope_theta);
+  const uint pairs = tiles_of(qkv) * 8u, own_rows = most_rows / splits_of(qkv);
+  for (uint i = t; i < pairs * own_rows; i += threads) {
+    uint row = first_tile(qkv) * 16u + i / own_rows * 2u, p = row % head_dim / 4u * 2u + (row >> 1 & 1u), token = i % own_rows;
+    rotation[i] = rope_turn(positions[(token / (8u * together) * splits_of(qkv) + gl_WorkGroupID.x % splits_of(qkv)) * 8u * together + token % (8u * together)], p, head_dim, rope_theta);
   }
   // What the rest is written for; the plan asks for nothing else.
   uint end = layers;
@@ -360,19 +447,27 @@ void main() {
     barrier();
     if (layer + 1u < layers) keep_places(layer + 1u);
     barrier();
-    normalise(layer, qkv);
-    fetch(layer, qkv);  // not before: loads return in their order, and the norm waits for some
-    multiply(layer, qkv);
-    attention(layer);
-    normalise(layer, projection);
-    fetch(layer, projection);
-    multiply(layer, projection);
-    normalise(layer, gate_up);
-    fetch(layer, gate_up);
-    multiply(layer, gate_up);
-    normalise(layer, down);
-    fetch(layer, down);
-    multiply(layer, down);
+    // One piece of code for all norms of a width. No driver knows the bound, or it writes the loop out.
+    [[dont_unroll]] for (uint product = qkv; product <= down * gl_NumWorkGroups.z; ++product) {
+      if (product == down) normalise(layer, product, intermediate_size);
+      else if (product == projection && q_size != hidden_size) normalise(layer, product, q_size);
+      else normalise(layer, product, hidden_size);
+      // Weights not before: loads return in their order, and the norm waits for some.
+      if (product == qkv) {
+        fetch(layer, qkv);
+        multiply(layer, qkv);
+        attention(layer);
+      } else if (product == projection) {
+        fetch(layer, projection);
+        multiply(layer, projection);
+      } else if (product == gate_up) {
+        fetch(layer, gate_up);
+        multiply(layer, gate_up);
+      } else {
+        fetch(layer, down);
+        multiply(layer, down);
+      }
+    }
   }
   leave(place(0u, argument_stream));
 }

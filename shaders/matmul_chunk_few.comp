@@ -163,20 +163,44 @@ void multiply(row_part parts[own_rows], uint step_, uint p, uvec4 x[4]) {
   }
 }
 
-void add_step(uint step_, Words x_at) {
-  row_part parts[own_rows];
-  LATER_UNROLLED for (uint i = 0u; i < own_rows; ++i) parts[i] = load_part(i, step_);
 // Written out, so that all stays in registers.
 #define each_part(of) of(0u, x0) of(1u, x1) of(2u, x2) of(3u, x3)
-#define load_one(p, x) if (p < step_octets_of_one) x = load_tokens(step_, x_at, p);
-#define multiply_one(p, x) if (p < step_octets_of_one) multiply(parts, step_, p, x);
+#define load_one(p, x) if (p < step_octets_of_one) x = load_tokens(its_step, x_at, p);
+#define multiply_one(p, x) if (p < step_octets_of_one) multiply(parts, its_step, p, x);
 #define load_and_multiply(p, x) load_one(p, x) multiply_one(p, x)
-  uvec4 x0[4], x1[4], x2[4], x3[4];
-  if (early) {
-    each_part(load_one)
-    each_part(multiply_one)
-  } else {
-    each_part(load_and_multiply)
+#define load_parts(to, step_) LATER_UNROLLED for (uint i = 0u; i < own_rows; ++i) to[i] = load_part(i, step_);
+
+// Of weights of 16 bits the next step's are on their way while this one's are multiplied, and x of this step in front of them: loads return in their order.
+#define multiply_ahead(now, next, step_) { \
+    row_part parts[own_rows] = now; \
+    uint its_step = step_; \
+    uvec4 x0[4], x1[4], x2[4], x3[4]; \
+    each_part(load_one) \
+    load_parts(next, min(its_step + column_subgroups, steps - 1u)) \
+    each_part(multiply_one) \
+  }
+
+void add_steps(Words x_at) {
+  if (early && dense && codec != element_f32) {
+    row_part even[own_rows], odd[own_rows];
+    load_parts(even, min(SHARE, steps - 1u))
+    for (uint step_ = SHARE; step_ < steps; step_ += 2u * column_subgroups) {
+      multiply_ahead(even, odd, step_)
+      if (step_ + column_subgroups >= steps) break;
+      multiply_ahead(odd, even, step_ + column_subgroups)
+    }
+    return;
+  }
+  for (uint its_step = SHARE; its_step < steps; its_step += column_subgroups) {
+    row_part parts[own_rows];
+    load_parts(parts, its_step)
+    uvec4 x0[4], x1[4], x2[4], x3[4];
+    if (early) {
+      each_part(load_one)
+      each_part(multiply_one)
+    } else {
+      each_part(load_and_multiply)
+    }
   }
 }
 
@@ -208,7 +232,7 @@ void main() {
     if (early && t < token_fragments && ends) asked[t] = wanted_for(min(own_token + 8u * t, count - 1u), min(own_group, groups - 1u));
   LATER_UNROLLED for (uint r = 0u; r < fragments; ++r)
     LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[r][t] = no_sums;
-  for (uint step_ = SHARE; step_ < steps; step_ += column_subgroups) add_step(step_, x_at);
+  add_steps(x_at);
 
   LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
     if (t < token_fragments) {

@@ -90,13 +90,15 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
     if (octet < 32u) {
       precise vec4 low[2], high[2];
       [[unroll]] for (uint h = 0u; h < 2u; ++h) low[h] = high[h] = vec4(0.0);
+      vec4 its_chances[4];
+      [[unroll]] for (uint i = 0u; i < 2u * heads_each; ++i) its_chances[i] = pool[(chances_at + i / 2u * span_positions) / 4u + octet * 2u + (i & 1u)];
       [[unroll]] for (uint j = 0u; j < 8u; ++j) {
         uint its = octet * 8u + j;
         if (its < count) {
           if (first + its == newest) value_words[j] = fresh_words[chunks + t % value_lanes];
           key_chunk v = widened(raw_chunk(value_words[j], uvec4(0u)));
           [[unroll]] for (uint h = 0u; h < heads_each; ++h) {
-            float chance = pooled(chances_at + h * span_positions + its);
+            float chance = its_chances[2u * h + j / 4u][j & 3u];
             precise vec4 of_low = chance * v.low, of_high = chance * v.high;
             low[h] = low[h] + of_low;
             high[h] = high[h] + of_high;
@@ -112,13 +114,15 @@ void attend(uint layer, uint row, uint first_head, uint kept) {
     if (t < heads_each * 32u) pooled(totals_at + t) = octet_total(pool[chances_at / 4u + 2u * t], pool[chances_at / 4u + 2u * t + 1u]);
     barrier();
     if (t < heads_each * head_dim) {
-      uint h = t / head_dim;
+      // An octet's total stands in a component, eight in two quads; sums of values where the channel is, a head's octets one after the other.
+      uint h = t / head_dim, quad = h * (head_dim / 4u) + t % head_dim / 4u, component = t & 3u;
       precise float s[4], l[4];
       [[unroll]] for (uint g = 0u; g < 4u; ++g) {
+        vec4 low = pool[totals_at / 4u + h * 8u + 2u * g], high = pool[totals_at / 4u + h * 8u + 2u * g + 1u];
         s[g] = l[g] = 0.0;
         [[unroll]] for (uint o = 0u; o < 8u; ++o) {
-          s[g] = s[g] + pooled(((8u * g + o) * heads_each + h) * head_dim + t % head_dim);
-          l[g] = l[g] + pooled(totals_at + h * 32u + 8u * g + o);
+          s[g] = s[g] + pool[(8u * g + o) * (heads_each * head_dim / 4u) + quad][component];
+          l[g] = l[g] + (o < 4u ? low[o] : high[o & 3u]);
         }
       }
       precise float its = (s[0] + s[1]) + (s[2] + s[3]), total = (l[0] + l[1]) + (l[2] + l[3]);
