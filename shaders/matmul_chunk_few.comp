@@ -181,6 +181,7 @@ void multiply(row_part parts[own_rows], uint step_, uint p, uvec4 x[4]) {
   }
 
 void add_steps(Words x_at) {
+#if !EMULATED  // llvmpipe would compile twice as long
   if (early && dense && codec != element_f32) {
     row_part even[own_rows], odd[own_rows];
     load_parts(even, min(SHARE, steps - 1u))
@@ -191,6 +192,7 @@ void add_steps(Words x_at) {
     }
     return;
   }
+#endif
   for (uint its_step = SHARE; its_step < steps; its_step += column_subgroups) {
     row_part parts[own_rows];
     load_parts(parts, its_step)
