@@ -94,14 +94,16 @@ bool gave_up;
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
 #define codes_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
 #define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
+// Tiles whose weights are asked for in front of a norm, which waits for others: of eight tokens, where the code has room for that.
+const uint early_gate_up = row_groups == 1u ? 2u : 0u, early_down = row_groups == 1u ? 1u : 0u;
 uint codes[most_tiles * most_pairs * 2u];  // of rows lane / 4 and 8 behind it, 16 columns a word
 
 #include "few_told.glsl"
 #include "few_waits.glsl"
 bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
 
-// `nothing` where a word of it is not there yet.
-uint largest_of(uvec4 a) { return max(max(a.x, a.y), max(a.z, a.w)); }
+// Of a subgroup in its last pair of columns, where not every one has one, what it multiplies, or else is read again for nothing. Of an invocation's last quad likewise.
+uint end_way(uint way, uint ways, uint pairs) { return min(way, pairs - 1u - pairs / ways * ways); }
 
 // A row's norm and its int8: the workgroup's slice of the columns. Workgroups without one do another row's, for nobody: conditions that hang on what is loaded make
 // subgroup operations dear. Nobody's row is zeros.
@@ -115,7 +117,7 @@ void normalise(uint layer, uint product, const uint width) {
   bool is_there = ends[row] != 0u;
   vec4 weights[4];
   uvec4 words[4];
-  uint end_quad = min(t, quads_of_row - 1u - quads_of_row / threads * threads);  // where not every invocation has one
+  uint end_quad = end_way(t, threads, quads_of_row);
   uint64_t norm = place(layer, argument_products + 3u * product);
   FloatQuads norm_at = FloatQuads(norm + uint64_t(t * 16u)), norm_end = FloatQuads(norm + uint64_t(end_quad * 16u));
   [[unroll]] for (uint j = 0u; j < 4u; ++j) {
@@ -186,16 +188,13 @@ void normalise(uint layer, uint product, const uint width) {
   if (slice == 0u && t == 0u) SharedWords(exchange + uint64_t(factors_at)).at[product * most_rows + row] = is_there ? floatBitsToUint(something(finite(r) ? step_ : not_a_number)) : 0u;
 }
 
-// Of a subgroup in its last pair of columns, where not every one has one: what it multiplies, or else is read again for nothing.
-uint end_way(uint way, uint ways, uint pairs) { return min(way, pairs - 1u - pairs / ways * ways); }
-
 // Written out, since the driver leaves loops over so much code as they are, and arrays that they index in memory.
 #define EACH_PAIR(what, j) what(j, 0) what(j, 1) what(j, 2) what(j, 3) what(j, 4) what(j, 5) what(j, 6) what(j, 7)
 #define EACH_TILE(what) what(0) what(1) what(2) what(3)
 
-// Weights of the subgroup's tiles and columns. What is not there is the last one again: a load without a condition waits for none before it.
+// Weights of the subgroup's tiles from `from_tile` to before `end_tile`, of its columns. What is not there is the last one again: a load without a condition waits for none before it.
 // Addresses are a lane's own and a constant, which is part of the load.
-void fetch(uint layer, uint product) {
+void fetch(uint layer, uint product, const uint from_tile, const uint end_tile) {
   const uint tiles16 = columns_of(product) / 16u, pairs = columns_of(product) / 64u, ways = ways_of(product), set_tiles = (tiles_of(product) + sets_of(product) - 1u) / sets_of(product);
   uint64_t weight = place(layer, argument_products + 3u * product + 1u);
   uint from = first_tile(product), last = tile_count(product) - 1u, way = sub % ways, own = (lane & 3u) * 4u + (lane >> 2 & 3u);
@@ -209,7 +208,7 @@ void fetch(uint layer, uint product) {
     FETCH_FROM(end_, j, k) \
   }
 #define FETCH_TILE(j) \
-  if (uint(j) < set_tiles) { \
+  if (uint(j) < set_tiles && uint(j) >= from_tile && uint(j) < end_tile) { \
     uint row_ = (4u * (from + min(sub / ways * set_tiles + uint(j), last)) + (lane >> 4)) * tiles16 * 4u + own; \
     HeldWords tile_ = HeldWords(weight + uint64_t((row_ + way * 16u) * 4u)), end_ = HeldWords(weight + uint64_t((row_ + end_way(way, ways, pairs) * 16u) * 4u)); \
     EACH_PAIR(FETCH_PAIR, j) \
@@ -449,22 +448,28 @@ void main() {
     barrier();
     // One piece of code for all norms of a width. No driver knows the bound, or it writes the loop out.
     [[dont_unroll]] for (uint product = qkv; product <= down * gl_NumWorkGroups.z; ++product) {
+      if (early_gate_up != 0u) {
+        // Defined in each turn: a part that an earlier turn had left would live through all of them.
+        [[unroll]] for (uint i = 0u; i < most_tiles * most_pairs * 2u; ++i) codes[i] = 0u;
+        if (product == gate_up) fetch(layer, gate_up, 0u, early_gate_up);
+        if (product == down) fetch(layer, down, 0u, early_down);
+      }
       if (product == down) normalise(layer, product, intermediate_size);
       else if (product == projection && q_size != hidden_size) normalise(layer, product, q_size);
       else normalise(layer, product, hidden_size);
-      // Weights not before: loads return in their order, and the norm waits for some.
+      // The others not before: loads return in their order, and the norm waits for some.
       if (product == qkv) {
-        fetch(layer, qkv);
+        fetch(layer, qkv, 0u, most_tiles);
         multiply(layer, qkv);
         attention(layer);
       } else if (product == projection) {
-        fetch(layer, projection);
+        fetch(layer, projection, 0u, most_tiles);
         multiply(layer, projection);
       } else if (product == gate_up) {
-        fetch(layer, gate_up);
+        fetch(layer, gate_up, early_gate_up, most_tiles);
         multiply(layer, gate_up);
       } else {
-        fetch(layer, down);
+        fetch(layer, down, early_down, most_tiles);
         multiply(layer, down);
       }
     }

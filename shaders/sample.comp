@@ -37,7 +37,7 @@ layout(local_size_x_id = 0) in;
 // Forms (kernels::sample_interface): any pass; what draws nothing; any pass, by the least code.
 const uint greedy = 1u, interim = 2u;
 
-const uint greedy_workers = 32u;  // of a row of a batch that draws nothing
+const uint greedy_workers = 16u;  // kernels::sample_greedy_workers, of a row of a batch that draws nothing
 
 // What one workgroup writes and another reads.
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Lists { coherent uint at[]; };
@@ -162,6 +162,20 @@ uvec2 load_list(uint list) {
       first = earlier(first, uvec2(words[i], ~id));
       LATER_UNROLLED for (uint k = 0u; k < 3u; ++k) logit[k] = logit[k + 1u];
     }
+  }
+  return first;
+}
+
+// The first of a row's tokens among one workgroup's share of its quads; the last quad again where there are no more. Nothing goes through shared memory.
+uvec2 first_of_share(uint workers) {
+  const uint quads = vocab_size / 4u;
+  uint stride = workers * workgroup_size;
+  uvec2 first = uvec2(0u);
+  for (uint start = gl_WorkGroupID.x * workgroup_size + me; start < quads; start += 4u * stride) {
+    vec4 logit[4];
+    [[unroll]] for (uint b = 0u; b < 4u; ++b) logit[b] = FloatQuads(logits).at[token_of_pass * quads + min(start + b * stride, quads - 1u)];
+    [[unroll]] for (uint b = 0u; b < 4u; ++b)
+      [[unroll]] for (uint k = 0u; k < 4u; ++k) first = earlier(first, uvec2(key_of(logit[b][k]), ~(4u * min(start + b * stride, quads - 1u) + k)));
   }
   return first;
 }
@@ -744,7 +758,7 @@ void main() {
   bool by_firsts = first_count != 0u && !penalised && !samples_it;
   if ((by_firsts || form == interim) && gl_WorkGroupID.x != 0u) return;
   // Who draws nothing in a batch is done by few workgroups, one first each; the others' rows have need of the rest.
-  bool few = batched && !samples_it;
+  bool few = batched && !samples_it, in_shares = few && !penalised && vocab_size % 4u == 0u;
   uint workers = few ? min(gl_NumWorkGroups.x, greedy_workers) : gl_NumWorkGroups.x;
   if (few && gl_WorkGroupID.x >= workers) return;
   uvec2 first_of_own = uvec2(0u);
@@ -763,6 +777,9 @@ void main() {
         key_of_list[s] = of_list.x;
         first = earlier(first, of_list);
       }
+    } else if (in_shares) {
+      first = first_of_share(workers);
+      list = lists;
     } else {
       first = load_list(list);
       if (form != greedy && drawn_list) {

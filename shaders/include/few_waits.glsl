@@ -16,8 +16,9 @@ void give_up() {
 bool waits_in_vain(uint tries) {
   return gave_up || tries >= patience || ((tries & 1023u) == 0u && SharedWords(progress).at[progress_gave_up] != 0u);
 }
-// Little code where nothing is waited for, which is what most reads find.
-bool absent(uvec4 a) { return max(max(a.x, a.y), max(a.z, a.w)) == nothing; }
+// Little code where nothing is waited for, which is what most reads find: `nothing` where a word is not there yet.
+uint largest_of(uvec4 a) { return max(max(a.x, a.y), max(a.z, a.w)); }
+bool absent(uvec4 a) { return largest_of(a) == nothing; }
 uvec4 awaited(SharedQuads x, uint quad, uvec4 a) {
   if (absent(a)) {
     uint tries = 0u;

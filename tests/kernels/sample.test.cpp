@@ -187,36 +187,45 @@ TEST_CASE("sample: several draws are those of the tokens one by one, and leave s
 TEST_CASE("sample: rows of a batch draw or do not, each as it would alone, whatever the slices; nobody's row stays as it is") {
   kernel_device on;
   random_numbers random(13);
-  constexpr std::uint32_t rows = 4, vocab = 9000, page_size = 16, pages = kernels::state::slot_pages(context, page_size), words = kernels::state::slot_words(context, page_size);
-  for (const std::uint32_t slice : {256u, 1024u})  // more slices than workgroups of a row that draws nothing, and fewer
-    for (const bool all_draw : {false, true}) {
-      const auto logits = random.floats(rows * vocab, -9, 9);
-      std::vector<std::uint32_t> state(kernels::state::batch_words(rows, context, page_size)), ring(rows * ring_size, 0xa5a5a5a5u);
-      state[at::count] = rows;
-      for (std::uint32_t row = 0; row < rows; ++row) {
-        const sampling_options options{.temperature = all_draw || row == 0 ? 0.9f : 0.f, .top_k = 30, .top_p = 0.9f, .repeat_penalty = row == 3 ? 1.3f : 1.f, .repeat_last_n = 20, .seed = random.below(~0u)};
-        auto slot = fresh_state(11 + row, row == 2 ? 0 : 1, 1 + pages, context);
-        runtime::write_sampling(options, slot);
-        slot[at::generated] = 12;
-        slot[kernels::state::limit] = row == 1 ? 13 : context;  // that row's next position is its last
-        for (std::uint32_t i = 0; i < context; ++i) slot[at::history(1 + pages) + i] = random.below(vocab);
-        std::copy(slot.begin(), slot.begin() + std::min<std::ptrdiff_t>(words, std::ssize(slot)), state.begin() + kernels::state::first_slot + row * words);
-      }
-      auto left = state, left_ring = ring;
-      for (std::uint32_t row = 0; row < rows; ++row) {
-        if (row == 2) continue;
-        const auto slot = std::span(left).subspan(kernels::state::first_slot + row * words, words);
-        reference::sample(std::span(logits).subspan(row * vocab, vocab), 1 + pages, context, slot, std::span(left_ring).subspan(row * ring_size, ring_size));
-        if (slot[at::position] >= slot[kernels::state::limit]) slot[at::count] = 0;
-      }
-      const auto l = on.filled(logits), s = on.filled(state), r = on.filled(ring);
-      const auto scratch = on.poisoned(rows * kernels::sample_scratch_bytes(vocab, slice)), counters = on.filled(std::vector<std::uint32_t>(rows));
-      on.run(kernels::kernel::sample, 2,
-             {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", 1 + pages}, {"draws", 1u}, {"slot_words", words}, {"slice", slice}},
-             {{"logits", &l}, {"state", &s}, {"ring", &r}, {"scratch", &scratch}, {"counters", &counters}}, {kernels::sample_lists(vocab, slice), rows, 1});
-      INFO("slice " << slice << ", all draw " << all_draw);
-      CHECK(s.read<std::uint32_t>() == left);
-      CHECK(r.read<std::uint32_t>() == left_ring);
-      CHECK(counters.read<std::uint32_t>() == std::vector<std::uint32_t>(rows));
+  constexpr std::uint32_t rows = 4, page_size = 16, pages = kernels::state::slot_pages(context, page_size), words = kernels::state::slot_words(context, page_size);
+  using form = kernels::sample_form;
+  const struct {
+    std::uint32_t vocab, slice;
+    std::vector<int> drawing;  // rows
+    form by;
+  } passes[] = {{9000, 256, {0}, form::any}, {9000, 1024, {0}, form::any}, {9001, 256, {0}, form::any},  // more slices than workgroups of a row that draws nothing, and fewer; no whole quads
+                {9000, 256, {0, 1, 2, 3}, form::any}, {9000, 1024, {0, 1, 2, 3}, form::any},
+                {9000, 256, {}, form::greedy}, {9000, 1024, {}, form::greedy}, {9001, 256, {}, form::greedy}, {124, 256, {}, form::greedy}};
+  for (const auto& [vocab, slice, drawing, by] : passes) {
+    const auto logits = random.floats(rows * vocab, -9, 9);
+    std::vector<std::uint32_t> state(kernels::state::batch_words(rows, context, page_size)), ring(rows * ring_size, 0xa5a5a5a5u);
+    state[at::count] = rows;
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      const bool draws = std::ranges::find(drawing, static_cast<int>(row)) != drawing.end();
+      const sampling_options options{.temperature = draws ? 0.9f : 0.f, .top_k = 30, .top_p = 0.9f, .repeat_penalty = row == 3 ? 1.3f : 1.f, .repeat_last_n = 20, .seed = random.below(~0u)};
+      auto slot = fresh_state(11 + row, row == 2 ? 0 : 1, 1 + pages, context);
+      runtime::write_sampling(options, slot);
+      slot[at::generated] = 12;
+      slot[kernels::state::limit] = row == 1 ? 13 : context;  // that row's next position is its last
+      for (std::uint32_t i = 0; i < context; ++i) slot[at::history(1 + pages) + i] = random.below(vocab);
+      std::copy(slot.begin(), slot.begin() + std::min<std::ptrdiff_t>(words, std::ssize(slot)), state.begin() + kernels::state::first_slot + row * words);
     }
+    auto left = state, left_ring = ring;
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      if (row == 2) continue;
+      const auto slot = std::span(left).subspan(kernels::state::first_slot + row * words, words);
+      reference::sample(std::span(logits).subspan(row * vocab, vocab), 1 + pages, context, slot, std::span(left_ring).subspan(row * ring_size, ring_size));
+      if (slot[at::position] >= slot[kernels::state::limit]) slot[at::count] = 0;
+    }
+    const auto l = on.filled(logits), s = on.filled(state), r = on.filled(ring);
+    const auto scratch = on.poisoned(rows * kernels::sample_scratch_bytes(vocab, slice)), counters = on.filled(std::vector<std::uint32_t>(rows));
+    on.run(kernels::kernel::sample, 2,
+           {{"vocab_size", vocab}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", 1 + pages}, {"draws", 1u}, {"slot_words", words}, {"slice", slice}, {"form", static_cast<std::uint32_t>(by)}},
+           {{"logits", &l}, {"state", &s}, {"ring", &r}, {"scratch", &scratch}, {"counters", &counters}},
+           {by == form::greedy ? std::min(kernels::sample_lists(vocab, slice), kernels::sample_greedy_workers) : kernels::sample_lists(vocab, slice), rows, 1});
+    INFO("vocabulary " << vocab << ", slice " << slice << ", drawing " << drawing.size() << ", form " << static_cast<std::uint32_t>(by));
+    CHECK(s.read<std::uint32_t>() == left);
+    CHECK(r.read<std::uint32_t>() == left_ring);
+    CHECK(counters.read<std::uint32_t>() == std::vector<std::uint32_t>(rows));
+  }
 }

@@ -404,7 +404,8 @@ constexpr std::uint32_t dense_rows_together(std::uint32_t columns) { return colu
 /// form: sample_form; the others than `any` are compiled in a fraction of the time.
 /// With draws above 1, workgroups y pick what follows token y of the pass, from logits row y, as if the tokens behind it were not there, and only
 /// write it to drawn u32[draws]; rows of scratch are as far apart as sample_scratch_bytes says.
-/// In a batch workgroups y draw for slot y, whose ring is the y-th of ring_size words; where the next position reaches the slot's limit count becomes 0.
+/// In a batch workgroups y draw for slot y, whose ring is the y-th of ring_size words; where the next position reaches the slot's limit count becomes 0. Of a row that draws nothing
+/// sample_greedy_workers workgroups do all, the others leave.
 inline constexpr interface sample_interface{
     "sample",
     {{{"logits"}, {"state"}, {"ring"}, {"scratch"}, {"drawn"}, {"firsts"}, {"counters"}}},
@@ -443,7 +444,7 @@ constexpr std::uint32_t sample_slice(std::uint32_t vocab_size, std::uint32_t mos
   return out;
 }
 /// In batches of at least so many slots there are rows enough to keep a device busy, and fewer, longer lists are less work in all (docs/performance.md).
-inline constexpr std::uint32_t sample_many_rows = 8, sample_lists_of_many_rows = 40;
+inline constexpr std::uint32_t sample_greedy_workers = 16, sample_many_rows = 8, sample_lists_of_many_rows = 40;
 constexpr std::uint32_t sample_lists(std::uint32_t vocab_size, std::uint32_t slice) { return (vocab_size + slice - 1) / slice; }
 constexpr std::uint32_t sample_lists(std::uint32_t vocab_size) { return sample_lists(vocab_size, sample_slice(vocab_size)); }
 /// Bytes that `scratch` of sample takes for a draw: sorted keys, two sums of 64 bits for each eight of them, and 52 words for each list.

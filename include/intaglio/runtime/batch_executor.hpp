@@ -82,7 +82,7 @@ class batch_executor {
   }
   /// Whether passes run all layers in one dispatch.
   bool in_one() const noexcept { return runs_in_one_; }
-  /// No batch has samplers of two forms: its rows are sampled in different ways.
+  /// No batch has all forms of a sampler: kernel_set::forms_of.
   static bool has_sampler_forms(const kernel_modules&) { return false; }
   void note_when_complete(gpu::pipeline_cache& in, std::string note, const std::string& = {}) {
     if (!differs_) in.set_note(std::move(note));
@@ -108,6 +108,7 @@ class batch_executor {
       std::uint32_t* const history = words.data() + state::page_table + table_->slot_pages();
       for (std::size_t i = 0; i < to.tokens.size(); ++i) history[i] = static_cast<std::uint32_t>(to.tokens[i]);
     }
+    draws_[slot] = !to.tokens.empty() && to.sampling.temperature >= 1e-6f;  // as the sampler sees it
     if (std::find(changed_.begin(), changed_.end(), slot) == changed_.end()) changed_.push_back(slot);
   }
 
@@ -141,8 +142,9 @@ class batch_executor {
     header(2)[kernels::state::count] = rows;
     commands_.push_back(feed_header_[2].handle());
     const std::size_t which = of_rows(rows);
-    if (runs_in_one_) run(in_one_[which], timed_in_one_[which], decode_times_, passes, budget_ms);
-    else run(batch_[which], timed_batch_[which], decode_times_, passes, budget_ms);
+    const bool greedy = is_greedy(rows);
+    if (runs_in_one_) run(in_one_[which], timed_in_one_[2 * which + (greedy ? 1 : 0)], decode_times_, passes, budget_ms, greedy);
+    else run(batch_[which], timed_batch_[2 * which + (greedy ? 1 : 0)], decode_times_, passes, budget_ms, greedy);
     if (keep_logits) {
       if (!logits_) make_logits();
       commands_.push_back(copy_logits_.handle());
@@ -235,7 +237,7 @@ class batch_executor {
   /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no timestamps
   std::vector<dispatch_time> measure(std::uint32_t rows) {
     return gpu::translated([&] {
-      timed_ = record_sequence(device_, *table_, runs_in_one_ ? table_->batch_in_one : table_->batch, kernels_, addresses_, nullptr, true, 0, recorded_rows(rows));
+      timed_ = timed_sequence(runs_in_one_ ? table_->batch_in_one : table_->batch, addresses_, recorded_rows(rows), is_greedy(rows));
       commands_.clear();
       feed_changed();
       header(2)[kernels::state::count] = rows;
@@ -309,12 +311,15 @@ class batch_executor {
       addresses.arguments = arguments_.address();
     }
     addresses_ = addresses;
+    draws_.resize(t.shape.slots);
+    has_greedy_ = !kernels_.forms_of(t.batch.epilogue.back()).empty();
+    const sampler_forms forms{true, has_greedy_};
     for (std::uint32_t rows = recorded_rows(1);; rows = recorded_rows(rows + 1)) {
-      batch_.push_back(record_sequence(device_, t, t.batch, kernels_, addresses, nullptr, false, 0, rows));
-      timed_batch_.push_back(timed_sequence(t.batch, addresses, rows));
+      batch_.push_back(record_sequence(device_, t, t.batch, kernels_, addresses, nullptr, false, 0, rows, forms));
+      for (const bool greedy : {false, true}) timed_batch_.push_back(timed_sequence(t.batch, addresses, rows, greedy));
       if (runs_in_one_) {
-        in_one_.push_back(record_sequence(device_, t, t.batch_in_one, kernels_, addresses, nullptr, false, 0, rows));
-        timed_in_one_.push_back(timed_sequence(t.batch_in_one, addresses, rows));
+        in_one_.push_back(record_sequence(device_, t, t.batch_in_one, kernels_, addresses, nullptr, false, 0, rows, forms));
+        for (const bool greedy : {false, true}) timed_in_one_.push_back(timed_sequence(t.batch_in_one, addresses, rows, greedy));
       }
       if (rows == t.shape.slots) break;
     }
@@ -441,10 +446,19 @@ class batch_executor {
     std::uint64_t interval, next;
     pass_times times{};
   };
-  /// In one command buffer; nothing on a device without timestamps.
-  recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, std::uint32_t rows = 0) {
-    if (device_.limits().timestamp_bits == 0) return {};
-    return record_sequence(device_, *table_, of, kernels_, addresses, nullptr, true, std::max(1u, of.repeats()), rows);
+  /// Whether nobody of a pass draws, where the sampler has a form for that.
+  bool is_greedy(std::uint32_t rows) const {
+    return has_greedy_ && std::none_of(draws_.begin(), draws_.begin() + rows, [](bool draws) { return draws; });
+  }
+  /// In one command buffer; nothing on a device without timestamps, or of a form that the sampler has not.
+  recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, std::uint32_t rows = 0, bool greedy = false) {
+    if (device_.limits().timestamp_bits == 0 || (greedy && !has_greedy_)) return {};
+    recorded_sequence out = record_sequence(device_, *table_, of, kernels_, addresses, nullptr, true, std::max(1u, of.repeats()), rows, {!greedy, greedy});
+    if (greedy) {
+      out.segments.back() = std::move(out.greedy);
+      out.handles.back() = out.segments.back().handle();
+    }
+    return out;
   }
   /// Whether a pass was run for its times.
   bool run_timed(const recorded_sequence& of, recorded_sequence& timed, sampled_times& into, double budget_ms) {
@@ -461,17 +475,21 @@ class batch_executor {
     into.times.timed += 1;
     return true;
   }
-  void run(recorded_sequence& of, recorded_sequence& timed, sampled_times& times, std::uint32_t passes, double budget_ms) {
+  void run(recorded_sequence& of, recorded_sequence& timed, sampled_times& times, std::uint32_t passes, double budget_ms, bool greedy = false) {
     const bool one_is_timed = run_timed(of, timed, times, budget_ms);
     times.times.passes += passes;
-    run(of, passes - (one_is_timed ? 1 : 0), budget_ms);
+    run(of, passes - (one_is_timed ? 1 : 0), budget_ms, greedy);
   }
-  /// Submits what waits in commands_ and `passes` times the sequence, in pieces of the budget, and waits for all but what is left in commands_.
-  void run(recorded_sequence& of, std::uint32_t passes, double budget_ms) {
+  /// Submits what waits in commands_ and `passes` times the sequence, its last segment in the form that draws nothing if `greedy`, in pieces of the budget, and waits for all but what is left
+  /// in commands_.
+  void run(recorded_sequence& of, std::uint32_t passes, double budget_ms, bool greedy) {
     const std::uint32_t all = passes * of.size();
     for (std::uint32_t done = 0; done < all;) {
       const std::uint32_t count = std::min({of.speed.allowed(budget_ms), all - done, most_buffers});
-      for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handles[(done + i) % of.size()]);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint32_t segment = (done + i) % of.size();
+        commands_.push_back(greedy && segment + 1 == of.size() ? of.greedy.handle() : of.handles[segment]);
+      }
       const auto start = std::chrono::steady_clock::now();
       flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of));
       of.speed.observe(count, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
@@ -490,7 +508,9 @@ class batch_executor {
   gpu::buffer arena_, state_, alone_, ring_, alone_ring_, mailbox_, logits_, arguments_;
   placed_items caches_, pool_;
   address_table addresses_;  ///< of passes
-  std::vector<recorded_sequence> batch_, timed_batch_, in_one_, timed_in_one_;  ///< by rows
+  std::vector<recorded_sequence> batch_, timed_batch_, in_one_, timed_in_one_;  ///< by rows; those with times of what draws, then of what does not
+  std::vector<bool> draws_;  ///< by slot
+  bool has_greedy_ = false;  ///< whether passes in which nobody draws have a sampler of their own
   bool runs_in_one_ = false, differs_ = false;  ///< whether passes take all layers in one dispatch; whether that was too far from the chain
   recorded_sequence prefill_, moves_, alone_decode_, timed_prefill_, timed_alone_, timed_;
   sampled_times decode_times_{128, 3}, prefill_times_{16, 0};

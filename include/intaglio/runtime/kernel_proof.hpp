@@ -58,10 +58,8 @@ class kernel_proof {
       for (const auto& call : part) {
         if (call.kernel == kernels::kernel::layers || plan::is_resident(call)) continue;
         for (const std::uint32_t rows : kernels.rows_of(call)) out.push_back({&of, &call, rows});
-        const bool has_forms = kernels.has_forms(call);
-        if (has_forms)
-          for (const kernels::sample_form each : {kernels::sample_form::greedy, kernels::sample_form::interim}) out.push_back({&of, &call, 0, each});
-        out.push_back({&of, &call, 0, kernels::sample_form::any, has_forms});
+        for (const kernels::sample_form each : kernels.forms_of(call)) out.push_back({&of, &call, 0, each});
+        out.push_back({&of, &call, 0, kernels::sample_form::any, kernels.has_forms(call)});
       }
     return out;
   }

@@ -87,21 +87,26 @@ class kernel_set {
     out.modules_.tuned = std::move(shapes);
     return out;
   }
-  /// Whether the dispatch is a sampler with all forms; else it has that of the plan alone.
-  bool has_forms(const plan::dispatch& call) const {
-    return sampler_forms_ && call.kernel == kernels::kernel::sample && constant(call, "draws") == 1 && constant(call, "slot_words") == 0;
+  /// Whether the dispatch is a sampler with all forms.
+  bool has_forms(const plan::dispatch& call) const { return sampler_forms_ && is_sampler(call) && constant(call, "slot_words") == 0; }
+  /// Forms of a sampler beside that of the plan: of a batch the one that draws nothing, but on CPUs.
+  std::span<const kernels::sample_form> forms_of(const plan::dispatch& call) const {
+    static constexpr std::array all{kernels::sample_form::greedy, kernels::sample_form::interim};
+    const bool in_batch = is_sampler(call) && constant(call, "slot_words") != 0 && !modules_.wide_loads;
+    return std::span(all).first(has_forms(call) ? all.size() : in_batch ? 1 : 0);
   }
   bool has_forms(const plan::sequence& of) const { return !of.epilogue.empty() && has_forms(of.epilogue.back()); }
   /// Waits until it is made. @param rows of a batch that a pass has; 0: all  @param form of a dispatch that has several  @error as of add()
   const gpu::pipeline& of(const plan::dispatch& call, std::uint32_t rows = 0, kernels::sample_form form = kernels::sample_form::any) const {
-    const place& at = places_[find(keys_, key_of(call, rows, has_forms(call) ? form : kernels::sample_form::any))];
+    const place& at = places_[find(keys_, key_of(call, rows, std::ranges::find(forms_of(call), form) != forms_of(call).end() ? form : kernels::sample_form::any))];
     return at.in->of(at.index);
   }
-  /// Workgroups of a dispatch. @param all rows of the sequence, if `rows` is not 0
-  std::array<std::uint32_t, 3> groups_of(const plan::dispatch& call, std::uint32_t rows = 0, std::uint32_t all = 0) const {
+  /// Workgroups of a dispatch. @param all rows of the sequence, if `rows` is not 0  @param form as in of()
+  std::array<std::uint32_t, 3> groups_of(const plan::dispatch& call, std::uint32_t rows = 0, std::uint32_t all = 0, kernels::sample_form form = kernels::sample_form::any) const {
     std::array<std::uint32_t, 3> out = call.groups;
     if (const tuned_shape* other = modules_.tuned ? modules_.tuned->of(call) : nullptr) out[0] = other->groups;
     if (plan::is_resident(call)) out[0] = modules_.resident_parts(call);
+    if (form == kernels::sample_form::greedy && is_sampler(call) && constant(call, "slot_words") != 0) out[0] = std::min(out[0], kernels::sample_greedy_workers);
     const bool chunk = call.kernel == kernels::kernel::matmul_chunk;  // tokens are x of its grid
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
       const std::uint32_t of_rows = (constant(call, "rows") + by.rows - 1) / by.rows;
@@ -154,6 +159,8 @@ class kernel_set {
     friend bool operator==(const key&, const key&) = default;
   };
   static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
+  /// Of one token, or of each of a batch.
+  static bool is_sampler(const plan::dispatch& call) { return call.kernel == kernels::kernel::sample && constant(call, "draws") == 1; }
   /// Whether a row's numbers are the same whichever of its pipelines computes them.
   static bool computes_rows_in_use(const plan::dispatch& call) { return call.kernel == kernels::kernel::layers_ternary_few || plan::has_helpers(call); }
   bool is_drawing_form(const key& of) const {
@@ -217,8 +224,7 @@ class kernel_set {
     for (const auto& call : calls) {
       std::vector<std::uint32_t> passes = rows_of(call);
       passes.push_back(0);
-      if (has_forms(call))
-        for (const kernels::sample_form each : {kernels::sample_form::greedy, kernels::sample_form::interim}) take(key_of(call, 0, each));
+      for (const kernels::sample_form each : forms_of(call)) take(key_of(call, 0, each));
       for (const std::uint32_t rows : passes) take(key_of(call, rows));
     }
   }

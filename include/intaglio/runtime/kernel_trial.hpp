@@ -134,7 +134,7 @@ class kernel_trial {
     for (const auto& [name, memory] : buffers)
       if (operand(call, name).where != plan::region::none) push[face.push_index(name)] = memory->address();
     gpu::recorder to(device_, "proof of " + std::string(face.name));
-    to.dispatch(set->of(call, rows, form), std::as_bytes(std::span(push)), set->groups_of(call, rows, width));
+    to.dispatch(set->of(call, rows, form), std::as_bytes(std::span(push)), set->groups_of(call, rows, width, form));
     const gpu::recording commands = to.finish();
     const VkCommandBuffer handle = commands.handle();
     queue_.wait(queue_.submit({&handle, 1}, commands.name()), gpu::queue::patience * 12);

@@ -132,7 +132,7 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
             const std::uint64_t value = call.push[i].where == plan::region::none ? kernels::unbound(face.push[i].type) : addresses.resolve(call.push[i], table, layer);
             std::memcpy(push.data() + face.push_offset(i), &value, sizeof value);
           }
-          to.dispatch(kernels.of(call, rows, form), std::span(push).first(face.push_bytes()), kernels.groups_of(call, rows, of.max_tokens));
+          to.dispatch(kernels.of(call, rows, form), std::span(push).first(face.push_bytes()), kernels.groups_of(call, rows, of.max_tokens, form));
           if (measure) out.dispatches.push_back({&call, layer, 0});
         }
       };
