@@ -2,6 +2,7 @@
 // The kernels of a batch, with made-up weights of blocks, against the CPU reference: by packed dot products and without, slots that fill tiles and that do not.
 #include "intaglio/runtime/batch_executor.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <vector>
@@ -10,14 +11,44 @@
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
+#include "runtime/batch_in_one.hpp"
 
 using namespace intaglio;
+using namespace intaglio::testing;
 
 namespace {
 
 constexpr decoder_config one_layer{
     .model_type = architecture::llama, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 1, .num_attention_heads = 8, .num_key_value_heads = 2,
     .head_dim = 32, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .hidden_act = activation::silu, .tie_word_embeddings = false};
+
+/// Tokens that each slot draws in three passes, the last slot at a temperature.
+std::vector<std::vector<std::uint32_t>> drawn_by(runtime::batch_executor& run, float temperature) {
+  const std::uint32_t slots = run.table().shape.slots;
+  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+    const std::int32_t token = static_cast<std::int32_t>(3 + 70 * slot);
+    run.set(slot, {std::span(&token, 1), pages_of(run.table(), slot), run.table().context, true, {.temperature = slot + 1 == slots ? temperature : 0, .seed = 5}});
+  }
+  run.decode(slots, 3, true, 100);
+  std::vector<std::vector<std::uint32_t>> out(slots);
+  for (std::uint32_t slot = 0; slot < slots; ++slot)
+    for (std::uint32_t i = 0; i < 3; ++i) out[slot].push_back(run.drawn(slot, i));
+  return out;
+}
+/// A pass in which nobody draws has a sampler of its own, on GPUs: the same tokens as beside one who draws, the most probable ones.
+void check_greedy(runtime::batch_executor& run) {
+  const std::uint32_t slots = run.table().shape.slots, vocabulary = run.table().config->vocab_size;
+  const auto alone = drawn_by(run, 0);
+  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+    const auto logits = run.logits(slot);
+    CHECK(alone[slot].back() == static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin()));
+    CHECK(alone[slot].front() < vocabulary);
+  }
+  const auto mixed = drawn_by(run, 4);
+  for (std::uint32_t slot = 0; slot + 1 < slots; ++slot) CHECK(mixed[slot] == alone[slot]);
+  CHECK(mixed.back() != alone.back());  // of a seed with which another token is drawn
+  CHECK(drawn_by(run, 0) == alone);
+}
 
 template <dtype W>
 void check_codec(const gpu::device& on, bool dot, const plan::batch_shape& shape) {
@@ -26,6 +57,7 @@ void check_codec(const gpu::device& on, bool dot, const plan::batch_shape& shape
   const runtime::kernel_fault fault = run.prove();
   INFO(name(W) << (dot ? ", dot products" : "") << ": " << fault.label << " off by " << fault.apart);
   CHECK(fault.kernel == "");
+  if (W == dtype::q4_k && shape.slots == 3) check_greedy(run);
 }
 
 }  // namespace
