@@ -428,8 +428,7 @@ void main() {
   barrier();
   [[dont_unroll]] for (uint i = 0u; i < kept_tasks; ++i) {
     uint task = gl_WorkGroupID.x + i * parts;
-    if (task < rows * tasks_of_row) keep_octets
-(32u * i, task / tasks_of_row, 0u);
+    if (task < rows * tasks_of_row) keep_octets(32u * i, task / tasks_of_row, 0u);
   }
   const uint pairs = tiles_of(qkv) * 8u, own_rows = most_rows / splits_of(qkv);
   for (uint i = t; i < pairs * own_rows; i += threads) {

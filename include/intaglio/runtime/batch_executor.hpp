@@ -108,7 +108,7 @@ class batch_executor {
       std::uint32_t* const history = words.data() + state::page_table + table_->slot_pages();
       for (std::size_t i = 0; i < to.tokens.size(); ++i) history[i] = static_cast<std::uint32_t>(to.tokens[i]);
     }
-    draws_[slot] = !to.tokens.empty() && to.sampling.temperature >= 1e-6f;  // as the sampler sees it
+    draws_[slot] = !to.tokens.empty() && draws(to.sampling);
     if (std::find(changed_.begin(), changed_.end(), slot) == changed_.end()) changed_.push_back(slot);
   }
 
@@ -237,7 +237,7 @@ class batch_executor {
   /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no timestamps
   std::vector<dispatch_time> measure(std::uint32_t rows) {
     return gpu::translated([&] {
-      timed_ = timed_sequence(runs_in_one_ ? table_->batch_in_one : table_->batch, addresses_, recorded_rows(rows), is_greedy(rows));
+      timed_ = record_timed_sequence(device_, *table_, runs_in_one_ ? table_->batch_in_one : table_->batch, kernels_, addresses_, 0, recorded_rows(rows), is_greedy(rows));
       commands_.clear();
       feed_changed();
       header(2)[kernels::state::count] = rows;
@@ -453,12 +453,7 @@ class batch_executor {
   /// In one command buffer; nothing on a device without timestamps, or of a form that the sampler has not.
   recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, std::uint32_t rows = 0, bool greedy = false) {
     if (device_.limits().timestamp_bits == 0 || (greedy && !has_greedy_)) return {};
-    recorded_sequence out = record_sequence(device_, *table_, of, kernels_, addresses, nullptr, true, std::max(1u, of.repeats()), rows, {!greedy, greedy});
-    if (greedy) {
-      out.segments.back() = std::move(out.greedy);
-      out.handles.back() = out.segments.back().handle();
-    }
-    return out;
+    return record_timed_sequence(device_, *table_, of, kernels_, addresses, std::max(1u, of.repeats()), rows, greedy);
   }
   /// Whether a pass was run for its times.
   bool run_timed(const recorded_sequence& of, recorded_sequence& timed, sampled_times& into, double budget_ms) {
@@ -486,10 +481,7 @@ class batch_executor {
     const std::uint32_t all = passes * of.size();
     for (std::uint32_t done = 0; done < all;) {
       const std::uint32_t count = std::min({of.speed.allowed(budget_ms), all - done, most_buffers});
-      for (std::uint32_t i = 0; i < count; ++i) {
-        const std::uint32_t segment = (done + i) % of.size();
-        commands_.push_back(greedy && segment + 1 == of.size() ? of.greedy.handle() : of.handles[segment]);
-      }
+      for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handle((done + i) % of.size(), greedy));
       const auto start = std::chrono::steady_clock::now();
       flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of));
       of.speed.observe(count, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());

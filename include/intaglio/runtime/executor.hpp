@@ -297,7 +297,7 @@ class executor {
   /// @param passes as many as submit() may submit in all; 1 but for decode. In one of kind verify the tokens behind the first are drafts
   /// @error argument_error: more tokens than such a pass has room for
   void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens, const sampling_options& sampling, std::uint32_t passes) {
-    const bool greedy = !(sampling.temperature >= 1e-6f) && sequence(kind).greedy.handle() != nullptr;  // as the sampler sees it
+    const bool greedy = !draws(sampling) && sequence(kind).greedy.handle() != nullptr;
     if (const std::uint32_t most = plan_of(kind).max_tokens; tokens.size() > most)
       throw argument_error("tokens of a pass", "at most " + std::to_string(most), std::to_string(tokens.size()));
     if (position == 0) written_ = 0;
@@ -364,7 +364,7 @@ class executor {
       }
       if (at.segment == 0) ++times_[static_cast<std::size_t>(job_.kind)].passes;
       const recorded_sequence& form = is_long ? long_ : of;
-      buffers_[used++] = job_.greedy && at.segment + 1 == of.size() ? form.greedy.handle() : form.handles[at.segment];
+      buffers_[used++] = form.handle(at.segment, job_.greedy);
       ++count;
       --left;
       if (++at.segment == of.size()) {
@@ -500,11 +500,7 @@ class executor {
   /// @error device_error: no timestamps on this device
   recorded_sequence timed_sequence(pass_kind kind, bool greedy = false, bool is_long = false) {
     const plan::sequence& plan = *form_of(kind, is_long).plan;
-    recorded_sequence out = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, true, std::max(1u, plan.repeats()), kind == pass_kind::verify_few ? few_tokens : 0, {!greedy, greedy});
-    if (greedy) {
-      out.segments.back() = std::move(out.greedy);
-      out.handles.back() = out.segments.back().handle();
-    }
+    recorded_sequence out = record_timed_sequence(device_, *table_, plan, kernels_, addresses_, std::max(1u, plan.repeats()), kind == pass_kind::verify_few ? few_tokens : 0, greedy);
     counters_.recordings += out.size();
     return out;
   }

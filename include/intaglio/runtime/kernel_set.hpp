@@ -88,17 +88,16 @@ class kernel_set {
     return out;
   }
   /// Whether the dispatch is a sampler with all forms.
-  bool has_forms(const plan::dispatch& call) const { return sampler_forms_ && is_sampler(call) && constant(call, "slot_words") == 0; }
+  bool has_forms(const plan::dispatch& call) const { return sampler_forms_ && is_sampler(call) && !is_batched(call); }
   /// Forms of a sampler beside that of the plan: of a batch the one that draws nothing, but on CPUs.
   std::span<const kernels::sample_form> forms_of(const plan::dispatch& call) const {
     static constexpr std::array all{kernels::sample_form::greedy, kernels::sample_form::interim};
-    const bool in_batch = is_sampler(call) && constant(call, "slot_words") != 0 && !modules_.wide_loads;
-    return std::span(all).first(has_forms(call) ? all.size() : in_batch ? 1 : 0);
+    return std::span(all).first(has_forms(call) ? all.size() : is_sampler(call) && is_batched(call) && !modules_.wide_loads ? 1 : 0);
   }
   bool has_forms(const plan::sequence& of) const { return !of.epilogue.empty() && has_forms(of.epilogue.back()); }
   /// Waits until it is made. @param rows of a batch that a pass has; 0: all  @param form of a dispatch that has several  @error as of add()
   const gpu::pipeline& of(const plan::dispatch& call, std::uint32_t rows = 0, kernels::sample_form form = kernels::sample_form::any) const {
-    const place& at = places_[find(keys_, key_of(call, rows, std::ranges::find(forms_of(call), form) != forms_of(call).end() ? form : kernels::sample_form::any))];
+    const place& at = places_[find(keys_, key_of(call, rows, has(call, form) ? form : kernels::sample_form::any))];
     return at.in->of(at.index);
   }
   /// Workgroups of a dispatch. @param all rows of the sequence, if `rows` is not 0  @param form as in of()
@@ -106,7 +105,7 @@ class kernel_set {
     std::array<std::uint32_t, 3> out = call.groups;
     if (const tuned_shape* other = modules_.tuned ? modules_.tuned->of(call) : nullptr) out[0] = other->groups;
     if (plan::is_resident(call)) out[0] = modules_.resident_parts(call);
-    if (form == kernels::sample_form::greedy && is_sampler(call) && constant(call, "slot_words") != 0) out[0] = std::min(out[0], kernels::sample_greedy_workers);
+    if (form == kernels::sample_form::greedy && has(call, form) && is_batched(call)) out[0] = std::min(out[0], kernels::sample_greedy_workers);
     const bool chunk = call.kernel == kernels::kernel::matmul_chunk;  // tokens are x of its grid
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
       const std::uint32_t of_rows = (constant(call, "rows") + by.rows - 1) / by.rows;
@@ -161,6 +160,11 @@ class kernel_set {
   static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
   /// Of one token, or of each of a batch.
   static bool is_sampler(const plan::dispatch& call) { return call.kernel == kernels::kernel::sample && constant(call, "draws") == 1; }
+  static bool is_batched(const plan::dispatch& sampler) { return constant(sampler, "slot_words") != 0; }
+  bool has(const plan::dispatch& call, kernels::sample_form form) const {
+    const auto forms = forms_of(call);
+    return std::ranges::find(forms, form) != forms.end();
+  }
   /// Whether a row's numbers are the same whichever of its pipelines computes them.
   static bool computes_rows_in_use(const plan::dispatch& call) { return call.kernel == kernels::kernel::layers_ternary_few || plan::has_helpers(call); }
   bool is_drawing_form(const key& of) const {

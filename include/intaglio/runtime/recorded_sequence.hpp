@@ -86,6 +86,8 @@ struct recorded_sequence {
   runtime::pace speed;
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(segments.size()); }
+  /// Of a segment. @param draws_nothing of a pass for which the last one has a form of its own
+  VkCommandBuffer handle(std::uint32_t segment, bool draws_nothing) const { return draws_nothing && segment + 1 == size() ? greedy.handle() : handles[segment]; }
 };
 
 /// Layers of one segment: fine for prompts, whose passes take long, coarser for passes that draw tokens: a segment's ends take 4 us on an H200.
@@ -169,6 +171,18 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
     }
     return out;
   });
+}
+
+/// The same with a timestamp behind every dispatch, in one form: of passes that draw, or with `greedy` of those that draw nothing, where the sampler has several.
+/// @error as of record_sequence()
+inline recorded_sequence record_timed_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of, const kernel_set& kernels, const address_table& addresses,
+                                               std::uint32_t layers, std::uint32_t rows, bool greedy) {
+  recorded_sequence out = record_sequence(on, table, of, kernels, addresses, nullptr, true, layers, rows, {!greedy, greedy});
+  if (greedy) {
+    out.segments.back() = std::move(out.greedy);
+    out.handles.back() = out.segments.back().handle();
+  }
+  return out;
 }
 
 /// Fills the times of the last run of a measured sequence; the run must be done.

@@ -45,6 +45,9 @@ inline void validate(const sampling_options& options, std::uint32_t vocab_size, 
     refuse("repeat_last_n", "at most " + std::to_string(context) + " (the context)", std::to_string(options.repeat_last_n));
 }
 
+/// Whether a token is drawn, as the sampler sees it, and not the most probable one.
+inline bool draws(const sampling_options& options) noexcept { return options.temperature >= 1e-6f; }
+
 /// Writes the parameters where kernels::state says; `words` is the start of the state.
 inline void write_sampling(const sampling_options& options, std::span<std::uint32_t> words) {
   namespace state = kernels::state;
