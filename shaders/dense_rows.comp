@@ -28,8 +28,8 @@ const bool halved = weight_element != element_f32;                              
 const uint block_vectors = (halved ? 128u : 256u) / vector_width;               // of 256 columns, which have a sum each
 const uint row_words = halved ? columns / 2u : columns, row_vectors = row_words / vector_width;
 
-// Finite halves, which is all that weights hold; llvmpipe's own way goes bit by bit (memory.glsl).
-float widened(int upper) { return intBitsToFloat((upper >> 3) & int(0x8fffe000)) * 5.192296858534828e33; }
+// Finite halves, which is all that weights hold; llvmpipe's own way goes bit by bit (memory.glsl). Its vectors have 4 to 16 lanes; what has others may take f32 below 2^-126 for 0, which small halves are here.
+float widened(int upper) { return subgroup_width == 0u || subgroup_width > 16u ? unpackHalf2x16(uint(upper) >> 16).x : intBitsToFloat((upper >> 3) & int(0x8fffe000)) * 5.192296858534828e33; }
 
 float product_of_row(Words row) {
   precise float low[64], high[32];
@@ -42,7 +42,8 @@ float product_of_row(Words row) {
         if (halved) {
           uint a = words_from(input_, 2u * at), b = words_from(input_, 2u * at + vector_width), pair = 2u * vector_lane;
           bool upper = vector_lane >= vector_width / 2u;
-          uint even = upper ? lane_of(b, pair) : lane_of(a, pair), odd = upper ? lane_of(b, pair + 1u) : lane_of(a, pair + 1u);
+          uint low_even = lane_of(a, pair), low_odd = lane_of(a, pair + 1u), high_even = lane_of(b, pair), high_odd = lane_of(b, pair + 1u);  // by all lanes: of one that is not active none may read
+          uint even = upper ? high_even : low_even, odd = upper ? high_odd : low_odd;
           vec2 both = weight_element == element_f16 ? vec2(widened(int(w << 16)), widened(int(w & 0xffff0000u))) : brain_halves(w);
           precise float product_low = both.x * uintBitsToFloat(even), product_high = both.y * uintBitsToFloat(odd);
           precise float sum_low = low[k] + product_low, sum_high = high[k & 31u] + product_high;

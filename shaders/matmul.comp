@@ -306,8 +306,13 @@ void stage_one(uint token) {
         uint at = quad >> 3, half_ = e >> 2;
         if (quad < quads) {
           shared_x[half_ * staged_blocks + at][e & 3u] = packed(upper);
+#if INTEGER_DOT
           shared_x[(2u + half_) * staged_blocks + at][e & 3u] = packed(lower >> 8);
           shared_x[(4u + half_) * staged_blocks + at][e & 3u] = packed(lower);
+#else
+          shared_x[(2u + (e >> 1)) * staged_blocks + at][2u * (e & 1u)] = uint(lower.x) | uint(lower.y) << 16;
+          shared_x[(2u + (e >> 1)) * staged_blocks + at][2u * (e & 1u) + 1u] = uint(lower.z) | uint(lower.w) << 16;
+#endif
           uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
           if (e == 0u) shared_scales[at] = uvec2(scale_ | uint(sums_.x) << 16, uint(sums_.y));
         }
