@@ -84,7 +84,7 @@ TEST_CASE("robust accesses and extra features can be asked for") {
   options.require = {gpu::feature::count};
   for (const auto& entry : gpu::feature_table)
     if (!entry.required && !gpu::contains(devices.front().features, entry.id)) options.require = {entry.id};
-  REQUIRE(options.require.front() != gpu::feature::count);
+  if (options.require.front() == gpu::feature::count) SKIP("NOT RUN: needs a device that lacks a feature, found " << devices.front().label());
   CHECK(says(refusal([&] { gpu::device refused(options); }), "lacks feature " + std::string(gpu::name(options.require.front()))));
 }
 

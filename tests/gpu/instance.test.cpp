@@ -2,6 +2,9 @@
 #include <intaglio/gpu/instance.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <fstream>
+#include <set>
+#include <string>
 
 using namespace intaglio;
 
@@ -38,4 +41,25 @@ TEST_CASE("an instance opens without validation and finds a device") {
   CHECK(made.handle() != VK_NULL_HANDLE);
   CHECK_FALSE(made.validated());
   CHECK_FALSE(made.physical_devices().empty());
+}
+
+TEST_CASE("drivers stay loaded behind an instance, so that a process may make any number of them") {
+  const auto libraries = [] {
+    std::set<std::string> out;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+      if (line.find(".so") != std::string::npos) out.insert(line.substr(line.find('/')));
+    return out;
+  };
+  std::set<std::string> used;
+  for (int i = 0; i < 40; ++i) {
+    const gpu::instance made{gpu::loader()};
+    CHECK_FALSE(made.physical_devices().empty());
+    if (i == 0) used = libraries();
+  }
+  const auto left = libraries();
+  for (const std::string& each : used) {
+    INFO(each);
+    CHECK(left.contains(each));
+  }
 }

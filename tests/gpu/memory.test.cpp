@@ -50,7 +50,16 @@ TEST_CASE("a region splits at the limit and at whole rows") {
   CHECK_THROWS_AS(gpu::allocate_split(checked.device, 10'000, 5000, gpu::placement::device_local, "weights", 4096), argument_error);
 }
 
+namespace {
+void skip_without_llvmpipe() {
+  for (const auto& each : gpu::list_devices())
+    if (each.driver_name == "llvmpipe") return;
+  SKIP("NOT RUN: needs llvmpipe, found none");
+}
+}  // namespace
+
 TEST_CASE("where a large piece is refused, smaller ones are tried") {
+  skip_without_llvmpipe();
   faults::the_shim().arm(faults::id::vkAllocateMemory, 0, VK_ERROR_OUT_OF_DEVICE_MEMORY);
   {
     gpu::device_options options;
@@ -99,6 +108,7 @@ TEST_CASE("memory of the host is read in place, where the device takes it") {
 }
 
 TEST_CASE("without the extension, or where the driver refuses, host memory is not read in place, and the error says why") {
+  skip_without_llvmpipe();
   gpu::device_options options;
   options.entry = &faults::entry;
   options.selector = "llvmpipe";

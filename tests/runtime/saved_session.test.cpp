@@ -2,10 +2,12 @@
 // A restored session goes on as the one that was saved: the same tokens, the same logits to the bit, nothing fed anew.
 #include "intaglio/runtime/saved_session.hpp"
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -42,7 +44,7 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 /// Saves after `ids` and some tokens, goes on, and holds a session that was used for something else against that.
-void check_going_on(basic_session& saved, basic_session& other, const std::vector<std::int32_t>& ids, std::uint32_t drawn) {
+void check_going_on(bool on_cpu, basic_session& saved, basic_session& other, const std::vector<std::int32_t>& ids, std::uint32_t drawn) {
   const temporary_folder folder;
   const auto path = folder / "session";
   const session_note note{{.temperature = 0.9f, .top_k = 200, .top_p = 0.95f, .min_p = 0.001f, .repeat_penalty = 1.3f, .repeat_last_n = 40, .seed = 0x1234567890}, "turns"};
@@ -73,7 +75,15 @@ void check_going_on(basic_session& saved, basic_session& other, const std::vecto
   CHECK(std::memcmp(expected.data(), logits.data(), 4 * expected.size()) == 0);
   saved.reset();
   saved.prefill(history);
-  CHECK(saved.logits(next).logits == logits);
+  const auto fed = saved.logits(next).logits;
+  if (on_cpu) {
+    CHECK(fed == logits);
+    return;
+  }
+  // Prompts are multiplied by matrices of f16 on a GPU, tokens that were drawn are not.
+  double apart = 0, largest = 0;
+  for (std::size_t i = 0; i < fed.size(); ++i) apart = std::max(apart, std::abs(double{fed[i]} - logits[i])), largest = std::max(largest, std::abs(double{logits[i]}));
+  CHECK(apart < 0.01 * largest);
 }
 
 }  // namespace
@@ -82,7 +92,7 @@ TEST_CASE("a saved session of fable goes on as if it had not been interrupted") 
   checked_device on;
   const io::checkpoint file = fable_file();
   basic_session a = session_of(on, fable_table(), file), b = session_of(on, fable_table(), file);
-  check_going_on(a, b, a.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his"), 20);
+  check_going_on(on.device.description().type == gpu::device_type::cpu, a, b, a.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his"), 20);
 
   const temporary_folder folder;
   const auto path = folder / "session", bad = folder / "bad";
@@ -129,6 +139,6 @@ TEST_CASE("a saved session of a model with a window goes on, before its ring wen
   std::vector<std::int32_t> ids(900);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(3 + i * i * 37 % 990);
   REQUIRE(windowed.table().cache_of(0).positions < ids.size());
-  check_going_on(a, b, {ids.begin(), ids.begin() + 61}, 5);
-  check_going_on(a, b, ids, 7);
+  check_going_on(on.device.description().type == gpu::device_type::cpu, a, b, {ids.begin(), ids.begin() + 61}, 5);
+  check_going_on(on.device.description().type == gpu::device_type::cpu, a, b, ids, 7);
 }

@@ -22,9 +22,10 @@ const io::checkpoint& fable_file() {
 
 struct fable {
   checked_device on;
-  std::array<const plan::table*, 2> tables;
+  std::vector<const plan::table*> tables;
   basic_session session;
-  explicit fable(const plan::table& cpu = fable_table()) : tables{&cpu, &fable_portable_table()}, session{on.device, tables, fable_file(), {.cache_folder = ""}} {}
+  explicit fable(std::vector<const plan::table*> from = {&fable_table(), &fable_portable_table()}) : tables(std::move(from)), session{on.device, tables, fable_file(), {.cache_folder = ""}} {}
+  bool on_cpu() const { return on.device.description().type == gpu::device_type::cpu; }
 };
 
 std::vector<std::int32_t> prompt(const basic_session& of) { return of.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his"); }
@@ -161,7 +162,7 @@ TEST_CASE("the model's end token ends the text and is not part of it") {
 }
 
 TEST_CASE("a full context ends the text, a prompt beyond it is refused with both numbers") {
-  fable f(fable_short_table());
+  fable f({&fable_short_table()});
   REQUIRE(f.session.context() == 64);
   std::vector<std::int32_t> ids(57, 300);
   const auto end = f.session.generate(ids, {.stop_at_end = false});
@@ -186,19 +187,20 @@ TEST_CASE("arguments out of range are refused before any work and leave the sess
   const auto ids = prompt(f.session);
   f.session.prefill(ids);
   const auto submits = f.session.executor().counters().submits;
+  const std::uint32_t beyond = f.session.table().prefill.max_tokens + 1;
   using list = std::vector<std::int32_t>;
   CHECK_THROWS_AS(f.session.prompt(list{}), argument_error);
   CHECK_THROWS_AS(f.session.begin(list{1, -1}), argument_error);
   CHECK_THROWS_AS(f.session.begin(list{4096}), argument_error);
   CHECK_THROWS_AS(f.session.logits(list{5000}), argument_error);
   CHECK_THROWS_AS(f.session.prefill(list{1, 2, 1 << 30}), argument_error);
-  CHECK_THROWS_AS(f.session.prefill(list{1}, 33), argument_error);
+  CHECK_THROWS_AS(f.session.prefill(list{1}, beyond), argument_error);
   CHECK_THROWS_AS(f.session.begin({.max_tokens = 0}), argument_error);
   CHECK_THROWS_AS(f.session.begin({.temperature = -1}), argument_error);
   CHECK_THROWS_AS(f.session.begin({.top_k = 0}), argument_error);
   CHECK_THROWS_AS(f.session.begin({.top_k = 4097}), argument_error);
   CHECK_THROWS_AS(f.session.begin({.repeat_last_n = 513}), argument_error);
-  CHECK_THROWS_AS(f.session.begin({.chunk = 33}), argument_error);
+  CHECK_THROWS_AS(f.session.begin({.chunk = beyond}), argument_error);
   CHECK_THROWS_AS(f.session.begin({.stop = {""}}), argument_error);
   CHECK(f.session.executor().counters().submits == submits);
   CHECK(f.session.history() == ids);
@@ -288,7 +290,7 @@ TEST_CASE("a program's own loop drives a generation within a budget") {
   }
   CHECK(text == all.text);
   CHECK(stream.result().ids == all.ids);
-  CHECK(frames > 10);
+  CHECK(frames > (f.on_cpu() ? 10u : 2u));
   CHECK_THROWS_AS(f.session.begin({.max_tokens = 15}).advance(0), argument_error);
 }
 
@@ -348,7 +350,7 @@ TEST_CASE("a second start compiles nothing and proves nothing") {
     CHECK(drawn == ids);
     CHECK(session.warnings().empty());
   }
-  CHECK(second == 1);  // memory is cleared
+  CHECK(second == (on.device.description().type == gpu::device_type::cpu ? 1u : 2u));  // memory is cleared, and weights are copied where the host's is another
   CHECK(first > 10);
   basic_session trusting(on.device, tables, fable_file(), {.cache_folder = "", .prove_kernels = false});
   CHECK(trusting.executor().counters().passes == 0);

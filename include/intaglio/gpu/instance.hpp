@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -137,9 +138,17 @@ class instance {
     call_.init(static_cast<VkInstance>(handle_), loader_.entry());
   }
 
+  /// The first instance of the system's loader that goes is not destroyed, so that drivers stay loaded: NVIDIA's (580) can be loaded 29 times in a process, and
+  /// to load llvmpipe takes 27 ms.
+  static bool stays(VkInstance handle) noexcept {
+    static std::atomic<VkInstance> kept{VK_NULL_HANDLE};
+    VkInstance none = VK_NULL_HANDLE;
+    return kept.compare_exchange_strong(none, handle);
+  }
+
   void destroy() noexcept {
     if (messenger_ != VK_NULL_HANDLE) call_.vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
-    if (owned_ && handle_ != VK_NULL_HANDLE) {
+    if (owned_ && handle_ != VK_NULL_HANDLE && !(loader_.is_system() && stays(handle_))) {
       const auto end = reinterpret_cast<PFN_vkDestroyInstance>(loader_.entry()(handle_, "vkDestroyInstance"));
       if (end != nullptr) end(handle_, nullptr);
     }

@@ -26,6 +26,7 @@ class loader {
     entry_ = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(opened, "vkGetInstanceProcAddr"));
     ::dlclose(opened);
     check(library);
+    is_system_ = true;
   }
 
   /// Uses the entry point of a program that has opened Vulkan itself, or of a layer under test.
@@ -33,6 +34,8 @@ class loader {
   explicit loader(PFN_vkGetInstanceProcAddr entry) : entry_(entry) { check("the entry point passed by the program"); }
 
   PFN_vkGetInstanceProcAddr entry() const noexcept { return entry_; }
+  /// Whether it was opened here, not passed by the program.
+  bool is_system() const noexcept { return is_system_; }
 
   /// A function that needs no instance, null where the loader lacks it.
   template <class Function>
@@ -56,6 +59,7 @@ class loader {
   }
 
   PFN_vkGetInstanceProcAddr entry_ = nullptr;
+  bool is_system_ = false;
 };
 
 /// "1.3.230" from Vulkan's packed version.
