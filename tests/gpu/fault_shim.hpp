@@ -4,7 +4,7 @@
 // vkGetInstanceProcAddr. One shim a process; not for tests that run side by side.
 #pragma once
 
-#include <intaglio/gpu/loader.hpp>
+#include <intaglio/gpu/instance.hpp>
 
 #include <array>
 #include <atomic>
@@ -229,7 +229,13 @@ inline shim& the_shim() {
 }
 
 inline PFN_vkGetInstanceProcAddr real_entry() {
-  static const PFN_vkGetInstanceProcAddr entry = intaglio::gpu::loader().entry();
+  static const PFN_vkGetInstanceProcAddr entry = [] {
+    const intaglio::gpu::loader system;
+    try {
+      const intaglio::gpu::instance first(system);  // keeps the drivers loaded, which those made by the shim would unload
+    } catch (const intaglio::device_error&) {}
+    return system.entry();
+  }();
   return entry;
 }
 

@@ -24,7 +24,8 @@ struct fable {
   checked_device on;
   std::vector<const plan::table*> tables;
   basic_session session;
-  explicit fable(std::vector<const plan::table*> from = {&fable_table(), &fable_portable_table()}) : tables(std::move(from)), session{on.device, tables, fable_file(), {.cache_folder = ""}} {}
+  explicit fable(std::vector<const plan::table*> from = {&fable_table(), &fable_portable_table()})
+      : tables(std::move(from)), session{on.device, tables, fable_file(), {.cache_folder = ""}} {}
   bool on_cpu() const { return on.device.description().type == gpu::device_type::cpu; }
 };
 
