@@ -102,6 +102,20 @@ const uint staged_blocks = tile_tokens * (columns / 32u), staged_octets = tile_t
 shared uvec4 shared_x[staged == 0u ? 1u : codec <= element_bf16 ? 2u * staged_octets : 6u * staged_blocks];
 shared uvec2 shared_scales[staged == 0u || codec <= element_bf16 ? 1u : staged_blocks];
 
+// Words that quad e of a block gives it: `put` takes the word's place, as planes of four, and what it is.
+#if INTEGER_DOT
+#define EACH_FIXED_WORD(put, e, upper, lower) \
+  put((e) >> 2, (e) & 3u, packed(upper)) \
+  put(2u + ((e) >> 2), (e) & 3u, packed(lower >> 8)) \
+  put(4u + ((e) >> 2), (e) & 3u, packed(lower))
+#else
+#define EACH_FIXED_WORD(put, e, upper, lower) \
+  put((e) >> 2, (e) & 3u, packed(upper)) \
+  put(2u + ((e) >> 1), 2u * ((e) & 1u), uint(lower.x) | uint(lower.y) << 16) \
+  put(2u + ((e) >> 1), 2u * ((e) & 1u) + 1u, uint(lower.z) | uint(lower.w) << 16)
+#endif
+#define PUT_SHARED(plane, component, word) shared_x[(plane) * staged_blocks + at][component] = word;
+
 fixed_block fix(uint token, uint t, uint block) {
   vec4 y[8];
   uint greatest_bits = 0u;
@@ -119,14 +133,8 @@ fixed_block fix(uint token, uint t, uint block) {
     precise vec4 scaled = y[e] * factor;
     ivec4 q = clamp(ivec4(roundEven(scaled)), -8388608, 8388607), upper = q >> 16, lower = q & 0xffff;
     x.sums += ivec2(sum_of(upper), sum_of(lower));
-    x.words[e >> 2][e & 3u] = packed(upper);
-#if INTEGER_DOT
-    x.words[2u + (e >> 2)][e & 3u] = packed(lower >> 8);
-    x.words[4u + (e >> 2)][e & 3u] = packed(lower);
-#else
-    x.words[2u + (e >> 1)][2u * (e & 1u)] = uint(lower.x) | uint(lower.y) << 16;
-    x.words[2u + (e >> 1)][2u * (e & 1u) + 1u] = uint(lower.z) | uint(lower.w) << 16;
-#endif
+#define PUT(plane, component, word) x.words[plane][component] = word;
+    EACH_FIXED_WORD(PUT, e, upper, lower)
   }
   return x;
 }
@@ -151,10 +159,8 @@ void stage(uint first_token, uint tokens) {
       ivec4 q = clamp(ivec4(roundEven(scaled)), -8388608, 8388607), upper = q >> 16, lower = q & 0xffff;
       ivec2 sums_ = ivec2(sum_of(upper), sum_of(lower));
       LATER_UNROLLED for (uint k = 0u; k < 3u; ++k) sums_ += ivec2(subgroupShuffleXor(sums_.x, 1u << k), subgroupShuffleXor(sums_.y, 1u << k));
-      uint at = i >> 3, half_ = e >> 2;
-      shared_x[half_ * staged_blocks + at][e & 3u] = packed(upper);
-      shared_x[(2u + half_) * staged_blocks + at][e & 3u] = packed(lower >> 8);
-      shared_x[(4u + half_) * staged_blocks + at][e & 3u] = packed(lower);
+      uint at = i >> 3;
+      EACH_FIXED_WORD(PUT_SHARED, e, upper, lower)
       uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
       if (e == 0u) shared_scales[at] = uvec2(scale_ | uint(sums_.x) << 16, uint(sums_.y));
     }
@@ -303,16 +309,9 @@ void stage_one(uint token) {
         ivec4 q = clamp(ivec4(roundEven(scaled)), -8388608, 8388607), upper = q >> 16, lower = q & 0xffff;
         ivec2 sums_ = ivec2(sum_of(upper), sum_of(lower));
         [[unroll]] for (uint k = 1u; k < 8u; k <<= 1) sums_ += ivec2(subgroupShuffleXor(sums_.x, k), subgroupShuffleXor(sums_.y, k));
-        uint at = quad >> 3, half_ = e >> 2;
+        uint at = quad >> 3;
         if (quad < quads) {
-          shared_x[half_ * staged_blocks + at][e & 3u] = packed(upper);
-#if INTEGER_DOT
-          shared_x[(2u + half_) * staged_blocks + at][e & 3u] = packed(lower >> 8);
-          shared_x[(4u + half_) * staged_blocks + at][e & 3u] = packed(lower);
-#else
-          shared_x[(2u + (e >> 1)) * staged_blocks + at][2u * (e & 1u)] = uint(lower.x) | uint(lower.y) << 16;
-          shared_x[(2u + (e >> 1)) * staged_blocks + at][2u * (e & 1u) + 1u] = uint(lower.z) | uint(lower.w) << 16;
-#endif
+          EACH_FIXED_WORD(PUT_SHARED, e, upper, lower)
           uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
           if (e == 0u) shared_scales[at] = uvec2(scale_ | uint(sums_.x) << 16, uint(sums_.y));
         }

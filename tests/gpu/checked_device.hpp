@@ -12,5 +12,9 @@ struct checked_device {
   explicit checked_device(const intaglio::gpu::device_options& options = {}) : device(options) {}
   checked_device(const checked_device&) = delete;
   checked_device& operator=(const checked_device&) = delete;
+  bool on_cpu() const { return device.description().type == intaglio::gpu::device_type::cpu; }
+  void skip_unless_llvmpipe() const {
+    if (device.description().driver_name != "llvmpipe") SKIP("NOT RUN: needs llvmpipe, found " << device.label());
+  }
   ~checked_device() { CHECK(device.validation_messages().empty()); }
 };

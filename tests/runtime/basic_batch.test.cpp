@@ -21,6 +21,7 @@
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/basic_session.hpp"
+#include "runtime/logits_apart.hpp"
 #include "shared.hpp"
 #include "temporary_folder.hpp"
 #include "tiny_configs.hpp"
@@ -159,13 +160,9 @@ TEST_CASE("where a batch's products are halves, what a session draws is what it 
     const batch_handle who = b->batch.join(ids, {{}, 2, true});
     while (b->batch.history(who).size() == ids.size()) b->batch.step();
     const std::vector<float> found(b->batch.logits(who).begin(), b->batch.logits(who).end()), exact = b->alone.logits(ids).logits;
-    double apart = 0, largest = 0;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const double expected = exact[exact.size() - found.size() + i];
-      apart = std::max(apart, std::abs(found[i] - expected)), largest = std::max(largest, std::abs(expected));
-    }
-    INFO(b->plan.table().model << ": " << apart << " of " << largest);
-    CHECK(apart < 0.02 * largest);
+    const logit_distance between = logits_apart(std::span(found), std::span(exact).last(found.size()));
+    INFO(b->plan.table().model << ": " << between.apart << " of " << between.largest);
+    CHECK(between.apart < 0.02 * between.largest);
   }
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("what is compiled ahead is found in the driver's cache when it is firs
   std::uint64_t before = 0;
   {
     const checked_device on;
-    if (on.device.description().driver_name != "llvmpipe") SKIP("NOT RUN: needs llvmpipe, which compiles at the first dispatch, found " << on.device.label());
+    on.skip_unless_llvmpipe();  // which compiles at the first dispatch
     before = bytes_in(folder.path());
     runtime::compile_ahead ahead(on.device, runtime::usable_modules(on.device).front(), calls);
     ahead.wait();

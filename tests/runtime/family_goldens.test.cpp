@@ -124,7 +124,7 @@ struct tiny {
 /// The plan for the device at hand.
 template <class Model>
 plan::planned plan_for(const checked_device& on) {
-  return plan::planned::of<Model>(on.device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : exact_portable);
+  return plan::planned::of<Model>(on.on_cpu() ? plan::profiles::cpu : exact_portable);
 }
 
 template <dtype W, dtype H = W>

@@ -45,7 +45,7 @@ std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table
 
 TEST_CASE("llvmpipe decodes with all layers in one dispatch", "[runtime][in_one][gpu][wide][second]") {
   const checked_device on;
-  if (on.device.description().driver_name != "llvmpipe") SKIP("NOT RUN: needs llvmpipe, found " << on.device.label());
+  on.skip_unless_llvmpipe();
   REQUIRE(usable(on.device));
   runtime::executor run(on.device, fable_table(), runtime::synthetic_weights(on.device, fable_table()), runtime::usable_modules(on.device).front(), nullptr);
   CHECK(run.plan_of(runtime::pass_kind::decode).in_one.size() == 1);

@@ -49,9 +49,10 @@ std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
 }
 
 /// Drivers may offer to read the host's memory and yet refuse pages of a file, as NVIDIA's do; llvmpipe's does not.
-bool maps_files(const gpu::device& on, const std::filesystem::path& path) {
-  if (on.description().driver_name == "llvmpipe") return true;
-  return runtime::load_weights(on, fable_table(), io::checkpoint::open(path)).mapping != nullptr;
+void skip_unless_read_in_place(const gpu::device& on, const std::filesystem::path& path) {
+  if (!on.has(gpu::feature::external_memory_host)) SKIP("the device has no VK_EXT_external_memory_host");
+  if (on.description().driver_name != "llvmpipe" && runtime::load_weights(on, fable_table(), io::checkpoint::open(path)).mapping == nullptr)
+    SKIP("NOT RUN: needs a driver that reads pages of a file, found " << on.label());
 }
 
 }  // namespace
@@ -59,9 +60,8 @@ bool maps_files(const gpu::device& on, const std::filesystem::path& path) {
 TEST_CASE("weights read in place are those that are copied, take no device memory and outlive the checkpoint", "[packed]") {
   const temporary_folder folder;
   checked_device on;
-  if (!on.device.has(gpu::feature::external_memory_host)) SKIP("the device has no VK_EXT_external_memory_host");
   const auto path = packed_fable(folder);
-  if (!maps_files(on.device, path)) SKIP("NOT RUN: needs a driver that reads pages of a file, found " << on.device.label());
+  skip_unless_read_in_place(on.device, path);
   std::vector<std::byte> expected;
   std::vector<std::uint32_t> text;
   {
@@ -94,9 +94,8 @@ TEST_CASE("weights read in place are those that are copied, take no device memor
 TEST_CASE("the FFNs' weights alone may be mapped: the device's memory holds the others, and the tokens are the same", "[packed]") {
   const temporary_folder folder;
   checked_device on;
-  if (!on.device.has(gpu::feature::external_memory_host)) SKIP("the device has no VK_EXT_external_memory_host");
   const auto path = packed_fable(folder);
-  if (!maps_files(on.device, path)) SKIP("NOT RUN: needs a driver that reads pages of a file, found " << on.device.label());
+  skip_unless_read_in_place(on.device, path);
   const auto from = io::checkpoint::open(path);
   const plan::table& table = fable_table();
   std::uint64_t of_features = 0, all = 0;
@@ -131,9 +130,8 @@ TEST_CASE("the FFNs' weights alone may be mapped: the device's memory holds the 
 TEST_CASE("a file that is cut or written to under a session changes no token: it is copied first", "[packed]") {
   const temporary_folder folder;
   checked_device on;
-  if (!on.device.has(gpu::feature::external_memory_host)) SKIP("the device has no VK_EXT_external_memory_host");
   const auto path = packed_fable(folder);
-  if (!maps_files(on.device, path)) SKIP("NOT RUN: needs a driver that reads pages of a file, found " << on.device.label());
+  skip_unless_read_in_place(on.device, path);
   const std::uint64_t whole = std::filesystem::file_size(path);
   auto weights = runtime::load_weights(on.device, fable_table(), io::checkpoint::open(path));
   const auto mapping = weights.mapping;
@@ -157,8 +155,7 @@ TEST_CASE("where weights cannot be read in place they are copied, or that is an 
     gpu::device_options options;
     options.entry = &faults::entry;
     const checked_device on(options);
-    if (!on.device.has(gpu::feature::external_memory_host)) SKIP("the device has no VK_EXT_external_memory_host");
-    if (!maps_files(on.device, path)) SKIP("NOT RUN: needs a driver that reads pages of a file, found " << on.device.label());
+    skip_unless_read_in_place(on.device, path);
     faults::the_shim().arm(faults::id::vkAllocateMemory, 0, VK_ERROR_INVALID_EXTERNAL_HANDLE);
     CHECK(runtime::load_weights(on.device, fable_table(), from).mapping == nullptr);
     faults::the_shim().arm(faults::id::vkAllocateMemory, 0, VK_ERROR_INVALID_EXTERNAL_HANDLE);

@@ -82,7 +82,7 @@ TEST_CASE("an upload of any shape gives the same weights and tells how far it is
         auto items = runtime::load_packed(
             on.device, table, split, image,
             {.progress = [&](const auto& now) { reports.push_back(now); }, .threads = threads, .staged = staged}, shape);
-        const bool in_place = !staged && on.device.description().type == gpu::device_type::cpu;
+        const bool in_place = !staged && on.on_cpu();
         CHECK((items.buffers.size() == 1) == (in_place || shape.memory_bytes > 1'000'000));
         CHECK(weight_bytes(on.device, runtime::weights_of(table, split, std::move(items))) == expected);
         REQUIRE(reports.size() >= 2);

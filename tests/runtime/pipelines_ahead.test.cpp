@@ -211,7 +211,7 @@ TEST_CASE("while the dispatch of all layers is still compiled decode runs the ch
   gpu::device_options options;
   options.entry = &slow_driver::entry;
   const checked_device on(options);
-  if (on.device.description().driver_name != "llvmpipe") SKIP("NOT RUN: needs llvmpipe, found " << on.device.label());
+  on.skip_unless_llvmpipe();
   const std::array<std::uint32_t, 3> prompt{3, 17, 400};
   const auto begin = [&](runtime::executor& run, std::uint32_t tokens) {
     run.begin(runtime::pass_kind::prefill, 0, prompt, {}, 1);

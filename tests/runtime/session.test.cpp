@@ -26,7 +26,6 @@ struct fable {
   basic_session session;
   explicit fable(std::vector<const plan::table*> from = {&fable_table(), &fable_portable_table()})
       : tables(std::move(from)), session{on.device, tables, fable_file(), {.cache_folder = ""}} {}
-  bool on_cpu() const { return on.device.description().type == gpu::device_type::cpu; }
 };
 
 std::vector<std::int32_t> prompt(const basic_session& of) { return of.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his"); }
@@ -291,7 +290,7 @@ TEST_CASE("a program's own loop drives a generation within a budget") {
   }
   CHECK(text == all.text);
   CHECK(stream.result().ids == all.ids);
-  CHECK(frames > (f.on_cpu() ? 10u : 2u));
+  CHECK(frames > (f.on.on_cpu() ? 10u : 2u));
   CHECK_THROWS_AS(f.session.begin({.max_tokens = 15}).advance(0), argument_error);
 }
 
@@ -351,7 +350,7 @@ TEST_CASE("a second start compiles nothing and proves nothing") {
     CHECK(drawn == ids);
     CHECK(session.warnings().empty());
   }
-  CHECK(second == (on.device.description().type == gpu::device_type::cpu ? 1u : 2u));  // memory is cleared, and weights are copied where the host's is another
+  CHECK(second == (on.on_cpu() ? 1u : 2u));  // memory is cleared, and weights are copied where the host's is another
   CHECK(first > 10);
   basic_session trusting(on.device, tables, fable_file(), {.cache_folder = "", .prove_kernels = false});
   CHECK(trusting.executor().counters().passes == 0);
