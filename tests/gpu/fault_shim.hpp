@@ -315,6 +315,16 @@ inline PFN_vkVoidFunction stand_before(const char* name, PFN_vkVoidFunction real
   return real;
 }
 
+#ifdef VK_EXT_device_fault
+/// A device that is lost here is not for the driver, which may not be asked why.
+inline VKAPI_ATTR VkResult VKAPI_CALL planted_fault(VkDevice, VkDeviceFaultCountsEXT* counts, VkDeviceFaultInfoEXT* info) {
+  counts->addressInfoCount = counts->vendorInfoCount = 0;
+  counts->vendorBinarySize = 0;
+  if (info != nullptr) std::strcpy(info->description, "planted");
+  return VK_SUCCESS;
+}
+#endif
+
 inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice, const char* name);
 
 /// The library's way into Vulkan. All functions come from the instance, as the loader's own doors serve every device.
@@ -323,6 +333,9 @@ inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL entry(VkInstance instance, const
   if (std::strcmp(name, "vkGetInstanceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&entry);
   if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&device_entry);
   const PFN_vkVoidFunction real = real_entry()(instance, name);
+#ifdef VK_EXT_device_fault
+  if (real != nullptr && std::strcmp(name, "vkGetDeviceFaultInfoEXT") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&planted_fault);
+#endif
   return real == nullptr ? nullptr : stand_before(name, real);
 }
 

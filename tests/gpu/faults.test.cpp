@@ -161,6 +161,7 @@ TEST_CASE("the device is lost at each submit and names what was in flight") {
   faults::the_shim().reset();
   REQUIRE(whole_life(cache));
   const std::size_t submits = faults::the_shim().calls(faults::id::vkQueueSubmit);
+  const bool explains = checked_device().device.has(gpu::feature::device_fault);  // then the shim does
   std::size_t named = 0;
   for (std::size_t nth = 0; nth < submits; ++nth) {
     faults::the_shim().arm(faults::id::vkQueueSubmit, nth, VK_ERROR_DEVICE_LOST);
@@ -170,6 +171,7 @@ TEST_CASE("the device is lost at each submit and names what was in flight") {
     } catch (const device_lost& lost) {
       CHECK(lost.result() == VK_ERROR_DEVICE_LOST);
       CHECK(std::string(lost.what()).find("in flight: ") != std::string::npos);
+      CHECK((std::string(lost.what()).find("; driver: planted") != std::string::npos) == explains);
       named += std::string(lost.what()).find("scale twice") != std::string::npos ? 1 : 0;
     }
     CHECK(faults::the_shim().live().empty());

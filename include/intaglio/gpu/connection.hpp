@@ -38,6 +38,7 @@ struct connection : std::enable_shared_from_this<connection> {
   VkPhysicalDeviceMemoryProperties memory{};
   device_counters counters;
   std::atomic<bool> lost{false};       ///< set when nothing is in flight any more, or all that is in flight is kept
+  std::atomic<bool> reported{false};   ///< the driver said so
   std::atomic<bool> abandoned{false};  ///< work on it never ended: what is made on it is never destroyed
   std::shared_ptr<connection> kept;    ///< itself, once abandoned
   std::vector<std::shared_ptr<const void>> kept_memory;  ///< of the host, which work that never ended may read
@@ -67,6 +68,7 @@ struct connection : std::enable_shared_from_this<connection> {
   }
   /// The driver says that the device is lost.
   void lose() noexcept {
+    reported = true;
     settle();
     lost = true;
   }
@@ -104,10 +106,10 @@ struct connection : std::enable_shared_from_this<connection> {
     if (lost) throw device_lost(label, operation, "the device was lost before; open it anew", static_cast<int>(VK_ERROR_DEVICE_LOST));
   }
 
-  /// What the driver knows about the loss, where VK_EXT_device_fault is on; else empty.
+  /// What the driver knows about a loss that it reported, where VK_EXT_device_fault is on; else empty.
   std::string fault_text() const {
 #ifdef VK_EXT_device_fault
-    if (!contains(enabled, feature::device_fault) || call.vkGetDeviceFaultInfoEXT == nullptr) return {};
+    if (!reported || !contains(enabled, feature::device_fault) || call.vkGetDeviceFaultInfoEXT == nullptr) return {};
     vk::DeviceFaultCountsEXT counts;
     if (call.vkGetDeviceFaultInfoEXT(handle, native(counts), nullptr) != VK_SUCCESS) return {};
     std::vector<VkDeviceFaultAddressInfoEXT> addresses(counts.addressInfoCount);
