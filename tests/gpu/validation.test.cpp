@@ -43,7 +43,7 @@ TEST_CASE("a mistake is heard, counted and kept") {
   CHECK(on.validation_messages().size() == on.validation_message_count());
 }
 
-TEST_CASE("what the layer changes for its own checks is no message, what it can't check is one") {
+TEST_CASE("what the layer changes for its own checks and what drivers ask for is no message, what it can't check is one") {
   gpu::message_log log;
   const auto tell = [&](const char* id, const char* text) {
     VkDebugUtilsMessengerCallbackDataEXT data{};
@@ -55,6 +55,7 @@ TEST_CASE("what the layer changes for its own checks is no message, what it can'
   const planted_messages planted;
   CHECK(tell("WARNING-GPU-Assisted-Validation", "vkCreateDevice(): Internal Warning: Forcing fragmentStoresAndAtomics to VK_TRUE") == 0);
   CHECK(tell("BestPractices-vkAllocateMemory-small-allocation", "small") == 0);
+  CHECK(tell("WARNING-vkGetDeviceProcAddr-device", "vkGetDeviceProcAddr(): pName is trying to grab vkGetPhysicalDeviceFeatures which is an instance level function") == 0);
   CHECK(tell("WARNING-GPU-Assisted-Validation", "vkCreateDevice(): Internal Warning: the device lacks a feature. GPU-AV disabled.") == 1);
   CHECK(tell(nullptr, nullptr) == 2);
   CHECK(log.messages().back() == "(no text)");
