@@ -239,6 +239,9 @@ inline PFN_vkGetInstanceProcAddr real_entry() {
   return entry;
 }
 
+/// Where the shim's own functions lead; another layer may stand there (gpu/kept_device.hpp).
+inline std::atomic<PFN_vkGetInstanceProcAddr> beneath{nullptr};
+
 /// The device that calls were last seen for.
 inline std::atomic<VkDevice> last_device{VK_NULL_HANDLE};
 inline std::atomic<VkInstance> last_instance{VK_NULL_HANDLE};
@@ -332,7 +335,8 @@ inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL entry(VkInstance instance, const
   const inside guard;
   if (std::strcmp(name, "vkGetInstanceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&entry);
   if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&device_entry);
-  const PFN_vkVoidFunction real = real_entry()(instance, name);
+  const PFN_vkGetInstanceProcAddr from = beneath.load();
+  const PFN_vkVoidFunction real = (from != nullptr ? from : real_entry())(instance, name);
 #ifdef VK_EXT_device_fault
   if (real != nullptr && std::strcmp(name, "vkGetDeviceFaultInfoEXT") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&planted_fault);
 #endif

@@ -4,10 +4,12 @@
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "gpu/checked_device.hpp"
 #include "gpu/failing_new.hpp"
+#include "gpu/kept_device.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "runtime/tables.hpp"
 #include "shared.hpp"
@@ -56,6 +58,7 @@ TEST_CASE("each Vulkan function fails at its first, a middle and its last call")
   faults::the_shim().reset();
   const outcome expected = whole_life(wish);
   REQUIRE(expected.ids.size() == 4);
+  auto kept = std::make_optional<faults::kept_device>();
   faults::the_shim().reset();
   REQUIRE(whole_life(wish) == expected);  // now with the kernels proven before, as in the lives below
   std::map<faults::id, std::size_t> counts;
@@ -83,6 +86,7 @@ TEST_CASE("each Vulkan function fails at its first, a middle and its last call")
   }
   CHECK(thrown * 2 > lives);
   faults::the_shim().reset();
+  kept.reset();
   CHECK(whole_life(wish) == expected);
 }
 
@@ -92,6 +96,7 @@ namespace {
 void lose_at_submissions(const session_options& wish, std::size_t step) {
   faults::the_shim().reset();
   const outcome expected = whole_life(wish);
+  auto kept = std::make_optional<faults::kept_device>();
   const std::size_t submits = faults::the_shim().calls(faults::id::vkQueueSubmit);
   REQUIRE(submits > 8 * step);
   for (std::size_t nth = 0; nth < submits; nth += step) {
@@ -102,6 +107,7 @@ void lose_at_submissions(const session_options& wish, std::size_t step) {
     CHECK(faults::the_shim().wrong_destroys() == 0);
   }
   faults::the_shim().reset();
+  kept.reset();
   CHECK(whole_life(wish) == expected);
 }
 
@@ -161,6 +167,7 @@ TEST_CASE("the host's memory ends at some allocation, once and for good") {
   const session_options wish{.cache_folder = folder.path()};
   faults::the_shim().reset();
   const outcome expected = whole_life(wish);
+  auto kept = std::make_optional<faults::kept_device>();
   for (const bool for_good : {false, true}) {
     bool failed = true;
     std::size_t thrown = 0;
@@ -183,6 +190,7 @@ TEST_CASE("the host's memory ends at some allocation, once and for good") {
     }
     CHECK(thrown > 20);
   }
+  kept.reset();
   CHECK(whole_life(wish) == expected);
 }
 
