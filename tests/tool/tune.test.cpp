@@ -6,7 +6,7 @@ using namespace tool_test;
 
 TEST_CASE("tune keeps what it found beside the pipelines, and the text stays") {
   const temporary_folder cache;
-  const call_options apart{.environment = {{"XDG_CACHE_HOME", cache.path().string()}, {"MESA_SHADER_CACHE_DIR", cache.path().string()}}, .input = {}, .stdout_path = {}, .signal = 0};
+  const call_options apart{.environment = {{"XDG_CACHE_HOME", cache.path().string()}}, .input = {}, .stdout_path = {}, .signal = 0};
   const outcome before = call({"run", "-n", "16", "--seed", "7", "--quiet"}, apart);
   const outcome tuned = call({"tune", "--trial-ms", "0.2", "--turns", "1", "--json"}, apart);
   CAPTURE(tuned.err);

@@ -287,6 +287,9 @@ run_steps() {
     echo "dev: WARNING: no shared test material at ../shared: tests that need it are skipped and counted as such" >&2
     export INTAGLIO_WITHOUT_SHARED=1
   fi
+  # Mesa's compiled kernels are found again where a test sets XDG_CACHE_HOME for the tool's own cache too: Mesa would follow it there.
+  export MESA_SHADER_CACHE_DIR=${MESA_SHADER_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}}
+  mkdir -p "$MESA_SHADER_CACHE_DIR"
   for step in "${chosen[@]}"; do
     if [[ " ${side_by_side[*]} " == *" $step "* ]]; then side+=("$step"); else run_step "$step"; fi
   done
