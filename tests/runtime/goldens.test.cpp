@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance.hpp"
-#include "gpu/checked_device.hpp"
+#include "gpu/kept_device.hpp"
 #include "intaglio/io/gguf_writer.hpp"
 #include "intaglio/runtime/basic_session.hpp"
 #include "runtime/tables.hpp"
@@ -161,7 +161,7 @@ TEST_CASE("bitnet-tiny gives the goldens of transformers in every form") {
   const auto& about = (models.contains("models") ? models["models"] : models)["bitnet-tiny"];
   const auto manifest = read_json(shared("conformance/bitnet-tiny/manifest.json"));
   const auto goldens = shared("conformance/bitnet-tiny/goldens/a8");
-  checked_device on;
+  faults::sharing_device on;
   for (const char* form : {"gguf/bitnet-tiny-b158-i2_s.gguf", "gguf/bitnet-tiny-b158-f16.gguf", "gguf/bitnet-tiny-b158-tq1_0.gguf", "gguf/bitnet-tiny-b158-tq2_0.gguf",
                            "hf-bf16", "hf-packed", "hf-bitlinear"}) {
     basic_session session = open(on, bitnet_tiny_table(), bitnet_tiny_portable_table(), folder / form);
@@ -203,7 +203,7 @@ TEST_CASE("bitnet-tiny gives the goldens of transformers in every form") {
 TEST_CASE("bitnet-tiny with SiLU and f32 activations gives the goldens of its architecture in every form") {
   const auto folder = conformance("bitnet-tiny");
   const auto manifest = read_json(shared("conformance/bitnet-tiny/manifest.json"));
-  checked_device on;
+  faults::sharing_device on;
   std::size_t files = 0;
   for (const auto& variant : manifest["variants"]) {
     if (!variant["name"].get<std::string>().starts_with("silu")) continue;
