@@ -17,15 +17,18 @@
 namespace faults {
 
 /// While it lives, devices that ask for the same get one device by turns, and pipelines made of the same get one pipeline. At its end the driver destroys both,
-/// where a layer tells of what was left of them. One at a time, and no device of the shim may live at its ends.
+/// where a layer tells of what was left of them. Of several the first begins and the last ends; no device of the shim may live then.
 class kept_device {
  public:
-  kept_device() { beneath = &entry; }
+  kept_device() {
+    if (the_state().users++ == 0) beneath = &entry;
+  }
   kept_device(const kept_device&) = delete;
   kept_device& operator=(const kept_device&) = delete;
   ~kept_device() {
-    beneath = nullptr;
     state& all = the_state();
+    if (--all.users != 0) return;
+    beneath = nullptr;
     const auto real = [&]<class Function>(Function, const char* name) { return reinterpret_cast<Function>(real_entry()(all.instance, name)); };
     for (const auto& [key, each] : all.pipelines) real(PFN_vkDestroyPipeline{}, "vkDestroyPipeline")(all.device, each, nullptr);
     if (all.device != VK_NULL_HANDLE) real(PFN_vkDestroyDevice{}, "vkDestroyDevice")(all.device, nullptr);
@@ -38,6 +41,7 @@ class kept_device {
 
  private:
   struct state {
+    int users = 0;
     std::mutex mutex;                      // pipelines are made on several threads
     VkInstance instance = VK_NULL_HANDLE;  ///< of the device
     VkDevice device = VK_NULL_HANDLE;

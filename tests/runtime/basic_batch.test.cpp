@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "conformance.hpp"
-#include "gpu/checked_device.hpp"
+#include "gpu/kept_device.hpp"
 #include "intaglio/io/gguf.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/models/gemma3.hpp"
@@ -32,7 +32,7 @@ namespace {
 
 /// A model's plan with a batch, a session alone and a batch of it.
 struct both {
-  checked_device on;
+  faults::sharing_device on;
   plan::planned plan;
   std::array<const plan::table*, 1> tables;
   io::checkpoint file;

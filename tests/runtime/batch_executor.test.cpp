@@ -7,7 +7,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <vector>
 
-#include "gpu/checked_device.hpp"
+#include "gpu/kept_device.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
 #include "intaglio/runtime/synthetic_weights.hpp"
@@ -63,7 +63,7 @@ void check_codec(const gpu::device& on, bool dot, const plan::batch_shape& shape
 }  // namespace
 
 TEST_CASE("products of a batch agree with the reference: offsets, halves of blocks and neither", "[once_plain]") {
-  checked_device on;
+  faults::sharing_device on;
   const bool dot = on.device.has(gpu::feature::shader_integer_dot_product);
   check_codec<dtype::q4_0>(on.device, dot, {.slots = 16, .page_size = 64});
   check_codec<dtype::q4_k>(on.device, dot, {.slots = 3, .page_size = 8});
@@ -71,13 +71,13 @@ TEST_CASE("products of a batch agree with the reference: offsets, halves of bloc
 }
 
 TEST_CASE("products of a batch in halves agree with the reference", "[once]") {
-  checked_device on;
+  faults::sharing_device on;
   check_codec<dtype::q4_k>(on.device, false, {.slots = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves});
   check_codec<dtype::bf16>(on.device, false, {.slots = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves});
 }
 
 TEST_CASE("a chunk of a prompt with more tokens than it has room for is refused by a batch", "[once]") {
-  checked_device on;
+  faults::sharing_device on;
   const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q4_0, dtype::q4_0, dtype::f32>>(plan::profiles::cpu, 128, {.slots = 2, .page_size = 8});
   runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()), {.integer_dot = false}, nullptr);
   const std::vector<std::int32_t> tokens(made.table().prefill.max_tokens + 1, 7);

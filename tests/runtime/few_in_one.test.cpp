@@ -60,7 +60,7 @@ double distance(const std::vector<float>& found, const std::vector<float>& expec
 
 /// @param passes_of rows of passes that must leave the same bits too
 void agrees(const plan::planned& made, const std::vector<std::uint32_t>& positions, const std::vector<std::uint32_t>& passes_of = {0}) {
-  const checked_device on;
+  const faults::sharing_device on;
   const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
   const plan::table& table = made.table();
   REQUIRE_FALSE(table.batch_in_one.in_one.empty());

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "gpu/checked_device.hpp"
+#include "gpu/kept_device.hpp"
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/plan/planned.hpp"
@@ -64,7 +64,7 @@ void check(const checked_device& on, const plan::table& table, io::checkpoint fi
 }  // namespace
 
 TEST_CASE("Mixtral's routing gives the logits and tokens of a forward pass in double precision", "[once_plain]") {
-  checked_device on;
+  faults::sharing_device on;
   const temporary_folder folder;
   auto words = small_sentencepiece();
   for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i) words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
@@ -76,7 +76,7 @@ TEST_CASE("Mixtral's routing gives the logits and tokens of a forward pass in do
 }
 
 TEST_CASE("a Hugging Face folder, whose experts are tensors of their own, gives the same", "[once]") {
-  checked_device on;
+  faults::sharing_device on;
   const temporary_folder folder;
   model().write_hf(folder.path());
   const auto file = io::checkpoint::open(folder.path());
@@ -108,7 +108,7 @@ void check_chunks(const checked_device& on, const std::filesystem::path& file, p
 }  // namespace
 
 TEST_CASE("a chunk whose tokens are taken by expert has the bits of token by token, of dense weights and of blocks", "[once]") {
-  checked_device on;
+  faults::sharing_device on;
   const temporary_folder folder;
   auto words = small_sentencepiece();
   for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i) words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
@@ -120,7 +120,7 @@ TEST_CASE("a chunk whose tokens are taken by expert has the bits of token by tok
 
 TEST_CASE("chunks whose products besides the experts' round to f16 give the logits of exact chunks to 5e-3 of the largest, and their tokens", "[once]") {
   using in_f16 = models::mixtral<mixtral_tiny, dtype::f16, dtype::f16, dtype::f16>;
-  checked_device on;
+  faults::sharing_device on;
   const temporary_folder folder;
   auto words = small_sentencepiece();
   for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i) words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);

@@ -5,7 +5,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "gpu/checked_device.hpp"
+#include "gpu/kept_device.hpp"
 #include "intaglio/models/gemma3.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/plan/planned.hpp"
@@ -41,7 +41,7 @@ std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& ta
 }  // namespace
 
 TEST_CASE("workgroups that wait for each other draw the tokens of the chain of coded weights", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
+  const faults::sharing_device on;
   const auto agrees = [&](const plan::planned& made, std::uint32_t count, std::uint32_t workgroups = 132) {
     const plan::table& table = made.table();
     runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
@@ -69,7 +69,7 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
 }
 
 TEST_CASE("a device for which the kernel of coded weights is not made gets no token of it", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
+  const faults::sharing_device on;
   if (!on.device.has(gpu::feature::shader_int64) || !on.device.has(gpu::feature::memory_model_device_scope))
     SKIP("NOT RUN: needs shaderInt64 and vulkanMemoryModelDeviceScope, found " << on.device.label());
   const plan::planned made = plan::planned::of<small>(plan::profiles::portable, 64);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/checked_device.hpp"
+#include "gpu/kept_device.hpp"
 #include "intaglio/models/bitnet_b158.hpp"
 #include "intaglio/plan/engrave.hpp"
 #include "intaglio/runtime/executor.hpp"
@@ -93,7 +93,7 @@ struct changed {
 }  // namespace
 
 TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
+  const faults::sharing_device on;
   const auto modules = resident_modules(on.device);
   {
     runtime::executor run(on.device, two_b, runtime::synthetic_weights(on.device, two_b), modules, nullptr);
@@ -110,7 +110,7 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[
 }
 
 TEST_CASE("as many workgroups as a device has room for draw the tokens of the chain", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
+  const faults::sharing_device on;
   auto modules = resident_modules(on.device);
   const std::vector<std::vector<std::uint32_t>> expected = drawn_along(on.device, two_b, as_chain(modules), {0, 250, 1530, 4000});
   const std::uint32_t least = two_b.decode_in_one.in_one.front().least_groups;
@@ -126,7 +126,7 @@ TEST_CASE("as many workgroups as a device has room for draw the tokens of the ch
 }
 
 TEST_CASE("where a workgroup never runs all others leave, and no token is drawn", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
+  const faults::sharing_device on;
   const auto modules = resident_modules(on.device);
   changed fewer("patience", plan::resident_patience);
   fewer.in_one[0].groups[0] -= 1;
@@ -141,7 +141,7 @@ TEST_CASE("where a workgroup never runs all others leave, and no token is drawn"
 }
 
 TEST_CASE("workgroups that wait in vain draw no token, and the chain goes on", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
+  const faults::sharing_device on;
   const auto modules = resident_modules(on.device);
   const changed impatient("patience", 0);
   runtime::executor run(on.device, impatient.table, runtime::synthetic_weights(on.device, impatient.table), modules, nullptr);
@@ -157,7 +157,7 @@ TEST_CASE("workgroups that wait in vain draw no token, and the chain goes on", "
 
 // On llvmpipe too: the kernel finds that its subgroups are not of 32, and says so instead of computing.
 TEST_CASE("a device for which the kernel is not made gets no token of it", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
+  const faults::sharing_device on;
   const auto modules = modules_of_any(on.device);
   const changed other("heads_together", 2);
   runtime::executor run(on.device, other.table, runtime::synthetic_weights(on.device, other.table), modules, nullptr);
@@ -170,7 +170,7 @@ TEST_CASE("a device for which the kernel is not made gets no token of it", "[run
 }
 
 TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job leaves decode the chain that it began as", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
+  const faults::sharing_device on;
   const auto modules = modules_of_any(on.device);
   const changed other("heads_together", 2);
   gpu::pipeline_cache cache(on.device, "", story.hash);
@@ -199,7 +199,7 @@ TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job lea
 }
 
 TEST_CASE("the chain takes over only where its kernels are right", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
+  const faults::sharing_device on;
   const auto modules = modules_of_any(on.device);
   changed broken("heads_together", 2);
   std::vector<plan::dispatch> period(story.decode.period.begin(), story.decode.period.end());

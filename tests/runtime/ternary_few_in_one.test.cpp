@@ -25,7 +25,7 @@ constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = confi
 }  // namespace
 
 TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numbers of the chain", "[runtime][in_one][resident][gpu]") {
-  const checked_device on;
+  const faults::sharing_device on;
   const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
   const auto agrees = [&](const plan::planned& made, const std::vector<std::uint32_t>& positions, std::uint32_t workgroups = 132) {
     const plan::table& table = made.table();
