@@ -16,8 +16,8 @@
 
 namespace faults {
 
-/// While it lives, devices that ask for the same get one device by turns, and pipelines made of the same get one pipeline. At its end the driver destroys both,
-/// where a layer tells of what was left of them. Of several the first begins and the last ends; no device of the shim may live then.
+/// While it lives, devices that ask for the same extensions get one device by turns (features are not compared: a test asks for one set), and pipelines made of the same get one
+/// pipeline. At its end the driver destroys both, where a layer tells of what was left of them. Of several the first begins and the last ends; no device of the shim may live then.
 class kept_device {
  public:
   kept_device() {
@@ -36,8 +36,6 @@ class kept_device {
     all.device = VK_NULL_HANDLE, all.instance = VK_NULL_HANDLE;
     all.asked.clear(), all.modules.clear(), all.pipelines.clear();
   }
-  /// How many pipelines the driver made.
-  static std::size_t pipelines() { return the_state().pipelines.size(); }
 
  private:
   struct state {

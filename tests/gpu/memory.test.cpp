@@ -86,7 +86,7 @@ TEST_CASE("where a large piece is refused, smaller ones are tried") {
 TEST_CASE("memory of the host is read in place, where the device takes it") {
   const checked_device checked;
   const gpu::device& on = checked.device;
-  if (!on.has(gpu::feature::external_memory_host)) SKIP("the device has no VK_EXT_external_memory_host");
+  if (!on.has(gpu::feature::external_memory_host)) SKIP("NOT RUN: needs VK_EXT_external_memory_host, found " << on.label());
   const auto step = static_cast<std::size_t>(on.limits().host_pointer_alignment);
   std::shared_ptr<std::byte> host(static_cast<std::byte*>(std::aligned_alloc(step, 4 * step)), &std::free);
   const std::span bytes(host.get(), 4 * step);
@@ -115,7 +115,7 @@ TEST_CASE("without the extension, or where the driver refuses, host memory is no
   faults::the_shim().reset();
   const checked_device checked(options);
   const gpu::device& on = checked.device;
-  if (!on.has(gpu::feature::external_memory_host)) SKIP("the device has no VK_EXT_external_memory_host");
+  if (!on.has(gpu::feature::external_memory_host)) SKIP("NOT RUN: needs VK_EXT_external_memory_host, found " << on.label());
   const auto step = static_cast<std::size_t>(on.limits().host_pointer_alignment);
   std::shared_ptr<std::byte> host(static_cast<std::byte*>(std::aligned_alloc(step, step)), &std::free);
   for (const auto which : {faults::id::vkCreateBuffer, faults::id::vkAllocateMemory, faults::id::vkBindBufferMemory}) {

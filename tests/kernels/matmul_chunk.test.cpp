@@ -132,7 +132,7 @@ TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, r
   kernel_device on;
   on.few_halves = true;
   if (!runtime::usable_modules(on.device()).front().few_halves) {
-    if (!on.device().has(gpu::feature::shader_float16)) SKIP("no device that computes with f16");
+    if (!on.device().has(gpu::feature::shader_float16)) SKIP("NOT RUN: needs a device that computes with f16, found " << on.device().label());
     on.source = &with_emulated;
   }
   // As many steps for each subgroup of the same rows: emulated matrices wait for all of them.

@@ -78,8 +78,8 @@ class message_log {
       {"BestPractices-vkBeginCommandBuffer-simultaneous-use", ""},  // a recording runs several times at once by design
       {"BestPractices-vkAllocateMemory-small-allocation", ""},      // few buffers a model, each with memory of its own
       {"BestPractices-vkBindMemory-small-dedicated-allocation", ""},
-      {"WARNING-vkGetDeviceProcAddr-device", "vkGetPhysicalDevice"},  // some drivers (NVIDIA 580) and some Vulkan-Hpp ask a device for these
-      {"VALIDATION-SETTINGS", "Both GPU Assisted Validation and Normal Core Check"},  // without the latter it tells what shaders did too late
+      {"WARNING-vkGetDeviceProcAddr-device", "vkGetPhysicalDevice"},                  // some drivers (NVIDIA 580) and some Vulkan-Hpp ask a device for these
+      {"VALIDATION-SETTINGS", "Both GPU Assisted Validation and Normal Core Check"},  // both are asked for
       {"WARNING-GPU-Assisted-Validation", "Internal Warning: Forcing "},
       {"WARNING-GPU-Assisted-Validation", "Internal Warning: Setting Vk"},
       {"WARNING-GPU-Assisted-Validation", "[Disabling gpuav_validate_ray_query]"},
