@@ -45,7 +45,8 @@ inline bool add_codec(std::string_view name, std::vector<kernels::codec>& to) {
 
 /// Records `length` dispatches of which each waits for the one before: record(recorder, index).
 template <class Record>
-gpu::recording chain(const gpu::device& on, std::uint32_t length, const Record& record, const gpu::timestamps* points = nullptr) {
+gpu::recording chain(const gpu::device& on, std::uint32_t length, const Record& record,
+                     const gpu::timestamps* points = nullptr) {
   gpu::recorder to(on, "chain", points);
   for (std::uint32_t i = 0; i < length; ++i) {
     record(to, i);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ends a pass over drafted tokens: what was drawn behind each token holds as far as the token after it was drafted right. One invocation.
+// Ends a pass over drafted tokens: what was drawn behind each token holds as far as the token after it was drafted
+// right. One invocation.
 // variant: accept -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -19,7 +20,8 @@ layout(push_constant, scalar) uniform Push { Words drawn, state, ring; };
 
 void main() {
   if (gl_LocalInvocationIndex != 0u) return;
-  uint count = min(state.at[state_count], draws), position = state.at[state_position], generated = state.at[state_generated];
+  uint count = min(state.at[state_count], draws), position = state.at[state_position],
+       generated = state.at[state_generated];
   uint accepted = 0u, token = 0u;
   while (accepted < count && (accepted == 0u || state.at[state_tokens + accepted] == token)) {
     token = drawn.at[accepted];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Causal attention of one head (x) and token (y). A span of 256 positions is the work of a workgroup, its octets of 8 go round the subgroups:
-// lane = quarter of the channels * 8 + position for the scores, then lane = four channels for the values. With `splits` above 1, workgroup z
-// has the z-th span alone, and the one of a head that comes last merges them all; else a workgroup goes through all spans.
+// Causal attention of one head (x) and token (y). A span of 256 positions is the work of a workgroup, its octets of 8
+// go round the subgroups: lane = quarter of the channels * 8 + position for the scores, then lane = four channels for
+// the values. With `splits` above 1, workgroup z has the z-th span alone, and the one of a head that comes last merges
+// them all; else a workgroup goes through all spans.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -35,11 +36,16 @@ layout(local_size_x_id = 0) in;
 #define attention_scale scale
 #include "attention.glsl"
 
-// What workgroups tell each other: a row of head_dim sums, maximum, total and two words of nothing for each token, head and span.
+// What workgroups tell each other: a row of head_dim sums, maximum, total and two words of nothing for each token, head
+// and span.
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Partials { coherent vec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Counters { coherent uint at[]; };
 
-layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state; Partials partials; Counters counters; };
+layout(push_constant, scalar) uniform Push {
+  Words query, keys, values, output_, state;
+  Partials partials;
+  Counters counters;
+};
 #define PAGED
 #include "slots.glsl"
 
@@ -55,14 +61,15 @@ shared bool came_last;
 // Octets of a subgroup, and whether their values fit into registers beside their keys.
 #define own_octets ((octets_of_span + subgroups - 1u) / subgroups)
 #define resident (own_octets <= 2u && virtual_count == 1u && quads <= 32u)
-#define octet_of(n) ((n) * subgroups + subgroup_index)
+#define octet_of(n) ((n)*subgroups + subgroup_index)
 
-// Where a GPU's subgroups of 32 stand in a wide workgroup, an invocation is one virtual lane and has one slot of each 128 channels: that one is
-// written out, so that its numbers stay in registers. The others are left to loops, which drivers do not take long to compile.
-// Slot s + 8 r of an invocation: quad gl_LocalInvocationIndex + s * workgroup_size of the r-th 32 of a head.
+// Where a GPU's subgroups of 32 stand in a wide workgroup, an invocation is one virtual lane and has one slot of each
+// 128 channels: that one is written out, so that its numbers stay in registers. The others are left to loops, which
+// drivers do not take long to compile. Slot s + 8 r of an invocation: quad gl_LocalInvocationIndex + s * workgroup_size
+// of the r-th 32 of a head.
 #define more_slots(s) for (uint s = 1u; s * workgroup_size < row_quads; ++s)
 #define each_row(r) LATER_UNROLLED for (uint r = 0u; r < 2u; ++r) if (32u * r < quads)
-#define quad_in_row(s) (gl_LocalInvocationIndex + (s) * workgroup_size)
+#define quad_in_row(s) (gl_LocalInvocationIndex + (s)*workgroup_size)
 
 vec4 sums[16];
 vec2 weight;             // maximum and total
@@ -103,28 +110,26 @@ vec2 score_parts(uint query_quad, uint key, uint first_row, uint count, uint oct
   uint place = virtual_lane + virtual_index * virtual_width, quarter = place >> 3;
   vec4 q[16];
   raw_chunk raw[2][8];
-  LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
-    if (4u * c < chunks) {
-      uint chunk = min(quarter + 4u * c, chunks - 1u);
-      LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-        if (has_octet(octet_of(n + i), octets)) raw[i][c] = load_key(keys, key + (octet_place(octet_of(n + i)) * chunks + chunk) * 8u + (place & 7u));
-      q[2u * c] = FloatQuads(query).at[query_quad + 2u * chunk];
-      q[2u * c + 1u] = FloatQuads(query).at[query_quad + 2u * chunk + 1u];
-    }
+  LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (4u * c < chunks) {
+    uint chunk = min(quarter + 4u * c, chunks - 1u);
+    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) if (has_octet(octet_of(n + i), octets)) raw[i][c] =
+        load_key(keys, key + (octet_place(octet_of(n + i)) * chunks + chunk) * 8u + (place & 7u));
+    q[2u * c] = FloatQuads(query).at[query_quad + 2u * chunk];
+    q[2u * c + 1u] = FloatQuads(query).at[query_quad + 2u * chunk + 1u];
+  }
   if (resident)
-    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-      if (has_octet(octet_of(i), octets))
-        LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw_values[i][r] = octet_value(first_row, octet_of(i), r, count, virtual_lane);
+    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) if (has_octet(octet_of(i), octets))
+        LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw_values[i][r] =
+            octet_value(first_row, octet_of(i), r, count, virtual_lane);
   vec2 parts;
   LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
     precise vec4 a = vec4(0.0);
-    LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
-      if (quarter + 4u * c < chunks) {
-        key_chunk k = widened(raw[i][c]);
-        precise vec4 low = q[2u * c] * k.low, high = q[2u * c + 1u] * k.high;
-        a = a + low;
-        a = a + high;
-      }
+    LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (quarter + 4u * c < chunks) {
+      key_chunk k = widened(raw[i][c]);
+      precise vec4 low = q[2u * c] * k.low, high = q[2u * c + 1u] * k.high;
+      a = a + low;
+      a = a + high;
+    }
     precise float sum = (a.x + a.y) + (a.z + a.w);
     parts[i] = sum;
   }
@@ -149,14 +154,15 @@ void sum_span(uint s, uint row, uint octets, bool merges, vec2 f) {
   precise vec4 group[4];
   LATER_UNROLLED for (uint g = 0u; g < 4u; ++g) {
     group[g] = vec4(0.0);
-    LATER_UNROLLED for (uint o = 8u * g; o < 8u * g + 8u; ++o)
-      if (has_octet(o, octets)) group[g] = group[g] + octet_sums[o * row_quads + at];
+    LATER_UNROLLED for (uint o = 8u * g; o < 8u * g + 8u; ++o) if (has_octet(o, octets)) group[g] =
+        group[g] + octet_sums[o * row_quads + at];
   }
   precise vec4 all = (group[0] + group[1]) + (group[2] + group[3]);
   sums[s + 8u * row] = merges ? merged_sums(sums[s + 8u * row], all, f) : all;
 }
 
-// Takes a span of `count` positions into the totals. first_row: its first position's row among the values; key: index of its first chunk of keys.
+// Takes a span of `count` positions into the totals. first_row: its first position's row among the values; key: index
+// of its first chunk of keys.
 void attend_span(uint query_quad, uint key, uint first_row, uint count, bool merges) {
   uint octets = (count + 7u) / 8u;
   float greatest = minus_infinity;
@@ -171,15 +177,14 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
       part[1][j] = parts.y;
     }
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-      LATER_UNROLLED for (uint r = 0u; r < 2u; ++r)
-        if (r == 0u || virtual_count == 8u) {
-          float score = scaled_score(sum_of_quarters(part[i], r));
-          uint position = 8u * octet_of(n + i) + (lane & 7u) + 4u * r;
-          if (octet_of(n + i) < octets && is_seen(position, count)) {
-            greatest = max(greatest, score);
-            if (lane < 8u) scores[position] = score;
-          }
-        }
+        LATER_UNROLLED for (uint r = 0u; r < 2u; ++r) if (r == 0u || virtual_count == 8u) {
+      float score = scaled_score(sum_of_quarters(part[i], r));
+      uint position = 8u * octet_of(n + i) + (lane & 7u) + 4u * r;
+      if (octet_of(n + i) < octets && is_seen(position, count)) {
+        greatest = max(greatest, score);
+        if (lane < 8u) scores[position] = score;
+      }
+    }
   }
   greatest = subgroup_max(greatest);
   if (subgroups > 1u) {
@@ -205,23 +210,23 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
   each_row(row) {
     if (row != 0u) barrier();  // octet_sums have been read
     for (uint n = 0u; n < own_octets; n += 2u)
-      LATER_UNROLLED for (uint i = 0u; i < 2u; ++i)
-        if (has_octet(octet_of(n + i), octets)) {
-          uint octet = octet_of(n + i);
-          vec4 low = vec4(scores[8u * octet], scores[8u * octet + 1u], scores[8u * octet + 2u], scores[8u * octet + 3u]);
-          vec4 high = vec4(scores[8u * octet + 4u], scores[8u * octet + 5u], scores[8u * octet + 6u], scores[8u * octet + 7u]);
-          if (row == 0u && lane == 0u) octet_totals[octet] = octet_total(low, high);
-          sum_octet(first_row, count, octet, i, row, low, high, 0u);
-          for (uint j = 1u; j < virtual_count; ++j) sum_octet(first_row, count, octet, i, row, low, high, j);
-        }
+      LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) if (has_octet(octet_of(n + i), octets)) {
+        uint octet = octet_of(n + i);
+        vec4 low = vec4(scores[8u * octet], scores[8u * octet + 1u], scores[8u * octet + 2u], scores[8u * octet + 3u]);
+        vec4 high =
+            vec4(scores[8u * octet + 4u], scores[8u * octet + 5u], scores[8u * octet + 6u], scores[8u * octet + 7u]);
+        if (row == 0u && lane == 0u) octet_totals[octet] = octet_total(low, high);
+        sum_octet(first_row, count, octet, i, row, low, high, 0u);
+        for (uint j = 1u; j < virtual_count; ++j) sum_octet(first_row, count, octet, i, row, low, high, j);
+      }
     barrier();
     if (gl_LocalInvocationIndex < row_quads) {  // who has sums
       if (row == 0u) {
         precise float group[4];
         LATER_UNROLLED for (uint g = 0u; g < 4u; ++g) {
           group[g] = 0.0;
-          LATER_UNROLLED for (uint o = 8u * g; o < 8u * g + 8u; ++o)
-            if (has_octet(o, octets)) group[g] = group[g] + octet_totals[o];
+          LATER_UNROLLED for (uint o = 8u * g; o < 8u * g + 8u; ++o) if (has_octet(o, octets)) group[g] =
+              group[g] + octet_totals[o];
         }
         precise float total = (group[0] + group[1]) + (group[2] + group[3]);
         if (merges) f = merge_factors(weight, vec2(greatest, total));
@@ -233,8 +238,8 @@ void attend_span(uint query_quad, uint key, uint first_row, uint count, bool mer
   }
 }
 
-// True in the workgroup that is the last of its head to come here; what the others wrote before can then be read. One invocation fences for
-// all of its workgroup: fences of the device take long.
+// True in the workgroup that is the last of its head to come here; what the others wrote before can then be read. One
+// invocation fences for all of its workgroup: fences of the device take long.
 bool comes_last(uint head, uint spans) {
   groupMemoryBarrier();
   barrier();
@@ -255,22 +260,20 @@ void merge_spans(uint first, uint spans, uint s, uint row) {
   vec4 merged = vec4(0.0);
   for (uint span = 0u; span < spans; span += 8u) {
     vec4 ends[8], later[8];
-    LATER_UNROLLED for (uint k = 0u; k < 8u; ++k)
-      if (span + k < spans) {
-        uint at = (first + span + k) * (quads + 1u);
-        ends[k] = partials.at[at + quads];
-        later[k] = partials.at[at + quad];
+    LATER_UNROLLED for (uint k = 0u; k < 8u; ++k) if (span + k < spans) {
+      uint at = (first + span + k) * (quads + 1u);
+      ends[k] = partials.at[at + quads];
+      later[k] = partials.at[at + quad];
+    }
+    LATER_UNROLLED for (uint k = 0u; k < 8u; ++k) if (span + k < spans) {
+      if (span + k == 0u) {
+        weight = ends[k].xy;
+        merged = later[k];
+      } else {
+        vec2 f = merge_factors(weight, ends[k].xy);
+        merged = merged_sums(merged, later[k], f);
       }
-    LATER_UNROLLED for (uint k = 0u; k < 8u; ++k)
-      if (span + k < spans) {
-        if (span + k == 0u) {
-          weight = ends[k].xy;
-          merged = later[k];
-        } else {
-          vec2 f = merge_factors(weight, ends[k].xy);
-          merged = merged_sums(merged, later[k], f);
-        }
-      }
+    }
   }
   sums[s + 8u * row] = merged;
 }
@@ -286,7 +289,8 @@ void store_partial(uint first_quad, uint s, uint row) {
 }
 
 void attend(uint token, uint head, uint count) {
-  uint start = first_seen(count), first_span = start / span_positions, spans = (count + span_positions - 1u) / span_positions - first_span;
+  uint start = first_seen(count), first_span = start / span_positions,
+       spans = (count + span_positions - 1u) / span_positions - first_span;
   uint split = splits > 1u ? gl_WorkGroupID.z : 0u;
   uint token_head = token * heads + head, kv_head = head / (heads / kv_heads);
   uint end = splits > 1u ? split + 1u : spans;
@@ -294,7 +298,8 @@ void attend(uint token, uint head, uint count) {
     uint first = (first_span + span) * span_positions, slot = batched ? 0u : span_slot(first);
     first_of_span = first;
     seen = window != 0u && start > first ? start - first : 0u;
-    attend_span(token_head * quads, key_index(kv_head, slot, 0u), kv_head * context + slot, min(count - first, span_positions), span != split);
+    attend_span(token_head * quads, key_index(kv_head, slot, 0u), kv_head * context + slot,
+                min(count - first, span_positions), span != split);
     if (span + 1u < end) barrier();
   }
   if (splits > 1u && spans > 1u) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Causal attention of one head (x) for 8 neighbouring tokens (y), which share what is read of keys and values. 128 parties, mostly one invocation
-// each, work on a span of 256 positions at a time: four of 32 have a group of 64 positions each. For scores a party has 4 tokens and 4 positions,
-// for sums of values 4 channels and all tokens. The bits are those of attention: docs/kernels.md has the order of operations.
+// Causal attention of one head (x) for 8 neighbouring tokens (y), which share what is read of keys and values. 128
+// parties, mostly one invocation each, work on a span of 256 positions at a time: four of 32 have a group of 64
+// positions each. For scores a party has 4 tokens and 4 positions, for sums of values 4 channels and all tokens. The
+// bits are those of attention: docs/kernels.md has the order of operations.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -42,7 +43,8 @@ const uint parties = 128u;
 const uint row_quads = quads < 32u ? quads : 32u;  // channels are summed 128 at a time
 const uint sum_quads = 4u * tile * row_quads, maximum_quads = tile * 16u;
 shared vec4 scores[tile * span_positions / 4u];  // then probabilities
-shared vec4 sums[sum_quads > maximum_quads ? sum_quads : maximum_quads];  // of groups; before that the maxima of parties
+shared vec4
+    sums[sum_quads > maximum_quads ? sum_quads : maximum_quads];  // of groups; before that the maxima of parties
 // Of many channels the queries stand there too, behind the maxima, and come anew for each span.
 const bool shares_sums = head_dim > 128u;
 shared vec4 queries[shares_sums ? 1u : tile * quads];
@@ -71,15 +73,15 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
     }
     for (uint quarter = 0u; quarter < 4u; ++quarter) {
       precise vec4 a[4][4];
-      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
-        LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) a[t][j] = vec4(0.0);
+      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) a[t][j] = vec4(0.0);
       for (uint chunk = quarter; chunk < chunks; chunk += 4u) {
         raw_chunk raw[4];
         LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) raw[j] = load_key(keys, at[j] + 8u * chunk);
         key_chunk k[4];
         LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) k[j] = widened(raw[j]);
         LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) {
-          vec4 low = query_quad((token + t) * quads + 2u * chunk), high = query_quad((token + t) * quads + 2u * chunk + 1u);
+          vec4 low = query_quad((token + t) * quads + 2u * chunk),
+               high = query_quad((token + t) * quads + 2u * chunk + 1u);
           LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
             precise vec4 lower_product = low * k[j].low, upper_product = high * k[j].high;
             a[t][j] = a[t][j] + lower_product;
@@ -87,13 +89,12 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
           }
         }
       }
-      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
-        LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
-          precise float h = (a[t][j].x + a[t][j].y) + (a[t][j].z + a[t][j].w);
-          if ((quarter & 1u) == 0u) sum[t][j] = h;
-          else sum[t][j] = sum[t][j] + h;
-          if (quarter == 1u) lower[t][j] = sum[t][j];
-        }
+      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) LATER_UNROLLED for (uint j = 0u; j < 4u; ++j) {
+        precise float h = (a[t][j].x + a[t][j].y) + (a[t][j].z + a[t][j].w);
+        if ((quarter & 1u) == 0u) sum[t][j] = h;
+        else sum[t][j] = sum[t][j] + h;
+        if (quarter == 1u) lower[t][j] = sum[t][j];
+      }
     }
     LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) {
       uint count = count_of(first_token + token + t);
@@ -106,7 +107,8 @@ void find_scores(uint v, uint kv_head, uint first, uint end) {
       }
     }
   }
-  LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[(token + t) * 16u + 4u * group + place / 4u][place & 3u] = greatest[t];
+  LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[(token + t) * 16u + 4u * group + place / 4u][place & 3u] =
+      greatest[t];
 }
 
 // Probabilities of one token and two octets, and their totals.
@@ -121,7 +123,8 @@ void find_probabilities(uint v, uint first, uint end) {
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
       uint at = token * 64u + 2u * octet + i;
       precise vec4 below = scores[at] - greatest;
-      LATER_UNROLLED for (uint c = 0u; c < 4u; ++c) p[i][c] = is_seen(first + 8u * octet + 4u * i + c, count) ? canonical_exp(below[c]) : 0.0;
+      LATER_UNROLLED for (uint c = 0u; c < 4u; ++c) p[i][c] =
+          is_seen(first + 8u * octet + 4u * i + c, count) ? canonical_exp(below[c]) : 0.0;
       scores[at] = p[i];
     }
     octet_totals[token * 32u + octet] = octet_total(p[0], p[1]);
@@ -130,7 +133,8 @@ void find_probabilities(uint v, uint first, uint end) {
 
 vec4 group_sums[8];
 
-// An octet's sums of values for all tokens; `mixed`: some tokens see but a part of it, and what the others see may be no number.
+// An octet's sums of values for all tokens; `mixed`: some tokens see but a part of it, and what the others see may be
+// no number.
 void add_octet(vec4 value[8], uint octet, uint position, bool mixed) {
   LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) {
     vec4 p[2];
@@ -150,15 +154,19 @@ void add_octet(vec4 value[8], uint octet, uint position, bool mixed) {
 
 // Sums of a group of 8 octets for 4 channels of a row of 128, and its totals of probabilities.
 void sum_values(uint v, uint kv_head, uint first, uint end, uint row) {
-  uint group = v / 32u, quad = 32u * row + v % 32u, octets = min((end - first + 7u) / 8u, 32u), last = min(8u * group + 8u, octets);
+  uint group = v / 32u, quad = 32u * row + v % 32u, octets = min((end - first + 7u) / 8u, 32u),
+       last = min(8u * group + 8u, octets);
   LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) group_sums[t] = vec4(0.0);
   for (uint octet = 8u * group; octet < last; ++octet) {
     uint position = first + 8u * octet;
     uvec4 raw[8];
-    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw[r] = load_value(values, (kv_head * context + span_slot(first) + min(position + r, end - 1u) - first) * quads + min(quad, quads - 1u));
+    LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) raw[r] =
+        load_value(values, (kv_head * context + span_slot(first) + min(position + r, end - 1u) - first) * quads +
+                               min(quad, quads - 1u));
     vec4 value[8];
     LATER_UNROLLED for (uint r = 0u; r < 8u; ++r) value[r] = widened_value(raw[r]);
-    if (position + 8u > count_of(first_token) || (window != 0u && position < first_seen(end))) add_octet(value, octet, position, true);
+    if (position + 8u > count_of(first_token) || (window != 0u && position < first_seen(end)))
+      add_octet(value, octet, position, true);
     else add_octet(value, octet, position, false);
   }
   if (quad < quads)
@@ -173,11 +181,14 @@ void sum_values(uint v, uint kv_head, uint first, uint end, uint row) {
 // Takes the span into the output, which holds sums until the token's last span divides them.
 void merge_span(uint head, uint span, uint row) {
   for (uint i = gl_LocalInvocationIndex; i < tile * row_quads; i += workgroup_size) {
-    uint t = i / row_quads, quad = 32u * row + i % row_quads, token = first_token + t, count = count_of(token), first_span = first_seen(count) / span_positions;
+    uint t = i / row_quads, quad = 32u * row + i % row_quads, token = first_token + t, count = count_of(token),
+         first_span = first_seen(count) / span_positions;
     if (token >= tokens || quad >= quads || span * span_positions >= count || span < first_span) continue;
     uint place = (token * heads + head) * quads + quad;
-    precise vec4 all = (sums[i] + sums[i + tile * row_quads]) + (sums[i + 2u * tile * row_quads] + sums[i + 3u * tile * row_quads]);
-    precise float total = (group_totals[t] + group_totals[tile + t]) + (group_totals[2u * tile + t] + group_totals[3u * tile + t]);
+    precise vec4 all =
+        (sums[i] + sums[i + tile * row_quads]) + (sums[i + 2u * tile * row_quads] + sums[i + 3u * tile * row_quads]);
+    precise float total =
+        (group_totals[t] + group_totals[tile + t]) + (group_totals[2u * tile + t] + group_totals[3u * tile + t]);
     vec2 weight = vec2(maxima[t], total);
     if (span != first_span) {
       weight = weights[(span + 1u) % 2u * tile + t];
@@ -203,24 +214,24 @@ void load_queries(uint head) {
 void attend(uint head) {
   uint kv_head = head / (heads / kv_heads), end = count_of(first_token + tile - 1u);
   if (!shares_sums) load_queries(head);
-  for (uint first = first_seen(count_of(first_token)) / span_positions * span_positions; first < end; first += span_positions) {
+  for (uint first = first_seen(count_of(first_token)) / span_positions * span_positions; first < end;
+       first += span_positions) {
     if (shares_sums) load_queries(head);
     each_party(v) find_scores(v, kv_head, first, end);
     barrier();
     each_party(v) find_probabilities(v, first, end);
     barrier();
-    LATER_UNROLLED for (uint row = 0u; row < 2u; ++row)
-      if (32u * row < quads) {
-        each_party(v) sum_values(v, kv_head, first, end, row);
-        barrier();
-        merge_span(head, first / span_positions, row);
-        barrier();
-      }
+    LATER_UNROLLED for (uint row = 0u; row < 2u; ++row) if (32u * row < quads) {
+      each_party(v) sum_values(v, kv_head, first, end, row);
+      barrier();
+      merge_span(head, first / span_positions, row);
+      barrier();
+    }
   }
 }
 
 void main() {
-  uvec2 now = word_pair(state, 0u);  // position and count
+  uvec2 now = word_pair(state, 0u);                                              // position and count
   first_token = TOGETHER * tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
   tokens = min(now.y, max_tokens);
   first_count = now.x + 1u;

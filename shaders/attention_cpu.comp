@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Causal attention for CPU drivers: one subgroup does some heads of a token that share keys and values, so that each is read once for all of
-// them. A lane has a position while scores are taken, then some channels; what lanes have to tell each other goes by way of shared memory.
+// Causal attention for CPU drivers: one subgroup does some heads of a token that share keys and values, so that each is
+// read once for all of them. A lane has a position while scores are taken, then some channels; what lanes have to tell
+// each other goes by way of shared memory.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -34,10 +35,16 @@ layout(local_size_x_id = 0) in;
 #define attention_scale scale
 #include "attention.glsl"
 
-layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state, partials, counters; } pushed;
+layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state, partials, counters; }
+pushed;
 Words query, keys, values, output_, state, partials, counters;
 void take_pushed() {
-  query = pushed.query; keys = pushed.keys; values = pushed.values; output_ = pushed.output_; state = pushed.state; partials = pushed.partials;
+  query = pushed.query;
+  keys = pushed.keys;
+  values = pushed.values;
+  output_ = pushed.output_;
+  state = pushed.state;
+  partials = pushed.partials;
   counters = pushed.counters;
 }
 #define PAGED

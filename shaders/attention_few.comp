@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention of a few tokens: a token (y) and up to two heads that share keys and values (x). An invocation has a position of a span of 256 for the scores,
-// then four channels of an octet for the values. All that crosses invocations goes through shared memory: what hangs on a loaded position is no place
-// for subgroup operations (docs/performance.md, "Subgroup operations and control flow").
+// Attention of a few tokens: a token (y) and up to two heads that share keys and values (x). An invocation has a
+// position of a span of 256 for the scores, then four channels of an octet for the values. All that crosses invocations
+// goes through shared memory: what hangs on a loaded position is no place for subgroup operations (docs/performance.md,
+// "Subgroup operations and control flow").
 // variant: attention_few -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -35,9 +36,10 @@ layout(push_constant, scalar) uniform Push { Words query, keys, values, output_,
 #include "slots.glsl"
 
 const uint octets_of_span = 32u, octets_of_half = 16u;
-const uint most_quads = 64u / heads_together, row_quads = quads < most_quads ? quads : most_quads;  // channels that are summed at a time
+const uint most_quads = 64u / heads_together,
+           row_quads = quads < most_quads ? quads : most_quads;  // channels that are summed at a time
 shared vec4 queries[heads_together * quads];
-shared vec4 scores[heads_together * octets_of_span * 2u];  // then probabilities; the octet's quads
+shared vec4 scores[heads_together * octets_of_span * 2u];       // then probabilities; the octet's quads
 shared vec4 greatest_of[heads_together * octets_of_span / 4u];  // octets
 shared vec4 totals[heads_together * octets_of_span / 4u];       // of their probabilities
 shared uint places[octets_of_span];                             // of octets in the cache, in octets
@@ -45,10 +47,13 @@ shared vec4 octet_sums[heads_together * octets_of_half * row_quads];
 // Of the spans so far; what one invocation writes it alone reads, but for the first.
 shared float span_greatest[heads_together];
 shared vec4 half_sums[heads_together * row_quads], sums[heads_together * quads];
-shared vec2 weights[heads_together * row_quads], factors[heads_together * row_quads];  // maximum and total, and what spans are merged with
+shared vec2 weights[heads_together * row_quads],
+    factors[heads_together * row_quads];  // maximum and total, and what spans are merged with
 
 #define own gl_LocalInvocationIndex
-#define each_head(h) [[unroll]] for (uint h = 0u; h < 2u; ++h) if (h < heads_together)
+#define each_head(h)                        \
+  [[unroll]] for (uint h = 0u; h < 2u; ++h) \
+    if (h < heads_together)
 
 // Positions of the span from `seen` on are seen, those below `count`.
 uint seen, count;
@@ -60,9 +65,12 @@ float greatest_quad(vec4 v) { return max(max(v.x, v.y), max(v.z, v.w)); }
 // The scores of one position. place: of its octet; key: the first chunk of keys of the head.
 void score_position(uint position, uint key, uint place) {
   vec4 a[8];  // four quarters of each head
-  [[unroll]] for (uint k = 0u; k < 8u; ++k) a[k] = vec4(0.0);
-  raw_chunk raw[4], next[4];  // a chunk of each quarter: all that loops hold is little code, which every multiprocessor fetches anew
-  [[unroll]] for (uint c = 0u; c < 4u; ++c) next[c] = load_key(keys, key + (place * chunks + min(c, chunks - 1u)) * 8u + (position & 7u));
+  [[unroll]] for (uint k = 0u; k < 8u; ++k)
+    a[k] = vec4(0.0);
+  raw_chunk raw[4],
+      next[4];  // a chunk of each quarter: all that loops hold is little code, which every multiprocessor fetches anew
+  [[unroll]] for (uint c = 0u; c < 4u; ++c)
+    next[c] = load_key(keys, key + (place * chunks + min(c, chunks - 1u)) * 8u + (position & 7u));
   for (uint first = 0u; first < chunks; first += 4u) {
     [[unroll]] for (uint c = 0u; c < 4u; ++c) {
       raw[c] = next[c];
@@ -81,13 +89,15 @@ void score_position(uint position, uint key, uint place) {
   }
   each_head(h) {
     precise float quarter[4];
-    [[unroll]] for (uint k = 0u; k < 4u; ++k) quarter[k] = (a[4u * h + k].x + a[4u * h + k].y) + (a[4u * h + k].z + a[4u * h + k].w);
+    [[unroll]] for (uint k = 0u; k < 4u; ++k)
+      quarter[k] = (a[4u * h + k].x + a[4u * h + k].y) + (a[4u * h + k].z + a[4u * h + k].w);
     precise float sum = (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
     scores[(h * octets_of_span + (position >> 3)) * 2u + (position >> 2 & 1u)][position & 3u] = scaled_score(sum);
   }
 }
 
-// Quad `quad` of the values of the octet that an item of a half has, for all its positions. What is not seen is the nearest position's row.
+// Quad `quad` of the values of the octet that an item of a half has, for all its positions. What is not seen is the
+// nearest position's row.
 void load_octet(out uvec4 raw[8], uint first_row, uint octet, uint quad) {
   [[unroll]] for (uint r = 0u; r < 8u; ++r) {
     uint at = min(8u * octet + r, count - 1u);
@@ -114,7 +124,8 @@ vec2 span_weight(uint h) {
   [[unroll]] for (uint g = 0u; g < 4u; ++g) {
     vec4 low = totals[h * octets_of_span / 4u + 2u * g], high = totals[h * octets_of_span / 4u + 2u * g + 1u];
     group[g] = 0.0;  // what is not there is +0, which changes no sum
-    [[unroll]] for (uint o = 0u; o < 8u; ++o) group[g] = group[g] + (o < 4u ? low[o & 3u] : high[o & 3u]);
+    [[unroll]] for (uint o = 0u; o < 8u; ++o)
+      group[g] = group[g] + (o < 4u ? low[o & 3u] : high[o & 3u]);
   }
   precise float total = (group[0] + group[1]) + (group[2] + group[3]);
   return vec2(span_greatest[h], total);
@@ -128,7 +139,8 @@ void sum_half(uint row, uint first, bool merges) {
     precise vec4 group[2];
     [[unroll]] for (uint g = 0u; g < 2u; ++g) {
       group[g] = vec4(0.0);
-      [[unroll]] for (uint o = 0u; o < 8u; ++o) group[g] = group[g] + octet_sums[(h * octets_of_half + 8u * g + o) * row_quads + quad];
+      [[unroll]] for (uint o = 0u; o < 8u; ++o)
+        group[g] = group[g] + octet_sums[(h * octets_of_half + 8u * g + o) * row_quads + quad];
     }
     precise vec4 all = group[0] + group[1];
     if (first != 0u) all = half_sums[item] + all;
@@ -151,16 +163,21 @@ void attend_span(uint first, uint key, uint first_row, uint slot, uint own_slot,
       uint place = batched ? pool_place(own_slot, first + position) / 8u : slot / 8u + (position >> 3);
       if ((position & 7u) == 0u) places[position >> 3] = place;
       if (is_seen(position)) score_position(position, key, place);
-      else each_head(h) scores[(h * octets_of_span + (position >> 3)) * 2u + (position >> 2 & 1u)][position & 3u] = minus_infinity;
+      else
+        each_head(h) scores[(h * octets_of_span + (position >> 3)) * 2u + (position >> 2 & 1u)][position & 3u] =
+            minus_infinity;
     }
   barrier();
   for (uint item = own; item < heads_together * octets_of_span; item += workgroup_size)
-    greatest_of[item >> 2][item & 3u] = has_octet(item % octets_of_span) ? max(greatest_quad(scores[2u * item]), greatest_quad(scores[2u * item + 1u])) : minus_infinity;
+    greatest_of[item >> 2][item & 3u] =
+        has_octet(item % octets_of_span) ? max(greatest_quad(scores[2u * item]), greatest_quad(scores[2u * item + 1u]))
+                                         : minus_infinity;
   barrier();
   // Neighbours have the same position of another head, so that none idles while there are positions.
   uint head = own % heads_together;
   float greatest = minus_infinity;
-  [[unroll]] for (uint i = 0u; i < octets_of_span / 4u; ++i) greatest = max(greatest, greatest_quad(greatest_of[head * octets_of_span / 4u + i]));
+  [[unroll]] for (uint i = 0u; i < octets_of_span / 4u; ++i)
+    greatest = max(greatest, greatest_quad(greatest_of[head * octets_of_span / 4u + i]));
   if (own < heads_together) span_greatest[own] = greatest;
   for (uint item = own; item < heads_together * span_positions; item += workgroup_size) {
     uint position = item / heads_together, quad = (head * octets_of_span + (position >> 3)) * 2u + (position >> 2 & 1u);
@@ -171,7 +188,8 @@ void attend_span(uint first, uint key, uint first_row, uint slot, uint own_slot,
   }
   barrier();
   for (uint item = own; item < heads_together * octets_of_span; item += workgroup_size)
-    totals[item >> 2][item & 3u] = has_octet(item % octets_of_span) ? octet_total(scores[2u * item], scores[2u * item + 1u]) : 0.0;
+    totals[item >> 2][item & 3u] =
+        has_octet(item % octets_of_span) ? octet_total(scores[2u * item], scores[2u * item + 1u]) : 0.0;
   for (uint row = 0u; row * row_quads < quads; ++row)
     for (uint begin = 0u; begin < octets_of_span; begin += octets_of_half)
       if (8u * begin < count) {
@@ -180,11 +198,13 @@ void attend_span(uint first, uint key, uint first_row, uint slot, uint own_slot,
         for (uint item = own; item < items; item += 2u * workgroup_size) {
           uint behind = min(item + workgroup_size, items - 1u);
           load_octet(raw, first_row, begin + item / row_quads, min(row_quads * row + item % row_quads, quads - 1u));
-          load_octet(later, first_row, begin + behind / row_quads, min(row_quads * row + behind % row_quads, quads - 1u));
+          load_octet(later, first_row, begin + behind / row_quads,
+                     min(row_quads * row + behind % row_quads, quads - 1u));
           for (uint i = 0u; i < 2u; ++i) {
             uint which = item + i * workgroup_size;
             if (which < items) sum_octet(raw, begin + which / row_quads, which);
-            [[unroll]] for (uint r = 0u; r < 8u; ++r) raw[r] = later[r];
+            [[unroll]] for (uint r = 0u; r < 8u; ++r)
+              raw[r] = later[r];
           }
         }
         barrier();
@@ -206,7 +226,8 @@ void main() {
   }
   if (end == 0u) return;
   uint first_quad = (token * heads + first_head) * quads, kv_head = first_head / (heads / kv_heads);
-  for (uint item = own; item < heads_together * quads; item += workgroup_size) queries[item] = FloatQuads(query).at[first_quad + item];
+  for (uint item = own; item < heads_together * quads; item += workgroup_size)
+    queries[item] = FloatQuads(query).at[first_quad + item];
   barrier();
   uint start = first_seen(end), last = (end - 1u) / span_positions;
   for (uint span = start / span_positions; span <= last; ++span) {

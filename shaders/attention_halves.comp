@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Causal attention of one head (x) for 64 neighbouring tokens, or 32 of heads beyond 128 channels (y), by cooperative matrices of halves: scores and
-// sums in f32, probabilities as halves, the running maximum's correction as positions go by. A subgroup has 16 tokens; beyond 128 channels two
-// share them, with half of the channels each.
+// Causal attention of one head (x) for 64 neighbouring tokens, or 32 of heads beyond 128 channels (y), by cooperative
+// matrices of halves: scores and sums in f32, probabilities as halves, the running maximum's correction as positions go
+// by. A subgroup has 16 tokens; beyond 128 channels two share them, with half of the channels each.
 // variant: attention_halves -DWIDE_LOADS=0
 #version 460
 #pragma use_vulkan_memory_model
@@ -38,10 +38,11 @@ const uint subgroup_width = 32u;
 
 layout(push_constant, scalar) uniform Push { Words query, keys, values, output_, state; };
 
-// Tokens of the workgroup, and positions of a step; subgroups that share tokens, and what each has of the channels in fragments of 16.
+// Tokens of the workgroup, and positions of a step; subgroups that share tokens, and what each has of the channels in
+// fragments of 16.
 const uint tile = head_dim > 128u ? 32u : 64u, parts = head_dim > 128u ? 2u : 1u, fragments = head_dim / 16u / parts;
-// Rows of channels of queries, keys or values, 16 bytes longer, so that neighbours begin in different banks. Rows of scores of a subgroup's tokens,
-// then of their probabilities, and of factors.
+// Rows of channels of queries, keys or values, 16 bytes longer, so that neighbours begin in different banks. Rows of
+// scores of a subgroup's tokens, then of their probabilities, and of factors.
 const uint row_stride = chunks + 1u, score_stride = tile / 4u + 2u;
 shared uvec4 staged[tile * row_stride];
 shared uvec4 scores[4u * 16u * score_stride];
@@ -60,12 +61,15 @@ uvec4 eight_halves(Words from, uint index) {
 uint lowest;  // of the positions that the first token sees
 
 // The cache's place for a position of the step at `first`; for those that no token sees that of a neighbour.
-uint place_of(uint position, uint first, uint end) { return span_slot(first) + clamp(position, lowest, end - 1u) - first; }
+uint place_of(uint position, uint first, uint end) {
+  return span_slot(first) + clamp(position, lowest, end - 1u) - first;
+}
 
 // Positions first .. of a step.
 void load_keys(uint kv_head, uint first, uint end) {
   LATER_UNROLLED for (uint i = 0u; i < slots; ++i) {
-    uint item = gl_LocalInvocationIndex + 128u * i, position = item / (8u * chunks) * 8u + item % 8u, chunk = item / 8u % chunks;
+    uint item = gl_LocalInvocationIndex + 128u * i, position = item / (8u * chunks) * 8u + item % 8u,
+         chunk = item / 8u % chunks;
     if (item < items) coming[i] = eight_halves(keys, key_index(kv_head, place_of(first + position, first, end), chunk));
   }
 }
@@ -78,7 +82,9 @@ void stage_keys() {
 void load_values(uint kv_head, uint first, uint end) {
   LATER_UNROLLED for (uint i = 0u; i < slots; ++i) {
     uint item = gl_LocalInvocationIndex + 128u * i;
-    if (item < items) coming[i] = eight_halves(values, (kv_head * context + place_of(first + item / chunks, first, end)) * chunks + item % chunks);
+    if (item < items)
+      coming[i] = eight_halves(
+          values, (kv_head * context + place_of(first + item / chunks, first, end)) * chunks + item % chunks);
   }
 }
 void stage_values() {
@@ -90,34 +96,42 @@ void stage_values() {
 
 const float unseen = -1e30;  // less than any score
 
-#define subgroup_barrier() controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease)
+#define subgroup_barrier() \
+  controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease)
 #define sum_matrix coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 
 void main() {
   uvec2 now = word_pair(state, 0u);  // position and count
-  uint tokens = min(now.y, max_tokens), first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
+  uint tokens = min(now.y, max_tokens),
+       first_token = tile * (gl_NumWorkGroups.y - 1u - gl_WorkGroupID.y);  // who has most to do begins
   if (first_token >= tokens) return;
   uint head = gl_WorkGroupID.x, kv_head = head / (heads / kv_heads), last_token = min(first_token + tile, tokens) - 1u;
   uint end = seen_before(now.x + last_token + 1u), first;
   lowest = first_seen(seen_before(now.x + first_token + 1u));
   first = lowest / tile * tile;
-  uint part = gl_SubgroupID % parts, own_token = gl_SubgroupID / parts * 16u, first_channel = part * fragments * 2u;  // in chunks
+  uint part = gl_SubgroupID % parts, own_token = gl_SubgroupID / parts * 16u,
+       first_channel = part * fragments * 2u;  // in chunks
   // Two lanes have a token's row of scores, quads of positions by turns.
   uint row = gl_SubgroupInvocationID / 2u, side = gl_SubgroupInvocationID & 1u;
-  uint own_count = seen_before(now.x + min(first_token + own_token + row, last_token) + 1u), own_first = window == 0u ? 0u : first_seen(own_count);
+  uint own_count = seen_before(now.x + min(first_token + own_token + row, last_token) + 1u),
+       own_first = window == 0u ? 0u : first_seen(own_count);
   uint own_scores = gl_SubgroupID * 16u * score_stride, own_spread = gl_SubgroupID * 64u;
 
   load_keys(kv_head, first, end);
   for (uint item = gl_LocalInvocationIndex; item < items; item += 128u) {
-    uint token = min(first_token + item / chunks, last_token), at = (token * heads + head) * quads + 2u * (item % chunks);
+    uint token = min(first_token + item / chunks, last_token),
+         at = (token * heads + head) * quads + 2u * (item % chunks);
     vec4 low = float_quad(query, at), high = float_quad(query, at + 1u);
-    staged[item / chunks * row_stride + item % chunks] = uvec4(rounded(low.xy), rounded(low.zw), rounded(high.xy), rounded(high.zw));
+    staged[item / chunks * row_stride + item % chunks] =
+        uvec4(rounded(low.xy), rounded(low.zw), rounded(high.xy), rounded(high.zw));
   }
   barrier();
   coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> q[8];
   sum_matrix sums[8];
   LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) {
-    if (c < fragments) coopMatLoad(q[c], staged, own_token * row_stride + first_channel + 2u * c, row_stride, gl_CooperativeMatrixLayoutRowMajor);
+    if (c < fragments)
+      coopMatLoad(q[c], staged, own_token * row_stride + first_channel + 2u * c, row_stride,
+                  gl_CooperativeMatrixLayoutRowMajor);
     sums[c] = sum_matrix(0.0);
   }
   float greatest = unseen, total = 0.0, in_turns = (scale != 0.0 ? scale : 1.0 / sqrt(float(head_dim))) * 1.44269504;
@@ -129,12 +143,12 @@ void main() {
     load_values(kv_head, first, end);
     LATER_UNROLLED for (uint p = 0u; p < tile / 16u; ++p) {
       sum_matrix score = sum_matrix(0.0);
-      LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
-        if (c < fragments) {
-          coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> k;
-          coopMatLoad(k, staged, 16u * p * row_stride + first_channel + 2u * c, row_stride, gl_CooperativeMatrixLayoutColumnMajor);
-          score = coopMatMulAdd(q[c], k, score);
-        }
+      LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (c < fragments) {
+        coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> k;
+        coopMatLoad(k, staged, 16u * p * row_stride + first_channel + 2u * c, row_stride,
+                    gl_CooperativeMatrixLayoutColumnMajor);
+        score = coopMatMulAdd(q[c], k, score);
+      }
       coopMatStore(score, scores, own_scores + 4u * p, score_stride, gl_CooperativeMatrixLayoutRowMajor);
     }
     barrier();
@@ -172,17 +186,16 @@ void main() {
     subgroup_barrier();
     sum_matrix factors;
     coopMatLoad(factors, spread, own_spread, 4u, gl_CooperativeMatrixLayoutRowMajor);
-    LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
-      if (c < fragments) sums[c] = sums[c] * factors;
+    LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (c < fragments) sums[c] = sums[c] * factors;
     LATER_UNROLLED for (uint p = 0u; p < tile / 16u; ++p) {
       coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> probabilities;
       coopMatLoad(probabilities, scores, own_scores + 2u * p, score_stride, gl_CooperativeMatrixLayoutRowMajor);
-      LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
-        if (c < fragments) {
-          coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> v;
-          coopMatLoad(v, staged, 16u * p * row_stride + first_channel + 2u * c, row_stride, gl_CooperativeMatrixLayoutRowMajor);
-          sums[c] = coopMatMulAdd(probabilities, v, sums[c]);
-        }
+      LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (c < fragments) {
+        coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> v;
+        coopMatLoad(v, staged, 16u * p * row_stride + first_channel + 2u * c, row_stride,
+                    gl_CooperativeMatrixLayoutRowMajor);
+        sums[c] = coopMatMulAdd(probabilities, v, sums[c]);
+      }
     }
   }
 
@@ -192,15 +205,16 @@ void main() {
   subgroup_barrier();
   sum_matrix factors;
   coopMatLoad(factors, spread, own_spread, 4u, gl_CooperativeMatrixLayoutRowMajor);
-  LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
-    if (c < fragments) {
-      sum_matrix result = sums[c] * factors;
-      coopMatStore(result, scores, own_scores, 4u, gl_CooperativeMatrixLayoutRowMajor);
-      subgroup_barrier();
-      LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
-        uint item = gl_SubgroupInvocationID + 32u * i, token = first_token + own_token + item / 4u;
-        if (token <= last_token) FloatQuads(output_).at[(token * heads + head) * quads + 2u * first_channel + 4u * c + item % 4u] = uintBitsToFloat(scores[own_scores + item]);
-      }
-      subgroup_barrier();
+  LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) if (c < fragments) {
+    sum_matrix result = sums[c] * factors;
+    coopMatStore(result, scores, own_scores, 4u, gl_CooperativeMatrixLayoutRowMajor);
+    subgroup_barrier();
+    LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
+      uint item = gl_SubgroupInvocationID + 32u * i, token = first_token + own_token + item / 4u;
+      if (token <= last_token)
+        FloatQuads(output_).at[(token * heads + head) * quads + 2u * first_channel + 4u * c + item % 4u] =
+            uintBitsToFloat(scores[own_scores + item]);
     }
+    subgroup_barrier();
+  }
 }

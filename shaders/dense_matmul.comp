@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The language model head: rows of dense weights times the normalised activations of a token (y). A subgroup takes four rows at once.
+// The language model head: rows of dense weights times the normalised activations of a token (y). A subgroup takes four
+// rows at once.
 // variant: dense_matmul -DWIDE_LOADS=0
 // variant: dense_matmul_cpu -DWIDE_LOADS=1
 #version 460
@@ -25,10 +26,15 @@ layout(local_size_x_id = 0) in;
 #include "norm.glsl"
 
 #if WIDE_LOADS
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, firsts; } pushed;
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, firsts; }
+pushed;
 Words input_, norm_weight, weight, output_, state, firsts;
 void take_pushed() {
-  input_ = pushed.input_; norm_weight = pushed.norm_weight; weight = pushed.weight; output_ = pushed.output_; state = pushed.state;
+  input_ = pushed.input_;
+  norm_weight = pushed.norm_weight;
+  weight = pushed.weight;
+  output_ = pushed.output_;
+  state = pushed.state;
   firsts = pushed.firsts;
 }
 #else
@@ -48,14 +54,15 @@ void main() {
   float largest, r = inverse_rms(input_, first, norm_weight, eps, largest);
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     reload_chunk(input_, first, norm_weight, chunk);
-    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (owns_quad(chunk, i)) share_y(norm_quad(chunk, i), normalised(i, r));
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (owns_quad(chunk, i))
+        share_y(norm_quad(chunk, i), normalised(i, r));
   }
   workgroup_barrier();
 
   uvec2 first_here = uvec2(0u);
 #if WIDE_LOADS  // on a CPU neighbouring rows, which its prefetchers follow
-  uint groups = (rows + 3u) / 4u, sharers = gl_NumWorkGroups.x * gl_NumSubgroups, share = (groups + sharers - 1u) / sharers;
+  uint groups = (rows + 3u) / 4u, sharers = gl_NumWorkGroups.x * gl_NumSubgroups,
+       share = (groups + sharers - 1u) / sharers;
   uint begin = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * share, end = min(begin + share, groups);
   for (uint group = begin; group < end; ++group) {
 #else

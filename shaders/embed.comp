@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Rows of the embedding table for the tokens of the pass, and the tokens' place in the history. One workgroup a token (y). Where workgroups wait for each other
-// behind it, further ones (x, of all y) make blank what those will write: all of some of it and, of what attention's spans have, the spans that the pass has.
+// Rows of the embedding table for the tokens of the pass, and the tokens' place in the history. One workgroup a token
+// (y). Where workgroups wait for each other behind it, further ones (x, of all y) make blank what those will write: all
+// of some of it and, of what attention's spans have, the spans that the pass has.
 // variant: embed -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -35,11 +36,14 @@ layout(push_constant, scalar) uniform Push { Words table, output_, state, blank,
 #include "slots.glsl"
 
 void make_blank() {
-  uint workers = (gl_NumWorkGroups.x - 1u) * gl_NumWorkGroups.y * workgroup_size, me = ((gl_WorkGroupID.x - 1u) * gl_NumWorkGroups.y + gl_WorkGroupID.y) * workgroup_size + gl_LocalInvocationIndex;
+  uint workers = (gl_NumWorkGroups.x - 1u) * gl_NumWorkGroups.y * workgroup_size,
+       me =
+           ((gl_WorkGroupID.x - 1u) * gl_NumWorkGroups.y + gl_WorkGroupID.y) * workgroup_size + gl_LocalInvocationIndex;
   for (uint i = me; i < blank_quads; i += workers) WordQuads(uvec2(blank)).at[i] = uvec4(0xffffffffu);
   if (span_quads == 0u) return;
   uint wanted = min(state.at[state_position] / 256u + 1u, spans) * span_quads;
-  for (uint i = me; i < stretches * wanted; i += workers) WordQuads(uvec2(blank_spans)).at[i / wanted * stretch_quads + i % wanted] = uvec4(0xffffffffu);
+  for (uint i = me; i < stretches * wanted; i += workers)
+    WordQuads(uvec2(blank_spans)).at[i / wanted * stretch_quads + i % wanted] = uvec4(0xffffffffu);
 }
 
 void main() {
@@ -49,7 +53,9 @@ void main() {
   }
   uint token = gl_WorkGroupID.y;
   uint own = batched ? slot_at(token) : 0u, of_pass = batched ? 0u : token;
-  if (token >= (batched ? state.at[state_count] : min(state.at[state_count], max_tokens)) || (batched && state.at[own + state_count] == 0u)) return;
+  if (token >= (batched ? state.at[state_count] : min(state.at[state_count], max_tokens)) ||
+      (batched && state.at[own + state_count] == 0u))
+    return;
   uint id = state.at[own + state_tokens + of_pass];
   uint position = state.at[own + state_position] + of_pass;
   if (gl_LocalInvocationIndex == 0u && position < context) state.at[own + state_tokens + max_tokens + position] = id;

@@ -22,7 +22,8 @@ void main() {
   for (uint i = gl_LocalInvocationIndex; i < quads; i += workgroup_size) {
     precise vec4 sum = vec4(0.0);
     for (uint j = 0u; j < experts_used; ++j) {
-      precise vec4 part = float_quad(input_, (token * experts_used + j) * quads + i) * uintBitsToFloat(choice.at[(2u * token + 1u) * experts_used + j]);
+      precise vec4 part = float_quad(input_, (token * experts_used + j) * quads + i) *
+                          uintBitsToFloat(choice.at[(2u * token + 1u) * experts_used + j]);
       sum = sum + part;
     }
     precise vec4 all = float_quad(output_, token * quads + i) + sum;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tokens by the experts that route chose for them, in tiles that share one read of an expert's weights. A workgroup an expert (x), each of which counts the
-// tokens of all: an invocation has neighbouring pairs of token and choice, so that an expert's stand in their order whoever comes first.
+// Tokens by the experts that route chose for them, in tiles that share one read of an expert's weights. A workgroup an
+// expert (x), each of which counts the tokens of all: an invocation has neighbouring pairs of token and choice, so that
+// an expert's stand in their order whoever comes first.
 // variant: expert_tiles -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -26,10 +27,12 @@ uint expert_of(uint pair) { return choice.at[pair / experts_used * 2u * experts_
 uint tiles_of(uint count) { return (count + list_tokens - 1u) / list_tokens; }
 
 void main() {
-  uint expert = gl_WorkGroupID.x, own = gl_LocalInvocationIndex, pairs = min(state.at[state_count], max_tokens) * experts_used;
+  uint expert = gl_WorkGroupID.x, own = gl_LocalInvocationIndex,
+       pairs = min(state.at[state_count], max_tokens) * experts_used;
   for (uint e = own; e < experts; e += workgroup_size) of_expert[e] = 0u;
   barrier();
-  uint share = (pairs + workgroup_size - 1u) / workgroup_size, first = min(own * share, pairs), end = min(first + share, pairs), found = 0u;
+  uint share = (pairs + workgroup_size - 1u) / workgroup_size, first = min(own * share, pairs),
+       end = min(first + share, pairs), found = 0u;
   for (uint pair = first; pair < end; ++pair) {
     uint e = expert_of(pair);
     if (e < experts) atomicAdd(of_expert[e], 1u);  // a count: in whatever order
@@ -51,5 +54,6 @@ void main() {
     ++rank;
   }
   if (expert + 1u == experts)
-    for (uint none = tile + tiles_of(of_expert[expert]) + own; none < tiles; none += workgroup_size) output_.at[none * (list_tokens + 2u) + 1u] = 0u;
+    for (uint none = tile + tiles_of(of_expert[expert]) + own; none < tiles; none += workgroup_size)
+      output_.at[none * (list_tokens + 2u) + 1u] = 0u;
 }

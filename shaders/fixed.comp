@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tokens' activations as matmul_few multiplies them, with or without a norm in front: blocks of 32 columns in 24 bits of a common scale
-// (docs/kernels.md, "Product of coded weights"). Behind a norm one workgroup a token (y), else as many (x) as there are; four neighbouring invocations have a block.
+// Tokens' activations as matmul_few multiplies them, with or without a norm in front: blocks of 32 columns in 24 bits
+// of a common scale (docs/kernels.md, "Product of coded weights"). Behind a norm one workgroup a token (y), else as
+// many (x) as there are; four neighbouring invocations have a block.
 // variant: fixed -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -33,11 +34,13 @@ void main() {
   find_place();
   uint token = gl_WorkGroupID.y, first = token * (width / 4u);
   bool wanted = token / rows_per_token < state.at[state_count];
-  if (subgroup_width < 32u && !wanted) return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
+  if (subgroup_width < 32u && !wanted)
+    return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   float largest, r = 1.0;
   if (normalises) r = inverse_rms(input_, first, norm_weight, eps, largest);
   for (uint begin = gl_WorkGroupID.x * workgroup_size; begin < octets; begin += gl_NumWorkGroups.x * workgroup_size) {
-    uint own = begin + gl_LocalInvocationIndex, octet = own < octets ? own : octets - 4u + (own & 3u), block = octet >> 2;
+    uint own = begin + gl_LocalInvocationIndex, octet = own < octets ? own : octets - 4u + (own & 3u),
+         block = octet >> 2;
     precise vec4 y[2];
     uint greatest_bits = 0u;
     [[unroll]] for (uint e = 0u; e < 2u; ++e) {
@@ -65,7 +68,8 @@ void main() {
     // A part of all blocks behind the other: neighbours read neighbours. Tiled: of eight tokens a part of a block.
     uint in_tile = token & 7u, of_tile = (token - in_tile) * 7u * blocks, plane = tiled != 0u ? 32u : 4u * blocks;
     uint at = tiled != 0u ? 0u : token * 7u * blocks + block;
-    uint pair = tiled != 0u ? 2u * of_tile + 96u * block + 4u * in_tile + (octet & 3u) : 2u * (at + (octet >> 1 & 1u) * blocks) + (octet & 1u);
+    uint pair = tiled != 0u ? 2u * of_tile + 96u * block + 4u * in_tile + (octet & 3u)
+                            : 2u * (at + (octet >> 1 & 1u) * blocks) + (octet & 1u);
     if (wanted && own < octets) {
       WordPairs(output_).at[pair] = upper_words;
       uint turned = tiled != 0u ? 0x7f7f7f7fu : 0u;  // 127 less bytes without a sign

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Activations of a token, normalised or as they are, as halves of a scale of their own: what matmul_chunk multiplies. One workgroup a token (y).
+// Activations of a token, normalised or as they are, as halves of a scale of their own: what matmul_chunk multiplies.
+// One workgroup a token (y).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -31,7 +32,9 @@ shared uint maxima[workgroup_size / 4u];
 // Four halves of a token's quad of columns.
 void store_halves(uint token, uint quad, vec4 y, float scale_) {
   precise vec4 scaled = y * scale_;
-  uint in_tile = token & 7u, at = tiled != 0u ? ((token - in_tile) * (width / 8u) + (quad & ~1u) * 4u + in_tile) * 2u + (quad & 1u) : token * (width / 4u) + quad;
+  uint in_tile = token & 7u,
+       at = tiled != 0u ? ((token - in_tile) * (width / 8u) + (quad & ~1u) * 4u + in_tile) * 2u + (quad & 1u)
+                        : token * (width / 4u) + quad;
   WordPairs(output_).at[at] = uvec2(pack_halves(scaled.x, scaled.z), pack_halves(scaled.y, scaled.w));
 }
 
@@ -53,8 +56,8 @@ void main() {
       uvec4 bits = word_quad(input_, first + quad) & 0x7fffffffu;
       greatest_bits = max(greatest_bits, max(max(bits.x, bits.y), max(bits.z, bits.w)));
     }
-    LATER_UNROLLED for (uint i = 0u; i < 6u; ++i)
-      if ((32u >> i) < subgroup_size) greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 32u >> i));
+    LATER_UNROLLED for (uint i = 0u; i < 6u; ++i) if ((32u >> i) < subgroup_size) greatest_bits =
+        max(greatest_bits, subgroupShuffleXor(greatest_bits, 32u >> i));
     if (subgroups > 1u) {
       if (lane == 0u) maxima[subgroup_index] = greatest_bits;
       barrier();
@@ -68,11 +71,13 @@ void main() {
   if (normalises) {
     for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
       reload_chunk(input_, first, norm_weight, chunk);
-      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-        if (owns_quad(chunk, i)) store_halves(token, norm_quad(chunk, i), normalised(i, r), scale_);
+      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (owns_quad(chunk, i))
+          store_halves(token, norm_quad(chunk, i), normalised(i, r), scale_);
     }
   } else {
-    for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size) store_halves(token, quad, float_quad(input_, first + quad), scale_);
+    for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size)
+      store_halves(token, quad, float_quad(input_, first + quad), scale_);
   }
-  if (gl_LocalInvocationIndex == 0u) factors.at[token] = largest_bits < 0x7f800000u ? (exponent - 14u) << 23 : 0x7fc00000u;
+  if (gl_LocalInvocationIndex == 0u)
+    factors.at[token] = largest_bits < 0x7f800000u ? (exponent - 14u) << 23 : 0x7fc00000u;
 }

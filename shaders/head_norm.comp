@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Heads of stacked q, k and v: norm and rotary embedding of q and k, then q to the output, k and v to the cache. One workgroup a head (x) and token (y).
+// Heads of stacked q, k and v: norm and rotary embedding of q and k, then q to the output, k and v to the cache. One
+// workgroup a head (x) and token (y).
 // variant: head_norm -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -47,7 +48,8 @@ void main() {
   find_place();
   uint head = gl_WorkGroupID.x, token = gl_WorkGroupID.y;
   bool wanted = token < state.at[state_count];
-  if (subgroup_width < 32u && !wanted) return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
+  if (subgroup_width < 32u && !wanted)
+    return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   read_epilogue();
   uint first = (token * (heads + 2u * kv_heads) + head) * norm_quads;
   if (head < heads + kv_heads) {
@@ -55,15 +57,19 @@ void main() {
     float largest, r = inverse_rms(input_, first, weight, eps, largest);
     for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
       reload_chunk(input_, first, weight, chunk);
-      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-        if (owns_quad(chunk, i)) shared_y[norm_quad(chunk, i)] = normalised(i, r);
+      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (owns_quad(chunk, i)) shared_y[norm_quad(chunk, i)] =
+          normalised(i, r);
     }
   } else {
-    for (uint quad = gl_LocalInvocationIndex; quad < norm_quads; quad += workgroup_size) shared_y[quad] = float_quad(input_, first + quad);
+    for (uint quad = gl_LocalInvocationIndex; quad < norm_quads; quad += workgroup_size)
+      shared_y[quad] = float_quad(input_, first + quad);
   }
   workgroup_barrier();
   for (uint i = gl_LocalInvocationIndex; i < head_dim / 4u; i += workgroup_size) {
     uint low = 2u * i, high = low + head_dim / 2u;  // two neighbouring pairs
-    if (wanted) rope_cache(token, head * norm_quads + i, vec4(shared_y[low >> 2][low & 3u], shared_y[high >> 2][high & 3u], shared_y[low >> 2][(low & 3u) + 1u], shared_y[high >> 2][(high & 3u) + 1u]));
+    if (wanted)
+      rope_cache(token, head * norm_quads + i,
+                 vec4(shared_y[low >> 2][low & 3u], shared_y[high >> 2][high & 3u], shared_y[low >> 2][(low & 3u) + 1u],
+                      shared_y[high >> 2][(high & 3u) + 1u]));
   }
 }

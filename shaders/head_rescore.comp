@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The head's second look (docs/kernels.md, "Screened head"): exact logits, with the bits of dense_matmul, of the rows that their bounds do not rule out, in the place
-// of the bounds. All rows where the pass cannot do without.
+// The head's second look (docs/kernels.md, "Screened head"): exact logits, with the bits of dense_matmul, of the rows
+// that their bounds do not rule out, in the place of the bounds. All rows where the pass cannot do without.
 // variant: head_rescore -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -38,7 +38,8 @@ void read_y() {
   }
 }
 
-// Of as many shares of the workgroups the largest each, of these the least: no more than the logit of that rank, since so many reach it.
+// Of as many shares of the workgroups the largest each, of these the least: no more than the logit of that rank, since
+// so many reach it.
 float least_of_shares(uint rank) {
   for (uint i = gl_LocalInvocationIndex; i < lowest_count; i += workgroup_size) all_lowest[i] = Floats(lowest).at[i];
   workgroup_barrier();
@@ -61,15 +62,16 @@ uvec2 rescore_some(screening s) {
   // What is read first does not wait for each other.
   uint own = gl_WorkGroupID.x * workgroup_size + gl_LocalInvocationIndex;
   float bound = Floats(bounds).at[min(own, rows - 1u)], threshold = uintBitsToFloat(0xff800000u);
-  LATER_UNROLLED for (uint start = 0u; start < lowest_count; start += workgroup_size)
-    threshold = max(threshold, Floats(lowest).at[min(start + gl_LocalInvocationIndex, lowest_count - 1u)]);
+  LATER_UNROLLED for (uint start = 0u; start < lowest_count; start += workgroup_size) threshold =
+      max(threshold, Floats(lowest).at[min(start + gl_LocalInvocationIndex, lowest_count - 1u)]);
   read_y();
   if (gl_LocalInvocationIndex == 0u) wanted_count = 0u;
   threshold = subgroup_max(threshold);
   if (lane == 0u) lowest_of[subgroup_index] = threshold;
   workgroup_barrier();
   if (s.rank > 1u) threshold = least_of_shares(s.rank);
-  else for (uint g = 0u; g < subgroups; ++g) threshold = max(threshold, lowest_of[g]);
+  else
+    for (uint g = 0u; g < subgroups; ++g) threshold = max(threshold, lowest_of[g]);
   threshold -= s.reach;
   uint least_key = key_of(threshold - abs(threshold) * 1e-6);
   uvec2 first_here = uvec2(0u);

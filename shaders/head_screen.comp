@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The head's first look (docs/kernels.md, "Screened head"): rows as int8 times the normalised activations as 15-bit integers give every logit an upper bound and the
-// largest logit a lower one, for half of the bytes. Also leaves the normalised activations, for the rows that are computed exactly.
+// The head's first look (docs/kernels.md, "Screened head"): rows as int8 times the normalised activations as 15-bit
+// integers give every logit an upper bound and the largest logit a lower one, for half of the bytes. Also leaves the
+// normalised activations, for the rows that are computed exactly.
 // variant: head_screen -DWIDE_LOADS=0 -DINTEGER_DOT=1
 // variant: head_screen_portable -DWIDE_LOADS=0 -DINTEGER_DOT=0
 #version 460
@@ -59,16 +60,15 @@ void main() {
   float most = largest * r, step_ = most / 32512.0, inverse_step = 32512.0 / max(most, 1e-30), magnitude = 0.0;
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     reload_chunk(input_, 0u, norm_weight, chunk);
-    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (owns_quad(chunk, i)) {
-        vec4 value = normalised(i, r);
-        uint quad = norm_quad(chunk, i);
-        if (gl_WorkGroupID.x == 0u) FloatQuads(y).at[quad] = value;
-        magnitude += (abs(value.x) + abs(value.y)) + (abs(value.z) + abs(value.w));
-        ivec4 q = clamp(ivec4(roundEven(value * inverse_step)), -32512, 32512), upper = (q + 128) >> 8;
-        high_y[quad / 4u][quad & 3u] = packed(upper);
-        low_y[quad / 4u][quad & 3u] = packed(q - upper * 256);
-      }
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (owns_quad(chunk, i)) {
+      vec4 value = normalised(i, r);
+      uint quad = norm_quad(chunk, i);
+      if (gl_WorkGroupID.x == 0u) FloatQuads(y).at[quad] = value;
+      magnitude += (abs(value.x) + abs(value.y)) + (abs(value.z) + abs(value.w));
+      ivec4 q = clamp(ivec4(roundEven(value * inverse_step)), -32512, 32512), upper = (q + 128) >> 8;
+      high_y[quad / 4u][quad & 3u] = packed(upper);
+      low_y[quad / 4u][quad & 3u] = packed(q - upper * 256);
+    }
   }
   magnitude = float_sum(lane < 32u ? magnitude : 0.0);
   if (lane == 0u) magnitudes[subgroup_index] = magnitude;
@@ -76,8 +76,9 @@ void main() {
   if (!screens) return;
   magnitude = 0.0;
   for (uint g = 0u; g < subgroups; ++g) magnitude += magnitudes[g];
-  // How far the exact logit may be from what follows, in steps of a row's codes: half a step a column; the rounding of y; all floating-point errors, those
-  // of the exact logit as well, several times over. What is no usual number may be anything.
+  // How far the exact logit may be from what follows, in steps of a row's codes: half a step a column; the rounding of
+  // y; all floating-point errors, those of the exact logit as well, several times over. What is no usual number may be
+  // anything.
   float rounding = float(columns / 32u + 16u) * 1.6e-5;
   float apart = (0.502 + rounding) * magnitude + float(columns) * 0.0022 * most;
   bool usual = finite(magnitude) && magnitude >= 1e-15 && magnitude <= 1e15;

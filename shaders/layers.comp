@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// All layers of a decode pass as one dispatch, for GPUs on which all its workgroups run at once: each stays on its multiprocessor and walks the
-// layers' steps. There is no barrier between steps. A vector that crosses workgroups is full of a pattern that no number has when the pass
-// begins (plan::sequence::blank_bytes), and its readers wait until each element is something else. What a step needs from memory that others do not
-// write (weights, norms, the cache of earlier tokens) is loaded before the wait. No wait is for good: who has waited in vain says so in `progress`,
-// all others leave as well, and the last to leave makes the pass's result NaN, from which no token is drawn.
-// NVIDIA's driver makes a subgroup operation dear (some 100 cycles, and registers spilled around a call) wherever it cannot tell that all lanes come by:
-// behind a branch or loop on what was loaded or voted. So conditions around them hang on constants and the workgroup's number alone, and waiting uses none.
+// All layers of a decode pass as one dispatch, for GPUs on which all its workgroups run at once: each stays on its
+// multiprocessor and walks the layers' steps. There is no barrier between steps. A vector that crosses workgroups is
+// full of a pattern that no number has when the pass begins (plan::sequence::blank_bytes), and its readers wait until
+// each element is something else. What a step needs from memory that others do not write (weights, norms, the cache of
+// earlier tokens) is loaded before the wait. No wait is for good: who has waited in vain says so in `progress`, all
+// others leave as well, and the last to leave makes the pass's result NaN, from which no token is drawn. NVIDIA's
+// driver makes a subgroup operation dear (some 100 cycles, and registers spilled around a call) wherever it cannot tell
+// that all lanes come by: behind a branch or loop on what was loaded or voted. So conditions around them hang on
+// constants and the workgroup's number alone, and waiting uses none.
 // variant: layers -DWIDE_LOADS=0 -DLONG_CONTEXTS=0
 // variant: layers_long -DWIDE_LOADS=0 -DLONG_CONTEXTS=1
 #version 460
@@ -41,7 +43,8 @@ layout(constant_id = 14) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
-const uint narrow = hidden_size > q_size ? hidden_size : q_size, columns_max = intermediate_size > narrow ? intermediate_size : narrow;
+const uint narrow = hidden_size > q_size ? hidden_size : q_size,
+           columns_max = intermediate_size > narrow ? intermediate_size : narrow;
 uint columns, rows, epilogue;
 #define norm_width columns
 #define norm_width_max columns_max
@@ -53,29 +56,36 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { 
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer SharedPairs { volatile devicecoherent vec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer SharedQuads { volatile devicecoherent vec4 at[]; };
-layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
+layout(push_constant, scalar) uniform Push {
+  Addresses arguments;
+  Words progress, state;
+};
 
 Words scales, output_, keys, values;
 #include "epilogue.glsl"
 
 // kernels::layers: the words of `progress` in use, and places of a layer's arguments.
 const uint progress_left = 1u, progress_gave_up = 3u;
-const uint argument_count = 21u, argument_keys = 1u, argument_values = 2u, argument_weights = 8u, argument_partials = 20u;
+const uint argument_count = 21u, argument_keys = 1u, argument_values = 2u, argument_weights = 8u,
+           argument_partials = 20u;
 
-const uint steps = 5u, products = 4u, step_qkv = 0u, step_attention = 1u, step_projection = 2u, step_gated = 3u, step_down = 4u;
+const uint steps = 5u, products = 4u, step_qkv = 0u, step_attention = 1u, step_projection = 2u, step_gated = 3u,
+           step_down = 4u;
 // plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
 const uint threads = 1024u, members = threads / 32u;  // of a workgroup: invocations, subgroups
-const uint loads = 5u;                                 // quads of weight words of a lane
-const uint finisher = members - 1u;                    // the subgroup that finishes the workgroup's rows; mostly it has no task itself
-const uint octets_of_context = (context + 7u) / 8u, most_spans = (context + span_positions - 1u) / span_positions, partial_quads = quads + 1u;
-const uint merged_together = 6u;                       // spans; about as many as workgroups attend to at once on an H200 at BitNet 2B's 20 heads
-const uint nothing = 0xffffffffu;                      // no number that arithmetic gives
+const uint loads = 5u;                                // quads of weight words of a lane
+const uint finisher = members - 1u;  // the subgroup that finishes the workgroup's rows; mostly it has no task itself
+const uint octets_of_context = (context + 7u) / 8u, most_spans = (context + span_positions - 1u) / span_positions,
+           partial_quads = quads + 1u;
+const uint merged_together =
+    6u;  // spans; about as many as workgroups attend to at once on an H200 at BitNet 2B's 20 heads
+const uint nothing = 0xffffffffu;  // no number that arithmetic gives
 
 struct step_share {  // what a product is for this workgroup
   uint columns, first_group, groups, slices, inverse_slices, part;
 };
 shared step_share shares[steps];
-shared uvec2 tasks[products * members];    // of each subgroup in each product: task_of
+shared uvec2 tasks[products * members];  // of each subgroup in each product: task_of
 shared uint64_t places[layers * argument_count];
 // int8 input; lanes behind a task's last tile read what follows, for weights of 0
 #if LONG_CONTEXTS
@@ -86,31 +96,32 @@ shared uvec4 sx[input_quads > 64u * quads ? input_quads : 64u * quads];
 #else
 shared uvec4 sx[columns_max / 16u + 48u];
 #endif
-shared int partial[members * 4u];          // sums of a subgroup's four rows over its slice of the columns
-shared ivec4 totals[members / 4u];         // sums of what subgroups put into sx
+shared int partial[members * 4u];   // sums of a subgroup's four rows over its slice of the columns
+shared ivec4 totals[members / 4u];  // sums of what subgroups put into sx
 shared vec4 subgroup_largest[members / 4u];
-shared vec4 sums_by_lane[16];              // squares: blocks b, b + 16, b + 8, b + 24 in quad b % 8, those from 32 on in the eight quads behind
-shared vec2 rotation[head_dim / 2u];      // sine, cosine
+shared vec4 sums_by_lane[16];  // squares: blocks b, b + 16, b + 8, b + 24 in quad b % 8, those from 32 on in the eight
+                               // quads behind
+shared vec2 rotation[head_dim / 2u];  // sine, cosine
 #if LONG_CONTEXTS
 shared vec4 maxima_of[sharing * 8u], totals_of[sharing * 8u];  // of octets: [heads, octets]
-shared vec4 factors_of[32u];              // of spans that are merged: of what is there, of the span; the span's total
-shared vec4 fresh[sharing * quads];       // queries of this position
+shared vec4 factors_of[32u];         // of spans that are merged: of what is there, of the span; the span's total
+shared vec4 fresh[sharing * quads];  // queries of this position
 #else
 shared float span_totals[32], span_maxima[32];
-shared vec4 sums_of[32u * quads];         // attention: sums of values of an octet, or of a span
-shared vec4 fresh[quads];                 // query of this position
+shared vec4 sums_of[32u * quads];  // attention: sums of values of an octet, or of a span
+shared vec4 fresh[quads];          // query of this position
 #endif
-shared uvec2 fresh_words[2u * quads];     // its key and value, as the caches have them
+shared uvec2 fresh_words[2u * quads];  // its key and value, as the caches have them
 shared uint shared_position;
 shared float scales_of[layers * products * 3u];
-shared vec4 kept_stream[64];              // the residual of this workgroup's rows
-shared vec3 scaling;                      // 1 / root mean square, 127 / largest, largest / 127
+shared vec4 kept_stream[64];  // the residual of this workgroup's rows
+shared vec3 scaling;          // 1 / root mean square, 127 / largest, largest / 127
 shared bool leaves_last;
 
 uint sub;
 bool gave_up;
-uvec4 w[loads];    // weights of the next product
-uvec4 w_after;     // of the product behind the attention
+uvec4 w[loads];              // weights of the next product
+uvec4 w_after;               // of the product behind the attention
 uint touched, touched_norm;  // words of what comes next
 uvec4 key_words[4];
 uvec2 value_words[8];
@@ -121,10 +132,16 @@ uint64_t output_of(uint layer, uint step) { return place(layer, step + 3u); }
 // 0: norm, 1: weight, 2: scales
 uint product_of(uint step) { return step == step_qkv ? 0u : step - 1u; }
 uint step_of(uint product) { return product == 0u ? step_qkv : product + 1u; }
-uint64_t weight_of(uint layer, uint step, uint which) { return place(layer, argument_weights + 3u * product_of(step) + which); }
+uint64_t weight_of(uint layer, uint step, uint which) {
+  return place(layer, argument_weights + 3u * product_of(step) + which);
+}
 
-uint groups_in(uint step) { return (step == step_qkv ? q_size + 2u * kv_size : step == step_gated ? 2u * intermediate_size : hidden_size) / 4u; }
-uint tiles_in(uint step) { return (step == step_projection ? q_size : step == step_down ? intermediate_size : hidden_size) / 16u; }
+uint groups_in(uint step) {
+  return (step == step_qkv ? q_size + 2u * kv_size : step == step_gated ? 2u * intermediate_size : hidden_size) / 4u;
+}
+uint tiles_in(uint step) {
+  return (step == step_projection ? q_size : step == step_down ? intermediate_size : hidden_size) / 16u;
+}
 // A group's slices of the columns, each of one subgroup, and the tiles of a slice.
 uint slices_of(uint step) {
   uint workers = parts - (step == step_projection ? heads : 0u);
@@ -143,7 +160,8 @@ step_share share_of(uint step) {
   s.inverse_slices = 65536u / s.slices + 1u;
   s.part = part_of(step);
   s.first_group = worker * groups / workers;
-  s.groups = gl_WorkGroupID.x < skipped || step == step_attention ? 0u : (worker + 1u) * groups / workers - s.first_group;
+  s.groups =
+      gl_WorkGroupID.x < skipped || step == step_attention ? 0u : (worker + 1u) * groups / workers - s.first_group;
   return s;
 }
 
@@ -153,7 +171,8 @@ uvec2 task_of(step_share s, uint sub) {
   return uvec2((s.first_group + g) * tiles + first, (g < s.groups ? min(s.part, tiles - first) : 0u) | first << 16);
 }
 // Weights of a product. All is set: a register that may keep its content through the attention would be spilled.
-// Here and below addresses begin with what differs between lanes, so that distances that are constants go into the loads.
+// Here and below addresses begin with what differs between lanes, so that distances that are constants go into the
+// loads.
 void fetch(uint layer, uint step) {
   uvec2 task = tasks[product_of(step) * members + sub];
   uint count = task.y & 0xffffu;
@@ -165,7 +184,9 @@ void fetch(uint layer, uint step) {
 }
 void fetch_after(uint layer) {
   uvec2 task = tasks[product_of(step_projection) * members + sub];
-  w_after = lane < (task.y & 0xffffu) ? WordQuads(weight_of(layer, step_projection, 1u) + uint64_t(task.x + lane) * 16u).at[0] : uvec4(0u);
+  w_after = lane < (task.y & 0xffffu)
+                ? WordQuads(weight_of(layer, step_projection, 1u) + uint64_t(task.x + lane) * 16u).at[0]
+                : uvec4(0u);
 }
 
 bool absent(vec4 v) { return any(equal(floatBitsToUint(v), uvec4(nothing))); }
@@ -201,22 +222,28 @@ vec4 await_quad(SharedQuads x, uint quad, bool wanted) {
 }
 
 float butterfly(float sum) {
-  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) { precise float both = sum + subgroupShuffleXor(sum, d); sum = both; }
+  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) {
+    precise float both = sum + subgroupShuffleXor(sum, d);
+    sum = both;
+  }
   return sum;
 }
 
-// One quad an invocation of the input, times the norm's weight; its square into the block's sum, the largest so far into `largest`.
+// One quad an invocation of the input, times the norm's weight; its square into the block's sum, the largest so far
+// into `largest`.
 precise vec4 take_in(SharedQuads x, FloatQuads norm, uint quad, uint count, uint keeper, inout float largest) {
   bool wanted = quad < count;
   vec4 weight = wanted ? norm.at[quad] : vec4(0.0);
   vec4 mine = await_quad(x, quad, wanted);
   uint row = quad - shares[keeper].first_group;
-  if (keeper != step_attention && wanted && row < shares[keeper].groups) kept_stream[(keeper == step_down ? 32u : 0u) + row] = mine;
+  if (keeper != step_attention && wanted && row < shares[keeper].groups)
+    kept_stream[(keeper == step_down ? 32u : 0u) + row] = mine;
   precise vec4 square = mine * mine;
   precise float sum = (square.x + square.y) + (square.z + square.w);
   sum = butterfly(sum);
   uint block = quad / 32u;
-  if (lane == 0u && block < 64u) sums_by_lane[(block & 7u) + ((block & 32u) >> 2)][((block & 16u) >> 4) | ((block & 8u) >> 2)] = sum;
+  if (lane == 0u && block < 64u)
+    sums_by_lane[(block & 7u) + ((block & 32u) >> 2)][((block & 16u) >> 4) | ((block & 8u) >> 2)] = sum;
   precise vec4 weighted_ = mine * weight;
   largest = max(largest, greatest(weighted_));
   return weighted_;
@@ -239,7 +266,8 @@ int quantise(uint layer, uint step, uint keeper) {
 #if LONG_CONTEXTS
   if (step == step_qkv) fetch_keys_ahead(layer);  // behind the wait, or it would stand behind them
 #endif
-  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) largest = max(largest, subgroupShuffleXor(largest, d));
+  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1)
+    largest = max(largest, subgroupShuffleXor(largest, d));
   if (lane == 0u) subgroup_largest[sub / 4u][sub % 4u] = largest;
   barrier();
   if (sub == 0u) {  // one subgroup: thirty-two would wait for each other's instructions
@@ -249,13 +277,19 @@ int quantise(uint layer, uint step, uint keeper) {
       if (step == step_down) quads_of[i] = quads_of[i] + sums_by_lane[8u + i];
     }
     vec4 most = vec4(0.0);
-    [[unroll]] for (uint i = 0u; i < members / 4u; ++i) most = max(most, subgroup_largest[i]);
+    [[unroll]] for (uint i = 0u; i < members / 4u; ++i)
+      most = max(most, subgroup_largest[i]);
     float whole = max(max(most.x, most.y), max(most.z, most.w));
     precise float lane_sums[8];  // the butterfly over 32 blocks, without shuffles
-    [[unroll]] for (uint i = 0u; i < 8u; ++i) lane_sums[i] = (quads_of[i].x + quads_of[i].y) + (quads_of[i].z + quads_of[i].w);
-    precise float sum = ((lane_sums[0] + lane_sums[4]) + (lane_sums[2] + lane_sums[6])) + ((lane_sums[1] + lane_sums[5]) + (lane_sums[3] + lane_sums[7]));
+    [[unroll]] for (uint i = 0u; i < 8u; ++i)
+      lane_sums[i] = (quads_of[i].x + quads_of[i].y) + (quads_of[i].z + quads_of[i].w);
+    precise float sum = ((lane_sums[0] + lane_sums[4]) + (lane_sums[2] + lane_sums[6])) +
+                        ((lane_sums[1] + lane_sums[5]) + (lane_sums[3] + lane_sums[7]));
     // Divisors that are constants, as elsewhere: drivers divide by those in another way.
-    precise float mean = (step == step_projection ? sum / float(q_size) : step == step_down ? sum / float(intermediate_size) : sum / float(hidden_size)) + eps;
+    precise float mean = (step == step_projection ? sum / float(q_size)
+                          : step == step_down     ? sum / float(intermediate_size)
+                                                  : sum / float(hidden_size)) +
+                         eps;
     precise float root = 1.0 / sqrt(mean);
     float r = finite(mean) ? root : not_a_number, m = largest_activation(whole, r);
     precise float s = 127.0 / m;
@@ -268,7 +302,8 @@ int quantise(uint layer, uint step, uint keeper) {
     if (i == 0u || step == step_down) {
       uint quad = t + i * threads;
       precise vec4 scaled = (product[i] * r) * s;
-      precise vec4 rounded = scaled + 12582912.0;  // 1.5 * 2^23: the nearest integer, half to even, is in the lowest byte
+      precise vec4 rounded =
+          scaled + 12582912.0;  // 1.5 * 2^23: the nearest integer, half to even, is in the lowest byte
       ivec4 q = floatBitsToInt(rounded);
       int word = bitfieldInsert(bitfieldInsert(bitfieldInsert(q.x, q.y, 8, 8), q.z, 16, 8), q.w, 24, 8);
       total += dotPacked4x8EXT(word, 0x01010101);
@@ -289,8 +324,8 @@ void accumulate(inout ivec4 r, inout ivec4 r4, inout ivec4 r16, inout ivec4 r64,
   }
 }
 
-// One word of every 64 bytes that come next, so that they are in the L2 cache when they are asked for. Between two exchanges: what is read of those
-// stands behind all that was asked for before.
+// One word of every 64 bytes that come next, so that they are in the L2 cache when they are asked for. Between two
+// exchanges: what is read of those stands behind all that was asked for before.
 void touch(uint64_t from, uint bytes, inout uint into) {
   if (into == nothing) give_up();
   into = gl_LocalInvocationIndex < bytes / 64u ? Words(from).at[gl_LocalInvocationIndex * 16u] : 0u;
@@ -303,7 +338,9 @@ void touch_weights(uint layer, uint step) {
 void touch_norm(uint layer, uint step) {
   if (touched_norm == nothing) give_up();
   uint quad = gl_WorkGroupID.x * 16u + lane;
-  touched_norm = sub == members - 2u && quad < tiles_in(step) * 4u && lane < 16u && layer + 1u < layers ? Words(weight_of(layer + 1u, step, 0u)).at[quad * 4u] : 0u;
+  touched_norm = sub == members - 2u && quad < tiles_in(step) * 4u && lane < 16u && layer + 1u < layers
+                     ? Words(weight_of(layer + 1u, step, 0u)).at[quad * 4u]
+                     : 0u;
 }
 
 void multiply(uint layer, uint step, int total) {
@@ -355,7 +392,8 @@ uvec2 halves_of(vec4 v) {
 
 void store_half_pair(uint64_t cache, uint element, uint pair) { Words(cache).at[element / 2u] = pair; }
 
-// Four rows of q, k or v: channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head. Keys and values go to those that attend as well.
+// Four rows of q, k or v: channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head. Keys and values go to
+// those that attend as well.
 void hand_on(uint layer, uint group, vec4 y) {
   uint position = shared_position;
   uint first = 4u * group, head = first / head_dim, p = (first % head_dim) / 2u;
@@ -380,7 +418,8 @@ void hand_on(uint layer, uint group, vec4 y) {
   out_.at[at + head_dim / 4u] = both.zw;
   if (first >= q_size && position < context) {  // later tokens are in no hurry
     if (first < q_size + kv_size) {
-      uint element = key_index(head - heads, position, p / 8u) * 8u + p % 8u, apart = head_dim / 16u * 64u;  // between chunks of 8 channels: 64
+      uint element = key_index(head - heads, position, p / 8u) * 8u + p % 8u,
+           apart = head_dim / 16u * 64u;  // between chunks of 8 channels: 64
       store_half_pair(place(layer, argument_keys), element, words.x);
       store_half_pair(place(layer, argument_keys), element + apart, words.y);
     } else {
@@ -405,12 +444,14 @@ void finish_rows(uint layer, uint step) {
     uint from = 4u * (lane * slices_of(step) + i);
     sums += ivec4(partial[from], partial[from + 1u], partial[from + 2u], partial[from + 3u]);
   }
-  [[unroll]] for (uint i = 0u; i < members / 4u; ++i) all += totals[i];
+  [[unroll]] for (uint i = 0u; i < members / 4u; ++i)
+    all += totals[i];
   sums -= (all.x + all.y) + (all.z + all.w);
   uint group = shares[step].first_group + lane, first = (layer * products + product_of(step)) * 3u;
   vec4 scale = vec4(scales_of[first]);
   if (step == step_gated) scale.yw = vec2(scales_of[first + 1u]);
-  if (step == step_qkv && 4u * group >= q_size) scale = vec4(scales_of[first + (4u * group < q_size + kv_size ? 1u : 2u)]);
+  if (step == step_qkv && 4u * group >= q_size)
+    scale = vec4(scales_of[first + (4u * group < q_size + kv_size ? 1u : 2u)]);
   precise vec4 y = vec4(sums) * (scaling.z * scale);
   if (step == step_qkv) {
     hand_on(layer, group, y);
@@ -423,7 +464,10 @@ void finish_rows(uint layer, uint step) {
 }
 
 void compute(uint layer, uint step) {
-  int total = quantise(layer, step, step == step_qkv ? step_projection : step == step_gated ? step_down : step_attention);
+  int total = quantise(layer, step,
+                       step == step_qkv     ? step_projection
+                       : step == step_gated ? step_down
+                                            : step_attention);
   multiply(layer, step, total);
   finish_rows(layer, step);
 }
@@ -477,12 +521,15 @@ void main() {
   }
   barrier();
   if (t == 0u) {
-    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
+    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer,
+                          gl_SemanticsAcquireRelease) +
+                1u;
     bool last = left == gl_NumWorkGroups.x;
     if (last) progress.at[progress_left] = 0u;
     leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
   }
   barrier();
   if (leaves_last)
-    for (uint i = t; i < hidden_size / 4u; i += workgroup_size) FloatQuads(output_of(layers - 1u, step_down)).at[i] = vec4(not_a_number);
+    for (uint i = t; i < hidden_size / 4u; i += workgroup_size)
+      FloatQuads(output_of(layers - 1u, step_down)).at[i] = vec4(not_a_number);
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// All layers of a decode pass of coded weights as one dispatch, for GPUs on which all its workgroups run at once: each stays on its multiprocessor
-// and walks the layers' steps as shaders/layers.comp does, without a barrier between them. A vector that crosses workgroups is full of a pattern that no
-// number has when the pass begins (plan::sequence::blank_bytes), and its readers wait until each element is something else. A subgroup multiplies
-// two neighbouring rows at a time. Weights are asked for when what they are multiplied with is there: loads return in their order, so that the reads of who
-// waits would come back behind those of weights. Little code matters as much: a layer must fit into the instruction cache (docs/performance.md).
-// No wait is for good: who has waited in vain says so in `progress`, all others leave as well, and the last to leave makes the pass's result NaN.
-// Conditions around subgroup operations hang on constants, the workgroup's and the subgroup's number alone (docs/performance.md).
+// All layers of a decode pass of coded weights as one dispatch, for GPUs on which all its workgroups run at once: each
+// stays on its multiprocessor and walks the layers' steps as shaders/layers.comp does, without a barrier between them.
+// A vector that crosses workgroups is full of a pattern that no number has when the pass begins
+// (plan::sequence::blank_bytes), and its readers wait until each element is something else. A subgroup multiplies two
+// neighbouring rows at a time. Weights are asked for when what they are multiplied with is there: loads return in their
+// order, so that the reads of who waits would come back behind those of weights. Little code matters as much: a layer
+// must fit into the instruction cache (docs/performance.md). No wait is for good: who has waited in vain says so in
+// `progress`, all others leave as well, and the last to leave makes the pass's result NaN. Conditions around subgroup
+// operations hang on constants, the workgroup's and the subgroup's number alone (docs/performance.md).
 // variant: layers_coded -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=0
 // variant: layers_dense -DWIDE_LOADS=0 -DINTEGER_DOT=1 -DDENSE_ALONE=1
 #version 460
@@ -36,22 +38,26 @@ layout(constant_id = 8) const uint heads = 4;
 layout(constant_id = 9) const uint kv_heads = 2;
 layout(constant_id = 10) const uint context = 256;
 layout(constant_id = 11) const uint codec = 0;
-layout(constant_id = 12) const uint inner_norms = 0;  // norms of q's and k's heads, and of what attention and the feed-forward part add to the stream
+layout(constant_id = 12) const uint inner_norms =
+    0;  // norms of q's and k's heads, and of what attention and the feed-forward part add to the stream
 layout(constant_id = 13) const float scale = 0.0;
-layout(constant_id = 14) const uint window = 0;       // of layers that do not see all positions
-layout(constant_id = 15) const uint ring = 256;       // positions of their caches
-layout(constant_id = 16) const uint full_every = 1;   // the last of so many layers sees all positions
+layout(constant_id = 14) const uint window = 0;      // of layers that do not see all positions
+layout(constant_id = 15) const uint ring = 256;      // positions of their caches
+layout(constant_id = 16) const uint full_every = 1;  // the last of so many layers sees all positions
 layout(constant_id = 17) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim;
-const uint narrow = hidden_size > q_size ? hidden_size : q_size, columns_max = intermediate_size > narrow ? intermediate_size : narrow;
+const uint narrow = hidden_size > q_size ? hidden_size : q_size,
+           columns_max = intermediate_size > narrow ? intermediate_size : narrow;
 #define columns hidden_size
 const uint cache_element = element_f16;
 uint lane;
 #define not_a_number uintBitsToFloat(0x7fc00000u)
 bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
-uint packed(ivec4 q) { return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24; }
+uint packed(ivec4 q) {
+  return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24;
+}
 int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 #include "codec.glsl"
 #if DENSE_ALONE  // of f16 and bf16, which have registers for more rounds
@@ -61,7 +67,8 @@ int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 #else
 #define ROUNDS_AHEAD 2u
 #endif
-// Loops that the driver writes out in any case. With the hint to do so loads come in another order than without; kernels::hint_loops has what is faster for a codec.
+// Loops that the driver writes out in any case. With the hint to do so loads come in another order than without;
+// kernels::hint_loops has what is faster for a codec.
 #define BY_CODEC [[dependency_infinite]]
 #define EACH_UNROLLED [[unroll]]
 #define sums_by_byte (codec == codec_q4_0 || codec == codec_q4_1)
@@ -75,14 +82,19 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { 
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer SharedWords { volatile devicecoherent uint at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer SharedPairs { volatile devicecoherent vec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer SharedQuads { volatile devicecoherent vec4 at[]; };
-layout(push_constant, scalar) uniform Push { Addresses arguments; Words progress, state; };
+layout(push_constant, scalar) uniform Push {
+  Addresses arguments;
+  Words progress, state;
+};
 
 // kernels::layers: the words of `progress` in use, and places of a layer's arguments.
 const uint progress_left = 1u, progress_gave_up = 3u;
 const uint argument_count = 21u, argument_keys = 1u, argument_values = 2u, argument_partials = 20u;
-const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention = 13u, argument_q_norm = 16u, argument_result = 17u, argument_after_down = 19u;
+const uint argument_rope = 10u, argument_k_norm = 11u, argument_after_attention = 13u, argument_q_norm = 16u,
+           argument_result = 17u, argument_after_down = 19u;
 
-const uint qkv = 0u, projection = 1u, gate_up = 2u, down = 3u;  // products of a layer; attention stands behind the first
+const uint qkv = 0u, projection = 1u, gate_up = 2u,
+           down = 3u;  // products of a layer; attention stands behind the first
 // plan/resident.hpp has the same numbers, and chooses shapes for which they suffice.
 const uint threads = 512u, members = threads / 32u;  // of a workgroup: invocations, subgroups
 const uint most_spans = (context + span_positions - 1u) / span_positions, partial_quads = quads + 1u;
@@ -91,22 +103,27 @@ const uint nothing = 0xffffffffu;  // no number that arithmetic gives
 
 // x of a product, or what attention has of a span: sums of values by octet.
 const uint x_units = dense ? (columns_max + 7u) / 8u : columns_max / 32u;  // octets, blocks
-const uint x_quads = x_units * (dense ? 2u : 6u), pool_quads = x_quads > 32u * quads + 208u ? x_quads : 32u * quads + 208u;
+const uint x_quads = x_units * (dense ? 2u : 6u),
+           pool_quads = x_quads > 32u * quads + 208u ? x_quads : 32u * quads + 208u;
 shared uvec4 pool[pool_quads];
 shared uvec2 x_scales[dense ? 1u : columns_max / 32u];
 shared float block_sums[2u * ((hidden_size + 127u) / 128u)];
-shared vec2 rotation[full_every == 1u ? head_dim / 2u : head_dim];  // sine, cosine of pairs of channels, in layers that see all positions and in others
+shared vec2 rotation[full_every == 1u ? head_dim / 2u : head_dim];  // sine, cosine of pairs of channels, in layers that
+                                                                    // see all positions and in others
 shared uint64_t places[2u * argument_count];
-shared vec4 fresh[quads];               // query of this position; of gate and up what is to be coded
-shared uvec2 fresh_words[2u * quads];   // key and value as the caches have them
+shared vec4 fresh[quads];                                // query of this position; of gate and up what is to be coded
+shared uvec2 fresh_words[2u * quads];                    // key and value as the caches have them
 shared vec2 kept[2u * (hidden_size / 2u / parts + 2u)];  // the residual of this workgroup's rows
 shared bool leaves_last;
 
 uint sub, position;
 bool gave_up;
-vec4 v[8];         // of the step's input: quads of the invocation
-vec4 stream[4];    // the residual, where norms stand before additions to it
-struct pair_unit { raw_codes row[2]; raw_factors factors; };
+vec4 v[8];       // of the step's input: quads of the invocation
+vec4 stream[4];  // the residual, where norms stand before additions to it
+struct pair_unit {
+  raw_codes row[2];
+  raw_factors factors;
+};
 const uint slots = ROUNDS_AHEAD;  // rounds whose weights are on their way
 pair_unit next_units[slots];
 
@@ -114,7 +131,8 @@ pair_unit next_units[slots];
 uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
 uint64_t read_place(uint layer) {
   uint64_t its = 0ul;
-  if (gl_LocalInvocationIndex < argument_count) its = arguments.at[min(layer, layers - 1u) * argument_count + gl_LocalInvocationIndex];
+  if (gl_LocalInvocationIndex < argument_count)
+    its = arguments.at[min(layer, layers - 1u) * argument_count + gl_LocalInvocationIndex];
   return its;
 }
 void keep_place(uint layer, uint64_t its) {
@@ -126,14 +144,20 @@ uint64_t input_of(uint layer, uint product) { return place(layer, product == 0u 
 uint64_t output_of(uint layer, uint product) { return place(layer, product == 0u ? 3u : product + 4u); }
 
 // Of a product.
-uint columns_of(uint product) { return product == projection ? q_size : product == down ? intermediate_size : hidden_size; }
-uint pairs_of(uint product) { return (product == qkv ? q_size + 2u * kv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 2u; }
+uint columns_of(uint product) {
+  return product == projection ? q_size : product == down ? intermediate_size : hidden_size;
+}
+uint pairs_of(uint product) {
+  return (product == qkv ? q_size + 2u * kv_size : product == gate_up ? 2u * intermediate_size : hidden_size) / 2u;
+}
 uint units_of(uint product) { return dense ? (columns_of(product) + 7u) / 8u : columns_of(product) / 32u; }
 uint rounds_of(uint product) { return (units_of(product) + 31u) / 32u; }
 const uint columns_together = hidden_size | q_size | intermediate_size;
-// Of gate and up a workgroup has whole blocks first, which the down projection's readers get as the product takes them, and then its share of what is left.
+// Of gate and up a workgroup has whole blocks first, which the down projection's readers get as the product takes them,
+// and then its share of what is left.
 const uint blocks_of_share = dense ? 0u : intermediate_size / 32u / parts, blocks_in_fresh = head_dim / 32u;
-const uint whole_blocks = blocks_of_share < blocks_in_fresh ? blocks_of_share : blocks_in_fresh, coded_columns = whole_blocks * 32u * parts;
+const uint whole_blocks = blocks_of_share < blocks_in_fresh ? blocks_of_share : blocks_in_fresh,
+           coded_columns = whole_blocks * 32u * parts;
 const bool ragged = columns_together % (dense ? 256u : 1024u) != 0u;  // a product's last round is not full
 
 bool full(uint layer) { return full_every == 1u || layer % full_every == full_every - 1u; }
@@ -156,8 +180,8 @@ vec4 awaited(SharedQuads x, uint quad, vec4 a) {
   if (absent(a) && !gave_up) give_up();
   return a;
 }
-// Of coded quads the last word says whether they are there: 16 aligned bytes are written and read at once. A function of its own: as one with the above all of
-// the kernel was a sixth slower (docs/performance.md).
+// Of coded quads the last word says whether they are there: 16 aligned bytes are written and read at once. A function
+// of its own: as one with the above all of the kernel was a sixth slower (docs/performance.md).
 bool lacks(vec4 a, bool coded) { return coded ? floatBitsToUint(a.w) == nothing : absent(a); }
 vec4 awaited_as(SharedQuads x, uint quad, vec4 a, bool coded) {
   uint tries = 0u;
@@ -178,8 +202,9 @@ vec4 something(vec4 x) { return mix(x, vec4(not_a_number), isnan(x)); }
 vec2 something(vec2 x) { return mix(x, vec2(not_a_number), isnan(x)); }
 
 // Pairs of quads of the invocation into v, those of the subgroup neighbours.
-#define pair_of(a) (gl_LocalInvocationIndex + (a) * threads)
-// Of the subgroup's first pair of rows in q8_0 a word of every 32 bytes is read between two reads of what is awaited: so many kilobytes, into L1. Others lose by that.
+#define pair_of(a) (gl_LocalInvocationIndex + (a)*threads)
+// Of the subgroup's first pair of rows in q8_0 a word of every 32 bytes is read between two reads of what is awaited:
+// so many kilobytes, into L1. Others lose by that.
 const bool touches_weights = codec == codec_q8_0;
 uint64_t nearer;
 uint touched_most, touched = 0u;
@@ -200,21 +225,28 @@ void take_in(uint64_t from, uint count, uint coded) {  // quads
       if (waits_in_vain(++tries)) break;
     }
   }
-  // What is absent when the first is there is asked for again together, then one after the other: all together every time came later.
+  // What is absent when the first is there is asked for again together, then one after the other: all together every
+  // time came later.
   v[0] = awaited_as(x, 2u * min(pair_of(0u), count / 2u - 1u), v[0], first_coded);
   [[unroll]] for (uint i = 1u; i < 8u; ++i)
     if ((i >> 1) * 2u * threads < count) {
-      bool its_coded = (i >> 1) * 2u * threads < coded && ((i >> 1) * 2u * threads + 2u * threads <= coded || 2u * min(pair_of(i >> 1), count / 2u - 1u) < coded);
+      bool its_coded = (i >> 1) * 2u * threads < coded && ((i >> 1) * 2u * threads + 2u * threads <= coded ||
+                                                           2u * min(pair_of(i >> 1), count / 2u - 1u) < coded);
       if (lacks(v[i], its_coded)) v[i] = x.at[2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u)];
     }
   [[unroll]] for (uint i = 1u; i < 8u; ++i) {
-    bool its_coded = (i >> 1) * 2u * threads < coded && ((i >> 1) * 2u * threads + 2u * threads <= coded || 2u * min(pair_of(i >> 1), count / 2u - 1u) < coded);
-    if ((i >> 1) * 2u * threads < count) v[i] = awaited_as(x, 2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u), v[i], its_coded);
+    bool its_coded = (i >> 1) * 2u * threads < coded && ((i >> 1) * 2u * threads + 2u * threads <= coded ||
+                                                         2u * min(pair_of(i >> 1), count / 2u - 1u) < coded);
+    if ((i >> 1) * 2u * threads < count)
+      v[i] = awaited_as(x, 2u * min(pair_of(i >> 1), count / 2u - 1u) + (i & 1u), v[i], its_coded);
   }
 }
 
 float butterfly(float sum) {
-  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) { precise float both = sum + subgroupShuffleXor(sum, d); sum = both; }
+  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) {
+    precise float both = sum + subgroupShuffleXor(sum, d);
+    sum = both;
+  }
   return sum;
 }
 
@@ -232,7 +264,8 @@ float inverse_rms(uint which) {
       // Sixteen lanes have a block; half of them goes on with each of its quads.
       bool upper = (lane & 8u) != 0u;
       precise float sum = (upper ? both[1] : both[0]) + subgroupShuffleXor(upper ? both[0] : both[1], 8u);
-      [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1) sum = sum + subgroupShuffleXor(sum, d);
+      [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1)
+        sum = sum + subgroupShuffleXor(sum, d);
       sum = sum + subgroupShuffleXor(sum, 8u);
       uint block = pair_of(a) >> 4;
       if ((lane & 15u) == 0u && block < norm_blocks) block_sums[which * norm_blocks + block] = sum;
@@ -252,8 +285,8 @@ float inverse_rms(uint which) {
 // A quad of a block in 24 bits: words of the upper, middle and lower bytes.
 uvec3 digits_of(vec4 x, float factor, inout ivec2 sums_) {
   precise vec4 scaled = x * factor;
-  // Nearest integers, half to even, as 256 * m + n: additions of 1.5 * 2^31 and 1.5 * 2^23 leave these in the lowest bits. What is always 0 keeps the
-  // optimizer from taking the first one back together with its subtraction.
+  // Nearest integers, half to even, as 256 * m + n: additions of 1.5 * 2^31 and 1.5 * 2^23 leave these in the lowest
+  // bits. What is always 0 keeps the optimizer from taking the first one back together with its subtraction.
   precise vec4 m = scaled + 3221225472.0;
   precise vec4 upper = uintBitsToFloat(floatBitsToUint(m) ^ uvec4(lane >> 5)) - 3221225472.0;
   precise vec4 rest = scaled - upper;
@@ -269,7 +302,9 @@ uvec3 digits_of(vec4 x, float factor, inout ivec2 sums_) {
 }
 const bool needs_sums = codec == codec_q4_0 || codec == codec_q4_1 || codec == codec_q4_k;
 uint exponent_from(uint greatest_bits) { return clamp(greatest_bits >> 23, 23u, 254u); }
-uint scale_from(uint greatest_bits) { return greatest_bits < 0x7f800000u ? (exponent_from(greatest_bits) - 22u) << 1 : floatBitsToUint(not_a_number) >> 22; }
+uint scale_from(uint greatest_bits) {
+  return greatest_bits < 0x7f800000u ? (exponent_from(greatest_bits) - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
+}
 
 // v into shared memory as a product takes it; `coded` quads come as its producers made them.
 void stage(uint count, uint coded) {
@@ -332,7 +367,8 @@ void keep(uint which) {
     if ((i >> 1) * 2u * threads < count) {
       uint quad = 2u * pair_of(i >> 1) + (i & 1u);
       if (quad < count && 2u * quad >= first && 2u * quad < end) kept[which * most + 2u * quad - first] = v[i].xy;
-      if (quad < count && 2u * quad + 1u >= first && 2u * quad + 1u < end) kept[which * most + 2u * quad + 1u - first] = v[i].zw;
+      if (quad < count && 2u * quad + 1u >= first && 2u * quad + 1u < end)
+        kept[which * most + 2u * quad + 1u - first] = v[i].zw;
     }
 }
 
@@ -357,7 +393,8 @@ void normalise(uint which) {
 vec4 norm_behind[4];
 void add_normalised() {
   normalise(0u);
-  [[unroll]] for (uint i = 0u; i < 4u; ++i) norm_of[i] = norm_behind[i];
+  [[unroll]] for (uint i = 0u; i < 4u; ++i)
+    norm_of[i] = norm_behind[i];
   [[unroll]] for (uint i = 0u; i < 4u; ++i)
     if ((i >> 1) * 2u * threads < hidden_size / 4u) {
       precise vec4 sum = stream[i] + v[i];
@@ -365,22 +402,35 @@ void add_normalised() {
     }
 }
 
-// Where a lane's first unit of a pair of rows lies, and the distance of the second row, of upper bits (q6_k), of factors.
-struct pair_place { uint64_t codes, upper, factors, more; uint row, units; };
+// Where a lane's first unit of a pair of rows lies, and the distance of the second row, of upper bits (q6_k), of
+// factors.
+struct pair_place {
+  uint64_t codes, upper, factors, more;
+  uint row, units;
+};
 pair_place place_of(uint64_t weight, uint product, uint pair) {
   uint n = units_of(product), s = n / 8u, h = pair & 1u;
-  uint bytes = 16u * (dense ? 4u * n * octet_quads : codec == codec_q8_0 ? (17u * n + 1u) / 2u : codec == codec_q4_0 ? (9u * n + 1u) / 2u : codec == codec_q4_1 ? 5u * n : codec == codec_q4_k ? 4u * n + 4u * s : (13u * n + s + 1u) / 2u);
+  uint bytes = 16u * (dense                 ? 4u * n * octet_quads
+                      : codec == codec_q8_0 ? (17u * n + 1u) / 2u
+                      : codec == codec_q4_0 ? (9u * n + 1u) / 2u
+                      : codec == codec_q4_1 ? 5u * n
+                      : codec == codec_q4_k ? 4u * n + 4u * s
+                                            : (13u * n + s + 1u) / 2u);
   uint64_t group = weight + uint64_t(pair >> 1) * bytes;
   pair_place out_;
   out_.units = n;
   out_.row = 16u * n * (codec == codec_q8_0 ? 2u : dense ? octet_quads : 1u);
   out_.codes = group + uint64_t(2u * h * out_.row + lane * 16u * (dense ? octet_quads : 1u));
   out_.upper = group + uint64_t(64u * n + (2u * h * n + lane) * 8u);
-  out_.factors = group + uint64_t(codec == codec_q8_0 ? 128u * n + lane * 8u + 4u * h : codec == codec_q4_0 ? 64u * n + lane * 8u + 4u * h : codec == codec_q4_1 ? 64u * n + lane * 16u + 8u * h : codec == codec_q4_k ? 64u * n + 2u * h * s * 16u + lane / 8u * 16u : 96u * n + lane * 8u + 4u * h);
+  out_.factors = group + uint64_t(codec == codec_q8_0   ? 128u * n + lane * 8u + 4u * h
+                                  : codec == codec_q4_0 ? 64u * n + lane * 8u + 4u * h
+                                  : codec == codec_q4_1 ? 64u * n + lane * 16u + 8u * h
+                                  : codec == codec_q4_k ? 64u * n + 2u * h * s * 16u + lane / 8u * 16u
+                                                        : 96u * n + lane * 8u + 4u * h);
   out_.more = group + uint64_t(104u * n + lane / 8u * 8u + 4u * h);
   return out_;
 }
-const uint round_bytes = 512u * (dense ? octet_quads : 1u);                                                 // of codes
+const uint round_bytes = 512u * (dense ? octet_quads : 1u);                                // of codes
 const uint round_factors = codec == codec_q4_1 ? 512u : codec == codec_q4_k ? 64u : 256u;  // bytes of factors
 // Some rounds on.
 pair_place behind(pair_place from, uint rounds) {
@@ -402,7 +452,8 @@ pair_unit load_pair(pair_place from, uint k, uint round) {
     from.more -= uint64_t(supers_back * 8u);
   }
   pair_unit unit;
-  [[unroll]] for (uint r = 0u; r < 4u; ++r) unit.factors.row[r] = uvec4(0u);
+  [[unroll]] for (uint r = 0u; r < 4u; ++r)
+    unit.factors.row[r] = uvec4(0u);
   [[unroll]] for (uint r = 0u; r < 2u; ++r) {
     uint64_t codes = from.codes;
     if (r == 1u) codes += uint64_t(from.row);
@@ -430,24 +481,29 @@ const uint rest_pairs = intermediate_size - coded_columns;
 uint first_rest(uint of) { return of * rest_pairs / parts; }
 uint first_pair(uint product) { return gl_WorkGroupID.x * pairs_of(product) / parts; }
 uint own_pairs(uint product) {
-  if (whole_blocks != 0u && product == gate_up) return 32u * whole_blocks + first_rest(gl_WorkGroupID.x + 1u) - first_rest(gl_WorkGroupID.x);
+  if (whole_blocks != 0u && product == gate_up)
+    return 32u * whole_blocks + first_rest(gl_WorkGroupID.x + 1u) - first_rest(gl_WorkGroupID.x);
   return (gl_WorkGroupID.x + 1u) * pairs_of(product) / parts - first_pair(product);
 }
 uint pair_at(uint product, uint own) {
   if (whole_blocks != 0u && product == gate_up)
-    return own < 32u * whole_blocks ? gl_WorkGroupID.x * 32u * whole_blocks + own : coded_columns + first_rest(gl_WorkGroupID.x) + own - 32u * whole_blocks;
+    return own < 32u * whole_blocks ? gl_WorkGroupID.x * 32u * whole_blocks + own
+                                    : coded_columns + first_rest(gl_WorkGroupID.x) + own - 32u * whole_blocks;
   return first_pair(product) + own;
 }
 
 // The subgroup's first pair of rows of a product.
-pair_place first_place(uint64_t weight, uint product) { return place_of(weight, product, pair_at(product, min(sub, own_pairs(product) - 1u))); }
+pair_place first_place(uint64_t weight, uint product) {
+  return place_of(weight, product, pair_at(product, min(sub, own_pairs(product) - 1u)));
+}
 void fetch(uint64_t weight, uint product) {
   pair_place from = first_place(weight, product);
   [[unroll]] for (uint k = 0u; k < slots; ++k)
     next_units[k] = load_pair(from, k < rounds_of(product) ? k : 0u, k < rounds_of(product) ? k : 0u);
 }
 
-// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
+// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes
+// (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
 void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
@@ -470,10 +526,12 @@ void finish_pair(uint64_t to, uint product, uint own, uint pair, vec2 y) {
 uvec4 coded_quad(vec4 x) {
   uvec4 bits = floatBitsToUint(x) & 0x7fffffffu;
   uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
-  [[unroll]] for (uint d = 1u; d < 8u; d <<= 1) greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, d));
+  [[unroll]] for (uint d = 1u; d < 8u; d <<= 1)
+    greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, d));
   ivec2 sums_ = ivec2(0);
   uvec3 words = digits_of(x, uintBitsToFloat((276u - exponent_from(greatest_bits)) << 23), sums_);
-  if (needs_sums) [[unroll]] for (uint d = 1u; d < 8u; d <<= 1) sums_ += ivec2(subgroupShuffleXor(sums_.x, d), subgroupShuffleXor(sums_.y, d));
+  if (needs_sums) [[unroll]]
+    for (uint d = 1u; d < 8u; d <<= 1) sums_ += ivec2(subgroupShuffleXor(sums_.x, d), subgroupShuffleXor(sums_.y, d));
   uint which = lane & 7u;
   return uvec4(words, which == 0u ? scale_from(greatest_bits) | uint(sums_.x) << 16 : which == 1u ? uint(sums_.y) : 0u);
 }
@@ -496,7 +554,10 @@ void multiply(uint product, uint64_t weight, uint64_t to) {
     pair_place there = place_of(weight, product, pair_at(product, min(p + members, count - 1u)));
     float y[2];
     precise vec4 low[2], high[2];
-    [[unroll]] for (uint r = 0u; r < 2u; ++r) { y[r] = 0.0; low[r] = high[r] = vec4(0.0); }
+    [[unroll]] for (uint r = 0u; r < 2u; ++r) {
+      y[r] = 0.0;
+      low[r] = high[r] = vec4(0.0);
+    }
     BY_CODEC for (uint base = 0u; base < rounds; base += slots) {
       // What the slots hold next: the rounds behind these, or the first ones of the next pair.
       pair_place from = there;
@@ -523,7 +584,8 @@ void multiply(uint product, uint64_t weight, uint64_t to) {
             }
           } else {
             fixed_block x;
-            [[unroll]] for (uint i = 0u; i < 6u; ++i) x.words[i] = pool[i * x_units + index];
+            [[unroll]] for (uint i = 0u; i < 6u; ++i)
+              x.words[i] = pool[i * x_units + index];
             uvec2 rest = x_scales[index];
             x.scale = uintBitsToFloat(rest.x << 22);
             x.sums = ivec2(int(rest.x) >> 16, int(rest.y));
@@ -536,10 +598,12 @@ void multiply(uint product, uint64_t weight, uint64_t to) {
         if (k < left) next_units[k] = load_pair(from, k, from_round + k);
       }
     }
-    if (dense) [[unroll]] for (uint r = 0u; r < 2u; ++r) y[r] = sum8(low[r], high[r]);
+    if (dense) [[unroll]]
+      for (uint r = 0u; r < 2u; ++r) y[r] = sum8(low[r], high[r]);
     bool upper = (lane & 16u) != 0u;
     precise float sum = (upper ? y[1] : y[0]) + subgroupShuffleXor(upper ? y[0] : y[1], 16u);
-    [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1) sum = sum + subgroupShuffleXor(sum, d);
+    [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1)
+      sum = sum + subgroupShuffleXor(sum, d);
     float other = subgroupShuffleXor(sum, 16u);
     finish_pair(to, product, p, pair_at(product, p), vec2(sum, other));
     here = there;
@@ -548,14 +612,20 @@ void multiply(uint product, uint64_t weight, uint64_t to) {
 
 #include "layers_attention.glsl"
 
-// A product with what stands before it, and attention behind the first. Those behind norms are one piece of code: all have the stream's columns.
+// A product with what stands before it, and attention behind the first. Those behind norms are one piece of code: all
+// have the stream's columns.
 uint64_t weight, x;  // of the product that comes: weights and input
 void step(uint layer, uint product, bool normalises) {
   // Addresses are read before the wait.
-  uint64_t to = output_of(layer, product), next_weight = weight_of(layer + (product == down ? 1u : 0u), (product + 1u) & 3u, 1u), norm = 0ul, next_place = 0ul;
+  uint64_t to = output_of(layer, product),
+           next_weight = weight_of(layer + (product == down ? 1u : 0u), (product + 1u) & 3u, 1u), norm = 0ul,
+           next_place = 0ul;
   if (normalises) {
     norm = weight_of(layer, product, 0u);
-    load_norm(inner_norms == 0u || (product == qkv && layer == 0u) ? norm : product == qkv ? place(layer - 1u, argument_after_down) : place(layer, argument_after_attention), norm_of);
+    load_norm(inner_norms == 0u || (product == qkv && layer == 0u) ? norm
+              : product == qkv                                     ? place(layer - 1u, argument_after_down)
+                                                                   : place(layer, argument_after_attention),
+              norm_of);
     if (inner_norms != 0u) load_norm(norm, norm_behind);
   }
   if (product == gate_up) next_place = read_place(layer + 1u);
@@ -570,7 +640,8 @@ void step(uint layer, uint product, bool normalises) {
     if (inner_norms == 0u) {
       keep(product == qkv ? 0u : 1u);
     } else if (product == qkv && layer == 0u) {
-      [[unroll]] for (uint i = 0u; i < 4u; ++i) stream[i] = v[i];
+      [[unroll]] for (uint i = 0u; i < 4u; ++i)
+        stream[i] = v[i];
     } else {
       add_normalised();
     }
@@ -600,8 +671,10 @@ void main() {
   barrier();
   position = state.at[state_position];
   if (t < head_dim / 2u) {
-    rotation[t] = rope_from_turns(position, WordPairs(arguments.at[(full_every - 1u) * argument_count + argument_rope]).at[t]);
-    if (full_every != 1u) rotation[head_dim / 2u + t] = rope_from_turns(position, WordPairs(arguments.at[argument_rope]).at[t]);
+    rotation[t] =
+        rope_from_turns(position, WordPairs(arguments.at[(full_every - 1u) * argument_count + argument_rope]).at[t]);
+    if (full_every != 1u)
+      rotation[head_dim / 2u + t] = rope_from_turns(position, WordPairs(arguments.at[argument_rope]).at[t]);
   }
   // What the rest is written for; the plan asks for nothing else.
   uint end = layers;
@@ -630,10 +703,13 @@ void main() {
   }
   barrier();
   if (t == 0u) {
-    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
+    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer,
+                          gl_SemanticsAcquireRelease) +
+                1u;
     bool last = left == gl_NumWorkGroups.x;
     if (last) progress.at[progress_left] = 0u;
-    if (touches_weights && touched == 0x9e3779b9u) progress.at[progress_left + 1u] = 0u;  // of no use, but that touches stay
+    if (touches_weights && touched == 0x9e3779b9u)
+      progress.at[progress_left + 1u] = 0u;  // of no use, but that touches stay
     leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;
   }
   barrier();

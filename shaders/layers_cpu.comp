@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// All layers of a decode pass as one dispatch, for llvmpipe: there a dispatch costs as much as a layer's share of this one. Workgroups of one
-// subgroup go through the steps of each layer together, a part of every step each, and tell each other in `progress` what is done. None ever
-// has to wait for another: who finds a step unfinished for long does what is left of it himself. That is safe because a step only reads what
-// steps before it wrote and no two steps write the same bytes, so whoever does a part writes the same numbers.
-// llvmpipe's atomics are sequentially consistent and order all that is around them; its memory barriers cost a suspension of the shader each.
-// It ends all loops of an invocation after 65,535 turns in all: plan/in_one.hpp counts them, and `patience` is what it leaves for waiting.
-// Not optimised into SPIR-V, which would write out the product at each call; the driver's own optimizer does that.
+// All layers of a decode pass as one dispatch, for llvmpipe: there a dispatch costs as much as a layer's share of this
+// one. Workgroups of one subgroup go through the steps of each layer together, a part of every step each, and tell each
+// other in `progress` what is done. None ever has to wait for another: who finds a step unfinished for long does what
+// is left of it himself. That is safe because a step only reads what steps before it wrote and no two steps write the
+// same bytes, so whoever does a part writes the same numbers. llvmpipe's atomics are sequentially consistent and order
+// all that is around them; its memory barriers cost a suspension of the shader each. It ends all loops of an invocation
+// after 65,535 turns in all: plan/in_one.hpp counts them, and `patience` is what it leaves for waiting. Not optimised
+// into SPIR-V, which would write out the product at each call; the driver's own optimizer does that.
 // variant: layers_cpu -O0 -DINTEGER_DOT=0 -DWIDE_LOADS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -40,7 +41,8 @@ layout(local_size_x_id = 0) in;
 // What a product is, set before each.
 uint columns, rows, epilogue, part;
 const uint q_size = heads * head_dim, kv_size = kv_heads * head_dim, tile_tokens = 1u;
-const uint narrow = hidden_size > q_size ? hidden_size : q_size, columns_max = intermediate_size > narrow ? intermediate_size : narrow;
+const uint narrow = hidden_size > q_size ? hidden_size : q_size,
+           columns_max = intermediate_size > narrow ? intermediate_size : narrow;
 #define quantises true
 #define norm_width columns
 #define norm_width_max columns_max
@@ -52,10 +54,13 @@ const uint narrow = hidden_size > q_size ? hidden_size : q_size, columns_max = i
 #include "ternary.glsl"
 #include "attention.glsl"
 
-layout(push_constant, scalar) uniform Push { Words arguments, progress, state; } pushed;
+layout(push_constant, scalar) uniform Push { Words arguments, progress, state; }
+pushed;
 Words arguments, progress, state;
 void take_pushed() {
-  arguments = pushed.arguments; progress = pushed.progress; state = pushed.state;
+  arguments = pushed.arguments;
+  progress = pushed.progress;
+  state = pushed.state;
 }
 
 Words input_, norm_weight, factors, weight, scales, output_, keys, values, query, stream;
@@ -82,7 +87,8 @@ uint count_in(uint word) {
   return subgroupBroadcastFirst(found) + 1u;
 }
 
-// A pointer of the arguments, the same for all lanes visibly (memory.glsl). No function: Debian 12's validation layer breaks down over pointers that are returned.
+// A pointer of the arguments, the same for all lanes visibly (memory.glsl). No function: Debian 12's validation layer
+// breaks down over pointers that are returned.
 #define argument(index) Words(subgroupBroadcastFirst(Longs(arguments).at[index]))
 
 // The first part that is not done, from this workgroup's own on.
@@ -122,13 +128,15 @@ void attention() {
 }
 
 // A loop around the body even for one part: llvmpipe runs what stands behind an `if` in any case, masked.
-#define each_part(index, body) { \
-  uint word = progress_steps + layer * steps + index, done = tell(word, 0u); \
-  do { \
-    part = next_part(done); \
-    if (done != every_part) { body; } \
-    done = finish_part(word, done, alone); \
-  } while (done != every_part); }
+#define each_part(index, body)                                                 \
+  {                                                                            \
+    uint word = progress_steps + layer * steps + index, done = tell(word, 0u); \
+    do {                                                                       \
+      part = next_part(done);                                                  \
+      if (done != every_part) { body; }                                        \
+      done = finish_part(word, done, alone);                                   \
+    } while (done != every_part);                                              \
+  }
 
 void main() {
   take_pushed();
@@ -138,23 +146,25 @@ void main() {
   for (uint layer = first; layer < layers; ++layer) {
     bool alone = tell(progress_started, 0u) == 1u;
     uint at = layer * argument_count;
-    Words residual = argument(at), attended = argument(at + 4u), middle = argument(at + 5u), gate_up = argument(at + 6u),
-          next = argument(at + 7u);
+    Words residual = argument(at), attended = argument(at + 4u), middle = argument(at + 5u),
+          gate_up = argument(at + 6u), next = argument(at + 7u);
     keys = argument(at + 1u);
     values = argument(at + 2u);
     query = argument(at + 3u);
     input_ = residual;
     output_ = query;
-    each_part(0u, product(at + 8u, hidden_size, q_size + 2u * kv_size, epilogue_rope_cache))
-    output_ = attended;
+    each_part(0u, product(at + 8u, hidden_size, q_size + 2u * kv_size, epilogue_rope_cache)) output_ = attended;
     each_part(1u, attention())
-    // One loop, so that the driver compiles the product twice and not four times: it does so for seconds.
-    for (uint place = 2u; place < steps; ++place) {
+        // One loop, so that the driver compiles the product twice and not four times: it does so for seconds.
+        for (uint place = 2u; place < steps; ++place) {
       bool projects = place == 2u, gates = place == 3u;
       input_ = projects ? attended : gates ? middle : gate_up;
       stream = projects ? residual : middle;
       output_ = projects ? middle : gates ? gate_up : next;
-      each_part(place, product(at + 5u + 3u * place, projects ? q_size : gates ? hidden_size : intermediate_size,
+      each_part(place, product(at + 5u + 3u * place,
+                               projects ? q_size
+                               : gates  ? hidden_size
+                                        : intermediate_size,
                                gates ? 2u * intermediate_size : hidden_size, gates ? epilogue_gated : epilogue_add))
     }
     if (lane == 0u) atomicMax(progress.at[progress_layer], layer + 1u);

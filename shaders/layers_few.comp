@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// All layers of a pass over up to eight sessions as one dispatch, for GPUs on which all its workgroups run at once and which multiply matrices of f16: what
-// shaders/layers_coded.comp is for a token alone, with the products of shaders/matmul_chunk_few.comp. A product's columns lie with the subgroups, whose share of x stays in
-// registers while all rows of the workgroup pass by, so that a multiprocessor reads x once; sums of the subgroups meet in shared memory, four tiles of 16 rows at a time
-// (docs/kernels.md).
-// The down projection's columns are four workgroups', which tell each other sums.
-// x crosses workgroups as halves, eight columns with a scale of their own. A norm is its weight, which those who write the stream multiply with, and a factor of the
-// token, which those who read it find from sums of squares: it waits for nothing else.
-// Waiting is as in layers_coded: what is not there yet is all ones, no wait is for good, and in vain the result is NaN.
-// With INNER_NORMS what a product adds to the stream is normalised before: squares of it are told, and those who have its rows wait for all of them. Norms of heads and rotations are attention's, there are
-// windows, tiles of the stream need not be shared evenly, and weights may be halves as they are.
+// All layers of a pass over up to eight sessions as one dispatch, for GPUs on which all its workgroups run at once and
+// which multiply matrices of f16: what shaders/layers_coded.comp is for a token alone, with the products of
+// shaders/matmul_chunk_few.comp. A product's columns lie with the subgroups, whose share of x stays in registers while
+// all rows of the workgroup pass by, so that a multiprocessor reads x once; sums of the subgroups meet in shared
+// memory, four tiles of 16 rows at a time (docs/kernels.md). The down projection's columns are four workgroups', which
+// tell each other sums. x crosses workgroups as halves, eight columns with a scale of their own. A norm is its weight,
+// which those who write the stream multiply with, and a factor of the token, which those who read it find from sums of
+// squares: it waits for nothing else. Waiting is as in layers_coded: what is not there yet is all ones, no wait is for
+// good, and in vain the result is NaN. With INNER_NORMS what a product adds to the stream is normalised before: squares
+// of it are told, and those who have its rows wait for all of them. Norms of heads and rotations are attention's, there
+// are windows, tiles of the stream need not be shared evenly, and weights may be halves as they are.
 // variant: layers_few -DWIDE_LOADS=0
 // variant: layers_few_normed -DWIDE_LOADS=0 -DINNER_NORMS=1
 #version 460
@@ -62,19 +63,23 @@ uint columns;  // of the product
 
 // kernels::layers_few has the same numbers, and plan/few_in_one.hpp chooses shapes for which they suffice.
 const uint most_rows = 8u;
-const uint shares = 4u;                       // of the down projection's columns
+const uint shares = 4u;  // of the down projection's columns
 #ifdef INNER_NORMS
 #define threads workgroup_size
 const uint members = workgroup_size / 32u;
-const uint most_slots = 2u, wide_columns = hidden_size > heads * head_dim ? hidden_size : heads * head_dim, widest = wide_columns > intermediate_size / shares ? wide_columns : intermediate_size / shares;
+const uint most_slots = 2u, wide_columns = hidden_size > heads *head_dim ? hidden_size : heads *head_dim,
+           widest = wide_columns > intermediate_size / shares ? wide_columns : intermediate_size / shares;
 const uint slots = (widest / 128u + members - 1u) / members;  // steps of 128 columns of a subgroup
-#define EACH_SLOT(k) [[unroll]] for (uint k = 0u; k < most_slots; ++k) if (k < slots)
+#define EACH_SLOT(k)                                \
+  [[unroll]] for (uint k = 0u; k < most_slots; ++k) \
+    if (k < slots)
 #else
 const uint threads = 512u, members = threads / 32u;
-const uint most_slots = 2u, slots = 2u;       // steps of 128 columns of a subgroup
+const uint most_slots = 2u, slots = 2u;  // steps of 128 columns of a subgroup
 #define EACH_SLOT(k) [[unroll]] for (uint k = 0u; k < slots; ++k)
 #endif
-const uint step_quads = 160u;                 // of x: four octets of each of four blocks, and four scales of each block, of eight tokens
+const uint step_quads =
+    160u;  // of x: four octets of each of four blocks, and four scales of each block, of eight tokens
 const uint hidden_tiles = hidden_size / 16u;  // of 16 rows of the stream
 #ifdef INNER_NORMS
 #define own_tiles tile_count(projection)
@@ -85,11 +90,14 @@ const uint own_tiles = hidden_tiles / parts, shared_tiles = shares * own_tiles;
 
 // What workgroups tell each other in a layer, in bytes from its `exchange`.
 const uint x_bytes = hidden_size / 8u * step_quads, square_bytes = hidden_tiles * 32u;
-const uint x_at = 0u, squares_at = x_at + x_bytes, middle_at = squares_at + square_bytes, middle_squares_at = middle_at + x_bytes, attended_at = middle_squares_at + square_bytes,
-           gated_at = attended_at + q_size / 8u * step_quads, query_at = gated_at + intermediate_size / 8u * step_quads, sums_at = query_at + qkv_size * 32u,
-           projected_squares_at = sums_at + hidden_tiles * shares * 512u, lowered_squares_at = projected_squares_at + square_bytes;
+const uint x_at = 0u, squares_at = x_at + x_bytes, middle_at = squares_at + square_bytes,
+           middle_squares_at = middle_at + x_bytes, attended_at = middle_squares_at + square_bytes,
+           gated_at = attended_at + q_size / 8u * step_quads, query_at = gated_at + intermediate_size / 8u * step_quads,
+           sums_at = query_at + qkv_size * 32u, projected_squares_at = sums_at + hidden_tiles * shares * 512u,
+           lowered_squares_at = projected_squares_at + square_bytes;
 
-// Sums of a batch of tiles, [tile, subgroup, 36], a lane's four in one quad: after eight of them a gap of one, so that no two invocations ask for the same bank. What attention has of a span.
+// Sums of a batch of tiles, [tile, subgroup, 36], a lane's four in one quad: after eight of them a gap of one, so that
+// no two invocations ask for the same bank. What attention has of a span.
 #ifdef INNER_NORMS
 const uint sum_quads = 35u;
 #else
@@ -106,14 +114,16 @@ shared vec2 rotation[most_rows * (head_dim / 2u)];  // sine, cosine
 #endif
 shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; end 0: nobody's
 #ifdef INNER_NORMS
-const uint value_parts = head_dim / 64u, value_turns = 1u, most_turns = 1u, most_value_octets = 1u;  // workgroups that share the channels of values of a task of attention
+const uint value_parts = head_dim / 64u, value_turns = 1u, most_turns = 1u,
+           most_value_octets = 1u;  // workgroups that share the channels of values of a task of attention
 #else
 const uint value_parts = 1u, value_turns = 1u, most_turns = 1u, most_value_octets = 2u;
 #endif
 const uint heads_of_key = heads / kv_heads, heads_each = heads_of_key % 2u == 0u ? 2u : 1u;  // of a task of attention
-const uint tasks_of_row = heads / heads_each, tasks = most_rows * tasks_of_row * value_parts, kept_tasks = (tasks + parts - 1u) / parts;
-shared uvec4 fresh[heads_each * chunks];        // queries as halves
-shared uvec4 fresh_words[2u * chunks];          // their positions' key and value, as the caches have them
+const uint tasks_of_row = heads / heads_each, tasks = most_rows * tasks_of_row * value_parts,
+           kept_tasks = (tasks + parts - 1u) / parts;
+shared uvec4 fresh[heads_each * chunks];            // queries as halves
+shared uvec4 fresh_words[2u * chunks];              // their positions' key and value, as the caches have them
 shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
 shared uint code_magic;
 
@@ -122,17 +132,18 @@ shared uint code_magic;
 #define own_tile (gl_LocalInvocationIndex >> 7)
 uint rows, lane;
 bool gave_up;
-float residual;  // of one of the workgroup's rows of the stream
+float residual;      // of one of the workgroup's rows of the stream
 float token_factor;  // 1 / root mean square of its token, of the product
 row_part next_parts[most_slots * 2u];
 tokens_of x_tokens[most_slots * 8u];
 #ifdef INNER_NORMS
 uvec4 next_quads[most_slots * 8u];  // of dense weights: [slot, half of the tile, quad]
-// An octet of columns of a step is quad octet_quad of those that lane octet_lane of a token has: of blocks a lane has one, of dense weights four lanes have neighbours.
+// An octet of columns of a step is quad octet_quad of those that lane octet_lane of a token has: of blocks a lane has
+// one, of dense weights four lanes have neighbours.
 uint octet_quad(uint o) { return dense ? o >> 2 & 3u : o & 3u; }
 uint octet_lane(uint o) { return dense ? o & 3u : o >> 2 & 3u; }
 #else
-#define octet_quad(o) ((o) & 3u)
+#define octet_quad(o) ((o)&3u)
 #define octet_lane(o) ((o) / 4u & 3u)
 #endif
 vec2 token_scales;  // of the lane's tokens in sums
@@ -144,9 +155,12 @@ uint steps_of(uint product) { return columns_of(product) / (product == down ? 12
 uint first_step(uint product) { return product == down ? gl_WorkGroupID.x % shares * steps_of(down) : 0u; }
 uint tiles_of(uint product) { return rows_of(product) / 16u; }
 uint tile_count(uint product) {
-  return product == down ? shared_tiles : (gl_WorkGroupID.x + 1u) * tiles_of(product) / parts - gl_WorkGroupID.x * tiles_of(product) / parts;
+  return product == down
+             ? shared_tiles
+             : (gl_WorkGroupID.x + 1u) * tiles_of(product) / parts - gl_WorkGroupID.x * tiles_of(product) / parts;
 }
-// Those of the stream lie so that the four workgroups that share columns have neighbours. In the down projection own ones begin the last batch, or are one of their own where they are not shared evenly: their sums are told by the
+// Those of the stream lie so that the four workgroups that share columns have neighbours. In the down projection own
+// ones begin the last batch, or are one of their own where they are not shared evenly: their sums are told by the
 // others meanwhile.
 #ifdef INNER_NORMS
 uint first_own() { return shared_tiles - own_tiles; }
@@ -155,14 +169,19 @@ uint first_own() { return batch * own_tiles - batch; }
 #endif
 uint tile_at(uint product, uint i) {
   if (product != down) return gl_WorkGroupID.x * tiles_of(product) / parts + i;
-  uint from = gl_WorkGroupID.x / shares * shared_tiles, own_from = gl_WorkGroupID.x * hidden_tiles / parts - from, first = first_own();
+  uint from = gl_WorkGroupID.x / shares * shared_tiles, own_from = gl_WorkGroupID.x * hidden_tiles / parts - from,
+       first = first_own();
   uint its = i < first ? own_from + own_tiles + i : i < first + own_tiles ? own_from + i - first : own_from + i;
   return from + (its < shared_tiles ? its : its - shared_tiles);
 }
 
-// Where a lane's weights of a product lie, of rows lane / 4 + 8 * i and the blocks of its subgroup's steps: of tile 0 the first step's, and what lies between these and those of the second half
-// of a block, of the second step (none where the subgroup has no such step: x is 0 there), of the next group of rows.
-struct weight_place { uint64_t codes, factors; uint half_bytes, second, group_bytes; };
+// Where a lane's weights of a product lie, of rows lane / 4 + 8 * i and the blocks of its subgroup's steps: of tile 0
+// the first step's, and what lies between these and those of the second half of a block, of the second step (none where
+// the subgroup has no such step: x is 0 there), of the next group of rows.
+struct weight_place {
+  uint64_t codes, factors;
+  uint half_bytes, second, group_bytes;
+};
 weight_place place_of(uint64_t weight, uint product) {
   columns = columns_of(product);
   uint r = lane >> 2 & 3u, block = 4u * (first_step(product) + min(sub * slots, steps_of(product) - 1u)) + (lane & 3u);
@@ -174,13 +193,17 @@ weight_place place_of(uint64_t weight, uint product) {
 #ifdef INNER_NORMS
   if (dense) {
     out_.second = out_.second != 0u ? 16u : 0u;
-    out_.codes = group + uint64_t((r * octets + 16u * (first_step(product) + min(sub * slots, steps_of(product) - 1u)) + (lane & 3u)) * 16u);
+    out_.codes =
+        group +
+        uint64_t((r * octets + 16u * (first_step(product) + min(sub * slots, steps_of(product) - 1u)) + (lane & 3u)) *
+                 16u);
     return out_;
   }
 #endif
   out_.codes = group + uint64_t((r * (codec == codec_q8_0 ? 2u : 1u) * blocks + block) * 16u);
-  out_.factors = codec == codec_q8_0 ? group + uint64_t(128u * blocks + 8u * block + r / 2u * 4u) : codec == codec_q4_0 ? group + uint64_t(64u * blocks + 8u * block + r / 2u * 4u)
-                                                                                                    : group + uint64_t(64u * blocks + 16u * block + r * 4u);
+  out_.factors = codec == codec_q8_0   ? group + uint64_t(128u * blocks + 8u * block + r / 2u * 4u)
+                 : codec == codec_q4_0 ? group + uint64_t(64u * blocks + 8u * block + r / 2u * 4u)
+                                       : group + uint64_t(64u * blocks + 16u * block + r * 4u);
   return out_;
 }
 const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1;
@@ -195,7 +218,8 @@ row_part load_part(uint64_t weight, weight_place from, uint product, uint tile, 
     part.factor.x = HeldWords(from.factors + ahead).at[(codec == codec_q4_1 ? 4u : 2u) * block];
   } else {
     columns = columns_of(product);
-    uint r = lane >> 2 & 3u, block = 4u * (first_step(product) + min(sub * slots + k, steps_of(product) - 1u)) + (lane & 3u);
+    uint r = lane >> 2 & 3u,
+         block = 4u * (first_step(product) + min(sub * slots + k, steps_of(product) - 1u)) + (lane & 3u);
     uvec2 group = unpackUint2x32(weight + uint64_t((tile * 4u + 2u * i + (lane >> 4)) * group_quads) * 16u);
     part.raw = load_codes(lane_place(group, advanced(group, 16u * block), advanced(group, 8u * block)), r);
     part.factor = load_factor(Words(group), r, block);
@@ -204,7 +228,8 @@ row_part load_part(uint64_t weight, weight_place from, uint product, uint tile, 
 }
 #ifdef INNER_NORMS
 uvec4 load_quad(weight_place from, uint tile, uint i, uint k, uint q) {
-  return WordQuads(from.codes + uint64_t(tile * 4u + 2u * i) * uint64_t(from.group_bytes)).at[(k == 0u ? 0u : from.second) + 4u * q];
+  return WordQuads(from.codes + uint64_t(tile * 4u + 2u * i) * uint64_t(from.group_bytes))
+      .at[(k == 0u ? 0u : from.second) + 4u * q];
 }
 bool works(uint product) { return sub * slots < steps_of(product); }
 #define IF_WORKS(product) if (works(product))
@@ -217,20 +242,23 @@ void fetch(uint64_t weight, weight_place from, uint product, uint tile) {
 #ifdef INNER_NORMS
   if (!works(product)) {  // or they would be those of the product before, and in registers until then
     if (!whole_tiles) {
-      [[unroll]] for (uint n = 0u; n < most_slots * 2u; ++n) next_parts[n] = row_part(raw_codes(uvec4(0u), uvec4(0u)), uvec4(0u));
-      [[unroll]] for (uint n = 0u; n < most_slots * 8u; ++n) next_quads[n] = uvec4(0u);
+      [[unroll]] for (uint n = 0u; n < most_slots * 2u; ++n)
+        next_parts[n] = row_part(raw_codes(uvec4(0u), uvec4(0u)), uvec4(0u));
+      [[unroll]] for (uint n = 0u; n < most_slots * 8u; ++n)
+        next_quads[n] = uvec4(0u);
     }
     return;
   }
   if (dense) {
     EACH_SLOT(k)
-      [[unroll]] for (uint i = 0u; i < 2u; ++i)
-        [[unroll]] for (uint q = 0u; q < 4u; ++q) next_quads[(2u * k + i) * 4u + q] = load_quad(from, tile, i, k, q);
+    [[unroll]] for (uint i = 0u; i < 2u; ++i) [[unroll]]
+      for (uint q = 0u; q < 4u; ++q) next_quads[(2u * k + i) * 4u + q] = load_quad(from, tile, i, k, q);
     return;
   }
 #endif
   EACH_SLOT(k)
-    [[unroll]] for (uint i = 0u; i < 2u; ++i) next_parts[2u * k + i] = load_part(weight, from, product, tile, i, k);
+  [[unroll]] for (uint i = 0u; i < 2u; ++i)
+    next_parts[2u * k + i] = load_part(weight, from, product, tile, i, k);
 }
 weight_place here;  // of the product
 
@@ -238,7 +266,8 @@ weight_place here;  // of the product
 const uint square_count = hidden_tiles * most_rows, squares_each = (square_count + threads - 1u) / threads;
 uint squares_of[squares_each];
 void ask_squares(SharedWords from) {
-  [[unroll]] for (uint i = 0u; i < squares_each; ++i) squares_of[i] = from.at[min(gl_LocalInvocationIndex + i * threads, square_count - 1u)];
+  [[unroll]] for (uint i = 0u; i < squares_each; ++i)
+    squares_of[i] = from.at[min(gl_LocalInvocationIndex + i * threads, square_count - 1u)];
 }
 void take_squares(SharedWords from) {
   float sum = 0.0;
@@ -253,7 +282,8 @@ void take_squares(SharedWords from) {
 // 1 / root mean square of a token.
 float factor_of(uint token) {
   precise float sum = 0.0;
-  [[unroll]] for (uint i = 0u; i < members; ++i) sum = sum + token_squares[token * 20u + i];
+  [[unroll]] for (uint i = 0u; i < members; ++i)
+    sum = sum + token_squares[token * 20u + i];
   precise float mean = sum / float(hidden_size) + eps;
   return 1.0 / sqrt(mean);
 }
@@ -264,7 +294,8 @@ void take(SharedQuads x, uint product, SharedWords squares) {
   uint from[most_slots];
   EACH_SLOT(k) {
     from[k] = (first_step(product) + min(sub * slots + k, steps_of(product) - 1u)) * step_quads + lane;
-    [[unroll]] for (uint i = 0u; i < 5u; ++i) v[5u * k + i] = x.at[from[k] + 32u * i];
+    [[unroll]] for (uint i = 0u; i < 5u; ++i)
+      v[5u * k + i] = x.at[from[k] + 32u * i];
   }
   {  // two reads on their way at any time, so that what comes is seen sooner
     uvec4 later = x.at[from[0]];
@@ -279,11 +310,11 @@ void take(SharedQuads x, uint product, SharedWords squares) {
   if (product == qkv || product == gate_up) ask_squares(squares);
   // What is absent when the first is there is asked for again together, then one after the other.
   EACH_SLOT(k)
-    [[unroll]] for (uint i = 0u; i < 5u; ++i)
-      if (k + i != 0u && absent(v[5u * k + i])) v[5u * k + i] = x.at[from[k] + 32u * i];
+  [[unroll]] for (uint i = 0u; i < 5u; ++i)
+    if (k + i != 0u && absent(v[5u * k + i])) v[5u * k + i] = x.at[from[k] + 32u * i];
   EACH_SLOT(k)
-    [[unroll]] for (uint i = 0u; i < 5u; ++i)
-      if (k + i != 0u) v[5u * k + i] = awaited(x, from[k] + 32u * i, v[5u * k + i]);
+  [[unroll]] for (uint i = 0u; i < 5u; ++i)
+    if (k + i != 0u) v[5u * k + i] = awaited(x, from[k] + 32u * i, v[5u * k + i]);
   float most = 0.0;
   EACH_SLOT(k) {
     vec4 s = uintBitsToFloat(v[5u * k + 4u]);
@@ -310,14 +341,17 @@ void take(SharedQuads x, uint product, SharedWords squares) {
   token_scales = vec2(subgroupShuffle(most, (lane & 3u) * 8u), subgroupShuffle(most, (lane & 3u) * 8u + 4u));
 }
 
-// An octet of a token, whose columns lanes 1 or 2 apart have, to those who wait for it: words of columns 0 and 2, 1 and 3, 4 and 6, 5 and 7.
+// An octet of a token, whose columns lanes 1 or 2 apart have, to those who wait for it: words of columns 0 and 2, 1 and
+// 3, 4 and 6, 5 and 7.
 void publish(uint64_t to, uint octet_, uint token, float y, uint apart, bool first) {
   float most = abs(y);
-  [[unroll]] for (uint d = 1u; d < 8u; d <<= 1) most = max(most, subgroupShuffleXor(most, d * apart));
+  [[unroll]] for (uint d = 1u; d < 8u; d <<= 1)
+    most = max(most, subgroupShuffleXor(most, d * apart));
   uint its_scale = scale_bits(most);
   precise float scaled = y * by_scale(its_scale);
   uint its = half_word(scaled), word = its | subgroupShuffleXor(its, 2u * apart) << 16;
-  uint w1 = subgroupShuffleXor(word, apart), w2 = subgroupShuffleXor(word, 4u * apart), w3 = subgroupShuffleXor(w1, 4u * apart);
+  uint w1 = subgroupShuffleXor(word, apart), w2 = subgroupShuffleXor(word, 4u * apart),
+       w3 = subgroupShuffleXor(w1, 4u * apart);
   if (first) {
     uint quad = octet_ / 16u * step_quads + token * 4u + octet_lane(octet_);
     SharedQuads(to).at[quad + 32u * octet_quad(octet_)] = uvec4(word, w1, w2, w3);
@@ -327,23 +361,31 @@ void publish(uint64_t to, uint octet_, uint token, float y, uint apart, bool fir
 // The invocation's row of the stream, times the weight of the norm behind it, and its tile's squares.
 void publish_stream(uint64_t x, uint64_t squares, uint64_t norm, uint tile) {
   precise float square = residual * residual;
-  [[unroll]] for (uint d = 1u; d < 16u; d <<= 1) { precise float both = square + subgroupShuffleXor(square, d); square = both; }
+  [[unroll]] for (uint d = 1u; d < 16u; d <<= 1) {
+    precise float both = square + subgroupShuffleXor(square, d);
+    square = both;
+  }
   precise float weighted_ = residual * Floats(norm).at[tile * 16u + own_row];
   publish(x, (tile * 16u + own_row) / 8u, own_token, weighted_, 1u, (own_row & 7u) == 0u);
   if (own_row == 0u) SharedWords(squares).at[tile * most_rows + own_token] = floatBitsToUint(something(square));
 }
 
-// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
+// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes
+// (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
 #ifdef INNER_NORMS
 #include "few_heads.glsl"
-// What is added to the stream, of a row that the invocation has: when the squares of all rows of its token are there, normalised.
+// What is added to the stream, of a row that the invocation has: when the squares of all rows of its token are there,
+// normalised.
 void add_normalised(uint64_t squares_at_, uint64_t norm, uint tile, float y, bool wanted) {
   SharedWords squares = SharedWords(squares_at_);
   float weight = Floats(norm).at[tile * 16u + own_row];
   precise float square = y * y;
-  [[unroll]] for (uint d = 1u; d < 16u; d <<= 1) { precise float both = square + subgroupShuffleXor(square, d); square = both; }
+  [[unroll]] for (uint d = 1u; d < 16u; d <<= 1) {
+    precise float both = square + subgroupShuffleXor(square, d);
+    square = both;
+  }
   if (wanted && own_row == 0u) squares.at[tile * most_rows + own_token] = floatBitsToUint(something(square));
   ask_squares(squares);
   take_squares(squares);
@@ -352,9 +394,11 @@ void add_normalised(uint64_t squares_at_, uint64_t norm, uint tile, float y, boo
   if (wanted) residual = sum;
 }
 #else
-// A row of q, k or v of a token: rows of a group of four are channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head.
+// A row of q, k or v of a token: rows of a group of four are channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2
+// of a head.
 void hand_on(uint layer, uint64_t exchange, uint row, float y, bool wanted) {
-  uint head = row / head_dim, p = row % head_dim / 4u * 2u + (row >> 1 & 1u), channel = p + (row & 1u) * (head_dim / 2u);
+  uint head = row / head_dim, p = row % head_dim / 4u * 2u + (row >> 1 & 1u),
+       channel = p + (row & 1u) * (head_dim / 2u);
   float other = subgroupShuffleXor(y, 1u);
   vec2 turn = rotation[own_token * (head_dim / 2u) + p];
   precise float turned = y * turn.y + ((row & 1u) != 0u ? other * turn.x : -(other * turn.x));
@@ -369,7 +413,8 @@ void hand_on(uint layer, uint64_t exchange, uint row, float y, bool wanted) {
   if (own_token >= rows || its_place >= context) return;
   bool is_key = row < q_size + kv_size;
   uint kv_head = head - (is_key ? heads : heads + kv_heads);
-  uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u : (kv_head * context + its_place) * head_dim + channel;
+  uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u
+                        : (kv_head * context + its_place) * head_dim + channel;
   Words(place(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pair;
 }
 #endif
@@ -378,15 +423,20 @@ void hand_on(uint layer, uint64_t exchange, uint row, float y, bool wanted) {
 void finish(uint layer, uint product, uint first, uint last) {
   uint index = first + own_tile, count = tile_count(product), tile = tile_at(product, min(index, count - 1u));
   bool wanted = index <= last;
-  uint its_lane = (own_row & 7u) * 4u + (own_token >> 1), from = min(own_tile, batch - 1u) * members * sum_quads + its_lane + its_lane / 8u, which = (own_row >> 3) * 2u + (own_token & 1u);
+  uint its_lane = (own_row & 7u) * 4u + (own_token >> 1),
+       from = min(own_tile, batch - 1u) * members * sum_quads + its_lane + its_lane / 8u,
+       which = (own_row >> 3) * 2u + (own_token & 1u);
   precise float y = 0.0;
-  [[unroll]] for (uint i = 0u; i < members; ++i) y = y + pool[from + i * sum_quads][which];
+  [[unroll]] for (uint i = 0u; i < members; ++i)
+    y = y + pool[from + i * sum_quads][which];
   if (first == 0u && (product == qkv || product == gate_up)) token_factor = factor_of(own_token);
   uint64_t exchange = place(layer, argument_exchange);
   if (product == qkv) {
     y = y * token_factor;
 #ifdef INNER_NORMS
-    if (wanted) SharedWords(exchange + uint64_t(query_at)).at[own_token * qkv_size + tile * 16u + own_row] = floatBitsToUint(something(y));
+    if (wanted)
+      SharedWords(exchange + uint64_t(query_at)).at[own_token * qkv_size + tile * 16u + own_row] =
+          floatBitsToUint(something(y));
 #else
     hand_on(layer, exchange, tile * 16u + own_row, y, wanted);
 #endif
@@ -401,7 +451,9 @@ void finish(uint layer, uint product, uint first, uint last) {
     precise float sum = residual + y;
     if (wanted) residual = sum;
 #endif
-    if (own_tile < own_tiles) publish_stream(exchange + uint64_t(middle_at), exchange + uint64_t(middle_squares_at), place(layer, argument_gate_up_norm), tile);
+    if (own_tile < own_tiles)
+      publish_stream(exchange + uint64_t(middle_at), exchange + uint64_t(middle_squares_at),
+                     place(layer, argument_gate_up_norm), tile);
   } else {
     SharedWords sums = SharedWords(exchange + uint64_t(sums_at));
     uint share = gl_WorkGroupID.x % shares, own = tile * shares * 128u + (gl_LocalInvocationIndex & 127u);
@@ -409,8 +461,10 @@ void finish(uint layer, uint product, uint first, uint last) {
     float sum = 0.0;
     if (is_own) {
       uint told[shares];
-      [[unroll]] for (uint i = 0u; i < shares; ++i) told[i] = sums.at[own + i * 128u];
-      [[unroll]] for (uint i = 0u; i < shares; ++i) told[i] = i == share ? floatBitsToUint(y) : awaited(sums, own + i * 128u, told[i]);
+      [[unroll]] for (uint i = 0u; i < shares; ++i)
+        told[i] = sums.at[own + i * 128u];
+      [[unroll]] for (uint i = 0u; i < shares; ++i)
+        told[i] = i == share ? floatBitsToUint(y) : awaited(sums, own + i * 128u, told[i]);
       vec4 its = uintBitsToFloat(uvec4(told[0], told[1], told[2], told[3]));
       precise float all = (its.x + its.y) + (its.z + its.w);
       sum = all;
@@ -418,17 +472,21 @@ void finish(uint layer, uint product, uint first, uint last) {
       sums.at[own + share * 128u] = floatBitsToUint(something(y));
     }
 #ifdef INNER_NORMS
-    if (has_own) add_normalised(exchange + uint64_t(lowered_squares_at), place(layer, argument_lowered_norm), tile, sum, is_own);
+    if (has_own)
+      add_normalised(exchange + uint64_t(lowered_squares_at), place(layer, argument_lowered_norm), tile, sum, is_own);
 #else
     precise float next_residual = residual + sum;
     if (is_own) residual = next_residual;
 #endif
     uint64_t next = places[(layer + 1u & 1u) * argument_count + argument_exchange];
-    if (is_own && layer + 1u < layers) publish_stream(next + uint64_t(x_at), next + uint64_t(squares_at), places[(layer + 1u & 1u) * argument_count + argument_qkv_norm], tile);
+    if (is_own && layer + 1u < layers)
+      publish_stream(next + uint64_t(x_at), next + uint64_t(squares_at),
+                     places[(layer + 1u & 1u) * argument_count + argument_qkv_norm], tile);
   }
 }
 
-// Of codes that leave registers for it, the last tile's multiplication finds those of the next product's first tile on their way, which come while its x is waited for.
+// Of codes that leave registers for it, the last tile's multiplication finds those of the next product's first tile on
+// their way, which come while its x is waited for.
 void multiply(uint layer, uint product, uint64_t weight) {
   uint next_product = product + 1u & 3u;
   const uint arguments_of[4] = {argument_qkv, argument_projection, argument_gate_up, argument_down};
@@ -450,37 +508,42 @@ void multiply(uint layer, uint product, uint64_t weight) {
     uint following = !last ? tile_at(product, i + 1u) : first_there;
 #ifdef INNER_NORMS
     if (dense) {
-      IF_WORKS(product) EACH_SLOT(k)
-          [[unroll]] for (uint q = 0u; q < 4u; ++q) {
-            uvec4 words[2];
-            [[unroll]] for (uint n = 0u; n < 2u; ++n) {
-              words[n] = next_quads[(2u * k + n) * 4u + q];
-              if (!last) next_quads[(2u * k + n) * 4u + q] = load_quad(from, following, n, k, q);
-            }
-            [[unroll]] for (uint e = 0u; e < 2u; ++e) {
-              weights_of w = weights_matrix(dense_halves(e == 0u ? words[0].xy : words[0].zw), dense_halves(e == 0u ? words[1].xy : words[1].zw));
-              sums[e] = coopMatMulAdd(w, x_tokens[8u * k + 2u * q + e], sums[e]);
-            }
-          }
+      IF_WORKS(product) EACH_SLOT(k) [[unroll]] for (uint q = 0u; q < 4u; ++q) {
+        uvec4 words[2];
+        [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+          words[n] = next_quads[(2u * k + n) * 4u + q];
+          if (!last) next_quads[(2u * k + n) * 4u + q] = load_quad(from, following, n, k, q);
+        }
+        [[unroll]] for (uint e = 0u; e < 2u; ++e) {
+          weights_of w = weights_matrix(dense_halves(e == 0u ? words[0].xy : words[0].zw),
+                                        dense_halves(e == 0u ? words[1].xy : words[1].zw));
+          sums[e] = coopMatMulAdd(w, x_tokens[8u * k + 2u * q + e], sums[e]);
+        }
+      }
     } else
 #endif
     {
       row_part all[most_slots * 2u];
-      [[unroll]] for (uint n = 0u; n < most_slots * 2u; ++n) all[n] = next_parts[n];
+      [[unroll]] for (uint n = 0u; n < most_slots * 2u; ++n)
+        all[n] = next_parts[n];
       if (whole_tiles) fetch(weight, from, FETCHED, following);
       IF_WORKS(product) EACH_SLOT(k) {
-        if (!whole_tiles && !last) [[unroll]] for (uint n = 0u; n < 2u; ++n) next_parts[2u * k + n] = load_part(weight, from, product, following, n, k);
+        if (!whole_tiles && !last) [[unroll]]
+          for (uint n = 0u; n < 2u; ++n) next_parts[2u * k + n] = load_part(weight, from, product, following, n, k);
         block_factors by[2];
         uint block = 4u * (first_step(product) + sub * slots + k) + (lane & 3u);
-        [[unroll]] for (uint n = 0u; n < 2u; ++n) by[n] = factors_of(all[2u * k + n].factor, lane >> 2 & 3u, block);
+        [[unroll]] for (uint n = 0u; n < 2u; ++n)
+          by[n] = factors_of(all[2u * k + n].factor, lane >> 2 & 3u, block);
         [[unroll]] for (uint j = 0u; j < 8u; ++j) {
-          weights_of w = weights_matrix(four_halves(all[2u * k], by[0], j, magic), four_halves(all[2u * k + 1u], by[1], j, magic));
+          weights_of w =
+              weights_matrix(four_halves(all[2u * k], by[0], j, magic), four_halves(all[2u * k + 1u], by[1], j, magic));
           sums[j & 1u] = coopMatMulAdd(w, x_tokens[8u * k + j], sums[j & 1u]);
         }
       }
     }
     vec4 both;
-    [[unroll]] for (uint n = 0u; n < 4u; ++n) both[n] = (sums[0][n] + sums[1][n]) * token_scales[n & 1u];
+    [[unroll]] for (uint n = 0u; n < 4u; ++n)
+      both[n] = (sums[0][n] + sums[1][n]) * token_scales[n & 1u];
     pool[((i - first) * members + sub) * sum_quads + lane + lane / 8u] = both;
     if (i - first == batch - 1u || last || (product == down && i + 1u == first_own())) {
       barrier();
@@ -495,8 +558,10 @@ void multiply(uint layer, uint product, uint64_t weight) {
 #define attention_quad(index) pool[members * heads_each * head_dim / 4u + (index)]
 void publish_attended(uint64_t exchange, uint row, uint first_head, uint part, float results[most_turns]) {
   const uint its_channels = head_dim / value_parts;
-  uint t = gl_LocalInvocationIndex, channel = (first_head + t / its_channels) * head_dim + part * its_channels + t % its_channels;
-  publish(exchange + uint64_t(attended_at), channel / 8u % (q_size / 8u), row, results[0], 1u, t < heads_each * its_channels && (t & 7u) == 0u);
+  uint t = gl_LocalInvocationIndex,
+       channel = (first_head + t / its_channels) * head_dim + part * its_channels + t % its_channels;
+  publish(exchange + uint64_t(attended_at), channel / 8u % (q_size / 8u), row, results[0], 1u,
+          t < heads_each * its_channels && (t & 7u) == 0u);
 }
 #include "few_attention.glsl"
 
@@ -508,7 +573,11 @@ void step(uint layer, uint product) {
     here = place_of(weight, product);
     fetch(weight, here, product, tile_at(product, 0u));
   }
-  take(SharedQuads(exchange + uint64_t(product == qkv ? x_at : product == projection ? attended_at : product == gate_up ? middle_at : gated_at)), product, squares);
+  take(SharedQuads(exchange + uint64_t(product == qkv          ? x_at
+                                       : product == projection ? attended_at
+                                       : product == gate_up    ? middle_at
+                                                               : gated_at)),
+       product, squares);
   if (product == qkv || product == gate_up) take_squares(squares);
   multiply(layer, product, weight);
 }
@@ -525,7 +594,8 @@ void main() {
   keep_first_octets();
 #ifndef INNER_NORMS
   for (uint i = t; i < most_rows * (head_dim / 2u); i += threads)
-    rotation[i] = rope_from_turns(positions[i / (head_dim / 2u)], WordPairs(place(0u, argument_rope)).at[i % (head_dim / 2u)]);
+    rotation[i] =
+        rope_from_turns(positions[i / (head_dim / 2u)], WordPairs(place(0u, argument_rope)).at[i % (head_dim / 2u)]);
 #endif
   // What the rest is written for; the plan asks for nothing else.
   uint end = layers;
@@ -533,11 +603,14 @@ void main() {
     end = 0u;
     give_up();
   }
-  uint tile = tile_at(projection, min(own_tile, own_tiles - 1u)), element = own_token * hidden_size + tile * 16u + own_row;
+  uint tile = tile_at(projection, min(own_tile, own_tiles - 1u)),
+       element = own_token * hidden_size + tile * 16u + own_row;
   uint64_t stream = place(0u, argument_stream);
   residual = 0.0;
   if (ends[own_token] != 0u) residual = Floats(stream).at[element];
-  if (own_tile < own_tiles) publish_stream(place(0u, argument_exchange) + uint64_t(x_at), place(0u, argument_exchange) + uint64_t(squares_at), place(0u, argument_qkv_norm), tile);
+  if (own_tile < own_tiles)
+    publish_stream(place(0u, argument_exchange) + uint64_t(x_at), place(0u, argument_exchange) + uint64_t(squares_at),
+                   place(0u, argument_qkv_norm), tile);
   here = place_of(place(0u, argument_qkv), qkv);
   if (whole_tiles) fetch(place(0u, argument_qkv), here, qkv, tile_at(qkv, 0u));
   [[dont_unroll]] for (uint layer = 0u; layer < end; ++layer) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// All layers of ternary weights of a pass over a batch as one dispatch, for GPUs on which all its workgroups run at once and which multiply matrices of f16: what
-// shaders/layers.comp is for a token alone. It leaves the bits of the chain (norm_quantize, ternary_few, attention_few): int8 times ternary codes are
-// integers that f16 and sums in f32 hold exactly, in any order, and all other sums have the order of docs/kernels.md.
-// A norm is made by as many workgroups a token as there are, each from the whole of it, for a slice of its columns, which they tell the others as int8. Of a product a
-// workgroup has tiles of 16 rows, whose weights are in registers before x is there; its subgroups share the columns (and the tiles, where these are many).
-// A layer's code has to stay in the instruction cache (of 128 KiB, 8,192 instructions, on an H100): what is written out here is what would be slower as a loop.
-// Waiting is as in layers_few: what is not there yet is all ones, no wait is for good, and in vain the result is NaN.
+// All layers of ternary weights of a pass over a batch as one dispatch, for GPUs on which all its workgroups run at
+// once and which multiply matrices of f16: what shaders/layers.comp is for a token alone. It leaves the bits of the
+// chain (norm_quantize, ternary_few, attention_few): int8 times ternary codes are integers that f16 and sums in f32
+// hold exactly, in any order, and all other sums have the order of docs/kernels.md. A norm is made by as many
+// workgroups a token as there are, each from the whole of it, for a slice of its columns, which they tell the others as
+// int8. Of a product a workgroup has tiles of 16 rows, whose weights are in registers before x is there; its subgroups
+// share the columns (and the tiles, where these are many). A layer's code has to stay in the instruction cache (of 128
+// KiB, 8,192 instructions, on an H100): what is written out here is what would be slower as a loop. Waiting is as in
+// layers_few: what is not there yet is all ones, no wait is for good, and in vain the result is NaN.
 // variant: layers_ternary_few -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -47,36 +49,54 @@ layout(local_size_x_id = 0) in;
 #include "few_frame.glsl"
 
 const uint threads = 512u, members = threads / 32u;
-const uint most_tiles = 4u, most_pairs = 8u;  // of a subgroup: tiles of 16 rows, 64 columns each; plan/resident.hpp chooses shapes for which they suffice
-const uint zeros = 0x7f7f7f7fu;  // int8 stands as 0 to 254: four of them never look like nothing
+const uint most_tiles = 4u, most_pairs = 8u;  // of a subgroup: tiles of 16 rows, 64 columns each; plan/resident.hpp
+                                              // chooses shapes for which they suffice
+const uint zeros = 0x7f7f7f7fu;               // int8 stands as 0 to 254: four of them never look like nothing
 const uint most_rows = (slots + 7u) / 8u * 8u;
 
 // What workgroups tell each other in a layer, in bytes from its `exchange`.
-const uint stream_at = 0u, query_at = stream_at + most_rows * hidden_size * 4u, attended_at = query_at + most_rows * qkv_size * 4u, middle_at = attended_at + most_rows * q_size * 4u,
-           gated_at = middle_at + most_rows * hidden_size * 4u, codes_at = gated_at + most_rows * intermediate_size * 4u, factors_at = codes_at + most_rows * (2u * hidden_size + q_size + intermediate_size);
+const uint stream_at = 0u, query_at = stream_at + most_rows * hidden_size * 4u,
+           attended_at = query_at + most_rows * qkv_size * 4u, middle_at = attended_at + most_rows * q_size * 4u,
+           gated_at = middle_at + most_rows * hidden_size * 4u,
+           codes_at = gated_at + most_rows * intermediate_size * 4u,
+           factors_at = codes_at + most_rows * (2u * hidden_size + q_size + intermediate_size);
 
 uint codes_place(uint product) {  // of its x
-  return codes_at + most_rows * (product == qkv ? 0u : product == projection ? hidden_size : product == gate_up ? hidden_size + q_size : 2u * hidden_size + q_size);
+  return codes_at + most_rows * (product == qkv          ? 0u
+                                 : product == projection ? hidden_size
+                                 : product == gate_up    ? hidden_size + q_size
+                                                         : 2u * hidden_size + q_size);
 }
-// Tokens are multiplied eight at a time. Two such groups share what is unpacked of a code; where there are more, workgroups share the groups too, if registers hold as many tiles more.
-const uint row_groups = most_rows / 8u, together = row_groups % 2u == 0u ? 2u : 1u, most_split = 24u;  // tiles times pairs of columns
+// Tokens are multiplied eight at a time. Two such groups share what is unpacked of a code; where there are more,
+// workgroups share the groups too, if registers hold as many tiles more.
+const uint row_groups = most_rows / 8u, together = row_groups % 2u == 0u ? 2u : 1u,
+           most_split = 24u;  // tiles times pairs of columns
 uint tiles_by(uint product, uint splits) { return (rows_of(product) / 16u + parts / splits - 1u) / (parts / splits); }
 uint splits_of(uint product) {
   uint splits = row_groups / together, tiles = tiles_by(product, splits);
-  return parts % splits == 0u && tiles <= most_tiles && tiles * ((columns_of(product) / 64u + members - 1u) / members) <= most_split ? splits : 1u;
+  return parts % splits == 0u && tiles <= most_tiles &&
+                 tiles * ((columns_of(product) / 64u + members - 1u) / members) <= most_split
+             ? splits
+             : 1u;
 }
-uint tiles_of(uint product) { return tiles_by(product, splits_of(product)); }   // of a workgroup at most
-uint sets_of(uint product) { return tiles_of(product) > most_tiles ? 2u : 1u; }  // of tiles, each with subgroups of its own
-uint ways_of(uint product) { return members / sets_of(product); }                // subgroups that share the columns
+uint tiles_of(uint product) { return tiles_by(product, splits_of(product)); }  // of a workgroup at most
+uint sets_of(uint product) {
+  return tiles_of(product) > most_tiles ? 2u : 1u;
+}  // of tiles, each with subgroups of its own
+uint ways_of(uint product) { return members / sets_of(product); }  // subgroups that share the columns
 // Groups of tokens by the workgroup's number, tiles by what is left of it.
 uint first_of(uint product, uint share) { return share * (rows_of(product) / 16u) / (parts / splits_of(product)); }
 uint first_tile(uint product) { return first_of(product, gl_WorkGroupID.x / splits_of(product)); }
-uint tile_count(uint product) { return first_of(product, gl_WorkGroupID.x / splits_of(product) + 1u) - first_tile(product); }
+uint tile_count(uint product) {
+  return first_of(product, gl_WorkGroupID.x / splits_of(product) + 1u) - first_tile(product);
+}
 
-// Sums, [tile, way, 36], a lane's four in one quad: after eight of them a gap of one, so that no two invocations ask for the same bank. What attention has of a span.
+// Sums, [tile, way, 36], a lane's four in one quad: after eight of them a gap of one, so that no two invocations ask
+// for the same bank. What attention has of a span.
 const uint sum_quads = 36u, pool_quads = most_tiles * members * sum_quads;
 shared vec4 pool[pool_quads];
-const uint qkv_tiles = (qkv_size / 16u + parts - 1u) / parts;  // without splits, with which there are at most so many times more
+const uint qkv_tiles =
+    (qkv_size / 16u + parts - 1u) / parts;         // without splits, with which there are at most so many times more
 shared vec2 rotation[qkv_tiles * 8u * most_rows];  // sine, cosine of the workgroup's pairs and tokens
 shared uint positions[most_rows], ends[most_rows], cache_places[most_rows];  // of rows; end 0: nobody's
 shared float token_factors[most_rows];
@@ -84,17 +104,19 @@ shared float block_sums[64], greatest_of[members];
 shared uint64_t places[2u * argument_count];
 const uint heads_each = heads / kv_heads % 2u == 0u ? 2u : 1u;  // of a task of attention
 const uint tasks_of_row = heads / heads_each, kept_tasks = (most_rows * tasks_of_row + parts - 1u) / parts;
-shared vec4 fresh[heads_each * quads];        // queries
-shared uvec4 fresh_words[2u * chunks];         // their positions' key and value, as the caches have them
+shared vec4 fresh[heads_each * quads];              // queries
+shared uvec4 fresh_words[2u * chunks];              // their positions' key and value, as the caches have them
 shared uint octet_places[(kept_tasks + 1u) * 32u];  // of the first spans of the workgroup's tasks, of another one
-shared uint half_magic;  // 1024 twice as halves: from memory, so that the compiler does not see it and mask and sum are one instruction
+shared uint half_magic;  // 1024 twice as halves: from memory, so that the compiler does not see it and mask and sum are
+                         // one instruction
 
 uint rows, lane;
 bool gave_up;
 #define sums_of coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
 #define codes_of coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
 #define tokens_of coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
-// Tiles whose weights are asked for in front of a norm, which waits for others: of eight tokens, where the code has room for that.
+// Tiles whose weights are asked for in front of a norm, which waits for others: of eight tokens, where the code has
+// room for that.
 const uint early_gate_up = row_groups == 1u ? 2u : 0u, early_down = row_groups == 1u ? 1u : 0u;
 uint codes[most_tiles * most_pairs * 2u];  // of rows lane / 4 and 8 behind it, 16 columns a word
 
@@ -102,16 +124,18 @@ uint codes[most_tiles * most_pairs * 2u];  // of rows lane / 4 and 8 behind it, 
 #include "few_waits.glsl"
 bool finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
 
-// Of a subgroup in its last pair of columns, where not every one has one, what it multiplies, or else is read again for nothing. Of an invocation's last quad likewise.
+// Of a subgroup in its last pair of columns, where not every one has one, what it multiplies, or else is read again for
+// nothing. Of an invocation's last quad likewise.
 uint end_way(uint way, uint ways, uint pairs) { return min(way, pairs - 1u - pairs / ways * ways); }
 
-// A row's norm and its int8: the workgroup's slice of the columns. Workgroups without one do another row's, for nobody: conditions that hang on what is loaded make
-// subgroup operations dear. Nobody's row is zeros.
+// A row's norm and its int8: the workgroup's slice of the columns. Workgroups without one do another row's, for nobody:
+// conditions that hang on what is loaded make subgroup operations dear. Nobody's row is zeros.
 void normalise(uint layer, uint product, const uint width) {
   const uint quads_of_row = width / 4u, blocks = (width + 127u) / 128u, slices = parts / most_rows;
   uint t = gl_LocalInvocationIndex, row = gl_WorkGroupID.x % most_rows, slice = gl_WorkGroupID.x / most_rows;
   uint64_t exchange = place(layer, argument_exchange);
-  uint first = slice * (width / 16u) / slices * 4u, end = slice < slices ? (slice + 1u) * (width / 16u) / slices * 4u : 0u;  // quads
+  uint first = slice * (width / 16u) / slices * 4u,
+       end = slice < slices ? (slice + 1u) * (width / 16u) / slices * 4u : 0u;  // quads
   SharedWords to = SharedWords(exchange + uint64_t(codes_place(product)));
   uint to_row = row / 8u * (width / 64u) * 128u + row % 8u * 16u;
   bool is_there = ends[row] != 0u;
@@ -128,7 +152,12 @@ void normalise(uint layer, uint product, const uint width) {
   }
   if (is_there) {
     bool waits = product != qkv || layer != 0u;
-    uint64_t from = (waits ? exchange + uint64_t(product == qkv ? stream_at : product == projection ? attended_at : product == gate_up ? middle_at : gated_at) : place(layer, argument_stream)) + uint64_t(row * width * 4u);
+    uint64_t from = (waits ? exchange + uint64_t(product == qkv          ? stream_at
+                                                 : product == projection ? attended_at
+                                                 : product == gate_up    ? middle_at
+                                                                         : gated_at)
+                           : place(layer, argument_stream)) +
+                    uint64_t(row * width * 4u);
     SharedQuads x_at = SharedQuads(from + uint64_t(t * 16u)), x_end = SharedQuads(from + uint64_t(end_quad * 16u));
     uint tries = 0u, most_bits;
     do {
@@ -148,7 +177,8 @@ void normalise(uint layer, uint product, const uint width) {
     if (j * threads < quads_of_row) {
       vec4 v = uintBitsToFloat(words[j]);
       precise vec4 product_ = v * weights[j], square = v * v;
-      precise float its = (square.x + square.y) + (square.z + square.w), sum = t + j * threads < quads_of_row ? its : 0.0;
+      precise float its = (square.x + square.y) + (square.z + square.w),
+                    sum = t + j * threads < quads_of_row ? its : 0.0;
       products[j] = product_;
       vec4 size = abs(product_);
       most = max(most, max(max(size.x, size.y), max(size.z, size.w)));
@@ -158,7 +188,8 @@ void normalise(uint layer, uint product, const uint width) {
       }
       if (lane == 0u && sub + members * j < blocks) block_sums[sub + members * j] = sum;
     }
-  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) most = max(most, subgroupShuffleXor(most, d));
+  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1)
+    most = max(most, subgroupShuffleXor(most, d));
   if (lane == 0u) greatest_of[sub] = most;
   barrier();
   precise float total = lane < blocks ? block_sums[min(lane, blocks - 1u)] : 0.0;
@@ -168,7 +199,8 @@ void normalise(uint layer, uint product, const uint width) {
     total = both;
   }
   float largest = greatest_of[lane & (members - 1u)];
-  [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1) largest = max(largest, subgroupShuffleXor(largest, d));
+  [[unroll]] for (uint d = 8u; d >= 1u; d >>= 1)
+    largest = max(largest, subgroupShuffleXor(largest, d));
   precise float mean = total / float(width) + eps;
   precise float root = 1.0 / sqrt(mean);
   float r = finite(mean) ? root : not_a_number;
@@ -182,47 +214,56 @@ void normalise(uint layer, uint product, const uint width) {
       precise vec4 scaled = y * s;
       ivec4 q = clamp(ivec4(roundEven(scaled)), -127, 127);
       uvec4 e = uvec4(q + 127);
-      if (quad >= first && quad < end) to.at[to_row + quad / 16u * 128u + quad % 16u] = e.x | e.y << 8 | e.z << 16 | e.w << 24;
+      if (quad >= first && quad < end)
+        to.at[to_row + quad / 16u * 128u + quad % 16u] = e.x | e.y << 8 | e.z << 16 | e.w << 24;
     }
   precise float step_ = m / 127.0;
-  if (slice == 0u && t == 0u) SharedWords(exchange + uint64_t(factors_at)).at[product * most_rows + row] = is_there ? floatBitsToUint(something(finite(r) ? step_ : not_a_number)) : 0u;
+  if (slice == 0u && t == 0u)
+    SharedWords(exchange + uint64_t(factors_at)).at[product * most_rows + row] =
+        is_there ? floatBitsToUint(something(finite(r) ? step_ : not_a_number)) : 0u;
 }
 
 // Written out, since the driver leaves loops over so much code as they are, and arrays that they index in memory.
 #define EACH_PAIR(what, j) what(j, 0) what(j, 1) what(j, 2) what(j, 3) what(j, 4) what(j, 5) what(j, 6) what(j, 7)
 #define EACH_TILE(what) what(0) what(1) what(2) what(3)
 
-// Weights of the subgroup's tiles from `from_tile` to before `end_tile`, of its columns. What is not there is the last one again: a load without a condition waits for none before it.
-// Addresses are a lane's own and a constant, which is part of the load.
+// Weights of the subgroup's tiles from `from_tile` to before `end_tile`, of its columns. What is not there is the last
+// one again: a load without a condition waits for none before it. Addresses are a lane's own and a constant, which is
+// part of the load.
 void fetch(uint layer, uint product, const uint from_tile, const uint end_tile) {
-  const uint tiles16 = columns_of(product) / 16u, pairs = columns_of(product) / 64u, ways = ways_of(product), set_tiles = (tiles_of(product) + sets_of(product) - 1u) / sets_of(product);
+  const uint tiles16 = columns_of(product) / 16u, pairs = columns_of(product) / 64u, ways = ways_of(product),
+             set_tiles = (tiles_of(product) + sets_of(product) - 1u) / sets_of(product);
   uint64_t weight = place(layer, argument_products + 3u * product + 1u);
-  uint from = first_tile(product), last = tile_count(product) - 1u, way = sub % ways, own = (lane & 3u) * 4u + (lane >> 2 & 3u);
-#define FETCH_FROM(tile_, j, k) \
+  uint from = first_tile(product), last = tile_count(product) - 1u, way = sub % ways,
+       own = (lane & 3u) * 4u + (lane >> 2 & 3u);
+#define FETCH_FROM(tile_, j, k)                                                  \
   codes[(uint(j) * most_pairs + uint(k)) * 2u] = tile_.at[uint(k) * ways * 16u]; \
   codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u] = tile_.at[uint(k) * ways * 16u + 2u * tiles16 * 4u];
-#define FETCH_PAIR(j, k) \
+#define FETCH_PAIR(j, k)                \
   if ((uint(k) + 1u) * ways <= pairs) { \
-    FETCH_FROM(tile_, j, k) \
-  } else if (uint(k) * ways < pairs) { \
-    FETCH_FROM(end_, j, k) \
+    FETCH_FROM(tile_, j, k)             \
+  } else if (uint(k) * ways < pairs) {  \
+    FETCH_FROM(end_, j, k)              \
   }
-#define FETCH_TILE(j) \
-  if (uint(j) < set_tiles && uint(j) >= from_tile && uint(j) < end_tile) { \
+#define FETCH_TILE(j)                                                                                           \
+  if (uint(j) < set_tiles && uint(j) >= from_tile && uint(j) < end_tile) {                                      \
     uint row_ = (4u * (from + min(sub / ways * set_tiles + uint(j), last)) + (lane >> 4)) * tiles16 * 4u + own; \
-    HeldWords tile_ = HeldWords(weight + uint64_t((row_ + way * 16u) * 4u)), end_ = HeldWords(weight + uint64_t((row_ + end_way(way, ways, pairs) * 16u) * 4u)); \
-    EACH_PAIR(FETCH_PAIR, j) \
+    HeldWords tile_ = HeldWords(weight + uint64_t((row_ + way * 16u) * 4u)),                                    \
+              end_ = HeldWords(weight + uint64_t((row_ + end_way(way, ways, pairs) * 16u) * 4u));               \
+    EACH_PAIR(FETCH_PAIR, j)                                                                                    \
   }
   EACH_TILE(FETCH_TILE)
 }
 
 f16vec2 as_pair(uint word) { return unpackFloat2x16(word); }
-#define SET_PAIR(to, from, pair) { \
-  f16vec2 pair_ = pair; \
-  to[from] = pair_.x; \
-  to[from + 1] = pair_.y; \
-}
-// Columns 4f .. 4f + 3 of both rows, in the order 0, 2, 1, 3: codes where they lie are halves without an exponent, of 2^-24 times 4^f.
+#define SET_PAIR(to, from, pair) \
+  {                              \
+    f16vec2 pair_ = pair;        \
+    to[from] = pair_.x;          \
+    to[from + 1] = pair_.y;      \
+  }
+// Columns 4f .. 4f + 3 of both rows, in the order 0, 2, 1, 3: codes where they lie are halves without an exponent, of
+// 2^-24 times 4^f.
 codes_of codes_matrix(uint low, uint high, uint f) {
   const uint mask = 0x00030003u << 2u * f;
   codes_of out_;
@@ -241,12 +282,15 @@ tokens_of tokens_matrix(uint bytes, uint f, uint magic) {
   return out_;
 }
 
-// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp).
+// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes
+// (kernels/splice.hpp).
 float gated(float g, float up) { return mod(g, up); }
 
-// A row of q, k or v of a token: rows of a group of four are channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2 of a head.
+// A row of q, k or v of a token: rows of a group of four are channels p, p + head_dim / 2, p + 1, p + 1 + head_dim / 2
+// of a head.
 void hand_on(uint layer, uint64_t exchange, uint tile, uint own_row, uint token, float y, uint pair_at, bool wanted) {
-  uint row = tile * 16u + own_row, head = row / head_dim, p = row % head_dim / 4u * 2u + (row >> 1 & 1u), channel = p + (row & 1u) * (head_dim / 2u);
+  uint row = tile * 16u + own_row, head = row / head_dim, p = row % head_dim / 4u * 2u + (row >> 1 & 1u),
+       channel = p + (row & 1u) * (head_dim / 2u);
   float other = subgroupShuffleXor(y, 1u);
   vec2 turn = rotation[pair_at];
   precise float turned = y * turn.y + ((row & 1u) != 0u ? other * turn.x : -(other * turn.x));
@@ -261,29 +305,35 @@ void hand_on(uint layer, uint64_t exchange, uint tile, uint own_row, uint token,
   if (its_place >= context) return;
   bool is_key = row < q_size + kv_size;
   uint kv_head = head - (is_key ? heads : heads + kv_heads);
-  uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u : (kv_head * context + its_place) * head_dim + channel;
+  uint element = is_key ? key_index(kv_head, its_place, channel / 8u) * 8u + channel % 8u
+                        : (kv_head * context + its_place) * head_dim + channel;
   Words(place(layer, is_key ? argument_keys : argument_values)).at[element / 2u] = pair;
 }
 
 void multiply(uint layer, uint product) {
-  const uint pairs = columns_of(product) / 64u, ways = ways_of(product), sets = sets_of(product), all_tiles = tiles_of(product), set_tiles = (all_tiles + sets - 1u) / sets,
-             splits = splits_of(product), passes = row_groups / (splits * together);
+  const uint pairs = columns_of(product) / 64u, ways = ways_of(product), sets = sets_of(product),
+             all_tiles = tiles_of(product), set_tiles = (all_tiles + sets - 1u) / sets, splits = splits_of(product),
+             passes = row_groups / (splits * together);
   uint64_t exchange = place(layer, argument_exchange);
-  uint t = gl_LocalInvocationIndex, magic = half_magic, count = tile_count(product), from_tile = first_tile(product), way = sub % ways, set = sub / ways;
+  uint t = gl_LocalInvocationIndex, magic = half_magic, count = tile_count(product), from_tile = first_tile(product),
+       way = sub % ways, set = sub / ways;
   Floats scales = Floats(place(layer, argument_products + 3u * product + 2u));
   vec3 scale_of = vec3(scales.at[0]);
   if (product == qkv) scale_of = vec3(scale_of.x, scales.at[1], scales.at[2]);
   if (product == gate_up) scale_of.y = scales.at[1];
-  [[dont_unroll]] for (uint turn = 0u; turn < passes + (passes > 1u ? gl_NumWorkGroups.z - 1u : 0u); ++turn) {  // or drivers unroll it, for which there are no registers
+  [[dont_unroll]] for (uint turn = 0u; turn < passes + (passes > 1u ? gl_NumWorkGroups.z - 1u : 0u);
+                       ++turn) {  // or drivers unroll it, for which there are no registers
     uint group = (turn * splits + gl_WorkGroupID.x % splits) * together;
     uvec4 bytes[most_pairs], others[most_pairs];
     uint64_t from = exchange + uint64_t(codes_place(product)) + uint64_t((group * pairs * 32u + lane) * 16u);
-    SharedQuads x_at = SharedQuads(from + uint64_t(way * 512u)), x_end = SharedQuads(from + uint64_t(end_way(way, ways, pairs) * 512u));
-#define READ_ONE(to, of, k) \
+    SharedQuads x_at = SharedQuads(from + uint64_t(way * 512u)),
+                x_end = SharedQuads(from + uint64_t(end_way(way, ways, pairs) * 512u));
+#define READ_ONE(to, of, k)                                                                 \
   if ((uint(k) + 1u) * ways <= pairs) to[k] = x_at.at[(of * pairs + uint(k) * ways) * 32u]; \
   else if (uint(k) * ways < pairs) to[k] = x_end.at[(of * pairs + uint(k) * ways) * 32u];
-#define READ(k) { \
-    READ_ONE(bytes, 0u, k) \
+#define READ(k)                                    \
+  {                                                \
+    READ_ONE(bytes, 0u, k)                         \
     if (together > 1u) { READ_ONE(others, 1u, k) } \
   }
 #define LARGEST(k) (uint(k) * ways < pairs ? max(largest_of(bytes[k]), together > 1u ? largest_of(others[k]) : 0u) : 0u)
@@ -299,7 +349,8 @@ void multiply(uint layer, uint product) {
       uint token = (group + i) * 8u + own_column;
       if (adds && own_tile < count && ends[token] != 0u) {
         bool told = product == down || layer != 0u;
-        uint64_t at = told ? exchange + uint64_t(product == down ? middle_at : stream_at) : place(layer, argument_stream);
+        uint64_t at =
+            told ? exchange + uint64_t(product == down ? middle_at : stream_at) : place(layer, argument_stream);
         residual[i] = uintBitsToFloat(SharedWords(at).at[token * hidden_size + (from_tile + own_tile) * 16u + own_row]);
       }
     }
@@ -312,47 +363,47 @@ void multiply(uint layer, uint product) {
     sums_of sums[most_tiles], other_sums[most_tiles];
 #define CLEAR(j) sums[j] = other_sums[j] = sums_of(0.0);
     EACH_TILE(CLEAR)
-#define MULTIPLY_TILE(j, k, f) \
-  if (uint(j) < set_tiles) { \
-    codes_of codes_ = codes_matrix(codes[(uint(j) * most_pairs + uint(k)) * 2u], codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u], f); \
-    sums[j] = coopMatMulAdd(codes_, tokens_, sums[j]); \
+#define MULTIPLY_TILE(j, k, f)                                                              \
+  if (uint(j) < set_tiles) {                                                                \
+    codes_of codes_ = codes_matrix(codes[(uint(j) * most_pairs + uint(k)) * 2u],            \
+                                   codes[(uint(j) * most_pairs + uint(k)) * 2u + 1u], f);   \
+    sums[j] = coopMatMulAdd(codes_, tokens_, sums[j]);                                      \
     if (together > 1u) other_sums[j] = coopMatMulAdd(codes_, other_tokens_, other_sums[j]); \
   }
-#define MULTIPLY_FOUR(k, f) { \
+#define MULTIPLY_FOUR(k, f)                                              \
+  {                                                                      \
     tokens_of tokens_ = tokens_matrix(its_[f], f, magic), other_tokens_; \
-    total += dotPacked4x8EXT(its_[f], 0x01010101u); \
-    if (together > 1u) { \
-      other_tokens_ = tokens_matrix(others_[f], f, magic); \
-      other_total += dotPacked4x8EXT(others_[f], 0x01010101u); \
-    } \
-    MULTIPLY_TILE(0, k, f) \
-    MULTIPLY_TILE(1, k, f) \
-    MULTIPLY_TILE(2, k, f) \
-    MULTIPLY_TILE(3, k, f) \
+    total += dotPacked4x8EXT(its_[f], 0x01010101u);                      \
+    if (together > 1u) {                                                 \
+      other_tokens_ = tokens_matrix(others_[f], f, magic);               \
+      other_total += dotPacked4x8EXT(others_[f], 0x01010101u);           \
+    }                                                                    \
+    MULTIPLY_TILE(0, k, f)                                               \
+    MULTIPLY_TILE(1, k, f)                                               \
+    MULTIPLY_TILE(2, k, f)                                               \
+    MULTIPLY_TILE(3, k, f)                                               \
   }
-#define MULTIPLY_PAIR(k) \
-  if (uint(k) * ways < pairs) { \
-    taken += 64u * 127u; \
-    bool its_own_ = way + uint(k) * ways < pairs; \
+#define MULTIPLY_PAIR(k)                                                                            \
+  if (uint(k) * ways < pairs) {                                                                     \
+    taken += 64u * 127u;                                                                            \
+    bool its_own_ = way + uint(k) * ways < pairs;                                                   \
     uvec4 its_ = its_own_ ? bytes[k] : uvec4(zeros), others_ = its_own_ ? others[k] : uvec4(zeros); \
-    MULTIPLY_FOUR(k, 0u) \
-    MULTIPLY_FOUR(k, 1u) \
-    MULTIPLY_FOUR(k, 2u) \
-    MULTIPLY_FOUR(k, 3u) \
+    MULTIPLY_FOUR(k, 0u)                                                                            \
+    MULTIPLY_FOUR(k, 1u)                                                                            \
+    MULTIPLY_FOUR(k, 2u)                                                                            \
+    MULTIPLY_FOUR(k, 3u)                                                                            \
   }
-#define MULTIPLY_PAIRS(k, l) \
-  if (uint(k) * ways < pairs) { \
-    if (max(LARGEST(k), LARGEST(l)) == nothing) { \
-      uint tries_ = 0u; \
-      do { \
-        READ(k) \
-        READ(l) \
+#define MULTIPLY_PAIRS(k, l)                                                        \
+  if (uint(k) * ways < pairs) {                                                     \
+    if (max(LARGEST(k), LARGEST(l)) == nothing) {                                   \
+      uint tries_ = 0u;                                                             \
+      do {                                                                          \
+        READ(k)                                                                     \
+        READ(l)                                                                     \
       } while (max(LARGEST(k), LARGEST(l)) == nothing && !waits_in_vain(++tries_)); \
-      if (!gave_up && max(LARGEST(k), LARGEST(l)) == nothing) give_up(); \
-    } \
-    READ_NEXT_##k \
-    MULTIPLY_PAIR(k) \
-    MULTIPLY_PAIR(l) \
+      if (!gave_up && max(LARGEST(k), LARGEST(l)) == nothing) give_up();            \
+    }                                                                               \
+    READ_NEXT_##k MULTIPLY_PAIR(k) MULTIPLY_PAIR(l)                                 \
   }
 #define READ_NEXT_0 READ(2) READ(3)
 #define READ_NEXT_2 READ(4) READ(5)
@@ -366,7 +417,8 @@ void multiply(uint layer, uint product) {
     total += subgroupShuffleXor(total, 1u);
     total += subgroupShuffleXor(total, 2u);
     float x_sum = float(int(total - taken));
-    vec2 x_sums = vec2(subgroupShuffle(x_sum, 8u * (lane & 3u)), subgroupShuffle(x_sum, 8u * (lane & 3u) + 4u)), other_x_sums = x_sums;
+    vec2 x_sums = vec2(subgroupShuffle(x_sum, 8u * (lane & 3u)), subgroupShuffle(x_sum, 8u * (lane & 3u) + 4u)),
+         other_x_sums = x_sums;
     if (together > 1u) {
       other_total += subgroupShuffleXor(other_total, 1u);
       other_total += subgroupShuffleXor(other_total, 2u);
@@ -374,8 +426,10 @@ void multiply(uint layer, uint product) {
       other_x_sums = vec2(subgroupShuffle(x_sum, 8u * (lane & 3u)), subgroupShuffle(x_sum, 8u * (lane & 3u) + 4u));
     }
     [[dont_unroll]] for (uint round = 0u; round < together + (together > 1u ? gl_NumWorkGroups.z - 1u : 0u); ++round) {
-#define LEAVE_FOUR(from, j, its_sums) \
-  if (uint(j) < set_tiles) pool[((set * set_tiles + uint(j)) * ways + way) * sum_quads + lane + lane / 8u] = fma(vec4(from[j][0], from[j][1], from[j][2], from[j][3]), vec4(16777216.0), -its_sums.xyxy);
+#define LEAVE_FOUR(from, j, its_sums)                                                 \
+  if (uint(j) < set_tiles)                                                            \
+    pool[((set * set_tiles + uint(j)) * ways + way) * sum_quads + lane + lane / 8u] = \
+        fma(vec4(from[j][0], from[j][1], from[j][2], from[j][3]), vec4(16777216.0), -its_sums.xyxy);
 #define LEAVE(j) LEAVE_FOUR(sums, j, x_sums)
 #define LEAVE_OTHER(j) LEAVE_FOUR(other_sums, j, other_x_sums)
       if (round == 0u) {
@@ -386,26 +440,41 @@ void multiply(uint layer, uint product) {
       barrier();
       [[unroll]] for (uint part = 0u; part < 2u; ++part)
         if (part * 4u < all_tiles) {
-          uint own_token = (group + round) * 8u + own_column, index = own_tile + 4u * part, its_tile = min(index, count - 1u), tile = from_tile + its_tile;
+          uint own_token = (group + round) * 8u + own_column, index = own_tile + 4u * part,
+               its_tile = min(index, count - 1u), tile = from_tile + its_tile;
           bool wanted = index < count && ends[own_token] != 0u;
-          uint its_lane = (own_row & 7u) * 4u + (own_column >> 1), at = its_tile * ways * sum_quads + its_lane + its_lane / 8u, which = (own_row >> 3) * 2u + (own_column & 1u);
+          uint its_lane = (own_row & 7u) * 4u + (own_column >> 1),
+               at = its_tile * ways * sum_quads + its_lane + its_lane / 8u,
+               which = (own_row >> 3) * 2u + (own_column & 1u);
           float sum = 0.0;
           [[unroll]] for (uint i = 0u; i < members; ++i)
             if (i < ways) sum += pool[at + i * sum_quads][which];
           uint row = tile * 16u + own_row;
-          float its_scale = product == qkv ? (row < q_size ? scale_of.x : row < q_size + kv_size ? scale_of.y : scale_of.z) : product == gate_up && (row & 1u) != 0u ? scale_of.y : scale_of.x;
+          float its_scale = product == qkv                           ? (row < q_size             ? scale_of.x
+                                                                        : row < q_size + kv_size ? scale_of.y
+                                                                                                 : scale_of.z)
+                            : product == gate_up && (row & 1u) != 0u ? scale_of.y
+                                                                     : scale_of.x;
           precise float y = sum * (token_factors[own_token] * its_scale);
           if (product == qkv) {
-            hand_on(layer, exchange, tile, own_row, own_token, y, (its_tile * 8u + (own_row >> 1)) * (most_rows / splits) + (turn * together + round) * 8u + own_column, wanted);
+            hand_on(
+                layer, exchange, tile, own_row, own_token, y,
+                (its_tile * 8u + (own_row >> 1)) * (most_rows / splits) + (turn * together + round) * 8u + own_column,
+                wanted);
           } else if (product == gate_up) {
             float up = subgroupShuffleXor(y, 1u), out_ = gated(y, up);
-            if (wanted && (own_row & 1u) == 0u) SharedWords(exchange + uint64_t(gated_at)).at[own_token * intermediate_size + row / 2u] = floatBitsToUint(something(out_));
+            if (wanted && (own_row & 1u) == 0u)
+              SharedWords(exchange + uint64_t(gated_at)).at[own_token * intermediate_size + row / 2u] =
+                  floatBitsToUint(something(out_));
           } else {
             precise float next = (round == 0u ? residual[0] : residual[1]) + y;
             uint element = own_token * hidden_size + row;
             if (wanted) {
-              if (product == projection) SharedWords(exchange + uint64_t(middle_at)).at[element] = floatBitsToUint(something(next));
-              else if (layer + 1u < layers) SharedWords(places[(layer + 1u & 1u) * argument_count + argument_exchange] + uint64_t(stream_at)).at[element] = floatBitsToUint(something(next));
+              if (product == projection)
+                SharedWords(exchange + uint64_t(middle_at)).at[element] = floatBitsToUint(something(next));
+              else if (layer + 1u < layers)
+                SharedWords(places[(layer + 1u & 1u) * argument_count + argument_exchange] + uint64_t(stream_at))
+                    .at[element] = floatBitsToUint(something(next));
               else Floats(place(layer, argument_stream)).at[element] = next;
             }
           }
@@ -432,8 +501,12 @@ void main() {
   }
   const uint pairs = tiles_of(qkv) * 8u, own_rows = most_rows / splits_of(qkv);
   for (uint i = t; i < pairs * own_rows; i += threads) {
-    uint row = first_tile(qkv) * 16u + i / own_rows * 2u, p = row % head_dim / 4u * 2u + (row >> 1 & 1u), token = i % own_rows;
-    rotation[i] = rope_turn(positions[(token / (8u * together) * splits_of(qkv) + gl_WorkGroupID.x % splits_of(qkv)) * 8u * together + token % (8u * together)], p, head_dim, rope_theta);
+    uint row = first_tile(qkv) * 16u + i / own_rows * 2u, p = row % head_dim / 4u * 2u + (row >> 1 & 1u),
+         token = i % own_rows;
+    rotation[i] = rope_turn(
+        positions[(token / (8u * together) * splits_of(qkv) + gl_WorkGroupID.x % splits_of(qkv)) * 8u * together +
+                  token % (8u * together)],
+        p, head_dim, rope_theta);
   }
   // What the rest is written for; the plan asks for nothing else.
   uint end = layers;
@@ -449,7 +522,8 @@ void main() {
     [[dont_unroll]] for (uint product = qkv; product <= down * gl_NumWorkGroups.z; ++product) {
       if (early_gate_up != 0u) {
         // Defined in each turn: a part that an earlier turn had left would live through all of them.
-        [[unroll]] for (uint i = 0u; i < most_tiles * most_pairs * 2u; ++i) codes[i] = 0u;
+        [[unroll]] for (uint i = 0u; i < most_tiles * most_pairs * 2u; ++i)
+          codes[i] = 0u;
         if (product == gate_up) fetch(layer, gate_up, 0u, early_gate_up);
         if (product == down) fetch(layer, down, 0u, early_down);
       }

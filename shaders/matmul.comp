@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products of coded weights and f32 activations, with what comes before (norm) and after (residual, rotary embedding and cache, gate).
-// A subgroup takes groups of 4 rows; virtual lanes stride over octets of columns of dense weights, or over blocks of 32 columns, whose codes meet
-// activations of 24 bits in integers.
+// Products of coded weights and f32 activations, with what comes before (norm) and after (residual, rotary embedding
+// and cache, gate). A subgroup takes groups of 4 rows; virtual lanes stride over octets of columns of dense weights, or
+// over blocks of 32 columns, whose codes meet activations of 24 bits in integers.
 // variant: matmul -DWIDE_LOADS=0 -DINTEGER_DOT=1
 // variant: matmul_portable -DWIDE_LOADS=0 -DINTEGER_DOT=0
 // variant: matmul_cpu -DWIDE_LOADS=1 -DINTEGER_DOT=0
@@ -50,18 +50,33 @@ const uint norm_width = normalises ? columns : 0u;
 #include "codec.glsl"
 
 #if WIDE_LOADS
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates, firsts; } pushed;
+layout(push_constant, scalar) uniform Push {
+  Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates, firsts;
+}
+pushed;
 Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates, firsts;
 void take_pushed() {
-  input_ = pushed.input_; norm_weight = pushed.norm_weight; weight = pushed.weight; output_ = pushed.output_; state = pushed.state;
-  keys = pushed.keys; values = pushed.values; rope = pushed.rope; choice = pushed.choice; gates = pushed.gates; firsts = pushed.firsts;
+  input_ = pushed.input_;
+  norm_weight = pushed.norm_weight;
+  weight = pushed.weight;
+  output_ = pushed.output_;
+  state = pushed.state;
+  keys = pushed.keys;
+  values = pushed.values;
+  rope = pushed.rope;
+  choice = pushed.choice;
+  gates = pushed.gates;
+  firsts = pushed.firsts;
 }
 #else
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates, firsts; };
+layout(push_constant, scalar) uniform Push {
+  Words input_, norm_weight, weight, output_, state, keys, values, rope, choice, gates, firsts;
+};
 #define take_pushed()
 #endif
 
-// In what GPUs run, loops of a constant's length are unrolled ahead of the driver, which puts arrays that it unrolls itself into memory.
+// In what GPUs run, loops of a constant's length are unrolled ahead of the driver, which puts arrays that it unrolls
+// itself into memory.
 #if WIDE_LOADS
 #define EACH_UNROLLED LATER_UNROLLED
 #else
@@ -82,14 +97,17 @@ layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, 
 
 float inverse[tile_tokens];  // 1 / root mean square of each token of the tile
 
-// Tokens of one expert, whose rows of the output expert_tiles has written down: the tile's place among them, and its rows.
+// Tokens of one expert, whose rows of the output expert_tiles has written down: the tile's place among them, and its
+// rows.
 const bool listed = experts_used != 0u && tile_tokens > 1u;
 uint listed_at, listed_rows[listed ? tile_tokens : 1u];
 uint row_of(uint first_row, uint t) { return listed ? choice.at[listed_at + t] : first_row + t; }
 uint input_of_row(uint row) { return own_input != 0u ? row : row / per_token; }
 // Token t of the tile among those of the input.
 uint token_of(uint first_token, uint t) { return listed ? input_of_row(choice.at[listed_at + t]) : first_token + t; }
-uint token_at(uint first_token, uint t) { return listed ? input_of_row(listed_rows[t]) : first_token + t; }  // t: unrolled
+uint token_at(uint first_token, uint t) {
+  return listed ? input_of_row(listed_rows[t]) : first_token + t;
+}  // t: unrolled
 
 // Columns 4 * quad .. of a token, token t of the tile.
 vec4 activations(uint token, uint t, uint quad) {
@@ -104,17 +122,15 @@ shared uvec2 shared_scales[staged == 0u || codec <= element_bf16 ? 1u : staged_b
 
 // Words that quad e of a block gives it: `put` takes the word's place, as planes of four, and what it is.
 #if INTEGER_DOT
-#define EACH_FIXED_WORD(put, e, upper, lower) \
-  put((e) >> 2, (e) & 3u, packed(upper)) \
-  put(2u + ((e) >> 2), (e) & 3u, packed(lower >> 8)) \
-  put(4u + ((e) >> 2), (e) & 3u, packed(lower))
+#define EACH_FIXED_WORD(put, e, upper, lower)                                           \
+  put((e) >> 2, (e)&3u, packed(upper)) put(2u + ((e) >> 2), (e)&3u, packed(lower >> 8)) \
+      put(4u + ((e) >> 2), (e)&3u, packed(lower))
 #else
-#define EACH_FIXED_WORD(put, e, upper, lower) \
-  put((e) >> 2, (e) & 3u, packed(upper)) \
-  put(2u + ((e) >> 1), 2u * ((e) & 1u), uint(lower.x) | uint(lower.y) << 16) \
-  put(2u + ((e) >> 1), 2u * ((e) & 1u) + 1u, uint(lower.z) | uint(lower.w) << 16)
+#define EACH_FIXED_WORD(put, e, upper, lower)                                                                   \
+  put((e) >> 2, (e)&3u, packed(upper)) put(2u + ((e) >> 1), 2u * ((e)&1u), uint(lower.x) | uint(lower.y) << 16) \
+      put(2u + ((e) >> 1), 2u * ((e)&1u) + 1u, uint(lower.z) | uint(lower.w) << 16)
 #endif
-#define PUT_SHARED(plane, component, word) shared_x[(plane) * staged_blocks + at][component] = word;
+#define PUT_SHARED(plane, component, word) shared_x[(plane)*staged_blocks + at][component] = word;
 
 fixed_block fix(uint token, uint t, uint block) {
   vec4 y[8];
@@ -153,12 +169,14 @@ void stage(uint first_token, uint tokens) {
       vec4 y = activations(token_of(first_token, t), t, i % (8u * blocks));
       uvec4 bits = floatBitsToUint(y) & 0x7fffffffu;
       uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
-      LATER_UNROLLED for (uint k = 0u; k < 3u; ++k) greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, 1u << k));
+      LATER_UNROLLED for (uint k = 0u; k < 3u; ++k) greatest_bits =
+          max(greatest_bits, subgroupShuffleXor(greatest_bits, 1u << k));
       uint exponent = clamp(greatest_bits >> 23, 23u, 254u);
       precise vec4 scaled = y * uintBitsToFloat((276u - exponent) << 23);
       ivec4 q = clamp(ivec4(roundEven(scaled)), -8388608, 8388607), upper = q >> 16, lower = q & 0xffff;
       ivec2 sums_ = ivec2(sum_of(upper), sum_of(lower));
-      LATER_UNROLLED for (uint k = 0u; k < 3u; ++k) sums_ += ivec2(subgroupShuffleXor(sums_.x, 1u << k), subgroupShuffleXor(sums_.y, 1u << k));
+      LATER_UNROLLED for (uint k = 0u; k < 3u; ++k) sums_ +=
+          ivec2(subgroupShuffleXor(sums_.x, 1u << k), subgroupShuffleXor(sums_.y, 1u << k));
       uint at = i >> 3;
       EACH_FIXED_WORD(PUT_SHARED, e, upper, lower)
       uint scale_ = greatest_bits < 0x7f800000u ? (exponent - 22u) << 1 : floatBitsToUint(not_a_number) >> 22;
@@ -175,7 +193,9 @@ void stage(uint first_token, uint tokens) {
 
 octet octet_of_x(uint first_token, uint t, uint index) {
   uint quad = 2u * index;
-  if (staged != 0u) return octet(uintBitsToFloat(shared_x[t * 2u * octets + quad]), uintBitsToFloat(shared_x[t * 2u * octets + quad + 1u]));
+  if (staged != 0u)
+    return octet(uintBitsToFloat(shared_x[t * 2u * octets + quad]),
+                 uintBitsToFloat(shared_x[t * 2u * octets + quad + 1u]));
   uint token = token_at(first_token, t);
   return octet(activations(token, t, quad), quad + 1u < columns / 4u ? activations(token, t, quad + 1u) : vec4(0.0));
 }
@@ -208,22 +228,21 @@ void multiply(uint first_token, uint tokens, uint group, uint j) {
     lane_place from = place_in_group(weight, group, unit);
     each_row(r) raw[r] = load_codes(from, r);
     raw_factors factors = load_factors(from, unit);
-    each_token(t)
-      if (t < tokens) {
-        if (dense) {
-          octet x = octet_of_x(first_token, t, unit);
-          each_row(r) {
-            octet w = octet_of(raw[r]);
-            precise vec4 low = w.low * x.low, high = w.high * x.high;
-            precise vec4 low_sum = sums[8u * t + 2u * r] + low, high_sum = sums[8u * t + 2u * r + 1u] + high;
-            sums[8u * t + 2u * r] = low_sum;
-            sums[8u * t + 2u * r + 1u] = high_sum;
-          }
-        } else {
-          fixed_block x = block_of_x(first_token, t, unit);
-          each_row(r) sums[t][r] = add_block(sums[t][r], raw[r], row_factors(factors, r, unit), x);
+    each_token(t) if (t < tokens) {
+      if (dense) {
+        octet x = octet_of_x(first_token, t, unit);
+        each_row(r) {
+          octet w = octet_of(raw[r]);
+          precise vec4 low = w.low * x.low, high = w.high * x.high;
+          precise vec4 low_sum = sums[8u * t + 2u * r] + low, high_sum = sums[8u * t + 2u * r + 1u] + high;
+          sums[8u * t + 2u * r] = low_sum;
+          sums[8u * t + 2u * r + 1u] = high_sum;
         }
+      } else {
+        fixed_block x = block_of_x(first_token, t, unit);
+        each_row(r) sums[t][r] = add_block(sums[t][r], raw[r], row_factors(factors, r, unit), x);
       }
+    }
   }
 }
 
@@ -253,20 +272,23 @@ void leave_first(uvec2 own, bool wanted) {
 void finish_rows(uint token, uint group, vec4 y) {
   if (rows % 4u == 0u) {
     finish(token, group, y);
-    if (epilogue == epilogue_gated && uvec2(gates) != uvec2(0u)) FloatPairs(gates).at[token * (rows / 4u) + group] = y.xz;
+    if (epilogue == epilogue_gated && uvec2(gates) != uvec2(0u))
+      FloatPairs(gates).at[token * (rows / 4u) + group] = y.xz;
   } else {
-    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
-      if (4u * group + r < rows) {
-        uint at = token * rows + 4u * group + r;
-        precise float sum = epilogue == epilogue_add ? Floats(output_).at[at] + y[r] : y[r];
-        Floats(output_).at[at] = sum;
-      }
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) if (4u * group + r < rows) {
+      uint at = token * rows + 4u * group + r;
+      precise float sum = epilogue == epilogue_add ? Floats(output_).at[at] + y[r] : y[r];
+      Floats(output_).at[at] = sum;
+    }
   }
 }
 
 #if !WIDE_LOADS
 // One token where a lane is one virtual lane. What a lane has of four rows at a time: an octet of columns, or a block.
-struct lane_unit { raw_codes row[4]; raw_factors factors; };
+struct lane_unit {
+  raw_codes row[4];
+  raw_factors factors;
+};
 #define each_unit_row(r) [[unroll]] for (uint r = 0u; r < 4u; ++r)
 
 lane_unit load_unit(uint group, uint first) {
@@ -279,8 +301,8 @@ lane_unit load_unit(uint group, uint first) {
   return unit;
 }
 
-// x of one token into shared memory, by loops of constants' length: eight lanes a block, a quad each, eight blocks' quads of a lane at a time.
-// Where the norm has one chunk, they are those that it left.
+// x of one token into shared memory, by loops of constants' length: eight lanes a block, a quad each, eight blocks'
+// quads of a lane at a time. Where the norm has one chunk, they are those that it left.
 void stage_one(uint token) {
   const uint quads = columns / 4u, width = subgroups * 32u;
   if (dense) {
@@ -296,19 +318,23 @@ void stage_one(uint token) {
     [[unroll]] for (uint s = 0u; s < 8u; ++s) {
       uint quad = first + (s * subgroups + subgroup_index) * 32u + virtual_lane;
       y[s] = vec4(0.0);
-      if (s * width < quads) y[s] = normalises && quads <= 8u * width ? normalised(s, inverse[0]) : activations(token, 0u, min(quad, quads - 1u));
+      if (s * width < quads)
+        y[s] = normalises && quads <= 8u * width ? normalised(s, inverse[0])
+                                                 : activations(token, 0u, min(quad, quads - 1u));
     }
     [[unroll]] for (uint s = 0u; s < 8u; ++s)
       if (s * width < quads) {
         uint quad = first + (s * subgroups + subgroup_index) * 32u + virtual_lane, e = virtual_lane & 7u;
         uvec4 bits = floatBitsToUint(y[s]) & 0x7fffffffu;
         uint greatest_bits = max(max(bits.x, bits.y), max(bits.z, bits.w));
-        [[unroll]] for (uint k = 1u; k < 8u; k <<= 1) greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, k));
+        [[unroll]] for (uint k = 1u; k < 8u; k <<= 1)
+          greatest_bits = max(greatest_bits, subgroupShuffleXor(greatest_bits, k));
         uint exponent = clamp(greatest_bits >> 23, 23u, 254u);
         precise vec4 scaled = y[s] * uintBitsToFloat((276u - exponent) << 23);
         ivec4 q = clamp(ivec4(roundEven(scaled)), -8388608, 8388607), upper = q >> 16, lower = q & 0xffff;
         ivec2 sums_ = ivec2(sum_of(upper), sum_of(lower));
-        [[unroll]] for (uint k = 1u; k < 8u; k <<= 1) sums_ += ivec2(subgroupShuffleXor(sums_.x, k), subgroupShuffleXor(sums_.y, k));
+        [[unroll]] for (uint k = 1u; k < 8u; k <<= 1)
+          sums_ += ivec2(subgroupShuffleXor(sums_.x, k), subgroupShuffleXor(sums_.y, k));
         uint at = quad >> 3;
         if (quad < quads) {
           EACH_FIXED_WORD(PUT_SHARED, e, upper, lower)
@@ -323,11 +349,15 @@ void stage_one(uint token) {
 #define together 4u
 lane_unit next_units[together];
 #define rounds ((units + 31u) / 32u)
-#define round_step (codec == codec_q8_0 || codec == codec_q4_k || codec == codec_q6_k ? 1u : codec == codec_q4_0 || codec == codec_q4_1 || codec == element_f32 ? 2u : 4u)
+#define round_step                                                           \
+  (codec == codec_q8_0 || codec == codec_q4_k || codec == codec_q6_k    ? 1u \
+   : codec == codec_q4_0 || codec == codec_q4_1 || codec == element_f32 ? 2u \
+                                                                        : 4u)
 
 void load_ahead(uint group, uint round) {
   [[unroll]] for (uint k = 0u; k < together; ++k)
-    if (k == 0u || (round_step > k && (rounds % round_step == 0u || round + k < rounds))) next_units[k] = load_unit(group, 32u * (round + k));
+    if (k == 0u || (round_step > k && (rounds % round_step == 0u || round + k < rounds)))
+      next_units[k] = load_unit(group, 32u * (round + k));
 }
 
 // matrix: the first group of the expert's; row: of the output.
@@ -367,7 +397,8 @@ void multiply_one(uint token, uint row, uint matrix, uint group, uint end, bool 
     }
     if (dense) each_unit_row(r) y[r] = sum8(low[r], high[r]);
     float sum = virtual_sum4(y);
-    vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
+    vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter),
+                    subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
     if (lane == 0u && wanted) finish_rows(row, group, all);
     if (keeps_firsts != 0u) first_here = earlier(first_here, first_of_rows(group, all));
   }
@@ -386,9 +417,11 @@ void main() {
     // No return where nothing is wanted: behind that the driver takes lanes apart.
     bool wanted = first_row < count;
     uint matrix = 0u;
-    if (experts_used != 0u) matrix = wanted ? choice.at[first_row / per_token * 2u * per_token + first_row % per_token] * groups : 0u;
+    if (experts_used != 0u)
+      matrix = wanted ? choice.at[first_row / per_token * 2u * per_token + first_row % per_token] * groups : 0u;
     // Neighbouring groups, as many as other workgroups have: where subgroups have none, they help to prepare x.
-    uint group = gl_WorkGroupID.x * groups / gl_NumWorkGroups.x + subgroup_index, end = (gl_WorkGroupID.x + 1u) * groups / gl_NumWorkGroups.x;
+    uint group = gl_WorkGroupID.x * groups / gl_NumWorkGroups.x + subgroup_index,
+         end = (gl_WorkGroupID.x + 1u) * groups / gl_NumWorkGroups.x;
     if (group < end) load_ahead(matrix + group, 0u);
     float largest;
     if (normalises) inverse[0] = inverse_rms(input_, first_token * norm_quads, norm_weight, eps, largest);
@@ -407,18 +440,19 @@ void main() {
     tokens = min(choice.at[listed_at - 1u], tile_tokens);
     if (tokens == 0u) return;
     first_group = choice.at[listed_at - 2u] * groups;
-    LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t) listed_rows[listed ? t : 0u] = choice.at[listed_at + min(t, tokens - 1u)];
+    LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t) listed_rows[listed ? t : 0u] =
+        choice.at[listed_at + min(t, tokens - 1u)];
   } else {
     if (first_row >= count) return;
     tokens = min(count - first_row, tile_tokens);
-    if (experts_used != 0u) first_group = choice.at[first_row / per_token * 2u * per_token + first_row % per_token] * groups;
+    if (experts_used != 0u)
+      first_group = choice.at[first_row / per_token * 2u * per_token + first_row % per_token] * groups;
   }
   if (normalises)
     for (uint t = 0u; t < tokens; ++t) {
       if (t != 0u) workgroup_barrier();  // the sums of the token before have been read
       float largest, r = inverse_rms(input_, token_of(first_token, t) * norm_quads, norm_weight, eps, largest);
-      LATER_UNROLLED for (uint i = 0u; i < tile_tokens; ++i)
-        if (i == t) inverse[i] = r;
+      LATER_UNROLLED for (uint i = 0u; i < tile_tokens; ++i) if (i == t) inverse[i] = r;
     }
   read_epilogue();
   if (staged != 0u) {
@@ -427,7 +461,8 @@ void main() {
   }
 
   uvec2 first_here = uvec2(0u);
-  for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < groups; group += gl_NumWorkGroups.x * subgroups) {
+  for (uint group = gl_WorkGroupID.x * subgroups + subgroup_index; group < groups;
+       group += gl_NumWorkGroups.x * subgroups) {
     vec4 part[tile_tokens * 8u];  // by token and virtual lane of the invocation
     for (uint j = 0u; j < virtual_count; ++j) {
       multiply(first_token, tokens, first_group + group, j);
@@ -439,11 +474,13 @@ void main() {
       vec4 own[8];
       LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) own[i] = part[8u * t + i];
       float sum = virtual_sum4(fold_virtual(own));
-      vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
+      vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter),
+                      subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
       if (lane == t % subgroup_size) kept[t / subgroup_size] = all;
     }
-    LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-      if (k * subgroup_size < tile_tokens && lane + k * subgroup_size < tokens) finish_rows(row_of(first_row, lane + k * subgroup_size), group, kept[k]);
+    LATER_UNROLLED for (uint k = 0u; k < 2u;
+                        ++k) if (k * subgroup_size < tile_tokens && lane + k * subgroup_size < tokens)
+        finish_rows(row_of(first_row, lane + k * subgroup_size), group, kept[k]);
     if (keeps_firsts != 0u && lane == 0u) first_here = earlier(first_here, first_of_rows(group, kept[0]));
   }
   leave_first(first_here, true);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Products of coded weights and activations of many tokens as halves, summed in f32, with what comes after (residual, rotary embedding and cache,
-// gate). A workgroup takes a tile of tokens (x) and rows (y), so that weights are read by neighbours in time. Weights become halves on their way into shared memory; there, as in the
-// activations, four neighbouring columns stand in the order 0, 2, 1, 3.
+// Products of coded weights and activations of many tokens as halves, summed in f32, with what comes after (residual,
+// rotary embedding and cache, gate). A workgroup takes a tile of tokens (x) and rows (y), so that weights are read by
+// neighbours in time. Weights become halves on their way into shared memory; there, as in the activations, four
+// neighbouring columns stand in the order 0, 2, 1, 3.
 // variant: matmul_chunk -DMATRIX=0 -DWIDE_LOADS=0
 // variant: matmul_chunk_matrix -DMATRIX=1 -DWIDE_LOADS=0
 #version 460
@@ -67,17 +68,21 @@ void finish_sums(uint token, uint group, vec4 sums) {
 
 #if MATRIX
 
-// 64 columns of a row or a token behind the other; 16 bytes more than these take let neighbours begin in different banks. In the end the place of
-// the subgroups' sums.
+// 64 columns of a row or a token behind the other; 16 bytes more than these take let neighbours begin in different
+// banks. In the end the place of the subgroups' sums.
 const uint step_quads = 8u, row_stride = step_quads + 1u, step_blocks = step_quads / 4u;
 shared uvec4 staged[(tile_rows + tile_tokens) * row_stride];
 
 // A subgroup has half of the tile's tokens and up to 64 of its rows, in fragments of 16.
-const uint token_fragments = tile_tokens / 32u, row_subgroups = workgroup_size / 64u, row_fragments = tile_rows / (16u * row_subgroups);
+const uint token_fragments = tile_tokens / 32u, row_subgroups = workgroup_size / 64u,
+           row_fragments = tile_rows / (16u * row_subgroups);
 
-// What an invocation carries of the next columns: 8 columns of dense weights, or a block of 32 with what it is scaled with.
-const uint weight_items = tile_rows * (dense ? step_quads : step_blocks), weight_slots = (weight_items + workgroup_size - 1u) / workgroup_size;
-const uint activation_items = tile_tokens * step_quads, activation_slots = (activation_items + workgroup_size - 1u) / workgroup_size;
+// What an invocation carries of the next columns: 8 columns of dense weights, or a block of 32 with what it is scaled
+// with.
+const uint weight_items = tile_rows * (dense ? step_quads : step_blocks),
+           weight_slots = (weight_items + workgroup_size - 1u) / workgroup_size;
+const uint activation_items = tile_tokens * step_quads,
+           activation_slots = (activation_items + workgroup_size - 1u) / workgroup_size;
 uvec4 next_codes[weight_slots], next_activations[activation_slots];
 uvec4 next_more[codec == element_f32 || codec == codec_q8_0 || codec == codec_q6_k ? weight_slots : 1u];
 uvec4 next_factors[codec == codec_q4_k ? weight_slots : 1u];
@@ -89,7 +94,8 @@ void load_columns(uint first_row, uint first_token, uint last_token, uint quad) 
   LATER_UNROLLED for (uint i = 0u; i < weight_slots; ++i) {
     uint item = gl_LocalInvocationIndex + i * workgroup_size;
     if (item < weight_items) {
-      uint row = min(first_row + item / row_units, rows - 1u), unit = (dense ? quad : quad / 4u) + item % row_units, group = row / 4u, r = row & 3u;
+      uint row = min(first_row + item / row_units, rows - 1u), unit = (dense ? quad : quad / 4u) + item % row_units,
+           group = row / 4u, r = row & 3u;
       lane_place place = place_in_group(weight, group, unit);
       raw_codes raw = load_codes(place, r);
       next_codes[i] = raw.a;
@@ -103,7 +109,9 @@ void load_columns(uint first_row, uint first_token, uint last_token, uint quad) 
   }
   LATER_UNROLLED for (uint i = 0u; i < activation_slots; ++i) {
     uint item = gl_LocalInvocationIndex + i * workgroup_size;
-    if (item < activation_items) next_activations[i] = word_quad(input_, min(first_token + item / step_quads, last_token) * token_quads + quad + item % step_quads);
+    if (item < activation_items)
+      next_activations[i] =
+          word_quad(input_, min(first_token + item / step_quads, last_token) * token_quads + quad + item % step_quads);
   }
 }
 
@@ -115,17 +123,20 @@ uvec4 eight_halves(uint first, uint second, float offset, f16vec2 d, f16vec2 m) 
 // `block`: the first block of the columns.
 void stage_columns(uint block) {
   LATER_UNROLLED for (uint i = 0u; i < weight_slots; ++i) {
-    uint item = gl_LocalInvocationIndex + i * workgroup_size, row = item / row_units, at = row * row_stride + (dense ? 1u : 4u) * (item % row_units);
+    uint item = gl_LocalInvocationIndex + i * workgroup_size, row = item / row_units,
+         at = row * row_stride + (dense ? 1u : 4u) * (item % row_units);
     if (item < weight_items) {
       uvec4 a = next_codes[i];
       if (codec == element_f16) {
-        staged[at] = uvec4((a.x & 0xffffu) | a.y << 16, (a.x >> 16) | (a.y & 0xffff0000u), (a.z & 0xffffu) | a.w << 16, (a.z >> 16) | (a.w & 0xffff0000u));
+        staged[at] = uvec4((a.x & 0xffffu) | a.y << 16, (a.x >> 16) | (a.y & 0xffff0000u), (a.z & 0xffffu) | a.w << 16,
+                           (a.z >> 16) | (a.w & 0xffff0000u));
       } else if (codec == element_bf16 || codec == element_f32) {
         raw_codes raw;
         raw.a = a;
         if (codec == element_f32) raw.b = next_more[i];
         octet w = octet_of(raw);
-        staged[at] = uvec4(rounded(w.low.x, w.low.z), rounded(w.low.y, w.low.w), rounded(w.high.x, w.high.z), rounded(w.high.y, w.high.w));
+        staged[at] = uvec4(rounded(w.low.x, w.low.z), rounded(w.low.y, w.low.w), rounded(w.high.x, w.high.z),
+                           rounded(w.high.y, w.high.w));
       } else {
         uvec4 factor = uvec4(next_factor[i]), low = a & 0x0f0f0f0fu, high = (a >> 4) & 0x0f0f0f0fu;
         if (codec == codec_q4_k) factor = next_factors[i];
@@ -150,15 +161,16 @@ void stage_columns(uint block) {
   }
   LATER_UNROLLED for (uint i = 0u; i < activation_slots; ++i) {
     uint item = gl_LocalInvocationIndex + i * workgroup_size;
-    if (item < activation_items) staged[(tile_rows + item / step_quads) * row_stride + item % step_quads] = next_activations[i];
+    if (item < activation_items)
+      staged[(tile_rows + item / step_quads) * row_stride + item % step_quads] = next_activations[i];
   }
 }
 
 void multiply(uint first_row, uint first_token, uint end_token) {
   uint own_rows = gl_SubgroupID / 2u * (16u * row_fragments), own_tokens = gl_SubgroupID % 2u * (16u * token_fragments);
   coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> sums[4][4];
-  LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
-    LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[r][t] = coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0);
+  LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sums[r][t] =
+      coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0);
   load_columns(first_row, first_token, end_token - 1u, 0u);
   for (uint quad = 0u; quad < token_quads; quad += step_quads) {
     barrier();  // the columns before have been read
@@ -167,15 +179,15 @@ void multiply(uint first_row, uint first_token, uint end_token) {
     if (quad + step_quads < token_quads) load_columns(first_row, first_token, end_token - 1u, quad + step_quads);
     LATER_UNROLLED for (uint k = 0u; k < step_quads; k += 2u) {
       coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> x[4];
-      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
-        if (t < token_fragments) coopMatLoad(x[t], staged, (tile_rows + own_tokens + 16u * t) * row_stride + k, row_stride, gl_CooperativeMatrixLayoutColumnMajor);
-      LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
-        if (r < row_fragments) {
-          coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> w;
-          coopMatLoad(w, staged, (own_rows + 16u * r) * row_stride + k, row_stride, gl_CooperativeMatrixLayoutRowMajor);
-          LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
-            if (t < token_fragments) sums[r][t] = coopMatMulAdd(w, x[t], sums[r][t]);
-        }
+      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) if (t < token_fragments)
+          coopMatLoad(x[t], staged, (tile_rows + own_tokens + 16u * t) * row_stride + k, row_stride,
+                      gl_CooperativeMatrixLayoutColumnMajor);
+      LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) if (r < row_fragments) {
+        coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> w;
+        coopMatLoad(w, staged, (own_rows + 16u * r) * row_stride + k, row_stride, gl_CooperativeMatrixLayoutRowMajor);
+        LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) if (t < token_fragments) sums[r][t] =
+            coopMatMulAdd(w, x[t], sums[r][t]);
+      }
     }
   }
   // A fragment of 16 rows and 16 tokens at a time: four words of a token are four rows.
@@ -183,8 +195,8 @@ void multiply(uint first_row, uint first_token, uint end_token) {
   barrier();
   for (uint fragment = 0u; fragment < token_fragments * row_fragments; ++fragment) {
     LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
-      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
-        if (token_fragments * r + t == fragment && t < token_fragments) coopMatStore(sums[r][t], staged, place, 4u, gl_CooperativeMatrixLayoutColumnMajor);
+        LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) if (token_fragments * r + t == fragment && t < token_fragments)
+            coopMatStore(sums[r][t], staged, place, 4u, gl_CooperativeMatrixLayoutColumnMajor);
     controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
     for (uint item = gl_SubgroupInvocationID; item < 64u; item += 32u) {
       uint token = first_token + own_tokens + 16u * (fragment % token_fragments) + item / 4u;
@@ -197,16 +209,14 @@ void multiply(uint first_row, uint first_token, uint end_token) {
 
 #else
 
-// 16 columns of the tile at a time in shared memory: a quad of columns of all rows and tokens behind the other. An invocation has four rows and four
-// tokens at a time.
+// 16 columns of the tile at a time in shared memory: a quad of columns of all rows and tokens behind the other. An
+// invocation has four rows and four tokens at a time.
 const uint step_quads = 4u, tile_height = tile_rows + tile_tokens + 1u;
 shared vec4 staged[step_quads * tile_height];
 const uint items = tile_rows / 4u * (tile_tokens / 4u), slots = (items + workgroup_size - 1u) / workgroup_size;
 vec4 sums[slots * 4u];
 
-vec4 as_halves(vec4 w) {
-  return vec4(unpackHalf2x16(pack_halves(w.x, w.y)), unpackHalf2x16(pack_halves(w.z, w.w)));
-}
+vec4 as_halves(vec4 w) { return vec4(unpackHalf2x16(pack_halves(w.x, w.y)), unpackHalf2x16(pack_halves(w.z, w.w))); }
 
 void multiply(uint first_row, uint first_token, uint end_token) {
   for (uint i = 0u; i < slots * 4u; ++i) sums[i] = vec4(0.0);
@@ -214,15 +224,19 @@ void multiply(uint first_row, uint first_token, uint end_token) {
     barrier();  // the columns before have been read
     for (uint i = gl_LocalInvocationIndex; i < tile_rows * step_quads; i += workgroup_size) {
       uint row = min(first_row + i / step_quads, rows - 1u);
-      staged[i % step_quads * tile_height + i / step_quads] = as_halves(load_columns(weight, row, quad + i % step_quads));
+      staged[i % step_quads * tile_height + i / step_quads] =
+          as_halves(load_columns(weight, row, quad + i % step_quads));
     }
     for (uint i = gl_LocalInvocationIndex; i < tile_tokens * step_quads; i += workgroup_size) {
-      uvec2 words = word_pair(input_, min(first_token + i / step_quads, end_token - 1u) * (columns / 4u) + quad + i % step_quads);
-      staged[i % step_quads * tile_height + tile_rows + i / step_quads] = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)).xzyw;
+      uvec2 words =
+          word_pair(input_, min(first_token + i / step_quads, end_token - 1u) * (columns / 4u) + quad + i % step_quads);
+      staged[i % step_quads * tile_height + tile_rows + i / step_quads] =
+          vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)).xzyw;
     }
     barrier();
     for (uint slot = 0u; slot < slots; ++slot) {
-      uint item = gl_LocalInvocationIndex + slot * workgroup_size, row = 4u * (item % (tile_rows / 4u)), token = tile_rows + 4u * (item / (tile_rows / 4u));
+      uint item = gl_LocalInvocationIndex + slot * workgroup_size, row = 4u * (item % (tile_rows / 4u)),
+           token = tile_rows + 4u * (item / (tile_rows / 4u));
       if (item < items) {
         precise vec4 sum[4];
         LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) sum[t] = sums[4u * slot + t];
@@ -242,7 +256,8 @@ void multiply(uint first_row, uint first_token, uint end_token) {
     }
   }
   for (uint i = 0u; i < 4u * slots; ++i) {
-    uint item = gl_LocalInvocationIndex + i / 4u * workgroup_size, group = first_row / 4u + item % (tile_rows / 4u), token = first_token + 4u * (item / (tile_rows / 4u)) + i % 4u;
+    uint item = gl_LocalInvocationIndex + i / 4u * workgroup_size, group = first_row / 4u + item % (tile_rows / 4u),
+         token = first_token + 4u * (item / (tile_rows / 4u)) + i % 4u;
     if (item < items && token < end_token && group < groups) finish_sums(token, group, sums[i]);
   }
 }

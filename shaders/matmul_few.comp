@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Weights of blocks times a few tokens that `fixed` prepared: a subgroup has four rows at a time, whose codes it reads and unpacks once for all tokens of
-// the tile. A lane is a virtual lane or some of them; the bits are matmul's.
+// Weights of blocks times a few tokens that `fixed` prepared: a subgroup has four rows at a time, whose codes it reads
+// and unpacks once for all tokens of the tile. A lane is a virtual lane or some of them; the bits are matmul's.
 // variant: matmul_few -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: matmul_few_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -59,7 +59,9 @@ const bool single = subgroup_width >= 32u;  // a lane is one virtual lane
 #define each_row(r) LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
 
 // A block of x: bits 16 .. 23, 8 .. 15 and 0 .. 7 of 32 columns, and scale and sums.
-struct fixed_block { uvec4 upper[2], middle[2], lower[2], rest; };
+struct fixed_block {
+  uvec4 upper[2], middle[2], lower[2], rest;
+};
 
 fixed_block block_of_x(uint token, uint block) {
   uint at = token * 7u * blocks + block;
@@ -77,10 +79,14 @@ fixed_block block_of_x(uint token, uint block) {
 int signed_dot(uint codes, uint x) { return dotPacked4x8EXT(int(codes), int(x)); }
 int mixed_dot(uint codes, uint x) { return dotPacked4x8EXT(int(codes), x); }
 #else
-ivec4 signed_bytes(int word) { return ivec4(bitfieldExtract(word, 0, 8), bitfieldExtract(word, 8, 8), bitfieldExtract(word, 16, 8), word >> 24); }
+ivec4 signed_bytes(int word) {
+  return ivec4(bitfieldExtract(word, 0, 8), bitfieldExtract(word, 8, 8), bitfieldExtract(word, 16, 8), word >> 24);
+}
 int sum_of(ivec4 v) { return (v.x + v.y) + (v.z + v.w); }
 int signed_dot(uint codes, uint x) { return sum_of(signed_bytes(int(codes)) * signed_bytes(int(x))); }
-int mixed_dot(uint codes, uint x) { return sum_of(signed_bytes(int(codes)) * ivec4(x & 255u, x >> 8 & 255u, x >> 16 & 255u, x >> 24)); }
+int mixed_dot(uint codes, uint x) {
+  return sum_of(signed_bytes(int(codes)) * ivec4(x & 255u, x >> 8 & 255u, x >> 16 & 255u, x >> 24));
+}
 #endif
 
 // As a float: rounded below the upper bytes, then once more.
@@ -129,30 +135,25 @@ void multiply(tile_place tile, uint group, uint j) {
       LATER_UNROLLED for (uint e = 0u; e < 8u; ++e) words[r][e] = code_word(raw, e);
       factor[r] = row_factors(factors, r, block);
     }
-    each_token(t)
-      if (t < tile_tokens) {
-        fixed_block x = block_of_x(input_of(tile, min(t, tile.tokens - 1u)), block);
-        each_row(r) sums[t][r] = add_block(sums[t][r], words[r], factor[r], x);
-      }
+    each_token(t) if (t < tile_tokens) {
+      fixed_block x = block_of_x(input_of(tile, min(t, tile.tokens - 1u)), block);
+      each_row(r) sums[t][r] = add_block(sums[t][r], words[r], factor[r], x);
+    }
   }
 }
 
-// Sums over the lanes of 32 numbers, the four rows of each token: lane 4 t + r ends with row r of token t. Halves of the numbers are handed over.
-#define fold(distance, count) \
-  LATER_UNROLLED for (uint k = 0u; k < count; ++k) { \
-    bool upper_ = (lane & distance) != 0u; \
+// Sums over the lanes of 32 numbers, the four rows of each token: lane 4 t + r ends with row r of token t. Halves of
+// the numbers are handed over.
+#define fold(distance, count)                                                                                         \
+  LATER_UNROLLED for (uint k = 0u; k < count; ++k) {                                                                  \
+    bool upper_ = (lane & distance) != 0u;                                                                            \
     precise float both = (upper_ ? v[k + count] : v[k]) + subgroupShuffleXor(upper_ ? v[k] : v[k + count], distance); \
-    v[k] = both; \
+    v[k] = both;                                                                                                      \
   }
 float reduced() {
   float v[32];
   each_token(t) each_row(r) v[4u * t + r] = sums[t][r];
-  fold(16u, 16u)
-  fold(8u, 8u)
-  fold(4u, 4u)
-  fold(2u, 2u)
-  fold(1u, 1u)
-  return v[0];
+  fold(16u, 16u) fold(8u, 8u) fold(4u, 4u) fold(2u, 2u) fold(1u, 1u) return v[0];
 }
 
 void main() {
@@ -161,12 +162,14 @@ void main() {
   tile_place tile = find_tile(gl_WorkGroupID.y);
   if (listed && !tile.wanted) return;
   read_epilogue();
-  for (uint group = gl_WorkGroupID.x * (tile_rows / 4u) + subgroup_index; group < groups; group += gl_NumWorkGroups.x * (tile_rows / 4u)) {
+  for (uint group = gl_WorkGroupID.x * (tile_rows / 4u) + subgroup_index; group < groups;
+       group += gl_NumWorkGroups.x * (tile_rows / 4u)) {
     if (single) {
       multiply(tile, group, 0u);
       float sum = reduced();
       uint own = 4u * (lane & 7u);
-      vec4 y = vec4(subgroupShuffle(sum, own), subgroupShuffle(sum, own + 1u), subgroupShuffle(sum, own + 2u), subgroupShuffle(sum, own + 3u));
+      vec4 y = vec4(subgroupShuffle(sum, own), subgroupShuffle(sum, own + 1u), subgroupShuffle(sum, own + 2u),
+                    subgroupShuffle(sum, own + 3u));
       if (lane < tile.tokens && tile.wanted) finish(row_of(tile, lane), group, y);
     } else {
       vec4 part[8][8];  // by token and virtual lane of the invocation
@@ -177,11 +180,13 @@ void main() {
       vec4 kept[2];
       each_token(t) {
         float sum = virtual_sum4(fold_virtual(part[t]));
-        vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter), subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
+        vec4 all = vec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, lane_quarter),
+                        subgroupShuffle(sum, 2u * lane_quarter), subgroupShuffle(sum, 3u * lane_quarter));
         if (lane == t % subgroup_size) kept[t / subgroup_size] = all;
       }
-      LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-        if (k * subgroup_size < 8u && lane + k * subgroup_size < tile.tokens && tile.wanted) finish(row_of(tile, lane + k * subgroup_size), group, kept[k]);
+      LATER_UNROLLED for (uint k = 0u; k < 2u;
+                          ++k) if (k * subgroup_size < 8u && lane + k * subgroup_size < tile.tokens && tile.wanted)
+          finish(row_of(tile, lane + k * subgroup_size), group, kept[k]);
     }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A token's normalised activations, by themselves or, behind a layer, onto the residual stream. One workgroup a token (y).
+// A token's normalised activations, by themselves or, behind a layer, onto the residual stream. One workgroup a token
+// (y).
 // variant: norm_add -DADDS=1 -DWIDE_LOADS=0
 // variant: rms_norm -DADDS=0 -DWIDE_LOADS=0
 #version 460
@@ -23,7 +24,8 @@ layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, state; };
 #if ADDS
-// Of several vectors, one behind the other, the norm reads the sum: by halves, lower + higher. No array, which drivers would put into memory.
+// Of several vectors, one behind the other, the norm reads the sum: by halves, lower + higher. No array, which drivers
+// would put into memory.
 vec4 pair_of(Words from, uint quad, uint i, uint higher) {
   precise vec4 sum = float_quad(from, i * (width / 4u) + quad) + float_quad(from, higher * (width / 4u) + quad);
   return sum;
@@ -35,7 +37,8 @@ vec4 summed_quad(Words from, uint quad) {
     precise vec4 sum = pair_of(from, quad, 0u, 2u) + pair_of(from, quad, 1u, 3u);
     return sum;
   }
-  precise vec4 even = pair_of(from, quad, 0u, 4u) + pair_of(from, quad, 2u, 6u), odd = pair_of(from, quad, 1u, 5u) + pair_of(from, quad, 3u, 7u), sum = even + odd;
+  precise vec4 even = pair_of(from, quad, 0u, 4u) + pair_of(from, quad, 2u, 6u),
+               odd = pair_of(from, quad, 1u, 5u) + pair_of(from, quad, 3u, 7u), sum = even + odd;
   return sum;
 }
 #define input_quad summed_quad
@@ -47,7 +50,8 @@ void main() {
   find_place();
   uint token = gl_WorkGroupID.y;
   bool wanted = token < state.at[state_count];
-  if (subgroup_width < 32u && !wanted) return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
+  if (subgroup_width < 32u && !wanted)
+    return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   uint first = token * norm_quads;
 #if ADDS
   vec4 stream[8];  // on its way beside what the norm reads
@@ -56,13 +60,12 @@ void main() {
   float largest, r = inverse_rms(input_, first, norm_weight, eps, largest);
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     reload_chunk(input_, first, norm_weight, chunk);
-    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (wanted && owns_quad(chunk, i)) {
-        precise vec4 y = normalised(i, r);
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (wanted && owns_quad(chunk, i)) {
+      precise vec4 y = normalised(i, r);
 #if ADDS
-        y = (norm_chunks == 1u ? stream[i] : float_quad(output_, first + norm_quad(chunk, i))) + y;
+      y = (norm_chunks == 1u ? stream[i] : float_quad(output_, first + norm_quad(chunk, i))) + y;
 #endif
-        FloatQuads(output_).at[first + norm_quad(chunk, i)] = y;
-      }
+      FloatQuads(output_).at[first + norm_quad(chunk, i)] = y;
+    }
   }
 }

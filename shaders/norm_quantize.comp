@@ -22,10 +22,15 @@ layout(local_size_x_id = 0) in;
 #include "norm.glsl"
 
 #if WIDE_LOADS
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, factors, state; } pushed;
+layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, factors, state; }
+pushed;
 Words input_, norm_weight, output_, factors, state;
 void take_pushed() {
-  input_ = pushed.input_; norm_weight = pushed.norm_weight; output_ = pushed.output_; factors = pushed.factors; state = pushed.state;
+  input_ = pushed.input_;
+  norm_weight = pushed.norm_weight;
+  output_ = pushed.output_;
+  factors = pushed.factors;
+  state = pushed.state;
 }
 #else
 layout(push_constant, scalar) uniform Push { Words input_, norm_weight, output_, factors, state; };
@@ -37,19 +42,19 @@ void main() {
   find_place();
   uint token = gl_WorkGroupID.y;
   bool wanted = token < state.at[state_count];
-  if (subgroup_width < 32u && !wanted) return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
+  if (subgroup_width < 32u && !wanted)
+    return;  // GPUs: behind that the driver takes lanes apart, and all waits for the count
   uint first = token * norm_quads;
   float largest, r = inverse_rms(input_, first, norm_weight, eps, largest), m = largest_activation(largest, r);
   precise float s = 127.0 / m;
   int sum = 0;
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     reload_chunk(input_, first, norm_weight, chunk);
-    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (owns_quad(chunk, i)) {
-        ivec4 q = quantised(normalised(i, r), s);
-        sum += sum_of(q);
-        if (wanted) output_.at[first + norm_quad(chunk, i)] = packed(q);
-      }
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (owns_quad(chunk, i)) {
+      ivec4 q = quantised(normalised(i, r), s);
+      sum += sum_of(q);
+      if (wanted) output_.at[first + norm_quad(chunk, i)] = packed(q);
+    }
   }
   sum = shared_sum(sum);
   if (subgroups > 1u) barrier();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Moves octets of positions of one slot between a layer's cache, as a session alone has it, and the pool of pages. Workgroup (x, y) does every
-// gl_NumWorkGroups.x-th octet of key and value head y.
+// Moves octets of positions of one slot between a layer's cache, as a session alone has it, and the pool of pages.
+// Workgroup (x, y) does every gl_NumWorkGroups.x-th octet of key and value head y.
 // variant: pages -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -26,16 +26,20 @@ layout(push_constant, scalar) uniform Push { Words keys, values, pool_keys, pool
 const uint move_to_pool = 0u;
 const uint row_quads = head_dim / (cache_element == element_f32 ? 4u : 8u);  // 16 bytes each, of a position
 
-void copy(Words from, uint from_quad, Words to, uint to_quad) { WordQuads(to).at[to_quad] = WordQuads(from).at[from_quad]; }
+void copy(Words from, uint from_quad, Words to, uint to_quad) {
+  WordQuads(to).at[to_quad] = WordQuads(from).at[from_quad];
+}
 
 void main() {
-  uint head = gl_WorkGroupID.y, way = state.at[state_move], slot = slot_at(min(state.at[state_move_slot], slots - 1u)), limit = limit_of(slot);
+  uint head = gl_WorkGroupID.y, way = state.at[state_move], slot = slot_at(min(state.at[state_move_slot], slots - 1u)),
+       limit = limit_of(slot);
   uint end = min(state.at[state_move_end], (limit + 7u) / 8u);
   uint octets = (positions + 7u) / 8u, pool_octets = context / 8u;
   for (uint octet = state.at[state_move_first] + gl_WorkGroupID.x; octet < end; octet += gl_NumWorkGroups.x) {
     if (8u * octet + positions < 8u * end) continue;  // a ring has no room for it besides those behind
     uint place = 8u * octet % (8u * octets), pool = pool_place(slot, 8u * octet);
-    uint own_key = (head * octets + place / 8u) * 8u * row_quads, pool_key = (head * pool_octets + pool / 8u) * 8u * row_quads;
+    uint own_key = (head * octets + place / 8u) * 8u * row_quads,
+         pool_key = (head * pool_octets + pool / 8u) * 8u * row_quads;
     uint own_value = (head * positions + place) * row_quads, pool_value = (head * context + pool) * row_quads;
     for (uint i = gl_LocalInvocationIndex; i < 8u * row_quads; i += workgroup_size) {
       bool exists = place + i / row_quads < positions;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which experts a token has, and what they count. There are few, so one invocation of a workgroup does it. One workgroup a token (y).
+// Which experts a token has, and what they count. There are few, so one invocation of a workgroup does it. One
+// workgroup a token (y).
 // variant: route -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -15,7 +16,10 @@ layout(constant_id = 1) const uint experts = 8;
 layout(constant_id = 2) const uint experts_used = 2;
 layout(local_size_x_id = 0) in;
 
-layout(push_constant, scalar) uniform Push { Floats logits; Words choice, state; };
+layout(push_constant, scalar) uniform Push {
+  Floats logits;
+  Words choice, state;
+};
 
 void main() {
   uint token = gl_WorkGroupID.y;

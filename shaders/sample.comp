@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Picks the next token (docs/kernels.md, "Sample"). Each workgroup (x) sorts the keys of slices of the vocabulary and leaves the sums of their weights;
-// the last of a draw (y) to come picks by these lists alone: points of all lists say about where a cut is, exact sums down to keys around it what is left to
-// look through. Weights are integers: neither the number of invocations nor their order shows in the token.
+// Picks the next token (docs/kernels.md, "Sample"). Each workgroup (x) sorts the keys of slices of the vocabulary and
+// leaves the sums of their weights; the last of a draw (y) to come picks by these lists alone: points of all lists say
+// about where a cut is, exact sums down to keys around it what is left to look through. Weights are integers: neither
+// the number of invocations nor their order shows in the token.
 // variant: sample -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -30,7 +31,7 @@ layout(local_size_x_id = 0) in;
 #include "first_token.glsl"
 
 // Of shared memory alone: a fence of buffers is one of the device, and takes longer than the rest of a step.
-#define shared_barrier() \
+#define shared_barrier()                         \
   if (workgroup_size > subgroup_size) barrier(); \
   else subgroupMemoryBarrierShared();
 
@@ -45,26 +46,36 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) buffer ListQuads {
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Sums { coherent uvec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Counters { coherent uint at[]; };
 
-layout(push_constant, scalar) uniform Push { Words logits, state, ring; Lists scratch; Words drawn, firsts; Counters counters; };
+layout(push_constant, scalar) uniform Push {
+  Words logits, state, ring;
+  Lists scratch;
+  Words drawn, firsts;
+  Counters counters;
+};
 #include "slots.glsl"
 
 const uint lists = (vocab_size + slice - 1u) / slice;
 const uint key_of_infinity = 0xff800000u, key_of_minus_infinity = 0x007fffffu;
 
-// A row of scratch (kernels::sample_scratch_bytes): sorted keys of all lists; sums up to each eighth weight, then chance, of all lists; for each list its
-// first (key, ~id), and how many keys are in so many octaves from its own first on, for both.
+// A row of scratch (kernels::sample_scratch_bytes): sorted keys of all lists; sums up to each eighth weight, then
+// chance, of all lists; for each list its first (key, ~id), and how many keys are in so many octaves from its own first
+// on, for both.
 const uint blocks = slice / 8u, head_words = 2u + 2u * (most_octaves + 1u);
-const uint sums_row = lists * slice, heads_row = sums_row + 4u * lists * blocks, row_words = heads_row + head_words * lists;
+const uint sums_row = lists * slice, heads_row = sums_row + 4u * lists * blocks,
+           row_words = heads_row + head_words * lists;
 
-// A cut is searched for among items: so many places of each list (points) with the weight around them, or all keys that are left, as many as there is room for.
-// Items are summed in so many parts of their range (bins); what lists hold down to so many keys (pivots) is counted exactly, blocks searched in so many parts at
-// once. Loads for so many points are made together.
+// A cut is searched for among items: so many places of each list (points) with the weight around them, or all keys that
+// are left, as many as there is room for. Items are summed in so many parts of their range (bins); what lists hold down
+// to so many keys (pivots) is counted exactly, blocks searched in so many parts at once. Loads for so many points are
+// made together.
 const uint points = 20u, pivots = 4u, parts = 8u, bins = 256u, batch = 5u;
 // Room for a usual top-k of each list, where 32 KiB in all allow it (plan::shared_memory_bytes).
-const uint most_room = 40u * lists > 4096u ? 40u * lists : 4096u, room = lists * slice < most_room ? lists * slice : most_room;
+const uint most_room = 40u * lists > 4096u ? 40u * lists : 4096u,
+           room = lists * slice < most_room ? lists * slice : most_room;
 // Words that invocations share: a list, marks behind it; or counts at pivots and their sums; or items and bins.
 const uint amounts_at = pivots * lists, masses_at = points * lists, bins_at = room;
-const uint of_list = slice + slice / 32u, of_room = room + 2u * bins, of_interim = form == interim ? of_list + 2u * bins : 0u;
+const uint of_list = slice + slice / 32u, of_room = room + 2u * bins,
+           of_interim = form == interim ? of_list + 2u * bins : 0u;
 const uint of_either = of_list > of_room ? of_list : of_room;
 shared uint words[of_either > of_interim ? of_either : of_interim];
 shared uint low[lists], high[lists], first_place[lists], limit_of[lists], shift_of[lists], key_of_list[lists];
@@ -76,7 +87,8 @@ shared uvec2 found_rest, found_next;
 
 bool penalised, needs_weights;
 uint subgroups_known;  // for loops that drivers may unroll
-uint nought;  // 0, unknown to drivers, which leave loops with it in their bounds as they are: unrolled, they take long to compile
+uint nought;  // 0, unknown to drivers, which leave loops with it in their bounds as they are: unrolled, they take long
+              // to compile
 float penalty;
 uint position, window;
 uint token_of_pass;  // whose successor is drawn
@@ -137,7 +149,9 @@ uint sums_of;
 float temperature_scale, scale, octave;
 float logit_of(uint key) { return uintBitsToFloat(key ^ ((key & 0x80000000u) != 0u ? 0x80000000u : 0xffffffffu)); }
 float octave_of_key(uint key, float s) { return ceil(exponent_of(logit_of(key), s)); }
-uvec2 weight_of_key(uint key, float s, float o) { return key <= key_of_minus_infinity ? uvec2(0u) : weight_of(logit_of(key), o, s); }
+uvec2 weight_of_key(uint key, float s, float o) {
+  return key <= key_of_minus_infinity ? uvec2(0u) : weight_of(logit_of(key), o, s);
+}
 
 // A slice's keys in the order of ids. Returns the first of the invocation's own.
 uvec2 load_list(uint list) {
@@ -153,7 +167,8 @@ uvec2 load_list(uint list) {
   uvec2 first = uvec2(0u);
   for (uint start = me; start < slice; start += 4u * workgroup_size) {
     float logit[4];
-    LATER_UNROLLED for (uint b = 0u; b < 4u; ++b) logit[b] = Floats(logits).at[token_of_pass * vocab_size + min(list * slice + start + b * workgroup_size, vocab_size - 1u)];
+    LATER_UNROLLED for (uint b = 0u; b < 4u; ++b) logit[b] =
+        Floats(logits).at[token_of_pass * vocab_size + min(list * slice + start + b * workgroup_size, vocab_size - 1u)];
     for (uint i = start; i < min(start + 4u * workgroup_size, slice); i += workgroup_size) {
       uint id = list * slice + i;
       precise float l = logit[0];
@@ -166,16 +181,19 @@ uvec2 load_list(uint list) {
   return first;
 }
 
-// The first of a row's tokens among one workgroup's share of its quads; the last quad again where there are no more. Nothing goes through shared memory.
+// The first of a row's tokens among one workgroup's share of its quads; the last quad again where there are no more.
+// Nothing goes through shared memory.
 uvec2 first_of_share(uint workers) {
   const uint quads = vocab_size / 4u;
   uint stride = workers * workgroup_size;
   uvec2 first = uvec2(0u);
   for (uint start = gl_WorkGroupID.x * workgroup_size + me; start < quads; start += 4u * stride) {
     vec4 logit[4];
-    [[unroll]] for (uint b = 0u; b < 4u; ++b) logit[b] = FloatQuads(logits).at[token_of_pass * quads + min(start + b * stride, quads - 1u)];
     [[unroll]] for (uint b = 0u; b < 4u; ++b)
-      [[unroll]] for (uint k = 0u; k < 4u; ++k) first = earlier(first, uvec2(key_of(logit[b][k]), ~(4u * min(start + b * stride, quads - 1u) + k)));
+      logit[b] = FloatQuads(logits).at[token_of_pass * quads + min(start + b * stride, quads - 1u)];
+    [[unroll]] for (uint b = 0u; b < 4u; ++b) [[unroll]]
+      for (uint k = 0u; k < 4u; ++k)
+        first = earlier(first, uvec2(key_of(logit[b][k]), ~(4u * min(start + b * stride, quads - 1u) + k)));
   }
   return first;
 }
@@ -186,8 +204,8 @@ void put_in_order(bool falls, inout uint x, inout uint y) {
   x = falls ? greatest : least;
   y = falls ? least : greatest;
 }
-// Bitonic, the largest first. Four neighbours are an invocation's own; what is further apart, but a subgroup's, goes by shuffles, the rest through words, two
-// steps at a time.
+// Bitonic, the largest first. Four neighbours are an invocation's own; what is further apart, but a subgroup's, goes by
+// shuffles, the rest through words, two steps at a time.
 void sort_list() {
   const uint own_run = min(4u * subgroup_size, slice);
   for (uint run = own_run; run <= slice + nought; run <<= 1) {
@@ -232,18 +250,21 @@ void sort_list() {
   shared_barrier();
 }
 
-// Sums of a sorted list's weights, where they are needed, and chances, up to each block of eight, and how many keys are in so many octaves, in units of its own first.
+// Sums of a sorted list's weights, where they are needed, and chances, up to each block of eight, and how many keys are
+// in so many octaves, in units of its own first.
 void leave_sums(uint list) {
   uint kinds = needs_weights ? 2u : 1u;  // the first of them are weights, or chances alone
   for (uint i = workgroup_size - 1u - me; i < kinds * (most_octaves + 1u); i += workgroup_size) {
-    uint which = needs_weights ? i / (most_octaves + 1u) : chances, below = i % (most_octaves + 1u), begin = 0u, end = slice;
+    uint which = needs_weights ? i / (most_octaves + 1u) : chances, below = i % (most_octaves + 1u), begin = 0u,
+         end = slice;
     float s = which == weights ? log2_e : temperature_scale, o = octave_of_key(words[0], s);
     while (begin < end) {
       uint middle = (begin + end) / 2u, key = words[middle];
       if (key > key_of_minus_infinity && o - octave_of_key(key, s) <= float(below)) begin = middle + 1u;
       else end = middle;
     }
-    scratch.at[token_of_pass * row_words + heads_row + head_words * list + 2u + which * (most_octaves + 1u) + below] = begin;
+    scratch.at[token_of_pass * row_words + heads_row + head_words * list + 2u + which * (most_octaves + 1u) + below] =
+        begin;
   }
   if (me == 0u) found_rest = uvec2(0u);
   uvec2 before_all = uvec2(0u), total;
@@ -251,16 +272,20 @@ void leave_sums(uint list) {
     uint i = first + me, block = i % blocks, which = needs_weights ? i / blocks : chances;
     float s = which == weights ? log2_e : temperature_scale, o = octave_of_key(words[0], s);
     uvec2 sum = uvec2(0u);
-    for (uint k = 0u; k < (i < kinds * blocks ? 8u : 0u); ++k) sum = plus(sum, weight_of_key(words[8u * block + (k + block / 4u & 7u)], s, o));  // without bank conflicts
+    for (uint k = 0u; k < (i < kinds * blocks ? 8u : 0u); ++k)
+      sum = plus(sum, weight_of_key(words[8u * block + (k + block / 4u & 7u)], s, o));  // without bank conflicts
     sum = plus(sum, plus(before_all, sum_before(sum, 2u * blocks, total)));
     before_all = plus(before_all, total);
     if (needs_weights && i + 1u == blocks) found_rest = sum;  // where chances begin
     shared_barrier();
-    if (i < kinds * blocks) Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (which * lists + list) * blocks + block] = which == chances ? minus(sum, found_rest) : sum;
+    if (i < kinds * blocks)
+      Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (which * lists + list) * blocks + block] =
+          which == chances ? minus(sum, found_rest) : sum;
   }
 }
 
-// Whether this is the last of the draw's `workers` to come here, which can then read what the others wrote. One invocation fences for all.
+// Whether this is the last of the draw's `workers` to come here, which can then read what the others wrote. One
+// invocation fences for all.
 bool comes_last(uint workers) {
   groupMemoryBarrier();
   shared_barrier();
@@ -276,7 +301,9 @@ bool comes_last(uint workers) {
   return came_last != 0u;
 }
 
-uvec4 keys_at(uint list, uint quad) { return ListQuads(scratch).at[(token_of_pass * row_words + list * slice) / 4u + quad]; }
+uvec4 keys_at(uint list, uint quad) {
+  return ListQuads(scratch).at[(token_of_pass * row_words + list * slice) / 4u + quad];
+}
 uint key_at(uint list, uint place) { return scratch.at[token_of_pass * row_words + list * slice + place]; }
 
 // What sums of weights, or chances, take: of each list how far it counts, and its unit.
@@ -291,7 +318,8 @@ void begin_sums(uint which, uint first_key) {
     uint shift = key <= key_of_minus_infinity ? most_octaves + 1u : uint(min(octave - o, float(most_octaves + 1u)));
     octave_of_list[s] = o;
     shift_of[s] = shift;
-    limit_of[s] = shift > most_octaves ? 0u : scratch.at[head + 2u + which * (most_octaves + 1u) + most_octaves - shift];
+    limit_of[s] =
+        shift > most_octaves ? 0u : scratch.at[head + 2u + which * (most_octaves + 1u) + most_octaves - shift];
     high[s] = min(high[s], limit_of[s]);  // behind it are no weights
   }
   shared_barrier();
@@ -301,25 +329,32 @@ float value_of_key(uint key) { return 0.25 * logit_of(clamp(key, 0x00800000u, 0x
 uint key_of_value(float value) { return key_of(4.0 * value); }
 float as_float(uvec2 a) { return float(a.x) * 4294967296.0 + float(a.y); }
 
-// What each list holds down to each of the first `count` pivots, in words, and all of them. Places lie between low and high.
+// What each list holds down to each of the first `count` pivots, in words, and all of them. Places lie between low and
+// high.
 void count_at_pivots(uint count, bool tokens) {
   for (uint i = me; i < pivots; i += workgroup_size) pivot_high[i] = pivot_low[i] = 0u;
   shared_barrier();
   for (uint i = me; i < count * lists; i += workgroup_size) {
-    uint s = i % lists, key = pivot_key[i / lists], end_place = high[s], from = (key == 0u ? end_place : low[s]) / 8u, to = max((end_place + 7u) / 8u, from);
+    uint s = i % lists, key = pivot_key[i / lists], end_place = high[s], from = (key == 0u ? end_place : low[s]) / 8u,
+         to = max((end_place + 7u) / 8u, from);
     while (to > from + 1u) {
       uint step_size = (to - from + parts - 1u) / parts, whole = 0u, ends[parts - 1u];
-      LATER_UNROLLED for (uint k = 0u; k < parts - 1u; ++k) ends[k] = key_at(s, min(8u * (from + (k + 1u) * step_size), slice) - 1u);
-      LATER_UNROLLED for (uint k = 0u; k < parts - 1u; ++k) whole += uint(from + (k + 1u) * step_size < to && ends[k] >= key);
+      LATER_UNROLLED for (uint k = 0u; k < parts - 1u; ++k) ends[k] =
+          key_at(s, min(8u * (from + (k + 1u) * step_size), slice) - 1u);
+      LATER_UNROLLED for (uint k = 0u; k < parts - 1u; ++k) whole +=
+          uint(from + (k + 1u) * step_size < to && ends[k] >= key);
       from += whole * step_size;
       to = min(to, from + step_size);
     }
     uvec2 amount = uvec2(0u);
-    if (from != 0u && !tokens) amount = Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (sums_of * lists + s) * blocks + from - 1u];
+    if (from != 0u && !tokens)
+      amount =
+          Sums(scratch).at[(token_of_pass * row_words + sums_row) / 2u + (sums_of * lists + s) * blocks + from - 1u];
     uvec4 keys[2];
     LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) keys[k] = keys_at(s, min(2u * from + k, slice / 4u - 1u));
     uint of_block = 0u;
-    LATER_UNROLLED for (uint k = 0u; k < 8u; ++k) of_block += uint(keys[k / 4u][k & 3u] >= key && 8u * from + k < end_place);
+    LATER_UNROLLED for (uint k = 0u; k < 8u; ++k) of_block +=
+        uint(keys[k / 4u][k & 3u] >= key && 8u * from + k < end_place);
     words[i] = 8u * from + of_block;
     for (uint k = tokens ? of_block : 0u; k < of_block; ++k) {
       amount = plus(amount, weight_of_key(keys[0].x, scale, octave_of_list[s]));
@@ -348,7 +383,8 @@ void leave_bounds(uint least, uint greatest) {
   shared_barrier();
 }
 
-// How many of a list's blocks behind the first come before a part of them: parts are smaller towards both ends, where logits are further apart.
+// How many of a list's blocks behind the first come before a part of them: parts are smaller towards both ends, where
+// logits are further apart.
 uint blocks_before(uint part, uint rest) {
   const uint last = points - 1u;
   uint back = last - part;
@@ -359,7 +395,9 @@ void load_left() {
   uint least = ~0u, greatest = 0u;
   for (uint first = subgroup_index; first < lists; first += 2u * subgroups) {  // two lists at a time
     uint other = min(first + subgroups, lists - 1u);
-    uvec2 begin = uvec2(low[first], low[other]), size = uvec2(high[first], first + subgroups < lists ? high[other] : 0u) - uvec2(begin.x, first + subgroups < lists ? begin.y : 0u);
+    uvec2 begin = uvec2(low[first], low[other]),
+          size = uvec2(high[first], first + subgroups < lists ? high[other] : 0u) -
+                 uvec2(begin.x, first + subgroups < lists ? begin.y : 0u);
     for (uint start = 0u; start < max(size.x, size.y) + nought; start += 4u * subgroup_size) {
       uint key[8];
       LATER_UNROLLED for (uint b = 0u; b < 8u; ++b) {
@@ -377,8 +415,8 @@ void load_left() {
   }
   leave_bounds(least, greatest);
 }
-// Reads points of each list, the first of it and one in each part of the rest, further on in each list than in the one before, and how many tokens, or what
-// weights in units of 2^shift, there are around them.
+// Reads points of each list, the first of it and one in each part of the rest, further on in each list than in the one
+// before, and how many tokens, or what weights in units of 2^shift, there are around them.
 void load_points(bool tokens, uint shift) {
   const uint count = points * lists;
   uint least = ~0u, greatest = 0u;
@@ -387,11 +425,13 @@ void load_points(bool tokens, uint shift) {
     for (uint b = 0u; b < batch + nought; ++b) {
       uint i = min(start + b * workgroup_size, count - 1u), s = i / points, part = i % points;
       uint first = low[s] / 8u, rest = max((high[s] + 7u) / 8u, first + 1u) - first - 1u;
-      uint begin = first + (part == 0u ? 0u : 1u + blocks_before(part - 1u, rest)), end = first + 1u + blocks_before(part, rest);
+      uint begin = first + (part == 0u ? 0u : 1u + blocks_before(part - 1u, rest)),
+           end = first + 1u + blocks_before(part, rest);
       uint place = part == 0u ? low[s] : 8u * begin + ((s * 40503u + part * 49471u & 0xffffu) * (end - begin) >> 13);
       place = max(min(place, high[s] - min(high[s], 1u)), low[s]);
       if (low[s] == high[s]) begin = end = 0u;
-      LATER_UNROLLED for (uint k = 0u; k + 1u < batch; ++k) at[k] = at[k + 1u], from[k] = from[k + 1u], to[k] = to[k + 1u];
+      LATER_UNROLLED for (uint k = 0u; k + 1u < batch; ++k) at[k] = at[k + 1u], from[k] = from[k + 1u],
+                                                            to[k] = to[k + 1u];
       at[batch - 1u] = s * slice + min(place, slice - 1u), from[batch - 1u] = begin, to[batch - 1u] = end;
     }
     LATER_UNROLLED for (uint b = 0u; b < batch; ++b) key[b] = key_at(0u, at[b]);
@@ -407,21 +447,30 @@ void load_points(bool tokens, uint shift) {
       uint mass = 0u;
       if (from[0] != to[0]) {
         least = min(least, key[0]), greatest = max(greatest, key[0]);
-        mass = tokens ? 8u * (to[0] - from[0]) + (i % points == 0u ? ~6u : i % points == 1u ? 7u : 0u) : uint(as_float(minus(sum[0], before[0])) * exp2(-float(shift_of[at[0] / slice] + shift)));
+        mass = tokens ? 8u * (to[0] - from[0]) + (i % points == 0u   ? ~6u
+                                                  : i % points == 1u ? 7u
+                                                                     : 0u)
+                      : uint(as_float(minus(sum[0], before[0])) * exp2(-float(shift_of[at[0] / slice] + shift)));
       }
       words[i] = key[0];
       words[masses_at + i] = mass;
-      LATER_UNROLLED for (uint k = 0u; k + 1u < batch; ++k) key[k] = key[k + 1u], at[k] = at[k + 1u], from[k] = from[k + 1u], to[k] = to[k + 1u], sum[k] = sum[k + 1u], before[k] = before[k + 1u];
+      LATER_UNROLLED for (uint k = 0u; k + 1u < batch; ++k) key[k] = key[k + 1u], at[k] = at[k + 1u],
+                                                            from[k] = from[k + 1u], to[k] = to[k + 1u],
+                                                            sum[k] = sum[k + 1u], before[k] = before[k + 1u];
     }
   }
   leave_bounds(least, greatest);
 }
 
-// Shortens the lists from their ends `high` to the shortest start of the order whose tokens, or weights, reach what is asked for; to the keys that are not below
-// least; or, for the draw, finds the list where the target is, of chances in the order of ids, and what is wanted of it. The key at which the target is reached
-// lies in [key_low, key_high): lists hold `high` and `low` tokens down to these (docs/kernels.md).
+// Shortens the lists from their ends `high` to the shortest start of the order whose tokens, or weights, reach what is
+// asked for; to the keys that are not below least; or, for the draw, finds the list where the target is, of chances in
+// the order of ids, and what is wanted of it. The key at which the target is reached lies in [key_low, key_high): lists
+// hold `high` and `low` tokens down to these (docs/kernels.md).
 const uint top_k = 0u, top_p = 1u, min_p = 2u, the_draw = 3u;
-uvec2 amount_of(uint by_what, uint s) { return by_what == the_draw ? uvec2(words[amounts_at + s], words[amounts_at + pivots * lists + s]) : uvec2(0u, high[s] - low[s]); }
+uvec2 amount_of(uint by_what, uint s) {
+  return by_what == the_draw ? uvec2(words[amounts_at + s], words[amounts_at + pivots * lists + s])
+                             : uvec2(0u, high[s] - low[s]);
+}
 void cut(uint by_what, uint least, uvec2 target) {
   const uint per = (lists + workgroup_size - 1u) / workgroup_size;
   uint begin_list = min(me * per, lists), end_list = min(me * per + per, lists);
@@ -481,7 +530,8 @@ void cut(uint by_what, uint least, uvec2 target) {
     shared_barrier();
     if (key_high - key_low == 1u) break;
 
-    // About where the target is: exactly, of all that is left; else by points. Every third round parts keys evenly, whatever the weights are.
+    // About where the target is: exactly, of all that is left; else by points. Every third round parts keys evenly,
+    // whatever the weights are.
     bool all_left = equal <= room, evenly = !all_left && round % 3u == 2u;
     uint begin = key_low, end = key_high;
     float spread = 0.0;
@@ -492,15 +542,20 @@ void cut(uint by_what, uint least, uvec2 target) {
       else load_points(tokens, shift);
       begin = least_key, end = greatest_key + 1u;
       float enough = 0.2 * float(room), between = 1e30, unit = 1.0;
-      uvec2 sum = all_left ? base : uvec2(0u), goal = all_left ? target : tokens ? minus(target, base) : uvec2(0u, uint(as_float(minus(target, base)) * exp2(-float(shift))));
+      uvec2 sum = all_left ? base : uvec2(0u),
+            goal = all_left ? target
+                   : tokens ? minus(target, base)
+                            : uvec2(0u, uint(as_float(minus(target, base)) * exp2(-float(shift))));
       uint finer = 8u;  // 2^8 bins
       float from_value = value_of_key(begin), per_value = float(bins) / max(value_of_key(end - 1u) - from_value, 1e-30);
       for (uint level = 0u; level < 16u + nought && end - begin > 1u && between > 2.0 * enough * unit; ++level) {
-        bool by_value = !all_left && level == 0u;  // points spread out more evenly then, but logits are too far apart for more of it
+        bool by_value = !all_left &&
+                        level == 0u;  // points spread out more evenly then, but logits are too far apart for more of it
         uint by = uint(max(findMSB(end - begin - 1u) + 1 - int(finer), 0));
         if (me == 0u) found = 0u, found_rest = found_next = sum;
         for (uint i = me; i < items; i += workgroup_size) {
-          uint key = words[i], bin = by_value ? min(uint((value_of_key(key) - from_value) * per_value), bins - 1u) : (key - begin) >> by;
+          uint key = words[i], bin = by_value ? min(uint((value_of_key(key) - from_value) * per_value), bins - 1u)
+                                              : (key - begin) >> by;
           if (key < begin || key >= end) continue;
           uvec2 amount = uvec2(0u, 1u);
           if (!all_left) amount.y = words[masses_at + i];
@@ -513,7 +568,8 @@ void cut(uint by_what, uint least, uvec2 target) {
         const uint share = (bins + workgroup_size - 1u) / workgroup_size;
         uint last = bins - 1u - min(me * share, bins - 1u), some = me * share < bins ? min(share, last + 1u) : 0u;
         uvec2 own_sum = uvec2(0u);
-        for (uint i = 0u; i < some; ++i) own_sum = plus(own_sum, uvec2(words[bins_at + last - i], words[bins_at + bins + last - i]));
+        for (uint i = 0u; i < some; ++i)
+          own_sum = plus(own_sum, uvec2(words[bins_at + last - i], words[bins_at + bins + last - i]));
         sum = plus(sum, sum_before(own_sum, bins, total));
         for (uint i = 0u; i < some; ++i) {
           uvec2 next = plus(sum, uvec2(words[bins_at + last - i], words[bins_at + bins + last - i]));
@@ -538,15 +594,21 @@ void cut(uint by_what, uint least, uvec2 target) {
         finer = 8u;
         if (!all_left) {  // a part with many items, so that they say how far around it pivots should be
           between = as_float(minus(found_next, sum));
-          if (!tokens) unit = exp2(exponent_of(logit_of(begin + (end - begin) / 2u), scale) - octave + float(44u - shift));
+          if (!tokens)
+            unit = exp2(exponent_of(logit_of(begin + (end - begin) / 2u), scale) - octave + float(44u - shift));
           if (level < 4u) finer = uint(findMSB(uint(clamp(between / (enough * unit), 2.0, 256.0))));
         }
         shared_barrier();
       }
-      if (!all_left) spread = max(value_of_key(end) - value_of_key(begin), 0.125 / per_value) * clamp(1.5 * enough * unit / between, 0.0, 256.0);
+      if (!all_left)
+        spread = max(value_of_key(end) - value_of_key(begin), 0.125 / per_value) *
+                 clamp(1.5 * enough * unit / between, 0.0, 256.0);
     }
     if (me < pivots) {
-      uint width = key_high - key_low, key = me == 0u ? key_of_value(value_of_key(end) + spread) : me == 1u ? end : me == 2u ? begin : key_of_value(value_of_key(begin) - spread);
+      uint width = key_high - key_low, key = me == 0u   ? key_of_value(value_of_key(end) + spread)
+                                             : me == 1u ? end
+                                             : me == 2u ? begin
+                                                        : key_of_value(value_of_key(begin) - spread);
       if (me == 0u) key = max(key, end);
       if (me == 3u) key = min(key, begin);
       if (evenly) key = key_high - min(max(width / (pivots + 1u), 1u) * (me + 1u), width);
@@ -579,7 +641,8 @@ void cut(uint by_what, uint least, uvec2 target) {
 // The token of a list that load_list has read.
 uint token_by_chance(uint list, uvec2 target) {
   const uint share = (slice + workgroup_size - 1u) / workgroup_size;
-  uint count = min(high[list], limit_of[list]), least = key_at(list, max(count, 1u) - 1u), equal_kept = 0u, equal_before = 0u;
+  uint count = min(high[list], limit_of[list]), least = key_at(list, max(count, 1u) - 1u), equal_kept = 0u,
+       equal_before = 0u;
   uint begin = min(me * share, slice), end = min(begin + share, slice);
   // Of those equal to the last that is kept, the first ones.
   uvec2 mine = uvec2(0u), total;  // greater, equal; then chances
@@ -607,11 +670,16 @@ uint token_by_chance(uint list, uvec2 target) {
 uint draw(uvec2 first, out uvec2 target) {
   uint k = state.at[own + state_top_k];
   if (k >= vocab_size) k = 0u;
-  precise float share_p = uintBitsToFloat(state.at[own + state_top_p]), share_min = uintBitsToFloat(state.at[own + state_min_p]), share = max(share_p, 0.0) * 65536.0 + 0.5;
-  uint random = philox(uvec4(position - 1u, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high])).x;
-  for (uint s = me; s < lists; s += workgroup_size) high[s] = min(min(slice, vocab_size - s * slice), k == 0u ? slice : k);
+  precise float share_p = uintBitsToFloat(state.at[own + state_top_p]),
+                share_min = uintBitsToFloat(state.at[own + state_min_p]), share = max(share_p, 0.0) * 65536.0 + 0.5;
+  uint random =
+      philox(uvec4(position - 1u, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high]))
+          .x;
+  for (uint s = me; s < lists; s += workgroup_size)
+    high[s] = min(min(slice, vocab_size - s * slice), k == 0u ? slice : k);
   shared_barrier();
-  for (uint step = 0u; step < 4u + nought; ++step) {  // in one loop, because compilers copy functions to where they are called
+  for (uint step = 0u; step < 4u + nought;
+       ++step) {  // in one loop, because compilers copy functions to where they are called
     if (step == top_k ? k == 0u : step == top_p ? !needs_weights : step == min_p && !(share_min > 0.0)) continue;
     if (step == top_p || step == the_draw) begin_sums(step == top_p ? weights : chances, first.x);
     if (step == top_p && !(share_p < 1.0)) continue;
@@ -624,7 +692,8 @@ uint draw(uvec2 first, out uvec2 target) {
         uint key = least + min(part * me, end - least);
         uvec2 weight = weight_of_key(key, scale, octave);
         if (i == 0u) {
-          umulExtended(weight.x << 8 | weight.y >> 24, uint(ceil(min(share_min, 1.0) * 16777216.0)), lowest.x, lowest.y);
+          umulExtended(weight.x << 8 | weight.y >> 24, uint(ceil(min(share_min, 1.0) * 16777216.0)), lowest.x,
+                       lowest.y);
           least = key_of_minus_infinity + 1u;
         } else {
           if (reaches(weight, lowest)) atomicMin(least_key, key);
@@ -645,14 +714,16 @@ uint draw(uvec2 first, out uvec2 target) {
   return min(found, lists - 1u);
 }
 
-// The token of any pass by one workgroup, which goes over all logits for each digit of 8 bits: four of the key, three of ~id. First the greatest of them all is
-// found, then where top-k ends, where top-p ends, and the draw, whose chances go by the id alone. One loop for all, since drivers compile each copy of its body.
+// The token of any pass by one workgroup, which goes over all logits for each digit of 8 bits: four of the key, three
+// of ~id. First the greatest of them all is found, then where top-k ends, where top-p ends, and the draw, whose chances
+// go by the id alone. One loop for all, since drivers compile each copy of its body.
 uint token_by_digits(bool samples_it) {
   const uint at_first = 0u, at_tokens = 1u, at_weights = 2u, at_chances = 3u;
   const uint high_bins = of_list, low_bins = of_list + bins, share = (bins + workgroup_size - 1u) / workgroup_size;
   uint k = state.at[own + state_top_k], stage = at_first, digit = 0u;
   if (k >= vocab_size) k = 0u;
-  precise float share_p = uintBitsToFloat(state.at[own + state_top_p]), share_min = uintBitsToFloat(state.at[own + state_min_p]), wanted_p = max(share_p, 0.0) * 65536.0 + 0.5;
+  precise float share_p = uintBitsToFloat(state.at[own + state_top_p]),
+                share_min = uintBitsToFloat(state.at[own + state_min_p]), wanted_p = max(share_p, 0.0) * 65536.0 + 0.5;
   uvec2 first = uvec2(0u), end = uvec2(0u), prefix = uvec2(0u), target = uvec2(0u), least = uvec2(0u), total;
   vec2 octaves;
   while (true) {
@@ -662,18 +733,22 @@ uint token_by_digits(bool samples_it) {
     for (uint list = 0u; list < lists + nought; ++list) {
       uvec2 of_list_first = load_list(list);
       if (stage == at_first) first = earlier(first, of_list_first);
-      for (uint i = stage == at_first ? slice : me; i < slice; i += workgroup_size) {  // what the invocation has loaded itself
+      for (uint i = stage == at_first ? slice : me; i < slice;
+           i += workgroup_size) {  // what the invocation has loaded itself
         uvec2 place = uvec2(words[i], ~(list * slice + i)), amount = uvec2(0u, 1u), apart = place ^ prefix;
         bool part = list * slice + i < vocab_size && !before(end, place);
         // The digits above this one must be those found so far.
         if (digit != 0u && stage != at_chances) part = part && (digit < 4u ? apart.x >> (shift + 8u) : apart.x) == 0u;
         if (digit > 4u) part = part && apart.y >> (shift + 8u) == 0u;
-        for (uint turn = at_tokens; turn < stage && part; ++turn) {  // the weight, and then the chance of what min-p leaves
+        for (uint turn = at_tokens; turn < stage && part;
+             ++turn) {  // the weight, and then the chance of what min-p leaves
           part = turn == at_tokens || reaches(amount, least);
-          amount = weight_of_key(place.x, turn == at_tokens ? log2_e : temperature_scale, turn == at_tokens ? octaves.x : octaves.y);
+          amount = weight_of_key(place.x, turn == at_tokens ? log2_e : temperature_scale,
+                                 turn == at_tokens ? octaves.x : octaves.y);
         }
         if (!part) continue;
-        uint bin = (digit < 4u ? place.x : place.y) >> shift & 255u, low_word = atomicAdd(words[low_bins + bin], amount.y);
+        uint bin = (digit < 4u ? place.x : place.y) >> shift & 255u,
+             low_word = atomicAdd(words[low_bins + bin], amount.y);
         amount.x += uint(low_word + amount.y < low_word);
         if (amount.x != 0u) atomicAdd(words[high_bins + bin], amount.x);
       }
@@ -729,7 +804,12 @@ uint token_by_digits(bool samples_it) {
     if (stage == at_weights && !(share_p < 1.0)) stage = at_chances;
     digit = stage == at_chances ? 4u : 0u;
     prefix = uvec2(0u, 0xff000000u);
-    target = uvec2(0u, stage == at_tokens ? k : stage == at_weights ? uint(wanted_p) : philox(uvec4(position - 1u, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high])).x);
+    target =
+        uvec2(0u, stage == at_tokens    ? k
+                  : stage == at_weights ? uint(wanted_p)
+                                        : philox(uvec4(position - 1u, 0u, 0u, 0u),
+                                                 uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high]))
+                                              .x);
   }
 }
 
@@ -754,7 +834,8 @@ void main() {
   precise float by_temperature = log2_e / temperature;
   temperature_scale = by_temperature;
 
-  needs_weights = uintBitsToFloat(state.at[own + state_top_p]) < 1.0 || uintBitsToFloat(state.at[own + state_min_p]) > 0.0;
+  needs_weights =
+      uintBitsToFloat(state.at[own + state_top_p]) < 1.0 || uintBitsToFloat(state.at[own + state_min_p]) > 0.0;
   bool by_firsts = first_count != 0u && !penalised && !samples_it;
   if ((by_firsts || form == interim) && gl_WorkGroupID.x != 0u) return;
   // Who draws nothing in a batch is done by few workgroups, one first each; the others' rows have need of the rest.
@@ -767,60 +848,63 @@ void main() {
   uint head = token_of_pass * row_words + heads_row;
   bool gathers = false, drawn_list = false;
   if (form == interim) token = token_by_digits(samples_it);
-  else while (true) {  // its own lists; then, in the last workgroup, what all have left; then the list from which the token is drawn
-    uvec2 first = uvec2(0u);
-    if (by_firsts) {
-      for (uint i = me; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
-    } else if (gathers) {
-      for (uint s = me; s < (few ? workers : lists); s += workgroup_size) {
-        uvec2 of_list = uvec2(scratch.at[head + head_words * s], scratch.at[head + head_words * s + 1u]);
-        key_of_list[s] = of_list.x;
-        first = earlier(first, of_list);
+  else
+    while (true) {  // its own lists; then, in the last workgroup, what all have left; then the list from which the
+                    // token is drawn
+      uvec2 first = uvec2(0u);
+      if (by_firsts) {
+        for (uint i = me; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
+      } else if (gathers) {
+        for (uint s = me; s < (few ? workers : lists); s += workgroup_size) {
+          uvec2 of_list = uvec2(scratch.at[head + head_words * s], scratch.at[head + head_words * s + 1u]);
+          key_of_list[s] = of_list.x;
+          first = earlier(first, of_list);
+        }
+      } else if (in_shares) {
+        first = first_of_share(workers);
+        list = lists;
+      } else {
+        first = load_list(list);
+        if (form != greedy && drawn_list) {
+          shared_barrier();
+          token = token_by_chance(list, target);
+          break;
+        }
       }
-    } else if (in_shares) {
-      first = first_of_share(workers);
-      list = lists;
-    } else {
-      first = load_list(list);
-      if (form != greedy && drawn_list) {
+      if (few && !by_firsts && !gathers && list + workers < lists) {
+        first_of_own = earlier(first_of_own, first);
+        list += workers;
         shared_barrier();
-        token = token_by_chance(list, target);
-        break;
+        continue;
       }
-    }
-    if (few && !by_firsts && !gathers && list + workers < lists) {
-      first_of_own = earlier(first_of_own, first);
-      list += workers;
-      shared_barrier();
-      continue;
-    }
-    first = first_of(few ? earlier(first_of_own, first) : first);
-    if (!by_firsts && !gathers) {
-      if (me == 0u) {
-        uint place = few ? gl_WorkGroupID.x : list;
-        scratch.at[head + head_words * place] = first.x;
-        scratch.at[head + head_words * place + 1u] = first.y;
+      first = first_of(few ? earlier(first_of_own, first) : first);
+      if (!by_firsts && !gathers) {
+        if (me == 0u) {
+          uint place = few ? gl_WorkGroupID.x : list;
+          scratch.at[head + head_words * place] = first.x;
+          scratch.at[head + head_words * place + 1u] = first.y;
+        }
+        if (samples_it) {
+          sort_list();
+          for (uint i = me; i < slice; i += workgroup_size)
+            scratch.at[token_of_pass * row_words + list * slice + i] = words[i];
+          leave_sums(list);
+        }
+        list += workers;
+        shared_barrier();
+        if (list < lists) continue;
+        if (!comes_last(workers)) return;
+        first_of_own = uvec2(0u);
+        gathers = true;
+        continue;
       }
-      if (samples_it) {
-        sort_list();
-        for (uint i = me; i < slice; i += workgroup_size) scratch.at[token_of_pass * row_words + list * slice + i] = words[i];
-        leave_sums(list);
-      }
-      list += workers;
-      shared_barrier();
-      if (list < lists) continue;
-      if (!comes_last(workers)) return;
-      first_of_own = uvec2(0u);
-      gathers = true;
-      continue;
+      if (first.x >= key_of_infinity || first.x <= key_of_minus_infinity) break;
+      token = ~first.y;
+      if (!samples_it) break;
+      list = draw(first, target);
+      drawn_list = true;
+      gathers = false;
     }
-    if (first.x >= key_of_infinity || first.x <= key_of_minus_infinity) break;
-    token = ~first.y;
-    if (!samples_it) break;
-    list = draw(first, target);
-    drawn_list = true;
-    gathers = false;
-  }
 
   if (draws > 1u) {
     if (gl_LocalInvocationIndex == 0u) drawn.at[token_of_pass] = token;

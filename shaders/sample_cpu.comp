@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// As sample.comp, with one workgroup a draw: one subgroup goes through the logits once for each digit of a sortable key, which is less work in all than sorting,
-// and no barriers, which CPU drivers pay for. Histograms are of integers, so that neither the number of invocations nor their order shows in the token.
+// As sample.comp, with one workgroup a draw: one subgroup goes through the logits once for each digit of a sortable
+// key, which is less work in all than sorting, and no barriers, which CPU drivers pay for. Histograms are of integers,
+// so that neither the number of invocations nor their order shows in the token.
 // variant: sample_cpu -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -59,18 +60,17 @@ vec4 stored_logits4(uint quad) {
   if (whole_quads || (!several && 4u * quad + 4u <= vocab_size)) {
     l = FloatQuads(logits).at[token_of_pass * quads + quad];
   } else {
-    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-      if (4u * quad + i < vocab_size) l[i] = Floats(logits).at[token_of_pass * vocab_size + 4u * quad + i];
+    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) if (4u * quad + i < vocab_size) l[i] =
+        Floats(logits).at[token_of_pass * vocab_size + 4u * quad + i];
   }
   return l;
 }
 vec4 penalised4(uint quad, vec4 l) {
   uint seen = Marks(scratch).at[token_of_pass * scratch_row + quad / 8u] >> (4u * (quad & 7u));
-  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-    if ((seen >> i & 1u) != 0u) {
-      precise float p = l[i] > 0.0 ? l[i] / penalty : l[i] * penalty;
-      l[i] = p;
-    }
+  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) if ((seen >> i & 1u) != 0u) {
+    precise float p = l[i] > 0.0 ? l[i] / penalty : l[i] * penalty;
+    l[i] = p;
+  }
   return l;
 }
 // After the penalty.
@@ -82,7 +82,9 @@ vec4 logits4(uint quad) {
 // Quads start, start + workgroup_size, ...; past the end the last one.
 void load_quads(uint start, out vec4 l[8]) {
   LATER_UNROLLED for (uint b = 0u; b < batch; ++b) l[b] = stored_logits4(min(start + b * workgroup_size, quads - 1u));
-  if (penalised) LATER_UNROLLED for (uint b = 0u; b < batch; ++b) l[b] = penalised4(min(start + b * workgroup_size, quads - 1u), l[b]);
+  if (penalised)
+    LATER_UNROLLED for (uint b = 0u; b < batch; ++b) l[b] =
+        penalised4(min(start + b * workgroup_size, quads - 1u), l[b]);
 }
 
 // 64-bit numbers as (high, low).
@@ -102,7 +104,10 @@ uvec2 least_weight;
 uvec2 likelihood_of(float l) { return l == minus_infinity ? uvec2(0u) : weight_of(l, octave, log2_e); }
 uvec2 amount_of(uint what, float l) { return what == counts_tokens ? uvec2(0u, 1u) : likelihood_of(l); }
 // At the temperature asked for, of what min-p leaves.
-uvec2 chance_of(float l) { return l == minus_infinity || !reaches(likelihood_of(l), least_weight) ? uvec2(0u) : weight_of(l, chance_octave, scale); }
+uvec2 chance_of(float l) {
+  return l == minus_infinity || !reaches(likelihood_of(l), least_weight) ? uvec2(0u)
+                                                                         : weight_of(l, chance_octave, scale);
+}
 
 #define each_quad(quad) for (uint quad = gl_LocalInvocationIndex; quad < quads; quad += workgroup_size)
 float logit_of(uint key) { return uintBitsToFloat(key ^ ((key & 0x80000000u) != 0u ? 0x80000000u : 0xffffffffu)); }
@@ -132,18 +137,20 @@ uvec2 sum_of_bins() {
   for (uint g = 0u; g < 16u; ++g) sum = plus(sum, bin_groups[g]);
   return sum;
 }
-// The bin, from the last or from the first on, in which the sum reaches target; target is then what is wanted of it. Where it never does: the end.
+// The bin, from the last or from the first on, in which the sum reaches target; target is then what is wanted of it.
+// Where it never does: the end.
 uint bin_reached(inout uvec2 target, bool from_last) {
   uint flip = from_last ? 15u : 0u, g = 0u, i = 0u;
   for (; g < 15u && !reaches(bin_groups[g ^ flip], target); ++g) target = minus(target, bin_groups[g ^ flip]);
   uint first = 16u * (g ^ flip);
-  for (; i < 15u && !reaches(bin_amount(first + (i ^ flip)), target); ++i) target = minus(target, bin_amount(first + (i ^ flip)));
+  for (; i < 15u && !reaches(bin_amount(first + (i ^ flip)), target); ++i)
+    target = minus(target, bin_amount(first + (i ^ flip)));
   workgroup_barrier();
   return first + (i ^ flip);
 }
 
-// The last (key, ~id) of the shortest start of the order whose amounts reach `target` (over 0). Only what is not after `end` takes part.
-// Seven digits of 8 bits: four of the key, three of ~id.
+// The last (key, ~id) of the shortest start of the order whose amounts reach `target` (over 0). Only what is not after
+// `end` takes part. Seven digits of 8 bits: four of the key, three of ~id.
 uvec2 select(uint what, uvec2 target, uvec2 end) {
   uvec2 prefix = uvec2(0u, 0xff000000u);
   for (uint digit = 0u; digit < 7u; ++digit) {
@@ -175,8 +182,8 @@ uvec2 select(uint what, uvec2 target, uvec2 end) {
 }
 
 uvec2 subgroup_total(uvec2 sum) {
-  LATER_UNROLLED for (uint i = 0u; i < 6u; ++i)
-    if ((32u >> i) < subgroup_size) sum = plus(sum, subgroupShuffleXor(sum, 32u >> i));
+  LATER_UNROLLED for (uint i = 0u; i < 6u; ++i) if ((32u >> i) < subgroup_size) sum =
+      plus(sum, subgroupShuffleXor(sum, 32u >> i));
   return sum;
 }
 uvec2 total_weight(uvec2 end) {
@@ -184,7 +191,8 @@ uvec2 total_weight(uvec2 end) {
   each_quad(quad) {
     vec4 l = logits4(quad);
     for (uint i = 0u; i < 4u; ++i)
-      if (!before(end, uvec2(key_of(l[i]), ~(4u * quad + i))) && 4u * quad + i < vocab_size) sum = plus(sum, likelihood_of(l[i]));
+      if (!before(end, uvec2(key_of(l[i]), ~(4u * quad + i))) && 4u * quad + i < vocab_size)
+        sum = plus(sum, likelihood_of(l[i]));
   }
   sum = subgroup_total(sum);
   if (workgroup_size > subgroup_size) {
@@ -266,11 +274,14 @@ uint draw(uvec2 first, float temperature, uint position) {
   least_weight = uvec2(0u);
   if (min_p > 0.0) {
     uvec2 largest = likelihood_of(maximum);
-    umulExtended(largest.x << 8 | largest.y >> 24, uint(ceil(min(min_p, 1.0) * 16777216.0)), least_weight.x, least_weight.y);
+    umulExtended(largest.x << 8 | largest.y >> 24, uint(ceil(min(min_p, 1.0) * 16777216.0)), least_weight.x,
+                 least_weight.y);
   }
-  uint random = philox(uvec4(position, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high])).x;
+  uint random =
+      philox(uvec4(position, 0u, 0u, 0u), uvec2(state.at[own + state_seed_low], state.at[own + state_seed_high])).x;
   uvec2 end = uvec2(0u);
-  for (uint step = counts_tokens; step <= counts_weights; ++step) {  // one call, because compilers copy it to where it is called
+  for (uint step = counts_tokens; step <= counts_weights;
+       ++step) {  // one call, because compilers copy it to where it is called
     if (step == counts_tokens ? k == 0u : !(top_p < 1.0)) continue;
     uvec2 target = uvec2(0u, k);
     if (step == counts_weights) target = weight_wanted(total_weight(end), top_p);
@@ -296,13 +307,15 @@ void main() {
   own = batched ? slot_at(token_of_pass) : 0u;
   uint count = state.at[own + state_count];
   if (batched ? count == 0u : token_of_pass >= count) return;
-  uint position = state.at[own + state_position] + (draws > 1u ? token_of_pass + 1u : count), generated = state.at[own + state_generated];
+  uint position = state.at[own + state_position] + (draws > 1u ? token_of_pass + 1u : count),
+       generated = state.at[own + state_generated];
   float temperature = uintBitsToFloat(state.at[own + state_temperature]);
   penalty = uintBitsToFloat(state.at[own + state_repeat_penalty]);
   uint window = min(state.at[own + state_repeat_last_n], position);
   penalised = penalty != 1.0 && window != 0u;
   if (penalised) {
-    for (uint i = gl_LocalInvocationIndex; i < mark_words; i += workgroup_size) Marks(scratch).at[token_of_pass * scratch_row + i] = 0u;
+    for (uint i = gl_LocalInvocationIndex; i < mark_words; i += workgroup_size)
+      Marks(scratch).at[token_of_pass * scratch_row + i] = 0u;
     workgroup_barrier();
     for (uint i = position - window + gl_LocalInvocationIndex; i < min(position, context); i += workgroup_size) {
       uint id = state.at[own + state_tokens + max_tokens + i];
@@ -313,12 +326,14 @@ void main() {
 
   uvec2 first = uvec2(0u);
   if (first_count != 0u && !penalised) {
-    for (uint i = gl_LocalInvocationIndex; i < first_count; i += workgroup_size) first = earlier(first, WordPairs(firsts).at[i]);
+    for (uint i = gl_LocalInvocationIndex; i < first_count; i += workgroup_size)
+      first = earlier(first, WordPairs(firsts).at[i]);
   } else {
     for (uint start = gl_LocalInvocationIndex; start < quads; start += batch * workgroup_size) {
       vec4 l[8];
       load_quads(start, l);
-      LATER_UNROLLED for (uint b = 0u; b < batch; ++b) take_first(first, min(start + b * workgroup_size, quads - 1u), l[b]);
+      LATER_UNROLLED for (uint b = 0u; b < batch; ++b)
+          take_first(first, min(start + b * workgroup_size, quads - 1u), l[b]);
     }
   }
   first = first_of(first);

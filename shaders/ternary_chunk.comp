@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ternary weights times int8 activations of many tokens, with what comes after (scale, residual, rotary embedding and cache, gate). A workgroup
-// takes a tile of rows (x) and tokens (y). Sums are integers, so every form gives the bits of ternary_matmul.
+// Ternary weights times int8 activations of many tokens, with what comes after (scale, residual, rotary embedding and
+// cache, gate). A workgroup takes a tile of rows (x) and tokens (y). Sums are integers, so every form gives the bits of
+// ternary_matmul.
 // variant: ternary_chunk -DMATRIX=0 -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: ternary_chunk_portable -DMATRIX=0 -DINTEGER_DOT=0 -DWIDE_LOADS=0
 // variant: ternary_chunk_matrix -DMATRIX=1 -DINTEGER_DOT=1 -DWIDE_LOADS=0
@@ -57,8 +58,8 @@ void finish_sums(uint token, uint group, ivec4 sums) {
 
 #if MATRIX
 
-// Codes and activations of 128 or 64 columns as int8, a row or a token behind the other; 16 bytes more than a row takes let neighbouring rows
-// begin in different banks. In the end the place of the subgroups' sums.
+// Codes and activations of 128 or 64 columns as int8, a row or a token behind the other; 16 bytes more than a row takes
+// let neighbouring rows begin in different banks. In the end the place of the subgroups' sums.
 const uint step_quads = columns % 128u == 0u ? 8u : 4u, row_stride = step_quads + 1u;
 shared uvec4 staged[(tile_rows + tile_tokens) * row_stride];
 
@@ -74,17 +75,22 @@ uvec4 next_codes[code_slots], next_activations[activation_slots];
 void load_columns(uint first_group, uint first_token, uint last_token, uint quad) {
   LATER_UNROLLED for (uint i = 0u; i < code_slots; ++i) {
     uint item = gl_LocalInvocationIndex + i * workgroup_size;
-    if (item < code_items) next_codes[i] = word_quad(weight, min(first_group + item / step_quads, groups - 1u) * tiles + quad + item % step_quads);
+    if (item < code_items)
+      next_codes[i] =
+          word_quad(weight, min(first_group + item / step_quads, groups - 1u) * tiles + quad + item % step_quads);
   }
   LATER_UNROLLED for (uint i = 0u; i < activation_slots; ++i) {
     uint item = gl_LocalInvocationIndex + i * workgroup_size;
-    if (item < tile_tokens * step_quads) next_activations[i] = word_quad(input_, min(first_token + item / step_quads, last_token) * tiles + quad + item % step_quads);
+    if (item < tile_tokens * step_quads)
+      next_activations[i] =
+          word_quad(input_, min(first_token + item / step_quads, last_token) * tiles + quad + item % step_quads);
   }
 }
 
 void stage_columns() {
   LATER_UNROLLED for (uint i = 0u; i < code_slots; ++i) {
-    uint item = gl_LocalInvocationIndex + i * workgroup_size, at = 4u * (item / step_quads) * row_stride + item % step_quads;
+    uint item = gl_LocalInvocationIndex + i * workgroup_size,
+         at = 4u * (item / step_quads) * row_stride + item % step_quads;
     if (item < code_items) {
       unpacked_codes u = unpack(next_codes[i]);
       LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) staged[at + r * row_stride] = u.row[r];
@@ -92,15 +98,17 @@ void stage_columns() {
   }
   LATER_UNROLLED for (uint i = 0u; i < activation_slots; ++i) {
     uint item = gl_LocalInvocationIndex + i * workgroup_size;
-    if (item < tile_tokens * step_quads) staged[(tile_rows + item / step_quads) * row_stride + item % step_quads] = next_activations[i];
+    if (item < tile_tokens * step_quads)
+      staged[(tile_rows + item / step_quads) * row_stride + item % step_quads] = next_activations[i];
   }
 }
 
 void multiply(uint first_group, uint first_token, uint end_token) {
-  uint own_rows = gl_SubgroupID / token_subgroups * (16u * row_fragments), own_tokens = gl_SubgroupID % token_subgroups * subgroup_tokens;
+  uint own_rows = gl_SubgroupID / token_subgroups * (16u * row_fragments),
+       own_tokens = gl_SubgroupID % token_subgroups * subgroup_tokens;
   coopmat<int, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> sums[4][2];
-  LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
-    LATER_UNROLLED for (uint t = 0u; t < 2u; ++t) sums[r][t] = coopmat<int, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0);
+  LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) LATER_UNROLLED for (uint t = 0u; t < 2u; ++t) sums[r][t] =
+      coopmat<int, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0);
   load_columns(first_group, first_token, end_token - 1u, 0u);
   for (uint quad = 0u; quad < tiles; quad += step_quads) {
     barrier();  // the columns before have been read
@@ -110,13 +118,13 @@ void multiply(uint first_group, uint first_token, uint end_token) {
     LATER_UNROLLED for (uint k = 0u; k < step_quads; k += 2u) {
       coopmat<int8_t, gl_ScopeSubgroup, 32, 16, gl_MatrixUseB> x[2];
       LATER_UNROLLED for (uint t = 0u; t < 2u; ++t)
-        coopMatLoad(x[t], staged, (tile_rows + own_tokens + 16u * t) * row_stride + k, row_stride, gl_CooperativeMatrixLayoutColumnMajor);
-      LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
-        if (r < row_fragments) {
-          coopmat<int8_t, gl_ScopeSubgroup, 16, 32, gl_MatrixUseA> w;
-          coopMatLoad(w, staged, (own_rows + 16u * r) * row_stride + k, row_stride, gl_CooperativeMatrixLayoutRowMajor);
-          LATER_UNROLLED for (uint t = 0u; t < 2u; ++t) sums[r][t] = coopMatMulAdd(w, x[t], sums[r][t]);
-        }
+          coopMatLoad(x[t], staged, (tile_rows + own_tokens + 16u * t) * row_stride + k, row_stride,
+                      gl_CooperativeMatrixLayoutColumnMajor);
+      LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) if (r < row_fragments) {
+        coopmat<int8_t, gl_ScopeSubgroup, 16, 32, gl_MatrixUseA> w;
+        coopMatLoad(w, staged, (own_rows + 16u * r) * row_stride + k, row_stride, gl_CooperativeMatrixLayoutRowMajor);
+        LATER_UNROLLED for (uint t = 0u; t < 2u; ++t) sums[r][t] = coopMatMulAdd(w, x[t], sums[r][t]);
+      }
     }
   }
   // A fragment of 16 rows and 16 tokens at a time: four words of a token are four rows.
@@ -124,11 +132,12 @@ void multiply(uint first_group, uint first_token, uint end_token) {
   barrier();
   for (uint fragment = 0u; fragment < 2u * row_fragments; ++fragment) {
     LATER_UNROLLED for (uint r = 0u; r < 4u; ++r)
-      LATER_UNROLLED for (uint t = 0u; t < 2u; ++t)
-        if (2u * r + t == fragment) coopMatStore(sums[r][t], staged, place, 4u, gl_CooperativeMatrixLayoutColumnMajor);
+        LATER_UNROLLED for (uint t = 0u; t < 2u; ++t) if (2u * r + t == fragment)
+            coopMatStore(sums[r][t], staged, place, 4u, gl_CooperativeMatrixLayoutColumnMajor);
     controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
     for (uint item = gl_SubgroupInvocationID; item < 64u; item += 32u) {
-      uint token = first_token + own_tokens + 16u * (fragment & 1u) + item / 4u, group = first_group + (own_rows + 16u * (fragment / 2u)) / 4u + item % 4u;
+      uint token = first_token + own_tokens + 16u * (fragment & 1u) + item / 4u,
+           group = first_group + (own_rows + 16u * (fragment / 2u)) / 4u + item % 4u;
       if (token < end_token && group < groups) finish_sums(token, group, ivec4(staged[place + item]));
     }
     controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
@@ -151,12 +160,12 @@ void multiply(uint first_group, uint first_token, uint end_token) {
     }
     for (uint tile = 0u; tile < tiles; ++tile) {
       unpacked_codes codes = unpack(word_quad(weight, group * tiles + tile));
-      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t) accumulate(sums[t], codes, prepare(word_quad(input_, from[t] + tile)));
+      LATER_UNROLLED for (uint t = 0u; t < 4u; ++t)
+          accumulate(sums[t], codes, prepare(word_quad(input_, from[t] + tile)));
     }
     for (uint t = 0u; t < 4u && token + t < end_token; ++t) {  // a loop, so that what follows is there but once
       ivec4 own = sums[0];
-      LATER_UNROLLED for (uint k = 1u; k < 4u; ++k)
-        if (k == t) own = sums[k];
+      LATER_UNROLLED for (uint k = 1u; k < 4u; ++k) if (k == t) own = sums[k];
       finish_sums(token + t, group, own);
     }
   }

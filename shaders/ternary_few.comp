@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ternary weights times int8 activations of a few tokens: a workgroup has a group of 4 rows at a time, whose columns all its lanes share, so that
-// none is long on its way. What comes after is as in ternary_matmul.
+// Ternary weights times int8 activations of a few tokens: a workgroup has a group of 4 rows at a time, whose columns
+// all its lanes share, so that none is long on its way. What comes after is as in ternary_matmul.
 // variant: ternary_few -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: ternary_few_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -54,20 +54,20 @@ void main() {
   if (first_token >= count) return;
   uint tokens = min(count - first_token, tile_tokens);
   read_epilogue();
-  for (uint group = gl_WorkGroupID.x * (tile_rows / 4u); group < rows / 4u; group += gl_NumWorkGroups.x * (tile_rows / 4u)) {
+  for (uint group = gl_WorkGroupID.x * (tile_rows / 4u); group < rows / 4u;
+       group += gl_NumWorkGroups.x * (tile_rows / 4u)) {
     ivec4 sums[8];
     LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) sums[t] = ivec4(0);
     for (uint tile = gl_LocalInvocationIndex; tile < tiles; tile += workgroup_size) {
       unpacked_codes codes = unpack(word_quad(weight, group * tiles + tile));
       // Tokens that are not there are the last one again: a load without a condition waits for none before it.
-      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-        if (t < tile_tokens) accumulate(sums[t], codes, prepare(word_quad(input_, (first_token + min(t, tokens - 1u)) * tiles + tile)));
+      LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) if (t < tile_tokens)
+          accumulate(sums[t], codes, prepare(word_quad(input_, (first_token + min(t, tokens - 1u)) * tiles + tile)));
     }
-    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-      if (t < tile_tokens) {
-        ivec4 all = subgroup_sum4(sums[t]);
-        if (lane == 0u) from_subgroups[subgroup_index * 8u + t] = all;
-      }
+    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) if (t < tile_tokens) {
+      ivec4 all = subgroup_sum4(sums[t]);
+      if (lane == 0u) from_subgroups[subgroup_index * 8u + t] = all;
+    }
     workgroup_barrier();
     for (uint t = gl_LocalInvocationIndex; t < tokens; t += workgroup_size) {
       ivec4 all = from_subgroups[t];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ternary weights times int8 activations, with what comes before (norm, quantisation) and after (scale, residual, rotary embedding
-// and cache, gate). On a GPU a subgroup takes groups of 4 rows and its lanes stride over tiles of 16 columns, one 16-byte load each.
+// Ternary weights times int8 activations, with what comes before (norm, quantisation) and after (scale, residual,
+// rotary embedding and cache, gate). On a GPU a subgroup takes groups of 4 rows and its lanes stride over tiles of 16
+// columns, one 16-byte load each.
 // variant: ternary_matmul -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: ternary_matmul_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 // variant: ternary_matmul_cpu -DINTEGER_DOT=0 -DWIDE_LOADS=1
@@ -43,14 +44,26 @@ const uint norm_width = quantises ? columns : 0u;
 #include "ternary.glsl"
 
 #if WIDE_LOADS
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, factors, weight, scales, output_, state, keys, values; } pushed;
+layout(push_constant, scalar) uniform Push {
+  Words input_, norm_weight, factors, weight, scales, output_, state, keys, values;
+}
+pushed;
 Words input_, norm_weight, factors, weight, scales, output_, state, keys, values;
 void take_pushed() {
-  input_ = pushed.input_; norm_weight = pushed.norm_weight; factors = pushed.factors; weight = pushed.weight; scales = pushed.scales;
-  output_ = pushed.output_; state = pushed.state; keys = pushed.keys; values = pushed.values;
+  input_ = pushed.input_;
+  norm_weight = pushed.norm_weight;
+  factors = pushed.factors;
+  weight = pushed.weight;
+  scales = pushed.scales;
+  output_ = pushed.output_;
+  state = pushed.state;
+  keys = pushed.keys;
+  values = pushed.values;
 }
 #else
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, factors, weight, scales, output_, state, keys, values; };
+layout(push_constant, scalar) uniform Push {
+  Words input_, norm_weight, factors, weight, scales, output_, state, keys, values;
+};
 #define take_pushed()
 #endif
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products of ternary weights with the int8 activations of one token for llvmpipe, with the bits of ternary_matmul. A workgroup of one subgroup has up to
-// two groups of 4 rows from beginning to end without a loop (straight.glsl): a vector of weights is the words of neighbouring tiles, one a row.
+// Products of ternary weights with the int8 activations of one token for llvmpipe, with the bits of ternary_matmul. A
+// workgroup of one subgroup has up to two groups of 4 rows from beginning to end without a loop (straight.glsl): a
+// vector of weights is the words of neighbouring tiles, one a row.
 // variant: ternary_rows -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -29,7 +30,10 @@ layout(constant_id = 11) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "straight.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, factors, weight, scales, output_, state, keys, values; uvec2 binary; };
+layout(push_constant, scalar) uniform Push {
+  Words input_, factors, weight, scales, output_, state, keys, values;
+  uvec2 binary;
+};
 #include "epilogue.glsl"
 
 #define MOST 2u  // groups_together
@@ -53,7 +57,8 @@ void main() {
     both[g] = 0u;
   }
   LATER_UNROLLED for (uint v = 0u; v < vectors; ++v) {
-    // Word f of a tile has activations 4f .. 4f + 3: of bytes 0 and 2, and of 1 and 3, two signed numbers, the first in the upper half (ternary.glsl).
+    // Word f of a tile has activations 4f .. 4f + 3: of bytes 0 and 2, and of 1 and 3, two signed numbers, the first in
+    // the upper half (ternary.glsl).
     uint x = words_from(input_, v * vector_width) ^ 0x80808080u;
     x = x << 16 | x >> 16;
     uint even = (x & 0x00ff00ffu) - 0x00800080u, odd = ((x >> 8) & 0x00ff00ffu) - 0x00800080u;
@@ -77,15 +82,15 @@ void main() {
     if (vector_width >= 16u) sums[g] += int(lane_of(uint(sums[g]), vector_lane ^ 8u));
   }
   // Row r of group g is in lane 4g + r; where there are four lanes, one group after the other.
-  LATER_UNROLLED for (uint g = 0u; g < MOST; ++g)
-    if (vector_width == 4u || g == 0u) {
-      int own = vector_width == 4u ? sums[g] : (vector_lane & 4u) == 0u ? sums[0] : sums[1];
-      ivec4 four;
-      LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) four[r] = int(lane_of(uint(own), (vector_lane & ~3u) + r));
-      uint index = g + gl_SubgroupInvocationID / 4u, group = place * groups_together + index;
-      if (count != 0u && (gl_SubgroupInvocationID & 3u) == 0u && gl_SubgroupInvocationID < vector_width && index < groups_together && group < groups) {
-        precise vec4 y = vec4(four - int(activation_sum)) * (uintBitsToFloat(factor_bits) * row_scales(group));
-        finish(0u, group, y);
-      }
+  LATER_UNROLLED for (uint g = 0u; g < MOST; ++g) if (vector_width == 4u || g == 0u) {
+    int own = vector_width == 4u ? sums[g] : (vector_lane & 4u) == 0u ? sums[0] : sums[1];
+    ivec4 four;
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) four[r] = int(lane_of(uint(own), (vector_lane & ~3u) + r));
+    uint index = g + gl_SubgroupInvocationID / 4u, group = place * groups_together + index;
+    if (count != 0u && (gl_SubgroupInvocationID & 3u) == 0u && gl_SubgroupInvocationID < vector_width &&
+        index < groups_together && group < groups) {
+      precise vec4 y = vec4(four - int(activation_sum)) * (uintBitsToFloat(factor_bits) * row_scales(group));
+      finish(0u, group, y);
     }
+  }
 }

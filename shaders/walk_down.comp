@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What an FFN's features add to the stream for one token: a workgroup has a stripe of the rows (x) and a share of the features (y), of which it lists in shared memory
-// those whose int8 value is not 0. It reads their down vectors four at a time, whose codes of a row go together into one dot product. Workgroups of a stripe add
-// up in memory; the last one to come adds that to the stream. Integer sums, so neither the list's order nor who adds what matters.
+// What an FFN's features add to the stream for one token: a workgroup has a stripe of the rows (x) and a share of the
+// features (y), of which it lists in shared memory those whose int8 value is not 0. It reads their down vectors four at
+// a time, whose codes of a row go together into one dot product. Workgroups of a stripe add up in memory; the last one
+// to come adds that to the stream. Integer sums, so neither the list's order nor who adds what matters.
 // variant: walk_down -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: walk_down_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -30,24 +31,30 @@ layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Sums { coherent int at[]; };
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, scales, output_, state, values, totals; };
+layout(push_constant, scalar) uniform Push {
+  Words input_, norm_weight, weight, scales, output_, state, values, totals;
+};
 #include "walk_norm.glsl"
 
 const uint row_words = rows / 16u, split_quads = (quads + splits - 1u) / splits;
-const uint across = words < workgroup_size ? words : workgroup_size;               // invocations that have a word of their own
-const uint lists = workgroup_size / across < 4u ? workgroup_size / across : 4u;    // kernels::walk_down_lists: shares of the list
-shared uint list[4u * split_quads];                                                // feature << 8 | its int8
+const uint across = words < workgroup_size ? words : workgroup_size;  // invocations that have a word of their own
+const uint lists =
+    workgroup_size / across < 4u ? workgroup_size / across : 4u;  // kernels::walk_down_lists: shares of the list
+shared uint list[4u * split_quads];                               // feature << 8 | its int8
 shared uint listed;
 shared int partial[16u * lists * (words + 1u)];
 shared int value_sum;
 shared bool comes_last;
 
-// Codes of four features, whose int8 values are the bytes of q, times these, added to 16 rows; what a row has then is shifted by row_shift().
+// Codes of four features, whose int8 values are the bytes of q, times these, added to 16 rows; what a row has then is
+// shifted by row_shift().
 #if INTEGER_DOT
 uint row_shift(uint row) { return row < 4u ? 0u : row < 8u ? 2u : 4u; }
 void accumulate(inout int own[16], uvec4 codes, uint q) {
-  uvec2 even = (codes.xz & 0x00ff00ffu) | ((codes.yw << 8) & 0xff00ff00u), odd = ((codes.xz >> 8) & 0x00ff00ffu) | (codes.yw & 0xff00ff00u);
-  uvec4 bytes = uvec4((even.x & 0xffffu) | (even.y << 16), (odd.x & 0xffffu) | (odd.y << 16), (even.x >> 16) | (even.y & 0xffff0000u), (odd.x >> 16) | (odd.y & 0xffff0000u));
+  uvec2 even = (codes.xz & 0x00ff00ffu) | ((codes.yw << 8) & 0xff00ff00u),
+        odd = ((codes.xz >> 8) & 0x00ff00ffu) | (codes.yw & 0xff00ff00u);
+  uvec4 bytes = uvec4((even.x & 0xffffu) | (even.y << 16), (odd.x & 0xffffu) | (odd.y << 16),
+                      (even.x >> 16) | (even.y & 0xffff0000u), (odd.x >> 16) | (odd.y & 0xffff0000u));
   LATER_UNROLLED for (uint b = 0u; b < 4u; ++b) {
     uint v = bytes[b];
     own[b] += dotPacked4x8EXT(int(v & 0x03030303u), int(q));
@@ -62,7 +69,8 @@ uint row_shift(uint row) { return 0u; }
 void accumulate(inout int own[16], uvec4 codes, uint q) {
   LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
     uint both = 0u, row = 4u * (i & 3u) + i / 4u;
-    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) both += ((codes[r] >> (2u * i)) & 0x00030003u) * uint(bitfieldExtract(int(q), int(8u * r), 8));
+    LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) both +=
+        ((codes[r] >> (2u * i)) & 0x00030003u) * uint(bitfieldExtract(int(q), int(8u * r), 8));
     int low = int(both << 16) >> 16;
     own[row] += low;
     own[row + 2u] += (int(both) - low) >> 16;
@@ -70,7 +78,10 @@ void accumulate(inout int own[16], uvec4 codes, uint q) {
 }
 #endif
 
-struct four_rows { uvec4 codes; uint q; };
+struct four_rows {
+  uvec4 codes;
+  uint q;
+};
 four_rows load_rows(uint four, uint word) {
   four_rows out_;
   out_.q = 0u;
@@ -100,13 +111,14 @@ void main() {
     if (uvec2(values) != uvec2(0u) && stripe == 0u && wanted) keep_values(quad, q, grid);
     uint some = uint(q.x != 0) + uint(q.y != 0) + uint(q.z != 0) + uint(q.w != 0), at = 0u;
     if (some != 0u) at = atomicAdd(listed, some);
-    LATER_UNROLLED for (uint b = 0u; b < 4u; ++b)
-      if (q[b] != 0) list[at++] = (4u * quad + b) << 8 | (uint(q[b]) & 255u);
+    LATER_UNROLLED for (uint b = 0u; b < 4u; ++b) if (q[b] != 0) list[at++] =
+        (4u * quad + b) << 8 | (uint(q[b]) & 255u);
   }
   if (own_sum != 0) atomicAdd(value_sum, own_sum);
   workgroup_barrier();
 
-  uint share = me / across, fours = (listed + 3u) / 4u, begin = share < lists ? share * fours / lists : 0u, end = share < lists ? (share + 1u) * fours / lists : 0u;
+  uint share = me / across, fours = (listed + 3u) / 4u, begin = share < lists ? share * fours / lists : 0u,
+       end = share < lists ? (share + 1u) * fours / lists : 0u;
   for (uint word = me % across; word < words; word += across) {
     int own[16];
     LATER_UNROLLED for (uint row = 0u; row < 16u; ++row) own[row] = 0;
@@ -116,13 +128,14 @@ void main() {
       next[0] = load_rows(begin, at);
       next[1] = load_rows(min(begin + 1u, end - 1u), at);
     }
-    for (uint four = begin; four < end; four += 2u)
-      LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
+    for (uint four = begin; four < end; four += 2u) LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {
         four_rows now = next[i];
         next[i] = load_rows(min(four + i + 2u, end - 1u), at);
         accumulate(own, now.codes, four + i < end ? now.q : 0u);
       }
-    if (share < lists) LATER_UNROLLED for (uint row = 0u; row < 16u; ++row) partial[(16u * share + row) * (words + 1u) + word] = own[row] >> row_shift(row);
+    if (share < lists)
+      LATER_UNROLLED for (uint row = 0u; row < 16u; ++row) partial[(16u * share + row) * (words + 1u) + word] =
+          own[row] >> row_shift(row);
   }
   workgroup_barrier();
   // Behind the sums of a stripe: that of the values, and a counter.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// walk_down for CPU drivers: a workgroup has a stripe of the rows. It lists the features whose int8 value is not 0, some at a time, and its lanes add up
-// neighbouring rows of their down vectors, 64 bits each: loads are what takes the time there (docs/performance.md).
+// walk_down for CPU drivers: a workgroup has a stripe of the rows. It lists the features whose int8 value is not 0,
+// some at a time, and its lanes add up neighbouring rows of their down vectors, 64 bits each: loads are what takes the
+// time there (docs/performance.md).
 // variant: walk_down_cpu -DINTEGER_DOT=0 -DWIDE_LOADS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -24,31 +25,44 @@ layout(constant_id = 7) const uint subgroup_width = 0;
 layout(local_size_x_id = 0) in;
 #include "subgroup.glsl"
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Sums { coherent int at[]; };
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, scales, output_, state, values, totals; } pushed;
+layout(push_constant, scalar) uniform Push {
+  Words input_, norm_weight, weight, scales, output_, state, values, totals;
+}
+pushed;
 Words input_, norm_weight, weight, scales, output_, state, values, totals;
 void take_pushed() {
-  input_ = pushed.input_; norm_weight = pushed.norm_weight; weight = pushed.weight; scales = pushed.scales; output_ = pushed.output_;
-  state = pushed.state; values = pushed.values; totals = pushed.totals;
+  input_ = pushed.input_;
+  norm_weight = pushed.norm_weight;
+  weight = pushed.weight;
+  scales = pushed.scales;
+  output_ = pushed.output_;
+  state = pushed.state;
+  values = pushed.values;
+  totals = pushed.totals;
 }
 #include "walk_norm.glsl"
 
 const uint row_words = rows / 16u, split_features = 4u * ((quads + splits - 1u) / splits);
-const uint lane_features = workgroup_size > 16u ? 2048u / workgroup_size : 128u, list_size = lane_features * workgroup_size;  // listed at a time; 2 * 128 * 128 stays within 16 bits
+const uint lane_features = workgroup_size > 16u ? 2048u / workgroup_size : 128u,
+           list_size = lane_features * workgroup_size;  // listed at a time; 2 * 128 * 128 stays within 16 bits
 const uint pairs = (words + 1u) / 2u, all_pairs = (pairs + workgroup_size - 1u) / workgroup_size;
 const uint lane_pairs = all_pairs < 5u ? all_pairs : 5u;  // pairs of words that a lane adds up at once
-shared uint list[list_size + workgroup_size];  // a part for each lane, of feature << 8 | its int8, so that no lane waits for another's place
+shared uint list[list_size + workgroup_size];  // a part for each lane, of feature << 8 | its int8, so that no lane
+                                               // waits for another's place
 shared uint listed[workgroup_size];
 shared ivec4 row_sums[4u * words + 4u];
 shared int value_sum;
 shared bool comes_last;
 
-// A word of each cache line that a list's entries are read from: rows of other features no prefetcher finds. Nobody needs the words; see ternary_product.glsl.
+// A word of each cache line that a list's entries are read from: rows of other features no prefetcher finds. Nobody
+// needs the words; see ternary_product.glsl.
 uint words_ahead;
 void read_list_ahead(uint from, uint first_word) {
   uint first = from * (lane_features + 1u), count = listed[from];
   for (uint e = gl_LocalInvocationIndex; e < count; e += workgroup_size) {
     uint at = (list[first + e] >> 8) * row_words + first_word;
-    LATER_UNROLLED for (uint i = 0u; i < (words + 15u) / 16u; ++i) words_ahead |= weight.at[min(at + 16u * i, columns * row_words - 1u)];
+    LATER_UNROLLED for (uint i = 0u; i < (words + 15u) / 16u; ++i) words_ahead |=
+        weight.at[min(at + 16u * i, columns * row_words - 1u)];
   }
 }
 
@@ -58,7 +72,8 @@ void main() {
   if (state.at[state_count] == 0u) return;
   int8_grid grid = grid_of(eps);
   uint me = gl_LocalInvocationIndex, stripe = gl_WorkGroupID.x, first_word = stripe * words;
-  uint first_feature = min(gl_WorkGroupID.y * split_features, columns), end_feature = min(first_feature + split_features, columns);
+  uint first_feature = min(gl_WorkGroupID.y * split_features, columns),
+       end_feature = min(first_feature + split_features, columns);
   for (uint i = me; i < 4u * words + 4u; i += workgroup_size) row_sums[i] = ivec4(0);
   if (me == 0u) value_sum = 0;
   words_ahead = 0u;
@@ -74,7 +89,9 @@ void main() {
       }
     }
     // A loop of no turns without a trace: what stands behind an `if` runs in any case, masked.
-    for (uint quad = begin / 4u + me; quad < (uvec2(values) != uvec2(0u) && stripe == 0u ? last_quad : 0u); quad += workgroup_size) keep_values(quad, integers(quad, grid), grid);
+    for (uint quad = begin / 4u + me; quad < (uvec2(values) != uvec2(0u) && stripe == 0u ? last_quad : 0u);
+         quad += workgroup_size)
+      keep_values(quad, integers(quad, grid), grid);
     listed[me] = place - part_;
     workgroup_barrier();
     read_list_ahead(0u, first_word);
@@ -92,7 +109,8 @@ void main() {
           uint entry = list[e], row = (entry >> 8) * row_words, value = uint(bitfieldExtract(int(entry), 0, 8));
           LATER_UNROLLED for (uint p = 0u; p < lane_pairs; ++p) {
             uvec2 codes = row_words % 2u == 0u ? word_pair(weight, (row + min(at[p], row_words - 2u)) / 2u)
-                                               : uvec2(weight.at[row + min(at[p], row_words - 1u)], weight.at[row + min(at[p] + 1u, row_words - 1u)]);
+                                               : uvec2(weight.at[row + min(at[p], row_words - 1u)],
+                                                       weight.at[row + min(at[p] + 1u, row_words - 1u)]);
             // Two codes in a multiplication, those of bytes b and b + 2: signed sums, the upper over the lower.
             LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
               both[16u * p + i] += ((codes.x >> (2u * i)) & 0x00030003u) * value;
@@ -100,18 +118,17 @@ void main() {
             }
           }
         }
-        LATER_UNROLLED for (uint k = 0u; k < lane_pairs * 2u; ++k)
-          LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
-            uint v = both[8u * k + i], row = 16u * k + 4u * (i & 3u) + i / 4u;
-            int low = int(v << 16) >> 16;
-            own[row] += low;
-            own[row + 2u] += (int(v) - low) >> 16;
-          }
+        LATER_UNROLLED for (uint k = 0u; k < lane_pairs * 2u; ++k) LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
+          uint v = both[8u * k + i], row = 16u * k + 4u * (i & 3u) + i / 4u;
+          int low = int(v << 16) >> 16;
+          own[row] += low;
+          own[row + 2u] += (int(v) - low) >> 16;
+        }
       }
-      LATER_UNROLLED for (uint p = 0u; p < lane_pairs; ++p)
-        if (step_ + p * workgroup_size + me < pairs)
-          LATER_UNROLLED for (uint c = 0u; c < 8u; ++c)
-            row_sums[4u * (at[p] - first_word) + c] += ivec4(own[32u * p + 4u * c], own[32u * p + 4u * c + 1u], own[32u * p + 4u * c + 2u], own[32u * p + 4u * c + 3u]);
+      LATER_UNROLLED for (uint p = 0u; p < lane_pairs; ++p) if (step_ + p * workgroup_size + me < pairs)
+          LATER_UNROLLED for (uint c = 0u; c < 8u; ++c) row_sums[4u * (at[p] - first_word) + c] +=
+          ivec4(own[32u * p + 4u * c], own[32u * p + 4u * c + 1u], own[32u * p + 4u * c + 2u],
+                own[32u * p + 4u * c + 3u]);
     }
     workgroup_barrier();
   }
@@ -136,7 +153,8 @@ void main() {
     barrier();
   }
   precise float scale = grid.factor * Floats(scales).at[0];
-  for (uint i = me + (words_ahead & gl_WorkGroupID.z); i < 4u * words && 4u * first_word + i < rows / 4u; i += workgroup_size) {
+  for (uint i = me + (words_ahead & gl_WorkGroupID.z); i < 4u * words && 4u * first_word + i < rows / 4u;
+       i += workgroup_size) {
     precise vec4 y = vec4(row_sums[i] - total) * scale, stream = float_quad(output_, 4u * first_word + i) + y;
     FloatQuads(output_).at[4u * first_word + i] = stream;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The gated half of an FFN for one token, feature by feature. A workgroup has neighbouring features: their gates first, in tiles of four rows, then the up vectors of
-// those alone whose gate is above 0, which it lists. Both are shared out to its subgroups by pieces of columns; the next piece is on its way while one is multiplied.
-// Behind the state's count there is no return: there the driver would take lanes apart.
+// The gated half of an FFN for one token, feature by feature. A workgroup has neighbouring features: their gates first,
+// in tiles of four rows, then the up vectors of those alone whose gate is above 0, which it lists. Both are shared out
+// to its subgroups by pieces of columns; the next piece is on its way while one is multiplied. Behind the state's count
+// there is no return: there the driver would take lanes apart.
 // variant: walk_gate_up -DINTEGER_DOT=1 -DWIDE_LOADS=0
 // variant: walk_gate_up_portable -DINTEGER_DOT=0 -DWIDE_LOADS=0
 #version 460
@@ -32,7 +33,9 @@ const bool quantises = true;
 #include "norm.glsl"
 #include "ternary.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, up, scales, output_, state, gates, value_norm, totals; };
+layout(push_constant, scalar) uniform Push {
+  Words input_, norm_weight, weight, up, scales, output_, state, gates, value_norm, totals;
+};
 
 #include "quantised_input.glsl"
 
@@ -44,13 +47,16 @@ shared int gate_sums[features], up_sums[features];
 shared uint list[features], listed;
 uint first, own;  // features of the workgroup
 
-struct piece { uvec4 at[together]; };
+struct piece {
+  uvec4 at[together];
+};
 
 // Piece `item` of the workgroup's gates, and of its listed ups: of four features, one a component.
 piece load_gates(uint item) {
   piece out_;
   uint group = first / 4u + item / pieces, tile = item % pieces * piece_tiles + lane;
-  LATER_UNROLLED for (uint k = 0u; k < together; ++k) out_.at[k] = word_quad(weight, group * tiles + min(tile + k * subgroup_size, tiles - 1u));
+  LATER_UNROLLED for (uint k = 0u; k < together; ++k) out_.at[k] =
+      word_quad(weight, group * tiles + min(tile + k * subgroup_size, tiles - 1u));
   return out_;
 }
 piece load_ups(uint item) {
@@ -58,7 +64,8 @@ piece load_ups(uint item) {
   uint tile = item % pieces * piece_tiles + lane, at = item / pieces * 4u;
   LATER_UNROLLED for (uint r = 0u; r < 4u; ++r) {
     uint row = (first + list[min(at + r, listed - 1u)]) * tiles;
-    LATER_UNROLLED for (uint k = 0u; k < together; ++k) out_.at[k][r] = up.at[row + min(tile + k * subgroup_size, tiles - 1u)];
+    LATER_UNROLLED for (uint k = 0u; k < together; ++k) out_.at[k][r] =
+        up.at[row + min(tile + k * subgroup_size, tiles - 1u)];
   }
   return out_;
 }

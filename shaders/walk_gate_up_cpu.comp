@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// walk_gate_up for CPU drivers: gates by the dense product's own form, into shared memory; then a lane has some listed features' up vectors of its own, which it reads in
-// 64-bit words. Loads are what takes the time there (docs/performance.md), and they cost the same whatever their addresses.
+// walk_gate_up for CPU drivers: gates by the dense product's own form, into shared memory; then a lane has some listed
+// features' up vectors of its own, which it reads in 64-bit words. Loads are what takes the time there
+// (docs/performance.md), and they cost the same whatever their addresses.
 // variant: walk_gate_up_cpu -DINTEGER_DOT=0 -DWIDE_LOADS=1
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -29,11 +30,22 @@ const uint tile_tokens = 1u;
 #include "norm.glsl"
 #include "ternary.glsl"
 
-layout(push_constant, scalar) uniform Push { Words input_, norm_weight, weight, up, scales, output_, state, gates, value_norm, totals; } pushed;
+layout(push_constant, scalar) uniform Push {
+  Words input_, norm_weight, weight, up, scales, output_, state, gates, value_norm, totals;
+}
+pushed;
 Words input_, norm_weight, weight, up, scales, output_, state, gates, value_norm, totals;
 void take_pushed() {
-  input_ = pushed.input_; norm_weight = pushed.norm_weight; weight = pushed.weight; up = pushed.up; scales = pushed.scales; output_ = pushed.output_;
-  state = pushed.state; gates = pushed.gates; value_norm = pushed.value_norm; totals = pushed.totals;
+  input_ = pushed.input_;
+  norm_weight = pushed.norm_weight;
+  weight = pushed.weight;
+  up = pushed.up;
+  scales = pushed.scales;
+  output_ = pushed.output_;
+  state = pushed.state;
+  gates = pushed.gates;
+  value_norm = pushed.value_norm;
+  totals = pushed.totals;
 }
 #define factors scales
 
@@ -83,7 +95,8 @@ void main() {
   own = min(features, rows - first);
   own_gates = Words(uint64_t(weight) + uint64_t(first) * tiles * 4u);
   multiply(0u, 1u, factor, sum);
-  for (uint i = gl_WorkGroupID.x * workgroup_size + me; i < sum_words; i += gl_NumWorkGroups.x * workgroup_size) totals.at[rows / 4u + gl_NumWorkGroups.x + i] = 0u;
+  for (uint i = gl_WorkGroupID.x * workgroup_size + me; i < sum_words; i += gl_NumWorkGroups.x * workgroup_size)
+    totals.at[rows / 4u + gl_NumWorkGroups.x + i] = 0u;
   if (me == 0u) listed = 0u;
   workgroup_barrier();
   for (uint f = me; f < own; f += workgroup_size) {
@@ -108,7 +121,9 @@ void main() {
     for (uint tile = 0u; tile < tiles; tile += 2u) {
       prepared left = activation_pairs(0u, 0u, tile), right = activation_pairs(0u, 0u, min(tile + 1u, tiles - 1u));
       LATER_UNROLLED for (uint b = 0u; b < together; ++b) {
-        uvec2 codes = tiles % 2u == 0u ? word_pair(up, (row[b] + tile) / 2u) : uvec2(up.at[row[b] + tile], tile + 1u < tiles ? up.at[row[b] + min(tile + 1u, tiles - 1u)] : 0u);
+        uvec2 codes = tiles % 2u == 0u ? word_pair(up, (row[b] + tile) / 2u)
+                                       : uvec2(up.at[row[b] + tile],
+                                               tile + 1u < tiles ? up.at[row[b] + min(tile + 1u, tiles - 1u)] : 0u);
         uint both = 0u, more = 0u;
         LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) {
           both += ((codes.x >> (2u * i)) & 0x00030003u) * left.pair[i];
@@ -137,7 +152,8 @@ void main() {
   }
   // A loop of no turns without a trace: what stands behind an `if` runs in any case, masked.
   for (uint quad = me; quad < (uvec2(gates) != uvec2(0u) ? own / 4u : 0u); quad += workgroup_size)
-    FloatQuads(gates).at[first / 4u + quad] = vec4(shared_gate[4u * quad], shared_gate[4u * quad + 1u], shared_gate[4u * quad + 2u], shared_gate[4u * quad + 3u]);
+    FloatQuads(gates).at[first / 4u + quad] = vec4(shared_gate[4u * quad], shared_gate[4u * quad + 1u],
+                                                   shared_gate[4u * quad + 2u], shared_gate[4u * quad + 3u]);
   most = subgroup_max(most);
   if (lane == 0u) from_subgroups[subgroup_index] = most;
   workgroup_barrier();

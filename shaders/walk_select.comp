@@ -26,6 +26,7 @@ void take(uint j, uint feature, uint place) { WordPairs(choice).at[place] = uvec
 void main() {
   if (state.at[state_count] == 0u) return;
   uint first = gl_LocalInvocationIndex * stretch;
-  if (keeps) [[dont_unroll]] for (uint j = 0u; j < stretch; ++j) kept[keeps ? j : 0u] = input_.at[min(first + j, columns - 1u)];
+  if (keeps) [[dont_unroll]]
+    for (uint j = 0u; j < stretch; ++j) kept[keeps ? j : 0u] = input_.at[min(first + j, columns - 1u)];
   take_largest();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What features write: their values times their down vectors, read by features. A workgroup does a stripe of the output (x) and every splits-th of the slots that share
-// the features (y); a lane has 16 bytes of a vector, and the vectors of some features more are on their way while it multiplies those of others.
+// What features write: their values times their down vectors, read by features. A workgroup does a stripe of the output
+// (x) and every splits-th of the slots that share the features (y); a lane has 16 bytes of a vector, and the vectors of
+// some features more are on their way while it multiplies those of others.
 // variant: walk_sum -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -24,18 +25,20 @@ layout(local_size_x_id = 0) in;
 
 layout(push_constant, scalar) uniform Push { Words input_, choice, weight, output_, state; };
 
-const uint slots = 128u, own_slots = slots / splits;                          // kernels::walk_sum_slots
-const uint unit_quads = weight_element == element_f32 ? 1u : 2u;             // of a lane's 16 bytes
+const uint slots = 128u, own_slots = slots / splits;              // kernels::walk_sum_slots
+const uint unit_quads = weight_element == element_f32 ? 1u : 2u;  // of a lane's 16 bytes
 const uint units = stripe / 4u / unit_quads, row_units = rows / 4u / unit_quads;
-const uint turns = (count + slots - 1u) / slots;                              // features of a slot
-const uint together = 8u, batches = (turns + together - 1u) / together;       // loads on their way at once
+const uint turns = (count + slots - 1u) / slots;                         // features of a slot
+const uint together = 8u, batches = (turns + together - 1u) / together;  // loads on their way at once
 const uint staged_values = turns * own_slots;
 const bool stages = staged_values <= 4096u;
 shared vec4 sums[own_slots * stripe / 4u];
 shared float staged[stages ? staged_values : 1u];
 
 uint index_of(uint slot, uint turn) { return turn * slots + slot * splits + gl_WorkGroupID.y; }
-struct batch { uvec4 at[together]; };
+struct batch {
+  uvec4 at[together];
+};
 batch load(uint item, uint from) {
   batch out_;
   uint slot = item / units, unit = min(gl_WorkGroupID.x * units + item % units, row_units - 1u);
@@ -46,7 +49,9 @@ batch load(uint item, uint from) {
   }
   return out_;
 }
-vec4 values_of(uint low, uint high) { return weight_element == element_f16 ? vec4(halves(low), halves(high)) : vec4(brain_halves(low), brain_halves(high)); }
+vec4 values_of(uint low, uint high) {
+  return weight_element == element_f16 ? vec4(halves(low), halves(high)) : vec4(brain_halves(low), brain_halves(high));
+}
 
 void main() {
   if (state.at[state_count] == 0u) return;
@@ -68,9 +73,11 @@ void main() {
       else next = load(min(item + workgroup_size, items - 1u), 0u);
       LATER_UNROLLED for (uint k = 0u; k < together; ++k) {
         uint turn = b * together + k, index = index_of(slot, turn);
-        float value = stages ? staged[min(turn, turns - 1u) * own_slots + slot] : Floats(input_).at[min(index, count - 1u)];
+        float value =
+            stages ? staged[min(turn, turns - 1u) * own_slots + slot] : Floats(input_).at[min(index, count - 1u)];
         uvec4 w = now.at[k];
-        precise vec4 product = value * (unit_quads == 1u ? uintBitsToFloat(w) : values_of(w.x, w.y)), next_sum = sum + product;
+        precise vec4 product = value * (unit_quads == 1u ? uintBitsToFloat(w) : values_of(w.x, w.y)),
+                     next_sum = sum + product;
         sum = index < count ? next_sum : sum;
         if (unit_quads == 2u) {
           precise vec4 other = value * values_of(w.z, w.w), next_more = more + other;

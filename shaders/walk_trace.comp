@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What an FFN's features added for one token: of each layer the `count` features with the largest contributions, and the size of all. A workgroup has a layer.
+// What an FFN's features added for one token: of each layer the `count` features with the largest contributions, and
+// the size of all. A workgroup has a layer.
 // variant: walk_trace -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -30,17 +31,21 @@ float kept[keeps ? stretch : 1u];
 uint layer;
 uint entry;  // word of the layer's part of the token
 
-uint feature_of(uint index) { return listed != 0u ? min(choice.at[layer * choice_stride + 2u * index], features - 1u) : index; }
+uint feature_of(uint index) {
+  return listed != 0u ? min(choice.at[layer * choice_stride + 2u * index], features - 1u) : index;
+}
 // With the sign of the value.
 float contribution(uint index) {
   uint inside = min(index, columns - 1u);
-  precise float size = Floats(values).at[layer * value_stride + inside] * Floats(norms).at[layer * features + feature_of(inside)];
+  precise float size =
+      Floats(values).at[layer * value_stride + inside] * Floats(norms).at[layer * features + feature_of(inside)];
   return size;
 }
 float own_contribution(uint j, uint index) { return keeps ? kept[keeps ? j : 0u] : contribution(index); }
 uint size_of(uint j, uint index) { return floatBitsToUint(own_contribution(j, index)) & 0x7fffffffu; }
 void take(uint j, uint index, uint place) {
-  uint score = listed != 0u ? choice.at[layer * choice_stride + 2u * index + 1u] : gates.at[layer * value_stride + index];
+  uint score =
+      listed != 0u ? choice.at[layer * choice_stride + 2u * index + 1u] : gates.at[layer * value_stride + index];
   uint at = entry + 3u + 3u * place;
   trace.at[at] = feature_of(index);
   trace.at[at + 1u] = score;
@@ -52,7 +57,8 @@ void main() {
   uint me = gl_LocalInvocationIndex, first = me * stretch, own = first < columns ? min(stretch, columns - first) : 0u;
   layer = min(gl_WorkGroupID.x, layers - 1u);
   entry = (state.at[state_position] % slots * layers + layer) * (3u + 3u * count);
-  if (keeps) [[dont_unroll]] for (uint j = 0u; j < stretch; ++j) kept[keeps ? j : 0u] = contribution(first + j);
+  if (keeps) [[dont_unroll]]
+    for (uint j = 0u; j < stretch; ++j) kept[keeps ? j : 0u] = contribution(first + j);
 
   float square = 0.0;
   each_own(j) {

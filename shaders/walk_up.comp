@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Values of the features that a sparse walk takes: their up vectors times the normalised activations, gated by their scores. A subgroup takes
-// one, all of whose loads are on their way at once.
+// Values of the features that a sparse walk takes: their up vectors times the normalised activations, gated by their
+// scores. A subgroup takes one, all of whose loads are on their way at once.
 // variant: walk_up -DWIDE_LOADS=0
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -37,8 +37,8 @@ void main() {
   float largest, r = inverse_rms(input_, 0u, norm_weight, eps, largest);
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     reload_chunk(input_, 0u, norm_weight, chunk);
-    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (owns_quad(chunk, i)) share_y(norm_quad(chunk, i), normalised(i, r));
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (owns_quad(chunk, i))
+        share_y(norm_quad(chunk, i), normalised(i, r));
   }
   workgroup_barrier();
 

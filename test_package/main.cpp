@@ -11,8 +11,8 @@ int main(int count, char** arguments) try {
   if (count != 2) return 2;
   const intaglio::gpu::device device;
   intaglio::session<intaglio::models::fable> teller{device, arguments[1]};
-  std::printf("intaglio %d.%d.%d on %s\nOnce upon a time", intaglio::version_major, intaglio::version_minor, intaglio::version_patch,
-              device.description().name.c_str());
+  std::printf("intaglio %d.%d.%d on %s\nOnce upon a time", intaglio::version_major, intaglio::version_minor,
+              intaglio::version_patch, device.description().name.c_str());
   for (const std::string_view piece : teller.complete("Once upon a time", {.max_tokens = 8}))
     std::printf("%.*s", static_cast<int>(piece.size()), piece.data());
   std::puts("");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tiny models of the conformance set, expanded once beside the test program (python3 with numpy; INTAGLIO_PYTHON names another).
+// The tiny models of the conformance set, expanded once beside the test program (python3 with numpy; INTAGLIO_PYTHON
+// names another).
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +16,8 @@
 
 #include "shared.hpp"
 
-/// Folder of one expanded model, e.g. conformance("bitnet-tiny") / "gguf/bitnet-tiny-f16.gguf". The case fails where it cannot be made.
+/// Folder of one expanded model, e.g. conformance("bitnet-tiny") / "gguf/bitnet-tiny-f16.gguf". The case fails where it
+/// cannot be made.
 inline std::filesystem::path conformance(const std::string& model) {
   const std::filesystem::path set = shared("conformance");
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "conformance";
@@ -31,8 +33,9 @@ inline std::filesystem::path conformance(const std::string& model) {
     std::vector<std::string> pythons{"python3", "/usr/bin/python3"};
     if (const char* chosen = std::getenv("INTAGLIO_PYTHON"); chosen != nullptr && *chosen != '\0') pythons = {chosen};
     for (const std::string& python : pythons) {
-      const std::string command = "'" + python + "' '" + (set / "confgen.py").string() + "' expand '" + set.string() + "' '" + folder.string() + "' --model " + model +
-                                  " > '" + (folder / "log").string() + "' 2>&1";
+      const std::string command = "'" + python + "' '" + (set / "confgen.py").string() + "' expand '" + set.string() +
+                                  "' '" + folder.string() + "' --model " + model + " > '" + (folder / "log").string() +
+                                  "' 2>&1";
       there = std::system(command.c_str()) == 0;
       if (there) break;
       tried += command + "\n";

@@ -18,7 +18,8 @@
 /// A file's weights in device layout, each made when it is first asked for. Table and file must outlive them.
 class file_weights {
  public:
-  file_weights(const intaglio::plan::table& table, const intaglio::io::checkpoint& file) : table_(&table), image_(file, table) {
+  file_weights(const intaglio::plan::table& table, const intaglio::io::checkpoint& file)
+      : table_(&table), image_(file, table) {
     image_.measure(1, [](std::uint64_t) {});
   }
   const intaglio::plan::table& table() const { return *table_; }
@@ -39,7 +40,8 @@ class file_weights {
 
 /// Memory of its own over weights that outlive it; a drawn token is not penalised.
 struct loaded_machine : intaglio::reference::machine {
-  explicit loaded_machine(file_weights& weights) : machine(weights.table(), [&weights](std::uint32_t slot, std::uint32_t layer) { return weights(slot, layer); }) {
+  explicit loaded_machine(file_weights& weights)
+      : machine(weights.table(), [&weights](std::uint32_t slot, std::uint32_t layer) { return weights(slot, layer); }) {
     state[intaglio::kernels::state::repeat_penalty] = std::bit_cast<std::uint32_t>(1.f);
   }
 };

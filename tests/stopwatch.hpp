@@ -7,7 +7,8 @@
 
 namespace intaglio::testing {
 
-/// Wall time, less what the calling thread waited for a core (Linux's schedstat; nothing is taken off where that is not kept).
+/// Wall time, less what the calling thread waited for a core (Linux's schedstat; nothing is taken off where that is not
+/// kept).
 class stopwatch {
  public:
   double seconds() const {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16 and 32 rows, and the time of every
-// dispatch of a pass. usage: batch [name... [--halves] [--slots N] [--rows N] [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T] [--module KERNEL=FILE.spv]]; --halves: coded products as prompts have them; --chain: never all layers in one dispatch; --rows: of the slots only so many in use; --temperature: all draw, of
-// top-k 40 and top-p 0.95 (0 unless said); --module: a FILE's words in the place of a kernel's; names are those that it prints, all unless said
+// Throughput of sessions that decode together against one alone, with synthetic weights: tokens a second of 1, 8, 16
+// and 32 rows, and the time of every dispatch of a pass. usage: batch [name... [--halves] [--slots N] [--rows N]
+// [--position N] [--passes N] [--dispatches] [--prove] [--chain] [--temperature T] [--module KERNEL=FILE.spv]];
+// --halves: coded products as prompts have them; --chain: never all layers in one dispatch; --rows: of the slots only
+// so many in use; --temperature: all draw, of top-k 40 and top-p 0.95 (0 unless said); --module: a FILE's words in the
+// place of a kernel's; names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -43,10 +46,13 @@ std::span<const std::byte> module_of(const runtime::kernel_modules& chosen, kern
   return runtime::modules_of<>(chosen, which);
 }
 
-/// Of seven, behind half a second of the same: a GPU that stood still while pipelines were compiled has to raise its clocks first.
+/// Of seven, behind half a second of the same: a GPU that stood still while pipelines were compiled has to raise its
+/// clocks first.
 template <class Body>
 double median_ms(Body&& body) {
-  for (const auto start = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500);) body();
+  for (const auto start = std::chrono::steady_clock::now();
+       std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500);)
+    body();
   std::vector<double> times;
   for (int repeat = 0; repeat < 7; ++repeat) {
     const auto start = std::chrono::steady_clock::now();
@@ -63,7 +69,8 @@ void print_dispatches(runtime::batch_executor& run, std::uint32_t rows) {
     for (const auto& time : run.measure(rows)) times[time.what].push_back(time.nanoseconds);
   for (auto& [what, list] : times) {
     std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2), list.end());
-    std::printf("    %-14s %-28s x %3zu %8.2f us, %.0f us a pass\n", kernels::interface_of(what->kernel).name.data(), what->label.data, list.size() / 5, list[list.size() / 2] / 1e3,
+    std::printf("    %-14s %-28s x %3zu %8.2f us, %.0f us a pass\n", kernels::interface_of(what->kernel).name.data(),
+                what->label.data, list.size() / 5, list[list.size() / 2] / 1e3,
                 list[list.size() / 2] / 1e3 * static_cast<double>(list.size()) / 5);
   }
 }
@@ -79,19 +86,25 @@ void fill(runtime::batch_executor& run, const options& how) {
   }
 }
 
-/// A plan's passes over 1, 8, 16 and 32 of its slots. @param one tokens a second of a session alone  @return the weights
-runtime::weight_memory measure_passes(const gpu::device& device, const plan::table& table, runtime::weight_memory weights, const runtime::kernel_modules& modules, double one, const options& how) {
+/// A plan's passes over 1, 8, 16 and 32 of its slots. @param one tokens a second of a session alone  @return the
+/// weights
+runtime::weight_memory measure_passes(const gpu::device& device, const plan::table& table,
+                                      runtime::weight_memory weights, const runtime::kernel_modules& modules,
+                                      double one, const options& how) {
   const std::uint32_t slots = table.shape.slots;
   runtime::batch_executor run(device, table, std::move(weights), modules, nullptr);
   if (how.prove)
-    if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
+    if (const auto fault = run.prove(); !fault.kernel.empty())
+      std::printf("  WRONG: %s (%s), off by %g\n", fault.kernel.c_str(), fault.label.c_str(), fault.apart);
   for (const std::uint32_t rows : {1u, 8u, 16u, 32u}) {
     if (rows > slots || (how.rows != 0 && rows != how.rows)) continue;
     const double ms = median_ms([&] {
       fill(run, how);
       run.decode(rows, how.passes, false, 100);
     });
-    std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n", slots, rows, ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one, run.in_one() ? ", all layers in one dispatch" : "");
+    std::printf("  plan of %2u slots, %2u in use: %8.1f us a pass, %9.1f tok/s, %5.2f of one alone%s\n", slots, rows,
+                ms / how.passes * 1e3, rows * how.passes / ms * 1e3, rows * how.passes / ms * 1e3 / one,
+                run.in_one() ? ", all layers in one dispatch" : "");
     std::fflush(stdout);
   }
   fill(run, how);
@@ -102,14 +115,17 @@ runtime::weight_memory measure_passes(const gpu::device& device, const plan::tab
 template <class Model>
 void measure(const gpu::device& device, const char* name, const options& how) {
   if (!how.names.empty() && std::find(how.names.begin(), how.names.end(), name) == how.names.end()) return;
-  const plan::profile& target = device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable;
+  const plan::profile& target =
+      device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable;
   const std::uint32_t context = std::min(1024u, Model::config.max_position_embeddings);
   const runtime::kernel_modules modules = runtime::usable_modules(device).at(0);
   runtime::weight_memory weights;
   double one = 0;
   for (const std::uint32_t slots : {8u, 16u, 32u}) {
     if (how.slots != 0 && slots != how.slots && slots != 8) continue;
-    const plan::planned made = plan::planned::of<Model>(target, context, {.slots = slots, .coded_products = how.halves ? target.coded_chunks : plan::chunk_arithmetic::exact});
+    const plan::planned made = plan::planned::of<Model>(
+        target, context,
+        {.slots = slots, .coded_products = how.halves ? target.coded_chunks : plan::chunk_arithmetic::exact});
     const plan::table& table = made.table();
     if (slots == 8) {
       const std::uint32_t token = 11;
@@ -154,7 +170,8 @@ int main(int count, char** arguments) try {
     else if (word == "--module" && i + 1 < count) {
       const std::string what = arguments[++i], file = what.substr(what.find('=') + 1);
       how.modules.push_back({what.substr(0, what.find('=')), file, bench::module_in(file)});
-    } else if (word == "--temperature" && i + 1 < count) how.sampling = {.temperature = static_cast<float>(std::atof(arguments[++i])), .top_k = 40, .top_p = 0.95f};
+    } else if (word == "--temperature" && i + 1 < count)
+      how.sampling = {.temperature = static_cast<float>(std::atof(arguments[++i])), .top_k = 40, .top_p = 0.95f};
     else if (word == "--rows" && i + 1 < count) how.rows = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else if (word == "--slots" && i + 1 < count) how.slots = static_cast<std::uint32_t>(std::atoi(arguments[++i]));
     else how.names.push_back(word);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Time of matmul_chunk at the shapes of Mistral 7B and Gemma-3 4B, codec by codec, tile by tile: chains of products that wait for each other and
-// read weights that no cache holds. Microseconds and TFLOP/s; the best tile's sum over a model's layers.
-// usage: chunk [codec... [--tokens N] [--portable] [--spirv FILE] [--tile ROWSxTOKENS/SUBGROUPS]...]
+// Time of matmul_chunk at the shapes of Mistral 7B and Gemma-3 4B, codec by codec, tile by tile: chains of products
+// that wait for each other and read weights that no cache holds. Microseconds and TFLOP/s; the best tile's sum over a
+// model's layers. usage: chunk [codec... [--tokens N] [--portable] [--spirv FILE] [--tile ROWSxTOKENS/SUBGROUPS]...]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -25,8 +25,14 @@ struct product {
   std::uint32_t q = 0, kv = 0;
 };
 using kernels::epilogue;
-constexpr product mistral[] = {{"q+k+v", 6144, 4096, epilogue::rope_cache, 4096, 1024}, {"output", 4096, 4096, epilogue::add}, {"gate+up", 28672, 4096, epilogue::gated}, {"down", 4096, 14336, epilogue::add}};
-constexpr product gemma[] = {{"q+k+v", 4096, 2560, epilogue::store}, {"output", 2560, 2048, epilogue::store}, {"gate+up", 20480, 2560, epilogue::gated}, {"down", 2560, 10240, epilogue::store}};
+constexpr product mistral[] = {{"q+k+v", 6144, 4096, epilogue::rope_cache, 4096, 1024},
+                               {"output", 4096, 4096, epilogue::add},
+                               {"gate+up", 28672, 4096, epilogue::gated},
+                               {"down", 4096, 14336, epilogue::add}};
+constexpr product gemma[] = {{"q+k+v", 4096, 2560, epilogue::store},
+                             {"output", 2560, 2048, epilogue::store},
+                             {"gate+up", 20480, 2560, epilogue::gated},
+                             {"down", 2560, 10240, epilogue::store}};
 
 struct tile {
   std::uint32_t rows, tokens, subgroups;
@@ -37,15 +43,21 @@ constexpr std::uint64_t part = std::uint64_t{2} << 30, weights = 3;
 class chunk_products {
  public:
   chunk_products(const gpu::device& on, std::uint32_t tokens, bool matrix, std::vector<std::byte> spirv)
-      : on_(on), tokens_(tokens), matrix_(matrix), spirv_(std::move(spirv)), queue_(on), small_(on, std::uint64_t{512} << 20, gpu::placement::device_local, "vectors") {
-    for (std::uint64_t at = 0; at < weights; ++at) weights_.emplace_back(on, part, gpu::placement::device_local, "weights");
+      : on_(on), tokens_(tokens), matrix_(matrix), spirv_(std::move(spirv)), queue_(on),
+        small_(on, std::uint64_t{512} << 20, gpu::placement::device_local, "vectors") {
+    for (std::uint64_t at = 0; at < weights; ++at)
+      weights_.emplace_back(on, part, gpu::placement::device_local, "weights");
     // Numbers of all sizes, as far as a fill has them: halves of 1 to 2.
     bench::run_once(on_, queue_, [&](gpu::recorder& to) {
       to.fill(small_, 0, std::uint64_t{512} << 20, 0x3c003d55u);
       for (auto& each : weights_) to.fill(each, 0, part, 0x35a8b4a1u);
       to.full_barrier();
     });
-    bench::run_once(on_, queue_, [&](gpu::recorder& to) { to.fill(small_, 4 * kernels::state::position, 4, 5).fill(small_, 4 * kernels::state::count, 4, tokens).full_barrier(); });
+    bench::run_once(on_, queue_, [&](gpu::recorder& to) {
+      to.fill(small_, 4 * kernels::state::position, 4, 5)
+          .fill(small_, 4 * kernels::state::count, 4, tokens)
+          .full_barrier();
+    });
   }
 
   /// Microseconds of one product.
@@ -54,20 +66,36 @@ class chunk_products {
     const auto width = runtime::choose_subgroup(on_.limits());
     const auto& face = kernels::matmul_chunk_interface;
     std::vector<gpu::specialization> constants{{0, by.subgroups * width.size}};
-    const auto set = [&](std::string_view name, auto value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), static_cast<std::uint32_t>(value)}); };
-    set("columns", p.columns), set("rows", p.rows), set("codec", type), set("epilogue", p.after), set("tile_rows", by.rows), set("tile_tokens", by.tokens), set("head_dim", 128);
-    set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("ring", 0), set("cache_element", 0), set("max_tokens", tokens_);
+    const auto set = [&](std::string_view name, auto value) {
+      constants.push_back(
+          {static_cast<std::uint32_t>(face.specialization_index(name)), static_cast<std::uint32_t>(value)});
+    };
+    set("columns", p.columns), set("rows", p.rows), set("codec", type), set("epilogue", p.after),
+        set("tile_rows", by.rows), set("tile_tokens", by.tokens), set("head_dim", 128);
+    set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("ring", 0), set("cache_element", 0),
+        set("max_tokens", tokens_);
     runtime::kernel_modules modules;
     modules.half_matrix = matrix_;
     const auto words = modules.with(kernels::kernel::matmul_chunk, *shader::activation_function{activation::silu});
-    const gpu::pipeline pipeline(on_, {.name = "matmul_chunk", .spirv = spirv_.empty() ? std::as_bytes(std::span(words)) : std::span<const std::byte>(spirv_), .constants = constants,
-                                       .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
+    const gpu::pipeline pipeline(
+        on_, {.name = "matmul_chunk",
+              .spirv = spirv_.empty() ? std::as_bytes(std::span(words)) : std::span<const std::byte>(spirv_),
+              .constants = constants,
+              .push_constant_bytes = face.push_bytes(),
+              .required_subgroup_size = width.required});
     const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256, places = part / each * weights;
     const double seconds = bench::chain_seconds(on_, queue_, 8, 5, [&](gpu::recorder& to, std::uint32_t i) {
       const std::uint64_t place = i % places, of = place % weights;
-      const std::uint64_t push[] = {base + (std::uint64_t{64} << 20), base + (std::uint64_t{1} << 20), weights_[of].address() + place / weights * each, base + (std::uint64_t{128} << 20), base,
-                                    base + (std::uint64_t{320} << 20), base + (std::uint64_t{400} << 20), base + (std::uint64_t{2} << 20)};
-      to.dispatch(pipeline, std::as_bytes(std::span(push)), {(tokens_ + by.tokens - 1) / by.tokens, (p.rows + by.rows - 1) / by.rows, 1});
+      const std::uint64_t push[] = {base + (std::uint64_t{64} << 20),
+                                    base + (std::uint64_t{1} << 20),
+                                    weights_[of].address() + place / weights * each,
+                                    base + (std::uint64_t{128} << 20),
+                                    base,
+                                    base + (std::uint64_t{320} << 20),
+                                    base + (std::uint64_t{400} << 20),
+                                    base + (std::uint64_t{2} << 20)};
+      to.dispatch(pipeline, std::as_bytes(std::span(push)),
+                  {(tokens_ + by.tokens - 1) / by.tokens, (p.rows + by.rows - 1) / by.rows, 1});
     });
     return seconds / 8 * 1e6;
   }
@@ -107,7 +135,8 @@ int main(int count, char** arguments) try {
   std::printf("%s\n", device.label().c_str());
   chunk_products on(device, tokens, matrix, spirv);
   for (const auto type : codecs)
-    for (const auto& [model, products, layers] : {std::tuple{"Mistral 7B", std::span(mistral), 32}, std::tuple{"Gemma-3 4B", std::span(gemma), 34}}) {
+    for (const auto& [model, products, layers] :
+         {std::tuple{"Mistral 7B", std::span(mistral), 32}, std::tuple{"Gemma-3 4B", std::span(gemma), 34}}) {
       double sum = 0;
       for (const product& p : products) {
         double best = 1e9;
@@ -120,10 +149,12 @@ int main(int count, char** arguments) try {
           all += text;
         }
         sum += best * layers;
-        std::printf("%-10s %-5s %-8s %7.1f us %6.1f TFLOP/s %s\n", model, kernels::info(type).name.data(), p.name, best, 2e-6 * p.rows * p.columns * tokens / best, all.c_str());
+        std::printf("%-10s %-5s %-8s %7.1f us %6.1f TFLOP/s %s\n", model, kernels::info(type).name.data(), p.name, best,
+                    2e-6 * p.rows * p.columns * tokens / best, all.c_str());
         std::fflush(stdout);
       }
-      std::printf("%-10s %-5s products of %u tokens: %.1f ms, %.0f tok/s without the rest\n", model, kernels::info(type).name.data(), tokens, sum / 1e3, 1e6 * tokens / sum);
+      std::printf("%-10s %-5s products of %u tokens: %.1f ms, %.0f tok/s without the rest\n", model,
+                  kernels::info(type).name.data(), tokens, sum / 1e3, 1e6 * tokens / sum);
     }
 } catch (const std::exception& problem) {
   std::fprintf(stderr, "%s\n", problem.what());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Speed of encoding and decoding each codec on one core, and of BCML1 on all, beside a copy of the same memory in the same run.
-// usage: codec [ROWS COLUMNS [RUNS]]
+// Speed of encoding and decoding each codec on one core, and of BCML1 on all, beside a copy of the same memory in the
+// same run. usage: codec [ROWS COLUMNS [RUNS]]
 #include <intaglio/io/bcml1_encode.hpp>
 #include <intaglio/io/codec.hpp>
 #include <intaglio/io/codec_encode.hpp>
@@ -47,10 +47,13 @@ std::vector<float> weights(std::size_t count) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const auto number = [&](int at, std::uint64_t otherwise) { return at < count ? std::strtoull(arguments[at], nullptr, 10) : otherwise; };
+  const auto number = [&](int at, std::uint64_t otherwise) {
+    return at < count ? std::strtoull(arguments[at], nullptr, 10) : otherwise;
+  };
   const io::bcml1_layout layout{number(1, 4096), number(2, 4096)};
   const auto runs = static_cast<unsigned>(number(3, 5));
-  if (layout.rows == 0 || layout.columns == 0 || layout.columns % 256 != 0 || layout.rows > 65536 || layout.columns > 65536 || runs == 0) {
+  if (layout.rows == 0 || layout.columns == 0 || layout.columns % 256 != 0 || layout.rows > 65536 ||
+      layout.columns > 65536 || runs == 0) {
     std::fprintf(stderr, "codec: expected ROWS 1..65536, COLUMNS a multiple of 256 up to 65536, RUNS from 1\n");
     return 2;
   }
@@ -65,7 +68,8 @@ int main(int count, char** arguments) {
     std::memcpy(copy.data(), halves.data(), halves.size());
     asm volatile("" : : "r"(copy.data()) : "memory");
   });
-  std::printf("%llu x %llu values, best of %u runs\n\n", static_cast<unsigned long long>(layout.rows), static_cast<unsigned long long>(layout.columns), runs);
+  std::printf("%llu x %llu values, best of %u runs\n\n", static_cast<unsigned long long>(layout.rows),
+              static_cast<unsigned long long>(layout.columns), runs);
   std::printf("copy of the f16 matrix       %8.0f MB/s\n", f16_bytes / copying / 1e6);
   std::vector<std::byte> panels(static_cast<std::size_t>(layout.bytes()));
   const auto compress = [&](const char* what, const io::bcml1_options& options) {
@@ -80,7 +84,8 @@ int main(int count, char** arguments) {
   for (const auto& row : dtype_table) {
     const bool is_panels = row.type == dtype::bcml1;
     if (!is_panels && !(io::is_encodable(row.type) && io::is_decodable(row.type))) continue;
-    std::vector<std::byte> bytes(static_cast<std::size_t>(is_panels ? layout.bytes() : layout.rows * io::row_bytes(row.type, layout.columns)));
+    std::vector<std::byte> bytes(
+        static_cast<std::size_t>(is_panels ? layout.bytes() : layout.rows * io::row_bytes(row.type, layout.columns)));
     const double encoding = best(runs, [&] {
       if (is_panels) io::encode_bcml1(dtype::f32, std::as_bytes(std::span(values)), layout, bytes);
       else io::encode_row(row.type, values, bytes);
@@ -89,7 +94,8 @@ int main(int count, char** arguments) {
       if (is_panels) io::decode_bcml1(bytes, layout, 0, layout.rows, decoded);
       else io::decode_row(row.type, bytes, decoded);
     });
-    std::printf("%-8s %18.0f %18.0f %18.0f\n", row.name.data(), elements / encoding / 1e6, elements / decoding / 1e6, static_cast<double>(bytes.size()) / decoding / 1e6);
+    std::printf("%-8s %18.0f %18.0f %18.0f\n", row.name.data(), elements / encoding / 1e6, elements / decoding / 1e6,
+                static_cast<double>(bytes.size()) / decoding / 1e6);
   }
   return 0;
 }

@@ -10,4 +10,7 @@ inline constexpr decoder_config config = [] {
   return c;
 }();
 
-int main() { return static_cast<int>(plan::engraved<models::bitnet_b158<config>, plan::profiles::portable>::table.decode.dispatch_count() & 1); }
+int main() {
+  return static_cast<int>(
+      plan::engraved<models::bitnet_b158<config>, plan::profiles::portable>::table.decode.dispatch_count() & 1);
+}

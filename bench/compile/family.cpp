@@ -6,4 +6,6 @@
 
 using namespace intaglio;
 
-int main() { return static_cast<int>(plan::engraved<MODEL, plan::profiles::portable>::table.decode.dispatch_count() & 1); }
+int main() {
+  return static_cast<int>(plan::engraved<MODEL, plan::profiles::portable>::table.decode.dispatch_count() & 1);
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whole decode tokens of Mistral 7B and Gemma-3 4B with synthetic weights: tokens a second, and the time of every dispatch of one pass.
-// usage: families [name... [--context N] [--passes N] [--dispatches] [--chain]]; --chain: never all layers in one dispatch; names are those that it prints, all unless said
+// Whole decode tokens of Mistral 7B and Gemma-3 4B with synthetic weights: tokens a second, and the time of every
+// dispatch of one pass. usage: families [name... [--context N] [--passes N] [--dispatches] [--chain]]; --chain: never
+// all layers in one dispatch; names are those that it prints, all unless said
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,7 +21,9 @@ using namespace intaglio;
 namespace {
 
 using clock_type = std::chrono::steady_clock;
-double milliseconds_since(clock_type::time_point start) { return std::chrono::duration<double, std::milli>(clock_type::now() - start).count(); }
+double milliseconds_since(clock_type::time_point start) {
+  return std::chrono::duration<double, std::milli>(clock_type::now() - start).count();
+}
 
 struct options {
   std::uint32_t context = 128, passes = 128;
@@ -31,10 +34,12 @@ struct options {
 void print_dispatches(runtime::executor& run, std::uint32_t position, std::span<const std::uint32_t> tokens) {
   std::map<const plan::dispatch*, std::vector<double>> times;
   for (int i = 0; i < 5; ++i)
-    for (const auto& time : run.measure(runtime::pass_kind::decode, position, tokens)) times[time.what].push_back(time.nanoseconds);
+    for (const auto& time : run.measure(runtime::pass_kind::decode, position, tokens))
+      times[time.what].push_back(time.nanoseconds);
   for (auto& [what, list] : times) {
     std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2), list.end());
-    std::printf("    %-12s %-28s x %3zu %8.2f us, %.0f us a token\n", kernels::interface_of(what->kernel).name.data(), what->label.data, list.size() / 5, list[list.size() / 2] / 1e3,
+    std::printf("    %-12s %-28s x %3zu %8.2f us, %.0f us a token\n", kernels::interface_of(what->kernel).name.data(),
+                what->label.data, list.size() / 5, list[list.size() / 2] / 1e3,
                 list[list.size() / 2] / 1e3 * static_cast<double>(list.size()) / 5);
   }
 }
@@ -47,7 +52,8 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   runtime::kernel_modules modules = runtime::usable_modules(device).at(0);
   if (how.chain) modules.in_one = false;
   runtime::executor run(device, table, runtime::synthetic_weights(device, table), modules, nullptr);
-  if (const auto fault = run.prove(); !fault.kernel.empty()) std::printf("%s: WRONG: %s (%s), off by %g\n", name, fault.kernel.c_str(), fault.label.c_str(), fault.apart);
+  if (const auto fault = run.prove(); !fault.kernel.empty())
+    std::printf("%s: WRONG: %s (%s), off by %g\n", name, fault.kernel.c_str(), fault.label.c_str(), fault.apart);
   const std::uint32_t token = 11;
   std::vector<double> times;
   for (int repeat = 0; repeat < 7; ++repeat) {
@@ -61,8 +67,9 @@ void measure(const gpu::device& device, const char* name, const options& how) {
   }
   std::sort(times.begin(), times.end());
   const double token_ms = times[3] / how.passes;
-  std::printf("%-18s %8.1f us a token, %7.1f tok/s, %5.0f GB/s of weights, %llu dispatches\n", name, 1e3 * token_ms, 1e3 / token_ms,
-              static_cast<double>(table.decode.weight_bytes()) / token_ms / 1e6, static_cast<unsigned long long>(run.plan_of(runtime::pass_kind::decode).dispatch_count()));
+  std::printf("%-18s %8.1f us a token, %7.1f tok/s, %5.0f GB/s of weights, %llu dispatches\n", name, 1e3 * token_ms,
+              1e3 / token_ms, static_cast<double>(table.decode.weight_bytes()) / token_ms / 1e6,
+              static_cast<unsigned long long>(run.plan_of(runtime::pass_kind::decode).dispatch_count()));
   std::fflush(stdout);
   if (how.dispatches) print_dispatches(run, how.context, std::span(&token, 1));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// matmul_few: its form by cooperative matrices held against that by dot products, bit by bit, over codecs and odd shapes; and the time of both at the
-// shapes of Mistral 7B and Gemma-3 4B, as chains of products that wait for each other and read weights that no cache holds.
-// usage: few [codec... [--check] [--tokens N]... [--tile ROWSxSUBGROUPS]... [--spirv FILE]... [--only-files] [--statistics] [--only PRODUCT]]; a FILE stands beside the module with matrices
+// matmul_few: its form by cooperative matrices held against that by dot products, bit by bit, over codecs and odd
+// shapes; and the time of both at the shapes of Mistral 7B and Gemma-3 4B, as chains of products that wait for each
+// other and read weights that no cache holds. usage: few [codec... [--check] [--tokens N]... [--tile ROWSxSUBGROUPS]...
+// [--spirv FILE]... [--only-files] [--statistics] [--only PRODUCT]]; a FILE stands beside the module with matrices
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -33,8 +34,14 @@ struct product {
   epilogue after;
   std::uint32_t q = 0, kv = 0;
 };
-constexpr product mistral[] = {{"q+k+v", 6144, 4096, epilogue::rope_cache, 4096, 1024}, {"output", 4096, 4096, epilogue::add}, {"gate+up", 28672, 4096, epilogue::gated}, {"down", 4096, 14336, epilogue::add}};
-constexpr product gemma[] = {{"q+k+v", 4096, 2560, epilogue::store}, {"output", 2560, 2048, epilogue::store}, {"gate+up", 20480, 2560, epilogue::gated}, {"down", 2560, 10240, epilogue::store}};
+constexpr product mistral[] = {{"q+k+v", 6144, 4096, epilogue::rope_cache, 4096, 1024},
+                               {"output", 4096, 4096, epilogue::add},
+                               {"gate+up", 28672, 4096, epilogue::gated},
+                               {"down", 4096, 14336, epilogue::add}};
+constexpr product gemma[] = {{"q+k+v", 4096, 2560, epilogue::store},
+                             {"output", 2560, 2048, epilogue::store},
+                             {"gate+up", 20480, 2560, epilogue::gated},
+                             {"down", 2560, 10240, epilogue::store}};
 
 struct form {
   std::uint32_t rows = 0, subgroups = 4, tokens = 8;  ///< of a tile; rows 0: dot products
@@ -54,8 +61,11 @@ constexpr std::uint64_t part = std::uint64_t{2} << 30, weight_parts = 2, megabyt
 class few_products {
  public:
   few_products(const gpu::device& on, options how)
-      : on_(on), how_(std::move(how)), queue_(on), transfer_(on), small_(on, 512 * megabyte, gpu::placement::device_local, "vectors"), read_(on, 16 * megabyte, gpu::placement::readback, "results") {
-    for (std::uint64_t at = 0; at < weight_parts; ++at) weights_.emplace_back(on, how_.check ? 16 * megabyte : part, gpu::placement::device_local, "weights");
+      : on_(on), how_(std::move(how)), queue_(on), transfer_(on),
+        small_(on, 512 * megabyte, gpu::placement::device_local, "vectors"),
+        read_(on, 16 * megabyte, gpu::placement::readback, "results") {
+    for (std::uint64_t at = 0; at < weight_parts; ++at)
+      weights_.emplace_back(on, how_.check ? 16 * megabyte : part, gpu::placement::device_local, "weights");
   }
 
   gpu::pipeline pipeline(const product& p, codec type, const form& by) const {
@@ -63,9 +73,15 @@ class few_products {
     const auto& face = kernels::matmul_few_interface;
     const std::uint32_t lanes = by.rows == 0 ? width.size : 32;
     std::vector<gpu::specialization> constants{{0, by.subgroups * lanes}};
-    const auto set = [&](std::string_view name, auto value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), static_cast<std::uint32_t>(value)}); };
-    set("columns", p.columns), set("rows", p.rows), set("codec", type), set("epilogue", p.after), set("tile_tokens", by.tokens), set("tile_rows", by.rows == 0 ? 4 * by.subgroups : by.rows), set("head_dim", 128);
-    set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("cache_element", 0), set("subgroup_width", lanes), set("slot_words", 0), set("page_size", 0);
+    const auto set = [&](std::string_view name, auto value) {
+      constants.push_back(
+          {static_cast<std::uint32_t>(face.specialization_index(name)), static_cast<std::uint32_t>(value)});
+    };
+    set("columns", p.columns), set("rows", p.rows), set("codec", type), set("epilogue", p.after),
+        set("tile_tokens", by.tokens), set("tile_rows", by.rows == 0 ? 4 * by.subgroups : by.rows),
+        set("head_dim", 128);
+    set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("cache_element", 0),
+        set("subgroup_width", lanes), set("slot_words", 0), set("page_size", 0);
     runtime::kernel_modules modules;
     modules.few_tiled = by.rows != 0;
     auto words = modules.with(kernels::kernel::matmul_few, *shader::activation_function{activation::silu});
@@ -75,7 +91,12 @@ class few_products {
       std::memcpy(words.data(), bytes.data(), bytes.size());
       words = kernels::splicer(words, *shader::activation_function{activation::silu}).spliced();
     }
-    gpu::pipeline out(on_, {.name = "matmul_few", .spirv = std::as_bytes(std::span(words)), .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required, .keep_statistics = how_.statistics});
+    gpu::pipeline out(on_, {.name = "matmul_few",
+                            .spirv = std::as_bytes(std::span(words)),
+                            .constants = constants,
+                            .push_constant_bytes = face.push_bytes(),
+                            .required_subgroup_size = width.required,
+                            .keep_statistics = how_.statistics});
     return out;
   }
   static std::array<std::uint32_t, 3> grid(const product& p, const form& by, std::uint32_t tokens) {
@@ -90,10 +111,21 @@ class few_products {
 
   std::vector<std::uint64_t> push(std::uint64_t weight, const form& by) const {
     const std::uint64_t base = small_.address();
-    return {base + (by.rows == 0 ? x_at : tiled_at), weight, base + y_at, base, base + keys_at, base + values_at, base + rope_at, base};
+    return {base + (by.rows == 0 ? x_at : tiled_at),
+            weight,
+            base + y_at,
+            base,
+            base + keys_at,
+            base + values_at,
+            base + rope_at,
+            base};
   }
   void tokens(std::uint32_t count) {
-    bench::run_once(on_, queue_, [&](gpu::recorder& to) { to.fill(small_, 4 * kernels::state::position, 4, 5).fill(small_, 4 * kernels::state::count, 4, count).full_barrier(); });
+    bench::run_once(on_, queue_, [&](gpu::recorder& to) {
+      to.fill(small_, 4 * kernels::state::position, 4, 5)
+          .fill(small_, 4 * kernels::state::count, 4, count)
+          .full_barrier();
+    });
   }
 
   /// Random rows of a codec, with factors of all sizes.
@@ -101,7 +133,9 @@ class few_products {
     const kernels::codec_info& block = kernels::info(type);
     std::vector<std::byte> source(kernels::file_row_bytes(type, columns) * rows);
     for (std::byte& each : source) each = static_cast<std::byte>(runtime::next_random(random_) >> 56);
-    const auto half = [&] { return f16_from_f32((static_cast<float>(runtime::next_random(random_) >> 40) * 0x1p-23f - 1.0f) * 0.01f); };
+    const auto half = [&] {
+      return f16_from_f32((static_cast<float>(runtime::next_random(random_) >> 40) * 0x1p-23f - 1.0f) * 0.01f);
+    };
     for (std::size_t at = 0; at < source.size(); at += block.block_bytes) {
       const std::uint16_t scale = half(), minimum = half();
       std::memcpy(source.data() + at + (type == codec::q6_k ? 208 : 0), &scale, 2);
@@ -109,7 +143,8 @@ class few_products {
     }
     std::vector<std::uint32_t> out(static_cast<std::size_t>(kernels::matmul_weight_bytes(type, rows, columns) / 4));
     const std::array<std::span<const std::byte>, 1> sources{source};
-    kernels::repack_matmul(type, kernels::row_order::plain(rows), sources, columns, 0, std::as_writable_bytes(std::span(out)));
+    kernels::repack_matmul(type, kernels::row_order::plain(rows), sources, columns, 0,
+                           std::as_writable_bytes(std::span(out)));
     return out;
   }
   /// x of tokens, whose blocks have sizes of their own; one has a number that is none.
@@ -126,20 +161,35 @@ class few_products {
     tokens(count);
     for (const std::uint32_t tiled : {0u, 1u}) {
       std::vector<gpu::specialization> constants{{0, 8 * width.size}};
-      const auto set = [&](std::string_view name, std::uint32_t value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value}); };
+      const auto set = [&](std::string_view name, std::uint32_t value) {
+        constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value});
+      };
       set("width", columns), set("prologue", 0), set("eps", 0), set("subgroup_width", width.size), set("tiled", tiled);
-      const gpu::pipeline fixed(on_, {.name = "fixed", .spirv = runtime::kernel_modules{}.of(kernels::kernel::fixed), .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
-      const std::uint64_t base = small_.address(), to_push[] = {base + plain_at, base + plain_at, base + (tiled != 0 ? tiled_at : x_at), base};
-      bench::run_once(on_, queue_, [&](gpu::recorder& to) { to.dispatch(fixed, std::as_bytes(std::span(to_push)), {1, count, 1}); });
+      const gpu::pipeline fixed(on_, {.name = "fixed",
+                                      .spirv = runtime::kernel_modules{}.of(kernels::kernel::fixed),
+                                      .constants = constants,
+                                      .push_constant_bytes = face.push_bytes(),
+                                      .required_subgroup_size = width.required});
+      const std::uint64_t base = small_.address(),
+                          to_push[] = {base + plain_at, base + plain_at, base + (tiled != 0 ? tiled_at : x_at), base};
+      bench::run_once(on_, queue_, [&](gpu::recorder& to) {
+        to.dispatch(fixed, std::as_bytes(std::span(to_push)), {1, count, 1});
+      });
     }
   }
   std::vector<std::uint32_t> result(const product& p, const form& by, const gpu::pipeline& pipe, std::uint32_t count) {
     const std::uint64_t words = std::uint64_t{p.rows} * count;
     const auto pushed = push(weights_[0].address(), by);
     bench::run_once(on_, queue_, [&](gpu::recorder& to) {
-      to.fill(small_, y_at, 4 * words, 0x3f000000u).fill(small_, keys_at, megabyte, 0).fill(small_, values_at, megabyte, 0).full_barrier();
+      to.fill(small_, y_at, 4 * words, 0x3f000000u)
+          .fill(small_, keys_at, megabyte, 0)
+          .fill(small_, values_at, megabyte, 0)
+          .full_barrier();
       to.dispatch(pipe, std::as_bytes(std::span(pushed)), grid(p, by, count)).full_barrier();
-      to.copy(small_, y_at, read_, 0, 4 * words).copy(small_, keys_at, read_, 4 * words, megabyte).copy(small_, values_at, read_, 4 * words + megabyte, megabyte).full_barrier();
+      to.copy(small_, y_at, read_, 0, 4 * words)
+          .copy(small_, keys_at, read_, 4 * words, megabyte)
+          .copy(small_, values_at, read_, 4 * words + megabyte, megabyte)
+          .full_barrier();
     });
     std::vector<std::uint32_t> out(static_cast<std::size_t>(words + megabyte / 2));
     std::memcpy(out.data(), read_.mapped().data(), out.size() * 4);
@@ -150,7 +200,11 @@ class few_products {
   bool same(codec type, std::size_t module) {
     bool good = true;
     std::uint32_t which = 0;
-    const product shapes[] = {{"odd", 52, type == codec::q4_k || type == codec::q6_k ? 768u : 352u, epilogue::store}, {"odd", 100, 2560, epilogue::add}, {"turned", 768, 4096, epilogue::rope_cache, 512, 128}, {"gated", 72, 4096, epilogue::gated}, {"long", 132, 14336, epilogue::store}};
+    const product shapes[] = {{"odd", 52, type == codec::q4_k || type == codec::q6_k ? 768u : 352u, epilogue::store},
+                              {"odd", 100, 2560, epilogue::add},
+                              {"turned", 768, 4096, epilogue::rope_cache, 512, 128},
+                              {"gated", 72, 4096, epilogue::gated},
+                              {"long", 132, 14336, epilogue::store}};
     for (const product& p : shapes) {
       const auto words = rows_of(type, p.rows, p.columns);
       transfer_.upload(weights_[0], 0, std::as_bytes(std::span(words)));
@@ -167,8 +221,9 @@ class few_products {
           std::size_t differ = 0, at = 0;
           for (std::size_t i = 0; i < expected.size(); ++i)
             if (expected[i] != found[i] && differ++ == 0) at = i;
-          std::printf("WRONG: %s %s %ux%u, tile %ux%u/%u, %u tokens: %zu differ, first %zu: %08x, expected %08x\n", kernels::info(type).name.data(), p.name, p.rows, p.columns, by.rows, by.tokens, by.subgroups, count, differ, at,
-                      found[at], expected[at]);
+          std::printf("WRONG: %s %s %ux%u, tile %ux%u/%u, %u tokens: %zu differ, first %zu: %08x, expected %08x\n",
+                      kernels::info(type).name.data(), p.name, p.rows, p.columns, by.rows, by.tokens, by.subgroups,
+                      count, differ, at, found[at], expected[at]);
           good = false;
         }
       }
@@ -178,7 +233,8 @@ class few_products {
 
   /// Microseconds of one product.
   double time(const product& p, codec type, const form& by, std::uint32_t count, const gpu::pipeline& pipe) {
-    const std::uint64_t bytes = kernels::matmul_weight_bytes(type, p.rows, p.columns), each = (bytes + 255) / 256 * 256, places = part / each * weight_parts;
+    const std::uint64_t bytes = kernels::matmul_weight_bytes(type, p.rows, p.columns), each = (bytes + 255) / 256 * 256,
+                        places = part / each * weight_parts;
     constexpr std::uint32_t length = 16;
     const double seconds = bench::chain_seconds(on_, queue_, length, 3, [&](gpu::recorder& to, std::uint32_t i) {
       const std::uint64_t place = (turn_ + i) % places, of = place % weight_parts;
@@ -196,7 +252,9 @@ class few_products {
   }
 
  private:
-  static constexpr std::uint64_t x_at = 64 * megabyte, y_at = 128 * megabyte, keys_at = 320 * megabyte, values_at = 400 * megabyte, rope_at = 2 * megabyte, plain_at = 32 * megabyte, tiled_at = 96 * megabyte;
+  static constexpr std::uint64_t x_at = 64 * megabyte, y_at = 128 * megabyte, keys_at = 320 * megabyte,
+                                 values_at = 400 * megabyte, rope_at = 2 * megabyte, plain_at = 32 * megabyte,
+                                 tiled_at = 96 * megabyte;
 
   const gpu::device& on_;
   options how_;
@@ -207,7 +265,11 @@ class few_products {
   std::uint64_t random_ = 1, turn_ = 0;
 };
 
-std::string label_of(const form& by) { return by.rows == 0 ? "dots/" + std::to_string(by.tokens) : std::to_string(by.rows) + "x" + std::to_string(by.tokens) + "/" + std::to_string(by.subgroups) + (by.module == 0 ? "" : "#" + std::to_string(by.module)); }
+std::string label_of(const form& by) {
+  return by.rows == 0 ? "dots/" + std::to_string(by.tokens)
+                      : std::to_string(by.rows) + "x" + std::to_string(by.tokens) + "/" + std::to_string(by.subgroups) +
+                            (by.module == 0 ? "" : "#" + std::to_string(by.module));
+}
 
 }  // namespace
 
@@ -244,7 +306,8 @@ int main(int count, char** arguments) try {
   if (how.check) {
     for (const codec type : how.codecs)
       for (std::size_t module = how.only_files ? 1 : 0; module <= how.modules.size(); ++module) {
-        std::printf("%s, module %zu: %s\n", kernels::info(type).name.data(), module, on.same(type, module) ? "the bits of dot products" : "WRONG");
+        std::printf("%s, module %zu: %s\n", kernels::info(type).name.data(), module,
+                    on.same(type, module) ? "the bits of dot products" : "WRONG");
         std::fflush(stdout);
       }
     return 0;
@@ -262,14 +325,19 @@ int main(int count, char** arguments) try {
   };
   std::vector<job> jobs;
   for (const codec type : how.codecs)
-    for (const auto& [model, products] : {std::pair{"Mistral 7B", std::span(mistral)}, std::pair{"Gemma-3 4B", std::span(gemma)}})
+    for (const auto& [model, products] :
+         {std::pair{"Mistral 7B", std::span(mistral)}, std::pair{"Gemma-3 4B", std::span(gemma)}})
       for (const product& p : products) {
-        if (!how.only.empty() && how.only != p.name && how.only != model && how.only != std::string(model) + " " + p.name) continue;
+        if (!how.only.empty() && how.only != p.name && how.only != model &&
+            how.only != std::string(model) + " " + p.name)
+          continue;
         for (const std::uint32_t tokens : how.tokens) {
-          const std::string title = std::string(model) + " " + kernels::info(type).name.data() + " " + p.name + ", " + std::to_string(tokens) + " tokens";
+          const std::string title = std::string(model) + " " + kernels::info(type).name.data() + " " + p.name + ", " +
+                                    std::to_string(tokens) + " tokens";
           jobs.push_back({title, p, type, tokens, few_products::dots(p.rows, tokens), {}});
           for (const form& by : how.tiles)
-            if ((by.tokens == tokens || (by.tokens == 16 && tokens == 32))) jobs.push_back({title, p, type, tokens, by, {}});
+            if ((by.tokens == tokens || (by.tokens == 16 && tokens == 32)))
+              jobs.push_back({title, p, type, tokens, by, {}});
         }
       }
   {
@@ -277,8 +345,7 @@ int main(int count, char** arguments) try {
     std::vector<std::jthread> makers;
     for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
       makers.emplace_back([&] {
-        for (std::size_t at = next++; at < jobs.size(); at = next++)
-          try {
+        for (std::size_t at = next++; at < jobs.size(); at = next++) try {
             jobs[at].pipe = on.pipeline(jobs[at].p, jobs[at].type, jobs[at].by);
           } catch (const intaglio::error&) {  // more shared memory than there is
           }
@@ -287,11 +354,13 @@ int main(int count, char** arguments) try {
   std::string title;
   std::uint32_t rows = 0;
   for (const job& each : jobs) {
-    if (each.title != title) std::printf("%s%s, us and percent of a streaming read:\n", title.empty() ? "" : "\n", each.title.c_str());
+    if (each.title != title)
+      std::printf("%s%s, us and percent of a streaming read:\n", title.empty() ? "" : "\n", each.title.c_str());
     title = each.title;
     if (rows != each.tokens) on.tokens(rows = each.tokens);
     if (each.pipe.handle() == VK_NULL_HANDLE) continue;
-    const double microseconds = on.time(each.p, each.type, each.by, each.tokens, each.pipe), bytes = static_cast<double>(kernels::matmul_weight_bytes(each.type, each.p.rows, each.p.columns));
+    const double microseconds = on.time(each.p, each.type, each.by, each.tokens, each.pipe),
+                 bytes = static_cast<double>(kernels::matmul_weight_bytes(each.type, each.p.rows, each.p.columns));
     std::printf("  %s %.1f %.0f%%", label_of(each.by).c_str(), microseconds, 100 * bytes / rate / microseconds);
     for (const std::string& line : each.pipe.statistics()) std::printf("\n    %s", line.c_str());
     std::fflush(stdout);

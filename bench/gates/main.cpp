@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Nearest gates for many vectors at once on the device: time a batch, the read of the gates, which is its least, and plain search on one core of the host. The
-// default is a layer of Gemma-3 4B's shape in bf16. Lists are held against those of the host where sums are exact.
+// Nearest gates for many vectors at once on the device: time a batch, the read of the gates, which is its least, and
+// plain search on one core of the host. The default is a layer of Gemma-3 4B's shape in bf16. Lists are held against
+// those of the host where sums are exact.
 #include <intaglio/runtime/gate_search.hpp>
 
 #include <chrono>
@@ -12,12 +13,16 @@ using namespace intaglio;
 
 namespace {
 
-double milliseconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(); }
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  const auto number = [&](int at, std::uint32_t otherwise) { return count > at ? static_cast<std::uint32_t>(std::strtoul(arguments[at], nullptr, 10)) : otherwise; };
+  const auto number = [&](int at, std::uint32_t otherwise) {
+    return count > at ? static_cast<std::uint32_t>(std::strtoul(arguments[at], nullptr, 10)) : otherwise;
+  };
   const std::uint32_t width = number(1, 2560), features = number(2, 10240), top = number(3, 10), most = number(4, 64);
   if (count > 5 || width == 0 || features == 0 || top == 0 || most == 0) {
     std::fprintf(stderr, "usage: gates [WIDTH [FEATURES [TOP [BATCH]]]]\n");
@@ -38,7 +43,8 @@ int main(int count, char** arguments) {
     runtime::gate_search search(on, kernels::codec::bf16, width, features, top, most);
     auto start = std::chrono::steady_clock::now();
     search.load(rows);
-    std::printf("%s\n%u gates of %u in bf16, %.1f MB, there in %.1f ms; the nearest %u\n", on.label().c_str(), features, width, static_cast<double>(rows.size()) / 1e6, milliseconds_since(start), search.count());
+    std::printf("%s\n%u gates of %u in bf16, %.1f MB, there in %.1f ms; the nearest %u\n", on.label().c_str(), features,
+                width, static_cast<double>(rows.size()) / 1e6, milliseconds_since(start), search.count());
     start = std::chrono::steady_clock::now();
     const auto host = io::nearest_gates(gate, std::span(x).first(width), top);
     const double plain = milliseconds_since(start);
@@ -52,7 +58,8 @@ int main(int count, char** arguments) {
         best = std::min(best, milliseconds_since(start));
       }
       for (std::size_t i = 0; i < host.size(); ++i)
-        if (found[0][i].feature != host[i].feature || found[0][i].score != host[i].score) throw error("the device's list is not the host's");
+        if (found[0][i].feature != host[i].feature || found[0][i].score != host[i].score)
+          throw error("the device's list is not the host's");
       std::printf("batch %2u: %8.3f ms, %8.3f ms a vector\n", batch, best, best / batch);
     }
     std::printf("host, one core, f32: %8.3f ms a vector\n", plain);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Recall@10 and time of a graph over random gates, zero-mean and of equal size as those of a layer are, against plain search over all of them. The default
-// is a layer of Gemma-3 4B's shape at the default parameters. One thread, whose CPU time counts. Fails where the recall is below 0.95.
+// Recall@10 and time of a graph over random gates, zero-mean and of equal size as those of a layer are, against plain
+// search over all of them. The default is a layer of Gemma-3 4B's shape at the default parameters. One thread, whose
+// CPU time counts. Fails where the recall is below 0.95.
 #include <intaglio/io/hnsw.hpp>
 
 #include <cstdio>
@@ -17,7 +18,9 @@ double seconds_since(std::clock_t start) { return static_cast<double>(std::clock
 }  // namespace
 
 int main(int count, char** arguments) {
-  const auto number = [&](int at, std::uint32_t otherwise) { return count > at ? static_cast<std::uint32_t>(std::strtoul(arguments[at], nullptr, 10)) : otherwise; };
+  const auto number = [&](int at, std::uint32_t otherwise) {
+    return count > at ? static_cast<std::uint32_t>(std::strtoul(arguments[at], nullptr, 10)) : otherwise;
+  };
   graph_parameters parameters;
   const std::size_t width = number(1, 2560), features = number(2, 10240);
   parameters = {number(3, parameters.links), number(4, parameters.construction), number(5, parameters.search)};
@@ -48,9 +51,11 @@ int main(int count, char** arguments) {
       for (const near_feature& each : near) found += static_cast<std::size_t>(std::ranges::count(exact, each));
     }
     const double many = static_cast<double>(queries), recall = static_cast<double>(found) / (10 * many);
-    std::printf("%zu gates of %zu, %u links, construction %u, search %u, %zu queries\n", features, width, parameters.links, parameters.construction, parameters.search, queries);
-    std::printf("built in %.1f s, %zu bytes of links\nrecall@10 %.3f\nby the graph %.2f ms, by plain search %.2f ms\n", built, feature_links_bytes(graph.links(), parameters).size(), recall,
-                1e3 * searched / many, 1e3 * plain / many);
+    std::printf("%zu gates of %zu, %u links, construction %u, search %u, %zu queries\n", features, width,
+                parameters.links, parameters.construction, parameters.search, queries);
+    std::printf("built in %.1f s, %zu bytes of links\nrecall@10 %.3f\nby the graph %.2f ms, by plain search %.2f ms\n",
+                built, feature_links_bytes(graph.links(), parameters).size(), recall, 1e3 * searched / many,
+                1e3 * plain / many);
     return recall >= 0.95 ? 0 : 1;
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "hnsw: %s\n", failure.what());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What prompt lookup is worth on text that repeats itself and on text that does not, with and without it by turns, in one process: of a
-// file, or of models of the true shapes with random weights, whose greedy text goes in circles sooner or later and whose drawn text does
-// not. usage: lookup [--tokens N] [--drafts N] [--turns N] NAME --file GGUF | NAME... names with a file: fable, bitnet_2b_4t,
-// mistral_7b_q8_0; without: bitnet_2b_4t, mistral_7b_q8_0, mistral_7b_q4_0, gemma3_4b_q8_0
+// What prompt lookup is worth on text that repeats itself and on text that does not, with and without it by turns, in
+// one process: of a file, or of models of the true shapes with random weights, whose greedy text goes in circles sooner
+// or later and whose drawn text does not. usage: lookup [--tokens N] [--drafts N] [--turns N] NAME --file GGUF |
+// NAME... names with a file: fable, bitnet_2b_4t, mistral_7b_q8_0; without: bitnet_2b_4t, mistral_7b_q8_0,
+// mistral_7b_q4_0, gemma3_4b_q8_0
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -52,7 +53,8 @@ generation read(text_stream stream) {
 
 /// @param begin makes a text_stream of ids and options
 template <class Begin>
-void measure(Begin&& begin, const char* what, const std::vector<std::int32_t>& ids, generate_options options, const choice& how) {
+void measure(Begin&& begin, const char* what, const std::vector<std::int32_t>& ids, generate_options options,
+             const choice& how) {
   options.max_tokens = 2;
   options.prompt_lookup_num_tokens = how.drafts;
   begin(ids, options).next();  // whatever happens once
@@ -70,16 +72,20 @@ void measure(Begin&& begin, const char* what, const std::vector<std::int32_t>& i
   const double without = median(speeds[0]), with = median(speeds[1]);
   const auto& [plain, drafted] = last;
   std::printf(
-      "  %-18s %4zu tokens, periodic from %3zu: %8.1f tok/s, with %u drafts at once %8.1f: %.2f times as fast; %u of %u drafts right; %s\n",
-      what, plain.ids.size(), repeats_from(plain.ids), without, how.drafts, with, with / without, drafted.timings.accepted_tokens,
-      drafted.timings.drafted_tokens, plain.ids == drafted.ids ? "same tokens" : "OTHER TOKENS");
+      "  %-18s %4zu tokens, periodic from %3zu: %8.1f tok/s, with %u drafts at once %8.1f: %.2f times as fast; %u of "
+      "%u drafts right; %s\n",
+      what, plain.ids.size(), repeats_from(plain.ids), without, how.drafts, with, with / without,
+      drafted.timings.accepted_tokens, drafted.timings.drafted_tokens,
+      plain.ids == drafted.ids ? "same tokens" : "OTHER TOKENS");
   std::fflush(stdout);
 }
 
 template <class Model>
 void measure_file(const gpu::device& device, const choice& how) {
   session<Model> told(device, how.file);
-  const auto begin = [&](const std::vector<std::int32_t>& ids, const generate_options& options) { return told.begin(ids, options); };
+  const auto begin = [&](const std::vector<std::int32_t>& ids, const generate_options& options) {
+    return told.begin(ids, options);
+  };
   std::string hops;
   for (int i = 0; i < 5; ++i) hops += "Hop, hop, hop! ";
   measure(begin, "repeating, greedy", told.encode(hops + "Hop,"), {}, how);
@@ -89,7 +95,8 @@ void measure_file(const gpu::device& device, const choice& how) {
 }
 
 template <class Model>
-void measure_synthetic(const gpu::device& device, const char* name, const std::vector<std::string>& wanted, const choice& how) {
+void measure_synthetic(const gpu::device& device, const char* name, const std::vector<std::string>& wanted,
+                       const choice& how) {
   if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) return;
   const plan::planned made = plan::planned::of<Model>(plan::profiles::portable, 4096);
   const plan::table& table = made.table();
@@ -109,7 +116,9 @@ void measure_synthetic(const gpu::device& device, const char* name, const std::v
   measure(begin, "greedy", prompt, {}, how);
   std::iota(prompt.begin(), prompt.end(), 500);
   measure(begin, "drawn", prompt, {.temperature = 1.5f, .seed = 4}, how);
-  const auto pass_ms = [&](runtime::pass_kind kind) { return body->run->speed(kind).segment_ms() * body->run->segments(kind); };
+  const auto pass_ms = [&](runtime::pass_kind kind) {
+    return body->run->speed(kind).segment_ms() * body->run->segments(kind);
+  };
   for (const std::uint32_t drafts : {std::min(how.drafts, 7u), how.drafts})
     std::printf("  a pass over %u drafts takes %.3f ms, one of decode %.3f: %.2f times as long\n", drafts,
                 pass_ms(body->run->verify_kind(drafts + 1)), pass_ms(runtime::pass_kind::decode),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How long the driver's compiler takes for each pipeline of an executor's start, one after the other; then, with another module in a kernel's place,
-// for those of this kernel. NVIDIA: __GL_SHADER_DISK_CACHE=0.
-// usage: pipelines bitnet|mistral|fable [KERNEL=FILE.spv...]
+// How long the driver's compiler takes for each pipeline of an executor's start, one after the other; then, with
+// another module in a kernel's place, for those of this kernel. NVIDIA: __GL_SHADER_DISK_CACHE=0. usage: pipelines
+// bitnet|mistral|fable [KERNEL=FILE.spv...]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,7 +21,7 @@ using namespace intaglio;
 
 namespace {
 
-std::string replaced;                  // the kernel in whose place another module stands, or nothing
+std::string replaced;  // the kernel in whose place another module stands, or nothing
 std::vector<std::uint32_t> other_module;
 
 std::span<const std::byte> module_of(const runtime::kernel_modules& chosen, kernels::kernel which) {
@@ -54,7 +54,8 @@ void measure(const gpu::device& on, const plan::table& table, const std::string&
         const auto begin = std::chrono::steady_clock::now();
         seen.add({&call, 1}, nullptr);
         if (seen.size() == before) continue;
-        std::printf("%-14s %-18s %-28s %6.0f ms\n", std::string(each->name).c_str(), name.c_str(), label.empty() ? std::string(call.label.view()).c_str() : label.c_str(),
+        std::printf("%-14s %-18s %-28s %6.0f ms\n", std::string(each->name).c_str(), name.c_str(),
+                    label.empty() ? std::string(call.label.view()).c_str() : label.c_str(),
                     std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
       }
 }
@@ -69,7 +70,8 @@ int main(int count, char** arguments) try {
     return 2;
   }
   const gpu::device device;
-  const plan::profile profile = device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable;
+  const plan::profile profile =
+      device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable;
   const plan::planned planned = model == "bitnet"    ? plan::planned::of<models::bitnet_2b_4t>(profile)
                                 : model == "mistral" ? plan::planned::of<models::mistral_7b<dtype::q4_0>>(profile)
                                                      : plan::planned::of<models::fable>(profile);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Time of matmul at the shapes of Mistral 7B and Gemma-3 4B, codec by codec, as chains in which each product waits for the one before and reads
-// weights that no cache holds: bytes, microseconds, and the share of a streaming read in the same run.
-// usage: products [codec... [--subgroups N] [--groups N] [--tokens N] [--spirv FILE] [--statistics] [--start]]: start measures 528 rows of each
+// Time of matmul at the shapes of Mistral 7B and Gemma-3 4B, codec by codec, as chains in which each product waits for
+// the one before and reads weights that no cache holds: bytes, microseconds, and the share of a streaming read in the
+// same run. usage: products [codec... [--subgroups N] [--groups N] [--tokens N] [--spirv FILE] [--statistics]
+// [--start]]: start measures 528 rows of each
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -53,16 +54,21 @@ constexpr std::uint64_t room = std::uint64_t{6} << 30, part = std::uint64_t{2} <
 
 class token_products {
  public:
-  token_products(const gpu::device& on, options how) : on_(on), how_(std::move(how)), queue_(on), small_(on, 64u << 20, gpu::placement::device_local, "vectors") {
-    for (std::uint64_t at = 0; at < room; at += part) weights_.emplace_back(on, part, gpu::placement::device_local, "weights");
+  token_products(const gpu::device& on, options how)
+      : on_(on), how_(std::move(how)), queue_(on), small_(on, 64u << 20, gpu::placement::device_local, "vectors") {
+    for (std::uint64_t at = 0; at < room; at += part)
+      weights_.emplace_back(on, part, gpu::placement::device_local, "weights");
     const std::uint32_t position = 5;
     bench::run_once(on_, queue_, [&](gpu::recorder& to) { to.fill(small_, 0, 64u << 20, 0x3c003c00u).full_barrier(); });
     bench::run_once(on_, queue_, [&](gpu::recorder& to) {
-      to.fill(small_, 4 * kernels::state::position, 4, position).fill(small_, 4 * kernels::state::count, 4, how_.tokens).full_barrier();
+      to.fill(small_, 4 * kernels::state::position, 4, position)
+          .fill(small_, 4 * kernels::state::count, 4, how_.tokens)
+          .full_barrier();
     });
   }
 
-  /// Seconds of one link of a chain: what a chain three times as long takes more. A timestamp behind each dispatch would be waited for.
+  /// Seconds of one link of a chain: what a chain three times as long takes more. A timestamp behind each dispatch
+  /// would be waited for.
   template <class Record>
   double chain(std::uint32_t length, const Record& record) {
     const double one = run(length, record);
@@ -86,28 +92,50 @@ class token_products {
     const auto width = runtime::choose_subgroup(on_.limits());
     const auto& face = kernels::matmul_interface;
     std::vector<gpu::specialization> constants{{0, subgroups * width.size}};
-    const auto set = [&](std::string_view name, auto value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), static_cast<std::uint32_t>(value)}); };
+    const auto set = [&](std::string_view name, auto value) {
+      constants.push_back(
+          {static_cast<std::uint32_t>(face.specialization_index(name)), static_cast<std::uint32_t>(value)});
+    };
     const std::uint64_t staged = kernels::matmul_staged_bytes(type, p.columns, how_.tokens);
-    set("columns", p.columns), set("rows", p.rows), set("codec", type), set("prologue", p.before), set("epilogue", p.after), set("tile_tokens", how_.tokens);
-    constants.push_back({static_cast<std::uint32_t>(face.specialization_index("eps")), std::bit_cast<std::uint32_t>(1e-5f)});
-    set("staged", staged + subgroups * 64 + 256 <= on_.limits().max_shared_memory_bytes), set("head_dim", 128), set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("ring", 0), set("cache_element", 0);
+    set("columns", p.columns), set("rows", p.rows), set("codec", type), set("prologue", p.before),
+        set("epilogue", p.after), set("tile_tokens", how_.tokens);
+    constants.push_back(
+        {static_cast<std::uint32_t>(face.specialization_index("eps")), std::bit_cast<std::uint32_t>(1e-5f)});
+    set("staged", staged + subgroups * 64 + 256 <= on_.limits().max_shared_memory_bytes), set("head_dim", 128),
+        set("q_size", p.q), set("kv_size", p.kv), set("context", 4096), set("ring", 0), set("cache_element", 0);
     set("subgroup_width", width.size);
-    const auto words = runtime::kernel_modules{}.with(kernels::kernel::matmul, *shader::activation_function{activation::silu});
+    const auto words =
+        runtime::kernel_modules{}.with(kernels::kernel::matmul, *shader::activation_function{activation::silu});
     std::vector<std::byte> module(std::as_bytes(std::span(words)).begin(), std::as_bytes(std::span(words)).end());
     if (!how_.spirv.empty()) module = how_.spirv;
     if (std::pair key(p.name + std::to_string(p.rows), std::pair(type, subgroups)); key != made_) {
       made_ = key;
-      pipeline_ = gpu::pipeline(on_, {.name = "matmul", .spirv = module, .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required, .keep_statistics = how_.statistics});
+      pipeline_ = gpu::pipeline(on_, {.name = "matmul",
+                                      .spirv = module,
+                                      .constants = constants,
+                                      .push_constant_bytes = face.push_bytes(),
+                                      .required_subgroup_size = width.required,
+                                      .keep_statistics = how_.statistics});
       for (const std::string& line : pipeline_.statistics()) std::printf("    %s\n", line.c_str());
     }
-    const std::uint32_t wanted = ((p.rows + 3) / 4 + subgroups - 1) / subgroups, groups = most == 0 ? wanted : std::min((p.rows + 3) / 4, most);
-    const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256, places = part / each * weights_.size();
+    const std::uint32_t wanted = ((p.rows + 3) / 4 + subgroups - 1) / subgroups,
+                        groups = most == 0 ? wanted : std::min((p.rows + 3) / 4, most);
+    const std::uint64_t base = small_.address(), each = (bytes + 255) / 256 * 256,
+                        places = part / each * weights_.size();
     const std::uint32_t length = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(2'000'000'000u / bytes, 4, 100));
     const double seconds = chain(length, [&](gpu::recorder& to, std::uint32_t i) {
       const std::uint64_t place = i % places, of = place % weights_.size();
       // input and output by turns, as in a chain of layers
       const std::uint64_t x = base + ((i % 2 != 0 ? 4u : 8u) << 20), y = base + ((i % 2 != 0 ? 8u : 4u) << 20);
-      const std::uint64_t push[] = {x, base + (2u << 20), weights_[of].address() + place / weights_.size() * each, y, base, base + (40u << 20), base + (50u << 20), base + (3u << 20), base};
+      const std::uint64_t push[] = {x,
+                                    base + (2u << 20),
+                                    weights_[of].address() + place / weights_.size() * each,
+                                    y,
+                                    base,
+                                    base + (40u << 20),
+                                    base + (50u << 20),
+                                    base + (3u << 20),
+                                    base};
       to.dispatch(pipeline_, std::as_bytes(std::span(push)), {groups, 1, 1});
     });
     return {static_cast<double>(bytes), seconds * 1e6};
@@ -149,7 +177,8 @@ int main(int count, char** arguments) try {
   const double rate = tool::stream_read_rate(device);
   std::printf("streaming read: %.0f GB/s\n", rate / 1e9);
   for (const auto type : codecs)
-    for (const auto& [model, products, layers] : {std::tuple{"Mistral 7B", std::span(mistral), 32}, std::tuple{"Gemma-3 4B", std::span(gemma), 34}}) {
+    for (const auto& [model, products, layers] :
+         {std::tuple{"Mistral 7B", std::span(mistral), 32}, std::tuple{"Gemma-3 4B", std::span(gemma), 34}}) {
       double best_sum = 0, bytes_sum = 0;
       for (product p : products) {
         const bool head = p.rows >= 32000;
@@ -167,11 +196,12 @@ int main(int count, char** arguments) try {
           }
         best_sum += best * (head ? 1 : layers);
         bytes_sum += bytes * (head ? 1 : layers);
-        std::printf("%-10s %-5s %-8s %8.2f MB %8.2f us %5.1f %% of streaming %s\n", model, kernels::info(type).name.data(), p.name, bytes / 1e6, best, bytes / best / rate * 1e8,
+        std::printf("%-10s %-5s %-8s %8.2f MB %8.2f us %5.1f %% of streaming %s\n", model,
+                    kernels::info(type).name.data(), p.name, bytes / 1e6, best, bytes / best / rate * 1e8,
                     widths.size() * mosts.size() > 1 ? all.c_str() : "");
       }
-      std::printf("%-10s %-5s products of a token: %.0f us, %.1f %% of streaming, %.0f tok/s without attention\n", model, kernels::info(type).name.data(), best_sum,
-                  bytes_sum / best_sum / rate * 1e8, 1e6 / best_sum);
+      std::printf("%-10s %-5s products of a token: %.0f us, %.1f %% of streaming, %.0f tok/s without attention\n",
+                  model, kernels::info(type).name.data(), best_sum, bytes_sum / best_sum / rate * 1e8, 1e6 / best_sum);
     }
 } catch (const std::exception& problem) {
   std::fprintf(stderr, "%s\n", problem.what());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Time of the kernel sample, by timestamps: vocabularies of Mistral, Llama 3 and Gemma 3, each way to draw, logits as a model has them (a bell, some words
-// far ahead: with the bulk out of reach, or with a sixth of the chances), the bell alone, evenly spread, two levels and all alike. As decode has it: one draw, the workgroups
-// of the plan for GPUs.
+// Time of the kernel sample, by timestamps: vocabularies of Mistral, Llama 3 and Gemma 3, each way to draw, logits as a
+// model has them (a bell, some words far ahead: with the bulk out of reach, or with a sixth of the chances), the bell
+// alone, evenly spread, two levels and all alike. As decode has it: one draw, the workgroups of the plan for GPUs.
 // usage: sampler [--subgroups N] [--slice N] [--vocabulary N] [--module FILE.spv] [--form any|interim]
 #include <algorithm>
 #include <bit>
@@ -39,26 +39,40 @@ std::vector<float> bell(std::uint32_t vocabulary, float ahead) {
 }
 
 /// The kernel for a vocabulary, as decode has it.
-gpu::pipeline make(const gpu::device& on, std::uint32_t vocabulary, std::uint32_t subgroups, std::uint32_t slice, kernels::sample_form form, const std::vector<char>& other) {
+gpu::pipeline make(const gpu::device& on, std::uint32_t vocabulary, std::uint32_t subgroups, std::uint32_t slice,
+                   kernels::sample_form form, const std::vector<char>& other) {
   const kernels::interface& face = kernels::sample_interface;
   const auto width = runtime::choose_subgroup(on.limits());
-  std::vector<gpu::specialization> constants{{0, std::max(subgroups, kernels::least_sample_subgroups(vocabulary)) * width.size}};
-  const auto set = [&](std::string_view name, std::uint32_t value) { constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value}); };
-  set("vocab_size", vocabulary), set("ring_size", ring_size), set("context", context), set("max_tokens", 1), set("draws", 1), set("subgroup_width", width.size);
+  std::vector<gpu::specialization> constants{
+      {0, std::max(subgroups, kernels::least_sample_subgroups(vocabulary)) * width.size}};
+  const auto set = [&](std::string_view name, std::uint32_t value) {
+    constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value});
+  };
+  set("vocab_size", vocabulary), set("ring_size", ring_size), set("context", context), set("max_tokens", 1),
+      set("draws", 1), set("subgroup_width", width.size);
   set("slice", slice), set("form", static_cast<std::uint32_t>(form));
-  return gpu::pipeline(on, {.name = face.name, .spirv = other.empty() ? runtime::kernel_modules{}.of(kernels::kernel::sample) : std::as_bytes(std::span(other)), .constants = constants,
-                            .push_constant_bytes = face.push_bytes(), .required_subgroup_size = width.required});
+  return gpu::pipeline(on, {.name = face.name,
+                            .spirv = other.empty() ? runtime::kernel_modules{}.of(kernels::kernel::sample)
+                                                   : std::as_bytes(std::span(other)),
+                            .constants = constants,
+                            .push_constant_bytes = face.push_bytes(),
+                            .required_subgroup_size = width.required});
 }
 
 /// Median microseconds of a draw.
-double time(const gpu::device& on, const gpu::pipeline& pipeline, const std::vector<float>& logits, const sampling_options& how, std::uint32_t slice) {
+double time(const gpu::device& on, const gpu::pipeline& pipeline, const std::vector<float>& logits,
+            const sampling_options& how, std::uint32_t slice) {
   const auto vocabulary = static_cast<std::uint32_t>(logits.size());
   const kernels::interface& face = kernels::sample_interface;
   std::vector<std::uint32_t> state(kernels::state::words(1, context));
   runtime::write_sampling(how, state);
   state[kernels::state::position] = 100, state[kernels::state::count] = 1;
-  const auto filled = [&](std::size_t bytes, const char* what) { return gpu::buffer(on, bytes, gpu::placement::device_local, what); };
-  gpu::buffer l = filled(4 * logits.size(), "logits"), s = filled(4 * state.size(), "state"), r = filled(4 * ring_size + 4, "ring"), scratch = filled(std::uint64_t{(vocabulary + slice - 1) / slice} * (6 * slice + 208), "scratch"),
+  const auto filled = [&](std::size_t bytes, const char* what) {
+    return gpu::buffer(on, bytes, gpu::placement::device_local, what);
+  };
+  gpu::buffer l = filled(4 * logits.size(), "logits"), s = filled(4 * state.size(), "state"),
+              r = filled(4 * ring_size + 4, "ring"),
+              scratch = filled(std::uint64_t{(vocabulary + slice - 1) / slice} * (6 * slice + 208), "scratch"),
               counters = filled(4, "counters");
   const std::uint32_t none = 0;
   {
@@ -69,11 +83,14 @@ double time(const gpu::device& on, const gpu::pipeline& pipeline, const std::vec
     to.finish();
   }
   std::vector<std::uint64_t> push(face.push_count());
-  const auto give = [&](std::string_view name, const gpu::buffer& buffer) { push[face.push_index(name)] = buffer.address(); };
+  const auto give = [&](std::string_view name, const gpu::buffer& buffer) {
+    push[face.push_index(name)] = buffer.address();
+  };
   give("logits", l), give("state", s), give("ring", r), give("scratch", scratch), give("counters", counters);
   const gpu::timestamps points(on, draws + 1);
   gpu::recorder to(on, "draws", &points);
-  for (std::uint32_t i = 0; i < draws; ++i) to.dispatch(pipeline, std::as_bytes(std::span(push)), {(vocabulary + slice - 1) / slice, 1, 1}).barrier();
+  for (std::uint32_t i = 0; i < draws; ++i)
+    to.dispatch(pipeline, std::as_bytes(std::span(push)), {(vocabulary + slice - 1) / slice, 1, 1}).barrier();
   const gpu::recording commands = to.finish();
   const VkCommandBuffer handle = commands.handle();
   gpu::queue queue(on);
@@ -124,19 +141,29 @@ int main(int count, char** arguments) try {
               {"penalty", {.temperature = 0.8f, .top_p = 0.95f, .repeat_penalty = 1.1f}}};
   for (const std::uint32_t vocabulary : vocabularies) {
     std::vector<float> levels(vocabulary), even(vocabulary);
-    for (std::uint32_t i = 0; i < vocabulary; ++i) levels[i] = static_cast<float>(i * 2654435761u >> 31), even[i] = static_cast<float>(i * 2654435761u >> 8) * 0x1p-24f;
+    for (std::uint32_t i = 0; i < vocabulary; ++i)
+      levels[i] = static_cast<float>(i * 2654435761u >> 31),
+      even[i] = static_cast<float>(i * 2654435761u >> 8) * 0x1p-24f;
     const struct {
       const char* name;
       std::vector<float> logits;
-    } shapes[] = {{"few likely", bell(vocabulary, 14)}, {"many", bell(vocabulary, 8)}, {"bell", bell(vocabulary, 0)}, {"even", even}, {"two levels", levels}, {"all alike", std::vector<float>(vocabulary, 1.f)}};
+    } shapes[] = {{"few likely", bell(vocabulary, 14)},
+                  {"many", bell(vocabulary, 8)},
+                  {"bell", bell(vocabulary, 0)},
+                  {"even", even},
+                  {"two levels", levels},
+                  {"all alike", std::vector<float>(vocabulary, 1.f)}};
     const std::uint32_t of_list = slice == 0 ? kernels::sample_slice(vocabulary) : slice;
     const auto begin = std::chrono::steady_clock::now();
     const gpu::pipeline pipeline = make(device, vocabulary, subgroups, of_list, form, other);
-    std::printf("%7u tokens, slices of %u: pipeline made in %.0f ms (__GL_SHADER_DISK_CACHE=0: by the driver's compiler)\n", vocabulary, of_list,
-                std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    std::printf(
+        "%7u tokens, slices of %u: pipeline made in %.0f ms (__GL_SHADER_DISK_CACHE=0: by the driver's compiler)\n",
+        vocabulary, of_list,
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
     for (const auto& [name, how] : ways) {
       std::printf("%7u tokens, %-10s", vocabulary, name);
-      for (const auto& shape : shapes) std::printf("  %s %7.1f", shape.name, time(device, pipeline, shape.logits, how, of_list));
+      for (const auto& shape : shapes)
+        std::printf("  %s %7.1f", shape.name, time(device, pipeline, shape.logits, how, of_list));
       std::printf("\n");
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An architecture of one's own: two half-size gated steps around the attention, in ternary weights. `half_step` is a layer and `quick_gelu` an
-// activation that the library does not have; everything else does not know that: the compiler plans and proves the whole, writes the activation
-// into the kernels, and it runs with random weights.
+// An architecture of one's own: two half-size gated steps around the attention, in ternary weights. `half_step` is a
+// layer and `quick_gelu` an activation that the library does not have; everything else does not know that: the compiler
+// plans and proves the whole, writes the activation into the kernels, and it runs with random weights.
 #include <intaglio/graph/layers/embedding.hpp>
 #include <intaglio/graph/layers/linear.hpp>
 #include <intaglio/graph/layers/rms_norm.hpp>
@@ -16,7 +16,8 @@
 using namespace intaglio;
 using namespace intaglio::graph;
 
-/// An activation is an expression over values of a shader. The compiler checks their types; the reference computes the same expression on the CPU.
+/// An activation is an expression over values of a shader. The compiler checks their types; the reference computes the
+/// same expression on the CPU.
 struct quick_gelu {
   static constexpr std::string_view name = "quick_gelu";
   constexpr shader::real operator()(shader::real gate) const { return gate / (1.0f + exp(-1.702f * gate)); }
@@ -37,9 +38,16 @@ struct half_step {
   }
 };
 
-inline constexpr decoder_config macaron_config{
-    .hidden_size = 512, .intermediate_size = 768, .num_hidden_layers = 12, .num_attention_heads = 8, .num_key_value_heads = 2,
-    .head_dim = 64, .vocab_size = 8192, .max_position_embeddings = 1024, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f};
+inline constexpr decoder_config macaron_config{.hidden_size = 512,
+                                               .intermediate_size = 768,
+                                               .num_hidden_layers = 12,
+                                               .num_attention_heads = 8,
+                                               .num_key_value_heads = 2,
+                                               .head_dim = 64,
+                                               .vocab_size = 8192,
+                                               .max_position_embeddings = 1024,
+                                               .rope_theta = 10'000.f,
+                                               .rms_norm_eps = 1e-5f};
 
 struct macaron {
   static constexpr std::string_view name = "macaron";
@@ -47,25 +55,30 @@ struct macaron {
 
   static constexpr auto graph() {
     constexpr const decoder_config& c = config;
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size}
-         | repeat(c.num_hidden_layers,
-               residual(rms_norm{"first_norm.weight", c.rms_norm_eps}
-                      | half_step{"first_gate.weight", "first_up.weight", "first_sub_norm.weight", "first_down.weight", c.hidden_size, c.intermediate_size})
-             | residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<dtype::i2_s>{c}
-                      | rms_norm{"attn_sub_norm.weight", c.rms_norm_eps} | linear<dtype::i2_s>{"attn_output.weight", c.q_size(), c.hidden_size})
-             | residual(rms_norm{"last_norm.weight", c.rms_norm_eps}
-                      | half_step{"last_gate.weight", "last_up.weight", "last_sub_norm.weight", "last_down.weight", c.hidden_size, c.intermediate_size}))
-         | rms_norm{"output_norm.weight", c.rms_norm_eps} | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size};
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size} |
+           repeat(c.num_hidden_layers,
+                  residual(rms_norm{"first_norm.weight", c.rms_norm_eps} |
+                           half_step{"first_gate.weight", "first_up.weight", "first_sub_norm.weight",
+                                     "first_down.weight", c.hidden_size, c.intermediate_size}) |
+                      residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<dtype::i2_s>{c} |
+                               rms_norm{"attn_sub_norm.weight", c.rms_norm_eps} |
+                               linear<dtype::i2_s>{"attn_output.weight", c.q_size(), c.hidden_size}) |
+                      residual(rms_norm{"last_norm.weight", c.rms_norm_eps} |
+                               half_step{"last_gate.weight", "last_up.weight", "last_sub_norm.weight",
+                                         "last_down.weight", c.hidden_size, c.intermediate_size})) |
+           rms_norm{"output_norm.weight", c.rms_norm_eps} | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size};
   }
 };
 
 int main() try {
   const gpu::device device;
   const bool cpu = device.description().type == gpu::device_type::cpu;
-  const plan::table& table = cpu ? plan::engraved<macaron, plan::profiles::cpu>::table : plan::engraved<macaron, plan::profiles::portable>::table;
+  const plan::table& table = cpu ? plan::engraved<macaron, plan::profiles::cpu>::table
+                                 : plan::engraved<macaron, plan::profiles::portable>::table;
   std::fputs(plan::explain(table, table.model).c_str(), stdout);
 
-  gpu::pipeline_cache cache(device, gpu::default_cache_folder(), table.hash);  // each kernel is held against the reference before its first use
+  gpu::pipeline_cache cache(device, gpu::default_cache_folder(),
+                            table.hash);  // each kernel is held against the reference before its first use
   const auto run = runtime::proven_executor(device, table, runtime::synthetic_weights(device, table), cache, true);
   const std::uint32_t first = 1, count = 16;
   run->begin(runtime::pass_kind::decode, 0, {&first, 1}, {}, count);
@@ -74,6 +87,4 @@ int main() try {
   std::printf("\nThe plan and the kernels are proven. With random weights %s draws:", device.label().c_str());
   for (std::uint32_t i = 0; i < count; ++i) std::printf(" %u", run->drawn(i));
   std::puts("");
-} catch (const error& problem) {
-  return std::fprintf(stderr, "%s\n", problem.what()), 3;
-}
+} catch (const error& problem) { return std::fprintf(stderr, "%s\n", problem.what()), 3; }

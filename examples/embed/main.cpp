@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A program with a Vulkan device, a queue and a frame loop of its own, in which a model tells a story. Each frame the model gets the
-// device for at most a few milliseconds: embed MODEL [BUDGET_MS] [FRAMES]
+// A program with a Vulkan device, a queue and a frame loop of its own, in which a model tells a story. Each frame the
+// model gets the device for at most a few milliseconds: embed MODEL [BUDGET_MS] [FRAMES]
 #include <chrono>
 #include <cstdlib>
 #include <intaglio/models/bitnet_b158.hpp>
@@ -18,8 +18,12 @@ int main(int count, char** arguments) try {
   constexpr auto frame_time = std::chrono::microseconds(16'667);
 
   host_program host;  // the program's own instance, device, queue and picture
-  intaglio::gpu::device device({.entry = host.entry, .instance = host.instance, .physical = host.physical, .device = host.device,
-                                .queue = host.queue, .queue_family = host.queue_family});
+  intaglio::gpu::device device({.entry = host.entry,
+                                .instance = host.instance,
+                                .physical = host.physical,
+                                .device = host.device,
+                                .queue = host.queue,
+                                .queue_family = host.queue_family});
   intaglio::session<intaglio::models::fable> teller{device, file};
   auto story = teller.reply("Tell me a story about a clever crow.", {.max_tokens = 60});
 
@@ -32,7 +36,8 @@ int main(int count, char** arguments) try {
     host.wait_for_picture();
     std::this_thread::sleep_until(next_frame);
   }
-  std::cout << "\n[" << frames << " frames, " << story.result().ids.size() << " tokens, finish: " << name(story.result().finish) << "]\n";
+  std::cout << "\n[" << frames << " frames, " << story.result().ids.size()
+            << " tokens, finish: " << name(story.result().finish) << "]\n";
   return story.result().ids.empty() ? 1 : 0;
 } catch (const std::exception& failure) {
   std::cerr << "embed: " << failure.what() << '\n';

@@ -12,12 +12,14 @@ namespace {
 
 /// An address says by itself where a request goes: only names can be made to mean something else.
 bool is_address(std::string_view host) {
-  if (host.find(':') != std::string_view::npos) return host.find_first_not_of("0123456789abcdef:.%") == std::string_view::npos;
+  if (host.find(':') != std::string_view::npos)
+    return host.find_first_not_of("0123456789abcdef:.%") == std::string_view::npos;
   return !host.empty() && host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
 bool is_known(const access_rules& rules, const std::string& host) {
-  return host == "localhost" || is_address(host) || std::find(rules.hosts.begin(), rules.hosts.end(), host) != rules.hosts.end();
+  return host == "localhost" || is_address(host) ||
+         std::find(rules.hosts.begin(), rules.hosts.end(), host) != rules.hosts.end();
 }
 
 /// The password of "Basic ...", as browsers send it for a page.
@@ -44,7 +46,8 @@ bool has_key(const access_rules& rules, std::string_view field) {
 }
 
 bool allows_origin(const access_rules& rules, std::string_view origin) {
-  return std::any_of(rules.origins.begin(), rules.origins.end(), [&](const std::string& each) { return each == "*" || each == origin; });
+  return std::any_of(rules.origins.begin(), rules.origins.end(),
+                     [&](const std::string& each) { return each == "*" || each == origin; });
 }
 
 }  // namespace
@@ -52,23 +55,31 @@ bool allows_origin(const access_rules& rules, std::string_view origin) {
 bool same_text(std::string_view expected, std::string_view found) {
   volatile unsigned difference = expected.size() == found.size() ? 0 : 1;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto a = static_cast<unsigned char>(found[i]), b = static_cast<unsigned char>(expected.empty() ? '\0' : expected[i % expected.size()]);
+    const auto a = static_cast<unsigned char>(found[i]),
+               b = static_cast<unsigned char>(expected.empty() ? '\0' : expected[i % expected.size()]);
     difference = difference | (static_cast<unsigned>(a) ^ static_cast<unsigned>(b));
   }
   return difference == 0;
 }
 
 void require_access(const access_rules& rules, const http_request& head, bool needs_key) {
-  const auto hosts = std::count_if(head.fields.begin(), head.fields.end(), [](const auto& each) { return each.first == "host"; });
+  const auto hosts =
+      std::count_if(head.fields.begin(), head.fields.end(), [](const auto& each) { return each.first == "host"; });
   const std::string host = host_name(head.field("host"));
-  if (hosts != 1 || host.empty()) throw api_error(400, "Host: expected one name or address, found none or another form");
-  if (!is_known(rules, host)) throw api_error(403, "Host: expected localhost, an address, or a name allowed by --allow-host, found another", {}, "foreign_host");
+  if (hosts != 1 || host.empty())
+    throw api_error(400, "Host: expected one name or address, found none or another form");
+  if (!is_known(rules, host))
+    throw api_error(403, "Host: expected localhost, an address, or a name allowed by --allow-host, found another", {},
+                    "foreign_host");
   if (const auto origin = head.field("origin"); !origin.empty()) {
     const bool own = !origin_host(origin).empty() && origin_host(origin) == head.field("host");
-    if (!own && !allows_origin(rules, origin)) throw api_error(403, "Origin: expected this server's own page, or one allowed by --cors-origin, found another", {}, "foreign_origin");
+    if (!own && !allows_origin(rules, origin))
+      throw api_error(403, "Origin: expected this server's own page, or one allowed by --cors-origin, found another",
+                      {}, "foreign_origin");
   }
   if (needs_key && !rules.api_key.empty() && head.method != "OPTIONS" && !has_key(rules, head.field("authorization")))
-    throw api_error(401, "the key is missing or wrong: expected it as 'Authorization: Bearer KEY'", {}, "invalid_api_key");
+    throw api_error(401, "the key is missing or wrong: expected it as 'Authorization: Bearer KEY'", {},
+                    "invalid_api_key");
 }
 
 std::vector<std::pair<std::string, std::string>> cors_fields(const access_rules& rules, const http_request& head) {

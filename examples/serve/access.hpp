@@ -11,9 +11,9 @@
 namespace intaglio::serve {
 
 struct access_rules {
-  std::string api_key;                     ///< empty: none is asked for
-  std::vector<std::string> hosts;          ///< names that clients may call the server by, besides localhost and addresses
-  std::vector<std::string> origins;        ///< of pages elsewhere that may ask; "*": any
+  std::string api_key;               ///< empty: none is asked for
+  std::vector<std::string> hosts;    ///< names that clients may call the server by, besides localhost and addresses
+  std::vector<std::string> origins;  ///< of pages elsewhere that may ask; "*": any
 };
 
 /// In a time that depends on the length of what came alone.

@@ -27,15 +27,24 @@ std::string random_name(const char* prefix) {
   return out;
 }
 
-std::int64_t unix_time() { return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+std::int64_t unix_time() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 http_reply json_reply(const json& body) { return {.body = json_text(body), .fields = {}, .pending = nullptr}; }
 
 json model_entry(const model_facts& model) {
-  return {{"id", model.id}, {"object", "model"}, {"created", model.created}, {"owned_by", "intaglio"}, {"context_length", model.context}};
+  return {{"id", model.id},
+          {"object", "model"},
+          {"created", model.created},
+          {"owned_by", "intaglio"},
+          {"context_length", model.context}};
 }
 
-std::string fingerprint() { return "intaglio-" + std::to_string(version_major) + '.' + std::to_string(version_minor) + '.' + std::to_string(version_patch); }
+std::string fingerprint() {
+  return "intaglio-" + std::to_string(version_major) + '.' + std::to_string(version_minor) + '.' +
+         std::to_string(version_patch);
+}
 
 std::string as_utf8(std::string_view bytes) {
   std::string out;
@@ -43,7 +52,9 @@ std::string as_utf8(std::string_view bytes) {
   return out;
 }
 
-double milliseconds_since(steady::time_point start) { return std::chrono::duration<double, std::milli>(steady::now() - start).count(); }
+double milliseconds_since(steady::time_point start) {
+  return std::chrono::duration<double, std::milli>(steady::now() - start).count();
+}
 
 }  // namespace
 
@@ -81,11 +92,13 @@ const api::route& api::route_of(const http_request& head) const {
     return nullptr;
   };
   for (const route& each : routes())
-    if (const route* found = look(each, each.prefix ? head.path.starts_with(each.path) : head.path == each.path)) return *found;
+    if (const route* found = look(each, each.prefix ? head.path.starts_with(each.path) : head.path == each.path))
+      return *found;
   for (const page_file& each : options_.pages)
     if (const route* found = look(pages, head.path == each.path)) return *found;
   if (other == nullptr) throw api_error(404, "there is no such path here", {}, "unknown_path");
-  api_error refusal(405, "method: expected " + std::string(other->method) + " for this path, found another", {}, "method_not_allowed");
+  api_error refusal(405, "method: expected " + std::string(other->method) + " for this path, found another", {},
+                    "method_not_allowed");
   refusal.allow = other->method;
   throw refusal;
 }
@@ -102,7 +115,8 @@ void api::admit(const http_request& head) {
 }
 
 http_reply api::answer(const http_request& request, std::function<void()> wake) {
-  if (request.method == "OPTIONS") return {.status = 204, .content_type = {}, .body = {}, .fields = {}, .pending = nullptr};
+  if (request.method == "OPTIONS")
+    return {.status = 204, .content_type = {}, .body = {}, .fields = {}, .pending = nullptr};
   try {
     return (this->*route_of(request).handler)(request, std::move(wake));
   } catch (const argument_error& error) {  // the library's own ranges
@@ -112,7 +126,11 @@ http_reply api::answer(const http_request& request, std::function<void()> wake) 
 
 http_reply api::error_reply(const api_error& error) {
   const auto or_null = [](const std::string& text) { return text.empty() ? json(nullptr) : json(text); };
-  http_reply out = json_reply({{"error", {{"message", error.what()}, {"type", error.type()}, {"param", or_null(error.param)}, {"code", or_null(error.code)}}}});
+  http_reply out = json_reply({{"error",
+                                {{"message", error.what()},
+                                 {"type", error.type()},
+                                 {"param", or_null(error.param)},
+                                 {"code", or_null(error.code)}}}});
   out.status = error.status;
   if (error.retry_after) out.fields.emplace_back("Retry-After", std::to_string(*error.retry_after));
   if (!error.allow.empty()) out.fields.emplace_back("Allow", error.allow);
@@ -143,21 +161,28 @@ const language& api::words() const {
   throw api_error(503, "the model is being loaded", {}, "loading", 1);
 }
 
-http_reply api::models(const http_request&, std::function<void()>) { return json_reply({{"object", "list"}, {"data", json::array({model_entry(facts())})}}); }
+http_reply api::models(const http_request&, std::function<void()>) {
+  return json_reply({{"object", "list"}, {"data", json::array({model_entry(facts())})}});
+}
 
 http_reply api::model(const http_request& request, std::function<void()>) {
   const std::string name = request.path.substr(std::string_view("/v1/models/").size());
   const auto& known = facts();
   if (name != known.id && std::find(known.aliases.begin(), known.aliases.end(), name) == known.aliases.end())
-    throw api_error(404, "model: expected '" + known.id + "', found '" + printable(name, 60) + "'", "model", "model_not_found");
+    throw api_error(404, "model: expected '" + known.id + "', found '" + printable(name, 60) + "'", "model",
+                    "model_not_found");
   return json_reply(model_entry(known));
 }
 
 std::vector<std::int32_t> api::checked_prompt(std::vector<std::int32_t> ids, const std::string& field) const {
-  const std::uint32_t most = options_.limit.prompt_tokens != 0 ? std::min(options_.limit.prompt_tokens, facts().context - 1) : facts().context - 1;
+  const std::uint32_t most = options_.limit.prompt_tokens != 0
+                                 ? std::min(options_.limit.prompt_tokens, facts().context - 1)
+                                 : facts().context - 1;
   if (ids.empty()) throw api_error(400, field + ": expected at least one token, found none", field);
   if (ids.size() > most)
-    throw api_error(400, field + ": expected at most " + std::to_string(most) + " tokens (context " + std::to_string(facts().context) + "), found " + std::to_string(ids.size()),
+    throw api_error(400,
+                    field + ": expected at most " + std::to_string(most) + " tokens (context " +
+                        std::to_string(facts().context) + "), found " + std::to_string(ids.size()),
                     field, "context_length_exceeded");
   return ids;
 }
@@ -167,32 +192,49 @@ http_reply api::completions(const http_request& request, std::function<void()> w
   const language& language = words();
   const json body = parse_json(request.body, options_.limit);
   const bool chat = request.path == "/v1/chat/completions";
-  const completion_request wanted = chat ? read_chat_request(body, model, options_.limit) : read_completion_request(body, model, options_.limit);
+  const completion_request wanted =
+      chat ? read_chat_request(body, model, options_.limit) : read_completion_request(body, model, options_.limit);
 
   std::vector<std::vector<std::int32_t>> prompts;
   if (chat) {
     prompts.push_back(checked_prompt(language.encode(wanted.messages), "messages"));
   } else {
     for (const prompt_input& each : wanted.prompts)
-      prompts.push_back(checked_prompt(each.index() == 0 ? language.encode(std::get<0>(each)) : std::get<1>(each), "prompt"));
+      prompts.push_back(
+          checked_prompt(each.index() == 0 ? language.encode(std::get<0>(each)) : std::get<1>(each), "prompt"));
   }
   if (wanted.shape.form) {
-    if ((wanted.shape.form->literal_bytes() & ~language.view.bytes.single()).any() || (bytes_between(0x20, 0x7E) & ~language.view.bytes.single()).any())
-      throw api_error(400, "response_format: the model has no tokens for single bytes, so no form can be promised", "response_format", "unsupported_schema");
+    if ((wanted.shape.form->literal_bytes() & ~language.view.bytes.single()).any() ||
+        (bytes_between(0x20, 0x7E) & ~language.view.bytes.single()).any())
+      throw api_error(400, "response_format: the model has no tokens for single bytes, so no form can be promised",
+                      "response_format", "unsupported_schema");
   }
   std::vector<std::shared_ptr<generation>> list;
-  const std::uint64_t seed = wanted.seeded ? wanted.sampling.seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}());
+  const std::uint64_t seed =
+      wanted.seeded ? wanted.sampling.seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}());
   for (const auto& prompt : prompts) {
-    const std::uint32_t room = model.context - static_cast<std::uint32_t>(prompt.size()), most = std::min(wanted.max_tokens.value_or(room), room);
+    const std::uint32_t room = model.context - static_cast<std::uint32_t>(prompt.size()),
+                        most = std::min(wanted.max_tokens.value_or(room), room);
     if (wanted.shape.form && wanted.shape.form->least_bytes() > most)
-      throw api_error(400, "response_format: the shortest text has " + std::to_string(wanted.shape.form->least_bytes()) + " bytes, and only " + std::to_string(most) +
-                               " tokens are allowed or left", wanted.max_tokens ? "max_tokens" : "response_format");
-    for (std::uint32_t i = 0; i < wanted.n; ++i) list.push_back(std::make_shared<generation>(language.view, prompt, wanted, seed + i, most, wake));
+      throw api_error(400,
+                      "response_format: the shortest text has " + std::to_string(wanted.shape.form->least_bytes()) +
+                          " bytes, and only " + std::to_string(most) + " tokens are allowed or left",
+                      wanted.max_tokens ? "max_tokens" : "response_format");
+    for (std::uint32_t i = 0; i < wanted.n; ++i)
+      list.push_back(std::make_shared<generation>(language.view, prompt, wanted, seed + i, most, wake));
   }
   runtime::validate(wanted.sampling, model.vocab_size, model.context);
   engine_.submit(list);
-  completion_identity identity{random_name(chat ? "chatcmpl-" : "cmpl-"), model.id, fingerprint(), unix_time(), chat, wanted.stream, wanted.include_usage, wanted.usage_so_far,
-                               wanted.shape.logprobs.has_value(), static_cast<std::uint32_t>(prompts.size())};
+  completion_identity identity{random_name(chat ? "chatcmpl-" : "cmpl-"),
+                               model.id,
+                               fingerprint(),
+                               unix_time(),
+                               chat,
+                               wanted.stream,
+                               wanted.include_usage,
+                               wanted.usage_so_far,
+                               wanted.shape.logprobs.has_value(),
+                               static_cast<std::uint32_t>(prompts.size())};
   http_reply out;
   out.pending = std::make_shared<completion_reply>(std::move(identity), std::move(list), counts_);
   return out;
@@ -201,7 +243,8 @@ http_reply api::completions(const http_request& request, std::function<void()> w
 http_reply api::tokenize(const http_request& request, std::function<void()>) {
   const tokenize_request wanted = read_tokenize_request(parse_json(request.body, options_.limit));
   const io::tokenizer& tokens = words().tokens;
-  const auto ids = tokens.encode(wanted.content, {.parse_special = wanted.parse_special, .add_bos = wanted.add_special && tokens.adds_bos()});
+  const auto ids = tokens.encode(
+      wanted.content, {.parse_special = wanted.parse_special, .add_bos = wanted.add_special && tokens.adds_bos()});
   return json_reply({{"tokens", ids}, {"count", ids.size()}});
 }
 
@@ -241,7 +284,10 @@ http_reply api::health(const http_request&, std::function<void()>) {
 }
 
 http_reply api::exposition(const http_request&, std::function<void()>) {
-  return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = counts_.text(), .fields = {}, .pending = nullptr};
+  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+          .body = counts_.text(),
+          .fields = {},
+          .pending = nullptr};
 }
 
 http_reply api::plan(const http_request&, std::function<void()>) {
@@ -250,7 +296,8 @@ http_reply api::plan(const http_request&, std::function<void()>) {
 }
 
 walk_service& api::walks(const std::string& field) const {
-  if (options_.walks == nullptr) throw api_error(400, "the server was started without an index of features to walk (--index)", field, "no_walk");
+  if (options_.walks == nullptr)
+    throw api_error(400, "the server was started without an index of features to walk (--index)", field, "no_walk");
   return *options_.walks;
 }
 
@@ -258,7 +305,8 @@ namespace {
 
 json predictions_of(const std::vector<prediction>& list) {
   json out = json::array();
-  for (const auto& each : list) out.push_back({{"token", as_utf8(each.token)}, {"probability", std::round(each.probability * 1e4) / 1e4}});
+  for (const auto& each : list)
+    out.push_back({{"token", as_utf8(each.token)}, {"probability", std::round(each.probability * 1e4) / 1e4}});
   return out;
 }
 double one_place(double milliseconds) { return std::round(milliseconds * 10) / 10; }
@@ -277,12 +325,15 @@ struct inference {
     if ((mode != "dense" && !walked) || (mode != "walk" && !dense)) return;
     json out{{"prompt", prompt}};
     if (mode == "compare") {
-      const auto shared = std::count_if(walked->begin(), walked->end(), [&](const prediction& a) { return std::any_of(dense->begin(), dense->end(), [&](const prediction& b) { return a.token == b.token; }); });
+      const auto shared = std::count_if(walked->begin(), walked->end(), [&](const prediction& a) {
+        return std::any_of(dense->begin(), dense->end(), [&](const prediction& b) { return a.token == b.token; });
+      });
       out["walk"] = predictions_of(*walked);
       out["walk_ms"] = one_place(walk_ms);
       out["dense"] = predictions_of(*dense);
       out["dense_ms"] = one_place(dense_ms);
-      out["agreement"] = {{"same_first", walked->front().token == dense->front().token}, {"shared", shared}, {"of", dense->size()}};
+      out["agreement"] = {
+          {"same_first", walked->front().token == dense->front().token}, {"shared", shared}, {"of", dense->size()}};
     } else {
       out["predictions"] = predictions_of(mode == "walk" ? *walked : *dense);
     }
@@ -316,7 +367,8 @@ http_reply api::infer(const http_request& request, std::function<void()> wake) {
     walks("mode").submit([whole, ids, wanted, &language = words(), &service = walks("mode")](tool::walker& walker) {
       const auto start = steady::now();
       refusing(*whole->reply, [&] {
-        const auto logits = walker.logits(ids, wanted.features, [&] { return whole->reply->cancelled() || service.stops(); });
+        const auto logits =
+            walker.logits(ids, wanted.features, [&] { return whole->reply->cancelled() || service.stops(); });
         if (logits.empty()) return whole->reply->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
         const std::lock_guard lock(whole->mutex);
         whole->walked = likeliest(language, logits, wanted.top);
@@ -342,7 +394,8 @@ http_reply api::infer(const http_request& request, std::function<void()> wake) {
 
 http_reply api::trace(const http_request& request, std::function<void()> wake) {
   const trace_request wanted = read_trace_request(parse_json(request.body, options_.limit), options_.limit);
-  std::vector<std::int32_t> ids = wanted.messages.empty() ? words().encode(wanted.text) : words().encode(wanted.messages);
+  std::vector<std::int32_t> ids =
+      wanted.messages.empty() ? words().encode(wanted.text) : words().encode(wanted.messages);
   const std::size_t before = wanted.messages.empty() ? 0 : ids.size();
   if (!wanted.messages.empty()) {
     const auto more = words().tokens.encode(wanted.text, {});
@@ -350,25 +403,35 @@ http_reply api::trace(const http_request& request, std::function<void()> wake) {
   }
   ids = checked_prompt(std::move(ids), wanted.messages.empty() ? "prompt" : "messages");
   const auto reply = std::make_shared<later_reply>(std::move(wake));
-  walks().submit([reply, ids, wanted, before, id = facts().id, &language = words(), &service = walks()](tool::walker& walker) {
-    const auto start = steady::now();
-    refusing(*reply, [&] {
-      const auto found = walker.trace(ids, wanted.top, [&] { return reply->cancelled() || service.stops(); });
-      if (!found) return reply->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
-      const auto piece = [&](std::int32_t token) { return as_utf8(language.tokens.piece(token)); };
-      json out{{"model", id}, {"reply_from", before}, {"tokens", json::array()}, {"fired", json::array()}, {"promotes", json::array()}};
-      for (std::size_t i = 0; i < ids.size(); ++i) out["tokens"].push_back({{"id", ids[i]}, {"piece", piece(ids[i])}, {"added_by_layer", found->added[i]}});
-      for (const auto& each : found->list)
-        out["fired"].push_back({{"token", each.position}, {"layer", each.layer}, {"feature", each.feature}, {"score", each.score}, {"contribution", each.contribution}});
-      for (const auto& [at, tokens] : found->promoted) {
-        json pieces = json::array();
-        for (const std::uint32_t token : tokens) pieces.push_back(piece(static_cast<std::int32_t>(token)));
-        out["promotes"].push_back({{"layer", at.first}, {"feature", at.second}, {"tokens", std::move(pieces)}});
-      }
-      out["latency_ms"] = one_place(milliseconds_since(start));
-      reply->give(json_reply(out));
-    });
-  });
+  walks().submit(
+      [reply, ids, wanted, before, id = facts().id, &language = words(), &service = walks()](tool::walker& walker) {
+        const auto start = steady::now();
+        refusing(*reply, [&] {
+          const auto found = walker.trace(ids, wanted.top, [&] { return reply->cancelled() || service.stops(); });
+          if (!found) return reply->refuse(api_error(503, "the server is stopping", {}, "stopping", 5));
+          const auto piece = [&](std::int32_t token) { return as_utf8(language.tokens.piece(token)); };
+          json out{{"model", id},
+                   {"reply_from", before},
+                   {"tokens", json::array()},
+                   {"fired", json::array()},
+                   {"promotes", json::array()}};
+          for (std::size_t i = 0; i < ids.size(); ++i)
+            out["tokens"].push_back({{"id", ids[i]}, {"piece", piece(ids[i])}, {"added_by_layer", found->added[i]}});
+          for (const auto& each : found->list)
+            out["fired"].push_back({{"token", each.position},
+                                    {"layer", each.layer},
+                                    {"feature", each.feature},
+                                    {"score", each.score},
+                                    {"contribution", each.contribution}});
+          for (const auto& [at, tokens] : found->promoted) {
+            json pieces = json::array();
+            for (const std::uint32_t token : tokens) pieces.push_back(piece(static_cast<std::int32_t>(token)));
+            out["promotes"].push_back({{"layer", at.first}, {"feature", at.second}, {"tokens", std::move(pieces)}});
+          }
+          out["latency_ms"] = one_place(milliseconds_since(start));
+          reply->give(json_reply(out));
+        });
+      });
   http_reply out;
   out.pending = reply;
   return out;
@@ -377,11 +440,16 @@ http_reply api::trace(const http_request& request, std::function<void()> wake) {
 http_reply api::page(const http_request& request, std::function<void()>) {
   for (const page_file& each : options_.pages)
     if (each.path == request.path) {
-      http_reply out{.content_type = std::string(each.content_type), .body = std::string(each.content), .fields = {}, .pending = nullptr};
+      http_reply out{.content_type = std::string(each.content_type),
+                     .body = std::string(each.content),
+                     .fields = {},
+                     .pending = nullptr};
       out.fields.emplace_back("Cache-Control", "no-cache");
       // Nothing from elsewhere, and in no frame.
-      out.fields.emplace_back("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; "
-                                                         "base-uri 'none'; form-action 'none'; frame-ancestors 'self'");
+      out.fields.emplace_back("Content-Security-Policy",
+                              "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' "
+                              "data:; connect-src 'self'; frame-src 'self'; "
+                              "base-uri 'none'; form-action 'none'; frame-ancestors 'self'");
       out.fields.emplace_back("Referrer-Policy", "no-referrer");
       return out;
     }

@@ -30,7 +30,8 @@ struct api_options {
 
 class api : public http_application {
  public:
-  api(token_engine& engine, metrics& counts, api_options options) : engine_(engine), counts_(counts), options_(std::move(options)) {}
+  api(token_engine& engine, metrics& counts, api_options options)
+      : engine_(engine), counts_(counts), options_(std::move(options)) {}
 
   void admit(const http_request& head) override;
   http_reply answer(const http_request& request, std::function<void()> wake) override;

@@ -59,7 +59,8 @@ class batch_engine : public token_engine {
 
   void start() override {
     tool::tell_progress([this](std::string_view label, double share, std::string_view detail) {
-      if (label == "downloading") set_status(engine_state::loading, "downloading the model: " + std::string(detail), share);
+      if (label == "downloading")
+        set_status(engine_state::loading, "downloading the model: " + std::string(detail), share);
     });
     thread_ = std::thread([this] { run(); });
   }
@@ -108,11 +109,16 @@ class batch_engine : public token_engine {
   void require_room(std::size_t more) const {
     if (refuses_) throw api_error(503, "the server is stopping", {}, "stopping", 5);
     if (status_.state == engine_state::loading) throw api_error(503, "the model is being loaded", {}, "loading", 1);
-    if (status_.state == engine_state::failed) throw api_error(503, "the device or the model failed; /health says why", {}, "failed", 30);
-    const std::uint64_t slots = std::max<std::uint64_t>(counts_.slots, 1), running = counts_.running, free_slots = slots - std::min(running, slots);  // who waits for the end of a step alone needs no room
+    if (status_.state == engine_state::failed)
+      throw api_error(503, "the device or the model failed; /health says why", {}, "failed", 30);
+    const std::uint64_t slots = std::max<std::uint64_t>(counts_.slots, 1), running = counts_.running,
+                        free_slots =
+                            slots - std::min(running, slots);  // who waits for the end of a step alone needs no room
     if (waiting_.size() + questions_.size() + more > options_.queue + free_slots)
-      throw api_error(429, "the queue is full: expected at most " + std::to_string(options_.queue) + " generations that wait", {}, "queue_full",
-                      std::clamp(static_cast<unsigned>(static_cast<double>(waiting_.size() / slots) * seconds_each_), 1u, 60u));
+      throw api_error(
+          429, "the queue is full: expected at most " + std::to_string(options_.queue) + " generations that wait", {},
+          "queue_full",
+          std::clamp(static_cast<unsigned>(static_cast<double>(waiting_.size() / slots) * seconds_each_), 1u, 60u));
   }
   void log(const std::string& event, const std::string& text) const {
     if (options_.log) options_.log(event, text);
@@ -128,7 +134,8 @@ class batch_engine : public token_engine {
     for (;;) {
       {
         std::unique_lock lock(mutex_);
-        news_.wait(lock, [&] { return stopping_ || ends_ || !waiting_.empty() || !questions_.empty() || !seats_.empty(); });
+        news_.wait(lock,
+                   [&] { return stopping_ || ends_ || !waiting_.empty() || !questions_.empty() || !seats_.empty(); });
         if (stopping_ || ends_) break;
         std::erase_if(waiting_, [](const auto& each) { return each->cancelled(); });
       }
@@ -162,10 +169,13 @@ class batch_engine : public token_engine {
   }
   void tell_times() {
     std::vector<metrics::kernel_seconds> list;
-    for (const auto& [kind, name] : {std::pair{runtime::pass_kind::decode, "decode"}, std::pair{runtime::pass_kind::prefill, "prefill"}}) {
+    for (const auto& [kind, name] :
+         {std::pair{runtime::pass_kind::decode, "decode"}, std::pair{runtime::pass_kind::prefill, "prefill"}}) {
       const runtime::pass_times& times = batch_->executor().times(kind);
       for (std::size_t i = 0; i < times.kernels.size(); ++i)
-        if (times.kernels[i].dispatches != 0) list.push_back({name, std::string(kernels::interface_of(static_cast<kernels::kernel>(i)).name), times.kernels[i].nanoseconds * 1e-9});
+        if (times.kernels[i].dispatches != 0)
+          list.push_back({name, std::string(kernels::interface_of(static_cast<kernels::kernel>(i)).name),
+                          times.kernels[i].nanoseconds * 1e-9});
     }
     counts_.device_times(std::move(list));
   }
@@ -182,10 +192,13 @@ class batch_engine : public token_engine {
       const auto& asked = questions_.front();
       sit({{}, nullptr, asked, {}}, asked->prompt, {.max_tokens = 1, .keep_logits = true});
     }
-    for (; questions_.empty() && !waiting_.empty() && batch_->fits(waiting_.front()->prompt(), waiting_.front()->max_tokens()); waiting_.pop_front()) {
+    for (; questions_.empty() && !waiting_.empty() &&
+           batch_->fits(waiting_.front()->prompt(), waiting_.front()->max_tokens());
+         waiting_.pop_front()) {
       const auto& who = waiting_.front();
       const bool on_host = who->drawn_by_host();
-      sit({{}, who, nullptr, on_host ? who->prompt() : std::vector<std::int32_t>{}}, who->prompt(), {.sampling = who->sampling(), .max_tokens = who->max_tokens(), .keep_logits = on_host});
+      sit({{}, who, nullptr, on_host ? who->prompt() : std::vector<std::int32_t>{}}, who->prompt(),
+          {.sampling = who->sampling(), .max_tokens = who->max_tokens(), .keep_logits = on_host});
     }
     counts_.waiting = waiting_.size();
     counts_.running = seats_.size();
@@ -217,7 +230,8 @@ class batch_engine : public token_engine {
   void rest(double busy) {
     if (options_.gpu_idle <= 0 || busy <= 0) return;
     std::unique_lock lock(mutex_);
-    news_.wait_for(lock, std::chrono::duration<double>(busy * options_.gpu_idle / (1 - options_.gpu_idle)), [&] { return stopping_ || ends_; });
+    news_.wait_for(lock, std::chrono::duration<double>(busy * options_.gpu_idle / (1 - options_.gpu_idle)),
+                   [&] { return stopping_ || ends_; });
   }
 
   /// @return seconds that the device was busy
@@ -235,7 +249,8 @@ class batch_engine : public token_engine {
     step_seconds_ = busy / tokens;
     counts_.device_busy(busy);
     for (const batch_token& token : drawn) {
-      const auto of = std::find_if(seats_.begin(), seats_.end(), [&](const seat& each) { return each.handle == token.of; });
+      const auto of =
+          std::find_if(seats_.begin(), seats_.end(), [&](const seat& each) { return each.handle == token.of; });
       if (of == seats_.end()) continue;  // ended with an earlier token of this step
       if (!token.finite) {
         fail(*of, "the model's numbers at this position are none: this generation has ended, others go on");
@@ -281,7 +296,8 @@ class batch_engine : public token_engine {
       if (id != token.id) batch_->set_next(token.of, id);
       return true;
     }
-    counts_.generated(static_cast<std::uint32_t>(who.prompt().size()), who.cached_tokens, static_cast<std::uint32_t>(who.ids().size()),
+    counts_.generated(static_cast<std::uint32_t>(who.prompt().size()), who.cached_tokens,
+                      static_cast<std::uint32_t>(who.ids().size()),
                       std::chrono::duration<double>(who.first_token - who.arrived).count());
     seconds_each_ = 0.8 * seconds_each_ + 0.2 * std::chrono::duration<double>(who.last_token - who.arrived).count();
     return false;
@@ -316,20 +332,24 @@ class batch_engine : public token_engine {
   void load() {
     set_status(status().state, "opening the model");
     tool::set_quiet();  // warnings go to the log
-    tool::load_model({options_.model, options_.i2s_layout}, [this](const io::checkpoint& checkpoint) { load(checkpoint); });
+    tool::load_model({options_.model, options_.i2s_layout},
+                     [this](const io::checkpoint& checkpoint) { load(checkpoint); });
   }
 
   void load(const io::checkpoint& checkpoint) {
     plans_ = &batch_plans_of(checkpoint, options_.batch_products == "halves");
     if (!checkpoint.vocabulary())
-      throw file_error(checkpoint.path(), std::nullopt, "the model has no tokenizer", "tokenizer.json or tokenizer.model beside the weights", "none");
+      throw file_error(checkpoint.path(), std::nullopt, "the model has no tokenizer",
+                       "tokenizer.json or tokenizer.model beside the weights", "none");
     if (!words_ready_) {
-      words_ = std::make_unique<language>(*checkpoint.vocabulary(), plans_->config().vocab_size, tool::template_engine());
+      words_ =
+          std::make_unique<language>(*checkpoint.vocabulary(), plans_->config().vocab_size, tool::template_engine());
       facts_.id = options_.name.empty() ? std::string(plans_->name) : options_.name;
       facts_.aliases = options_.aliases;
       facts_.vocab_size = plans_->config().vocab_size;
       facts_.context = plans_->cpu.context;
-      facts_.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+      facts_.created =
+          std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     }
     gpu::device_options device_options;
     device_options.selector = options_.device;
@@ -338,7 +358,9 @@ class batch_engine : public token_engine {
     session_options loading;
     loading.templates = tool::template_engine();
     loading.progress = [&](const load_progress& at) {
-      if (!tool::model_arrives()) set_status(status().state, "weights", at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total));
+      if (!tool::model_arrives())
+        set_status(status().state, "weights",
+                   at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total));
       const std::lock_guard lock(mutex_);
       if (stopping_) throw std::runtime_error("stopped while the model was loaded");
     };
@@ -365,7 +387,8 @@ class batch_engine : public token_engine {
     log("ready", facts_.id + " on " + device.label());
   }
 
-  /// Ready is who has generated, two together and one alone: what is compiled on first use is compiled then, and what takes memory has it.
+  /// Ready is who has generated, two together and one alone: what is compiled on first use is compiled then, and what
+  /// takes memory has it.
   void generate_some() {
     const std::array<std::int32_t, 3> any{static_cast<std::int32_t>(facts_.vocab_size / 2), 1, 2};
     std::uint32_t wanted = 0, drawn = 0;
@@ -373,8 +396,11 @@ class batch_engine : public token_engine {
       batch_->join(any, {.max_tokens = tokens, .keep_logits = tokens == 2});
       wanted += tokens;
     }
-    for (std::uint32_t steps = 0; batch_->active() != 0 && steps < 2 * wanted; ++steps) drawn += static_cast<std::uint32_t>(batch_->step().size());
-    if (drawn != wanted) throw device_error(batch_->device().label(), "generate", "expected " + std::to_string(wanted) + " tokens, found " + std::to_string(drawn));
+    for (std::uint32_t steps = 0; batch_->active() != 0 && steps < 2 * wanted; ++steps)
+      drawn += static_cast<std::uint32_t>(batch_->step().size());
+    if (drawn != wanted)
+      throw device_error(batch_->device().label(), "generate",
+                         "expected " + std::to_string(wanted) + " tokens, found " + std::to_string(drawn));
   }
 
   /// A new device and batch, again and again until one works.
@@ -386,9 +412,7 @@ class batch_engine : public token_engine {
     for (std::chrono::milliseconds pause{100};; pause = std::min(pause * 2, std::chrono::milliseconds(10'000))) {
       try {
         return load();
-      } catch (const std::exception& problem) {
-        log("recovery_failed", problem.what());
-      }
+      } catch (const std::exception& problem) { log("recovery_failed", problem.what()); }
       std::unique_lock lock(mutex_);
       if (news_.wait_for(lock, pause, [&] { return stopping_ || ends_; })) return;
     }
@@ -407,7 +431,7 @@ class batch_engine : public token_engine {
   std::atomic<bool> words_ready_{false};
   std::optional<basic_batch> batch_;
   std::vector<seat> seats_;
-  double step_seconds_ = 0;                ///< of a token of the batch, lately
+  double step_seconds_ = 0;  ///< of a token of the batch, lately
   steady::time_point next_memory_{};
   std::atomic<double> seconds_each_{0.5};  ///< of a generation, lately
 
@@ -423,6 +447,8 @@ class batch_engine : public token_engine {
 
 }  // namespace
 
-std::unique_ptr<token_engine> make_batch_engine(const engine_options& options, metrics& counts) { return std::make_unique<batch_engine>(options, counts); }
+std::unique_ptr<token_engine> make_batch_engine(const engine_options& options, metrics& counts) {
+  return std::make_unique<batch_engine>(options, counts);
+}
 
 }  // namespace intaglio::serve

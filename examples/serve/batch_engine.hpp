@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Generations that decode together: each has a slot of the batch while it runs, joins and leaves between tokens, and draws what it would draw alone.
+// Generations that decode together: each has a slot of the batch while it runs, joins and leaves between tokens, and
+// draws what it would draw alone.
 #pragma once
 
 #include <functional>
@@ -11,16 +12,16 @@
 namespace intaglio::serve {
 
 struct engine_options {
-  std::string model;                     ///< path; empty: the embedded one
+  std::string model;  ///< path; empty: the embedded one
   std::string i2s_layout = "block128";
-  std::string device;                    ///< index, UUID or part of the name; empty: by rule
-  std::string name;                      ///< that clients ask for; empty: the engraved model's
+  std::string device;  ///< index, UUID or part of the name; empty: by rule
+  std::string name;    ///< that clients ask for; empty: the engraved model's
   std::vector<std::string> aliases;
   std::uint32_t queue = 256;
   std::string batch_products = "exact";  ///< or halves, on GPUs (plan::batch_shape::coded_products)
   double gpu_idle = 0;                   ///< share of the time that the device is left idle, 0 .. 0.95
   std::function<void(const std::string& event, const std::string& text)> log;
-  std::function<void()> load_failed;     ///< the first load; later failures are tried again
+  std::function<void()> load_failed;  ///< the first load; later failures are tried again
 };
 
 std::unique_ptr<token_engine> make_batch_engine(const engine_options& options, metrics& counts);

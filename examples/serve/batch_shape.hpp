@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How many sessions the server decodes together, and the pages of their KV cache: constants of each plan, known when it is engraved.
+// How many sessions the server decodes together, and the pages of their KV cache: constants of each plan, known when it
+// is engraved.
 #pragma once
 
 #include <intaglio/plan/profile.hpp>
@@ -11,28 +12,46 @@
 
 namespace intaglio::serve {
 
-/// Sessions at once; where their passes can run all layers in one dispatch (plan/few_in_one.hpp) as many as that takes, 32 or, of shapes that layers_many does not take, eight.
-inline constexpr std::uint32_t batch_slots = 16, few_batch_slots = kernels::layers_few::most_tokens, many_batch_slots = kernels::layers_many::most_tokens;
+/// Sessions at once; where their passes can run all layers in one dispatch (plan/few_in_one.hpp) as many as that takes,
+/// 32 or, of shapes that layers_many does not take, eight.
+inline constexpr std::uint32_t batch_slots = 16, few_batch_slots = kernels::layers_few::most_tokens,
+                               many_batch_slots = kernels::layers_many::most_tokens;
 
 /// @param context positions of one session
-/// @return pages for all slots where these take no more than 4 GiB (2 on CPU drivers, which share the machine's memory), else as many as that holds; always enough for one session
-constexpr plan::batch_shape batch_shape_with(std::uint32_t slots, const decoder_config& config, const plan::profile& target, std::uint32_t context) {
-  const std::uint64_t position_bytes = std::uint64_t{2} * config.num_hidden_layers * config.kv_size() * (target.cache_element == kernels::element::f32 ? 4 : 2);
-  const std::uint64_t memory = std::uint64_t{target.cache_element == kernels::element::f32 ? 2u : 4u} << 30, counted = (std::uint64_t{1} << 31) / config.kv_size();
+/// @return pages for all slots where these take no more than 4 GiB (2 on CPU drivers, which share the machine's
+/// memory), else as many as that holds; always enough for one session
+constexpr plan::batch_shape batch_shape_with(std::uint32_t slots, const decoder_config& config,
+                                             const plan::profile& target, std::uint32_t context) {
+  const std::uint64_t position_bytes = std::uint64_t{2} * config.num_hidden_layers * config.kv_size() *
+                                       (target.cache_element == kernels::element::f32 ? 4 : 2);
+  const std::uint64_t memory = std::uint64_t{target.cache_element == kernels::element::f32 ? 2u : 4u} << 30,
+                      counted = (std::uint64_t{1} << 31) / config.kv_size();
   const std::uint32_t page_size = context <= 1024 ? 8 : 64, one = (context + page_size - 1) / page_size;
   const std::uint64_t held = std::min(memory / position_bytes, counted) / page_size;
-  return {slots, page_size, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(held, one, std::uint64_t{slots} * one))};
+  return {slots, page_size,
+          static_cast<std::uint32_t>(std::clamp<std::uint64_t>(held, one, std::uint64_t{slots} * one))};
 }
-constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const plan::profile& target, std::uint32_t context) { return batch_shape_with(batch_slots, config, target, context); }
+constexpr plan::batch_shape batch_shape_of(const decoder_config& config, const plan::profile& target,
+                                           std::uint32_t context) {
+  return batch_shape_with(batch_slots, config, target, context);
+}
 
 /// The same with products as prompts have them, on GPUs halves (plan::batch_shape::coded_products).
-constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target, std::uint32_t context) {
+constexpr plan::batch_shape fast_batch_shape_of(const decoder_config& config, const plan::profile& target,
+                                                std::uint32_t context) {
   const auto in_one = [&](std::uint32_t slots) {
-    if (target.coded_chunks != plan::chunk_arithmetic::halves || target.layers_subgroups <= 1 || config.num_local_experts != 0) return false;
-    if (config.model_type == architecture::gemma3) return plan::normed_slots_fit(config, kernels::codec::q8_0, slots, target.layers_parts);
-    return config.model_type == architecture::llama && config.sliding_window == 0 && plan::slots_fit(config, kernels::codec::q8_0, slots, target.layers_parts);
+    if (target.coded_chunks != plan::chunk_arithmetic::halves || target.layers_subgroups <= 1 ||
+        config.num_local_experts != 0)
+      return false;
+    if (config.model_type == architecture::gemma3)
+      return plan::normed_slots_fit(config, kernels::codec::q8_0, slots, target.layers_parts);
+    return config.model_type == architecture::llama && config.sliding_window == 0 &&
+           plan::slots_fit(config, kernels::codec::q8_0, slots, target.layers_parts);
   };
-  plan::batch_shape out = batch_shape_with(in_one(many_batch_slots) ? many_batch_slots : in_one(few_batch_slots) ? few_batch_slots : batch_slots, config, target, context);
+  plan::batch_shape out = batch_shape_with(in_one(many_batch_slots)  ? many_batch_slots
+                                           : in_one(few_batch_slots) ? few_batch_slots
+                                                                     : batch_slots,
+                                           config, target, context);
   out.coded_products = target.coded_chunks;
   return out;
 }

@@ -24,7 +24,9 @@ json as_bytes(const std::string& bytes) {
 double finite(double logprob) { return logprob > -9999.0 ? logprob : -9999.0; }
 
 json chat_logprobs(const std::vector<token_told>& tokens) {
-  const auto one = [](const token_chance& each) { return json{{"token", as_text(each.bytes)}, {"logprob", finite(each.logprob)}, {"bytes", as_bytes(each.bytes)}}; };
+  const auto one = [](const token_chance& each) {
+    return json{{"token", as_text(each.bytes)}, {"logprob", finite(each.logprob)}, {"bytes", as_bytes(each.bytes)}};
+  };
   json content = json::array();
   for (const auto& each : tokens) {
     json told = one(each.token);
@@ -36,7 +38,10 @@ json chat_logprobs(const std::vector<token_told>& tokens) {
 }
 
 json text_logprobs(const std::vector<token_told>& tokens, std::size_t offset) {
-  json out{{"tokens", json::array()}, {"token_logprobs", json::array()}, {"top_logprobs", json::array()}, {"text_offset", json::array()}};
+  json out{{"tokens", json::array()},
+           {"token_logprobs", json::array()},
+           {"top_logprobs", json::array()},
+           {"text_offset", json::array()}};
   for (const auto& each : tokens) {
     const std::string text = as_text(each.token.bytes);
     out["tokens"].push_back(text);
@@ -57,12 +62,16 @@ std::string event_text(const json& value) { return "data: " + json_text(value) +
 
 template <class Counts>
 json usage_of(const Counts& of) {
-  return {{"prompt_tokens", of.prompt}, {"completion_tokens", of.completion}, {"total_tokens", of.prompt + of.completion}, {"prompt_tokens_details", {{"cached_tokens", of.cached}}}};
+  return {{"prompt_tokens", of.prompt},
+          {"completion_tokens", of.completion},
+          {"total_tokens", of.prompt + of.completion},
+          {"prompt_tokens_details", {{"cached_tokens", of.cached}}}};
 }
 
 }  // namespace
 
-completion_reply::completion_reply(completion_identity identity, std::vector<std::shared_ptr<generation>> choices, metrics& counts)
+completion_reply::completion_reply(completion_identity identity, std::vector<std::shared_ptr<generation>> choices,
+                                   metrics& counts)
     : identity_(std::move(identity)), open_(choices.size()), counts_(counts) {
   for (auto& each : choices) choices_.push_back({std::move(each), {}, {}, {}, 0, true});
 }
@@ -81,7 +90,8 @@ completion_reply::token_counts completion_reply::counted() const {
 std::string completion_reply::event(const choice& of, std::size_t index, const news& what, bool first) const {
   json choice{{"index", index}};
   json logprobs = nullptr;
-  if (identity_.logprobs && !what.tokens.empty()) logprobs = identity_.chat ? chat_logprobs(what.tokens) : text_logprobs(what.tokens, of.text_offset);
+  if (identity_.logprobs && !what.tokens.empty())
+    logprobs = identity_.chat ? chat_logprobs(what.tokens) : text_logprobs(what.tokens, of.text_offset);
   const json finish = what.finish.empty() ? json(nullptr) : json(std::string(what.finish));
   if (identity_.chat) {
     choice["delta"] = json::object();
@@ -92,8 +102,12 @@ std::string completion_reply::event(const choice& of, std::size_t index, const n
   }
   choice["logprobs"] = std::move(logprobs);
   choice["finish_reason"] = finish;
-  json out{{"id", identity_.id}, {"object", identity_.chat ? "chat.completion.chunk" : "text_completion"}, {"created", identity_.created}, {"model", identity_.model},
-           {"system_fingerprint", identity_.fingerprint}, {"choices", json::array({std::move(choice)})}};
+  json out{{"id", identity_.id},
+           {"object", identity_.chat ? "chat.completion.chunk" : "text_completion"},
+           {"created", identity_.created},
+           {"model", identity_.model},
+           {"system_fingerprint", identity_.fingerprint},
+           {"choices", json::array({std::move(choice)})}};
   if (identity_.usage_so_far) out["usage"] = usage_of(counted());
   else if (identity_.include_usage) out["usage"] = nullptr;
   return event_text(out);
@@ -123,10 +137,19 @@ std::string completion_reply::poll() {
   }
   if (!error_.empty() && open_ != 0) cancel();
   if (open_ != 0 || !identity_.stream) return out;
-  if (!error_.empty()) return out + event_text({{"error", {{"message", error_}, {"type", "server_error"}, {"param", nullptr}, {"code", "generation_failed"}}}});
+  if (!error_.empty())
+    return out +
+           event_text(
+               {{"error",
+                 {{"message", error_}, {"type", "server_error"}, {"param", nullptr}, {"code", "generation_failed"}}}});
   if (identity_.include_usage) {
-    out += event_text({{"id", identity_.id}, {"object", identity_.chat ? "chat.completion.chunk" : "text_completion"}, {"created", identity_.created},
-                       {"model", identity_.model}, {"system_fingerprint", identity_.fingerprint}, {"choices", json::array()}, {"usage", usage_of(counted())}});
+    out += event_text({{"id", identity_.id},
+                       {"object", identity_.chat ? "chat.completion.chunk" : "text_completion"},
+                       {"created", identity_.created},
+                       {"model", identity_.model},
+                       {"system_fingerprint", identity_.fingerprint},
+                       {"choices", json::array()},
+                       {"usage", usage_of(counted())}});
   }
   return out + "data: [DONE]\n\n";
 }
@@ -140,12 +163,19 @@ http_reply completion_reply::reply() {
     json each{{"index", i}};
     if (identity_.chat) each["message"] = {{"role", "assistant"}, {"content", at.text}, {"refusal", nullptr}};
     else each["text"] = at.text;
-    each["logprobs"] = !identity_.logprobs ? json(nullptr) : identity_.chat ? chat_logprobs(at.tokens) : text_logprobs(at.tokens, 0);
+    each["logprobs"] = !identity_.logprobs ? json(nullptr)
+                       : identity_.chat    ? chat_logprobs(at.tokens)
+                                           : text_logprobs(at.tokens, 0);
     each["finish_reason"] = at.finish;
     list.push_back(std::move(each));
   }
-  out.body = json_text({{"id", identity_.id}, {"object", identity_.chat ? "chat.completion" : "text_completion"}, {"created", identity_.created}, {"model", identity_.model},
-                        {"system_fingerprint", identity_.fingerprint}, {"choices", std::move(list)}, {"usage", usage_of(counted())}});
+  out.body = json_text({{"id", identity_.id},
+                        {"object", identity_.chat ? "chat.completion" : "text_completion"},
+                        {"created", identity_.created},
+                        {"model", identity_.model},
+                        {"system_fingerprint", identity_.fingerprint},
+                        {"choices", std::move(list)},
+                        {"usage", usage_of(counted())}});
   return out;
 }
 

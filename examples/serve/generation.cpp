@@ -12,17 +12,20 @@ namespace {
 std::vector<std::string_view> texts_of(const io::tokenizer& tokens, std::uint32_t vocab_size) {
   std::vector<std::string_view> out(vocab_size);
   for (std::size_t i = 0; i < std::min<std::size_t>(vocab_size, tokens.size()); ++i)
-    if (const auto id = static_cast<std::int32_t>(i); !tokens.is_end_of_generation(id)) out[i] = tokens.printed_piece(id, true, false);
+    if (const auto id = static_cast<std::int32_t>(i); !tokens.is_end_of_generation(id))
+      out[i] = tokens.printed_piece(id, true, false);
   return out;
 }
 
 }  // namespace
 
-vocabulary_view::vocabulary_view(const io::tokenizer& of, std::uint32_t vocab_size) : tokens(of), texts(texts_of(of, vocab_size)), bytes(texts) {}
+vocabulary_view::vocabulary_view(const io::tokenizer& of, std::uint32_t vocab_size)
+    : tokens(of), texts(texts_of(of, vocab_size)), bytes(texts) {}
 
-generation::generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from, std::uint64_t seed, std::uint32_t max_tokens,
-                       std::function<void()> wake)
-    : words_(words), prompt_(std::move(prompt)), sampling_(from.sampling), shape_(from.shape), max_tokens_(max_tokens), text_(words.tokens), stop_(from.stop),
+generation::generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from,
+                       std::uint64_t seed, std::uint32_t max_tokens, std::function<void()> wake)
+    : words_(words), prompt_(std::move(prompt)), sampling_(from.sampling), shape_(from.shape), max_tokens_(max_tokens),
+      text_(words.tokens), stop_(from.stop),
       match_(from.shape.form ? std::make_unique<text_match>(from.shape.form) : nullptr), wake_(std::move(wake)) {
   sampling_.seed = seed;
 }
@@ -31,7 +34,9 @@ std::vector<float> generation::shaped(std::span<const float> logits) {
   std::vector<float> out(logits.begin(), logits.end());
   for (const auto& [id, bias] : shape_.logit_bias) out[static_cast<std::size_t>(id)] += bias;
   if (shape_.frequency_penalty != 0 || shape_.presence_penalty != 0)
-    for (const auto& [id, count] : counts_) out[static_cast<std::size_t>(id)] -= shape_.presence_penalty + shape_.frequency_penalty * static_cast<float>(count);
+    for (const auto& [id, count] : counts_)
+      out[static_cast<std::size_t>(id)] -=
+          shape_.presence_penalty + shape_.frequency_penalty * static_cast<float>(count);
   return out;
 }
 
@@ -44,17 +49,21 @@ std::int32_t generation::draw(std::span<const float> logits, std::span<const std
   std::int32_t id = 0;
   if (match_) id = draw_in_form(values, recent, position);
   else id = static_cast<std::int32_t>(draw_token(values, recent, sampling_, position));
-  if (id < 0 || static_cast<std::size_t>(id) >= logits.size()) throw device_error({}, "draw a token", "the logits at position " + std::to_string(position) + " are no numbers");
+  if (id < 0 || static_cast<std::size_t>(id) >= logits.size())
+    throw device_error({}, "draw a token", "the logits at position " + std::to_string(position) + " are no numbers");
   if (shape_.logprobs) tell(logits, id);
   return id;
 }
 
-/// First without the mask, since most draws fit; what does not fit is drawn again among what does. Together that is the draw under the mask.
-std::int32_t generation::draw_in_form(std::vector<float>& logits, std::span<const std::uint32_t> recent, std::uint32_t position) {
+/// First without the mask, since most draws fit; what does not fit is drawn again among what does. Together that is the
+/// draw under the mask.
+std::int32_t generation::draw_in_form(std::vector<float>& logits, std::span<const std::uint32_t> recent,
+                                      std::uint32_t position) {
   const std::uint32_t left = max_tokens_ - static_cast<std::uint32_t>(ids_.size()) - 1;
   const auto fits = [&](std::uint32_t id) {
     if (id >= words_.texts.size()) return true;  // no numbers: for the caller
-    return words_.tokens.is_end_of_generation(static_cast<std::int32_t>(id)) ? match_->complete() : match_->allows(words_.texts[id], left);
+    return words_.tokens.is_end_of_generation(static_cast<std::int32_t>(id)) ? match_->complete()
+                                                                             : match_->allows(words_.texts[id], left);
   };
   std::vector<float> all = logits;
   const std::uint32_t first = draw_token(all, recent, sampling_, position);
@@ -84,7 +93,8 @@ void generation::tell(std::span<const float> logits, std::int32_t id) {
   });
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     out.alternatives.push_back(of(order[static_cast<std::size_t>(i)]));
-    if (out.alternatives.back().bytes.empty()) out.alternatives.back().bytes = words_.tokens.piece(order[static_cast<std::size_t>(i)]);
+    if (out.alternatives.back().bytes.empty())
+      out.alternatives.back().bytes = words_.tokens.piece(order[static_cast<std::size_t>(i)]);
   }
   told_ = std::move(out);
 }

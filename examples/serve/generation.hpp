@@ -54,8 +54,8 @@ struct vocabulary_view {
 class generation {
  public:
   /// @param wake called from the engine's thread when there are news
-  generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from, std::uint64_t seed, std::uint32_t max_tokens,
-             std::function<void()> wake);
+  generation(const vocabulary_view& words, std::vector<std::int32_t> prompt, const completion_request& from,
+             std::uint64_t seed, std::uint32_t max_tokens, std::function<void()> wake);
 
   const std::vector<std::int32_t>& prompt() const { return prompt_; }
   const sampling_options& sampling() const { return sampling_; }
@@ -66,7 +66,8 @@ class generation {
   /// Its tokens are drawn by draw(); else by the device.
   bool drawn_by_host() const { return shape_.needed(); }
 
-  /// The next token, drawn from the device's logits as the device would, with penalties, biases and the grammar's mask in front of it.
+  /// The next token, drawn from the device's logits as the device would, with penalties, biases and the grammar's mask
+  /// in front of it.
   /// @param logits [vocab_size] behind the last token  @param history all tokens up to that one
   /// @throws device_error: logits that are no numbers
   std::int32_t draw(std::span<const float> logits, std::span<const std::int32_t> history);
@@ -91,7 +92,9 @@ class generation {
   void tell(std::span<const float> logits, std::int32_t id);
   void finish(std::string_view reason, std::string text);
   void say(std::string text, std::string_view finish, const std::string& error);
-  token_chance chance(std::int32_t id, double logprob) const { return {std::string(words_.texts[static_cast<std::size_t>(id)]), logprob}; }
+  token_chance chance(std::int32_t id, double logprob) const {
+    return {std::string(words_.texts[static_cast<std::size_t>(id)]), logprob};
+  }
 
   const vocabulary_view& words_;
   std::vector<std::int32_t> prompt_, ids_;

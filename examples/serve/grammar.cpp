@@ -47,7 +47,8 @@ void grammar::finish(rule start) {
     changed = false;
     for (std::size_t i = symbols_.size(); i-- != 0;) {
       const symbol& at = symbols_[i];
-      rest_[i] = at.is == kind::end ? 0 : std::min(never, rest_[i + 1] + (at.is == kind::bytes ? 1 : rule_least_[at.index]));
+      rest_[i] =
+          at.is == kind::end ? 0 : std::min(never, rest_[i + 1] + (at.is == kind::bytes ? 1 : rule_least_[at.index]));
     }
     for (std::size_t r = 0; r < rules_.size(); ++r)
       for (const std::uint32_t alternative : rules_[r])
@@ -95,12 +96,16 @@ void grammar::refuse_left_recursion() const {
 token_bytes::token_bytes(const std::vector<std::string_view>& texts) {
   for (std::size_t id = 0; id < texts.size(); ++id)
     if (!texts[id].empty()) entries_.push_back({texts[id], static_cast<std::int32_t>(id), 0});
-  std::sort(entries_.begin(), entries_.end(), [](const entry& a, const entry& b) { return a.text != b.text ? a.text < b.text : a.id < b.id; });
+  std::sort(entries_.begin(), entries_.end(),
+            [](const entry& a, const entry& b) { return a.text != b.text ? a.text < b.text : a.id < b.id; });
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].text.size() == 1) single_.set(static_cast<unsigned char>(entries_[i].text[0]));
     if (i == 0) continue;
     const auto &a = entries_[i - 1].text, &b = entries_[i].text;
-    entries_[i].shared = static_cast<std::uint32_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin()).first - a.begin());
+    entries_[i].shared = static_cast<std::uint32_t>(
+        std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin())
+            .first -
+        a.begin());
   }
 }
 
@@ -170,7 +175,9 @@ std::int32_t text_match::step(std::int32_t from, unsigned char byte) {
   }
   std::int32_t to = intern(std::move(after));
   // What is nested too deep may only become shorter, which some byte always does.
-  if (to != dead && states_[static_cast<std::size_t>(to)].deepest > deep && states_[static_cast<std::size_t>(to)].least >= states_[index].least) to = dead;
+  if (to != dead && states_[static_cast<std::size_t>(to)].deepest > deep &&
+      states_[static_cast<std::size_t>(to)].least >= states_[index].least)
+    to = dead;
   return states_[index].next[byte] = to;
 }
 
@@ -200,10 +207,12 @@ void text_match::take(std::string_view bytes) {
 }
 
 void text_match::mark_allowed(const token_bytes& tokens, std::uint32_t bytes_left, std::vector<bool>& allowed) {
-  std::vector<std::int32_t> path{static_cast<std::int32_t>(at_)};  // the state behind each byte of the entry before; dead ends it
+  std::vector<std::int32_t> path{
+      static_cast<std::int32_t>(at_)};  // the state behind each byte of the entry before; dead ends it
   for (const auto& each : tokens.entries()) {
     if (path.size() > each.shared + std::size_t{1}) path.resize(each.shared + std::size_t{1});
-    while (path.back() != dead && path.size() <= each.text.size()) path.push_back(step(path.back(), static_cast<unsigned char>(each.text[path.size() - 1])));
+    while (path.back() != dead && path.size() <= each.text.size())
+      path.push_back(step(path.back(), static_cast<unsigned char>(each.text[path.size() - 1])));
     if (path.back() == dead) continue;
     allowed[static_cast<std::size_t>(each.id)] = states_[static_cast<std::size_t>(path.back())].least <= bytes_left;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Grammars over bytes and what may come next of them. A text is followed by all its readings at once; the sets of readings become states of an
-// automaton as they are met, so a byte seen before in a state costs one look-up.
+// Grammars over bytes and what may come next of them. A text is followed by all its readings at once; the sets of
+// readings become states of an automaton as they are met, so a byte seen before in a state costs one look-up.
 #pragma once
 
 #include <bitset>
@@ -20,7 +20,8 @@ using byte_set = std::bitset<256>;
 /// The bytes of [first, last].
 byte_set bytes_between(unsigned char first, unsigned char last);
 
-/// Rules with alternatives of literals, sets of bytes and other rules. Rules may call themselves, but not before a byte is read.
+/// Rules with alternatives of literals, sets of bytes and other rules. Rules may call themselves, but not before a byte
+/// is read.
 class grammar {
  public:
   using rule = std::uint32_t;
@@ -62,7 +63,7 @@ class grammar {
   std::vector<std::vector<std::uint32_t>> rules_;  ///< where their alternatives begin
   std::vector<byte_set> sets_;
   std::map<std::string, std::uint32_t> set_places_;
-  std::vector<std::uint32_t> rule_least_, rest_;   ///< bytes at least: of a rule; from a symbol to its alternative's end
+  std::vector<std::uint32_t> rule_least_, rest_;  ///< bytes at least: of a rule; from a symbol to its alternative's end
   byte_set literal_bytes_;
   rule start_ = 0;
 };
@@ -106,7 +107,8 @@ class text_match {
   void mark_allowed(const token_bytes& tokens, std::uint32_t bytes_left, std::vector<bool>& allowed);
 
  private:
-  using stack = std::vector<std::uint32_t>;  ///< symbols to go on with; the last one is a set of bytes and next. Empty: the text has ended
+  using stack = std::vector<std::uint32_t>;  ///< symbols to go on with; the last one is a set of bytes and next. Empty:
+                                             ///< the text has ended
   struct state {
     std::vector<stack> stacks;  ///< ascending
     bool complete = false;

@@ -12,7 +12,7 @@
 namespace intaglio::serve {
 
 struct http_request {
-  std::string method, path, query;  ///< path: decoded, without the query
+  std::string method, path, query;                          ///< path: decoded, without the query
   std::vector<std::pair<std::string, std::string>> fields;  ///< names in lower case
   std::string body;
   std::string peer;  ///< address of the client

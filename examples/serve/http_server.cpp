@@ -40,8 +40,8 @@ namespace {
 
 namespace net = boost::asio;
 namespace http = boost::beast::http;
-using net::ip::tcp;
 using boost::system::error_code;
+using net::ip::tcp;
 using clock = std::chrono::steady_clock;
 template <class T>
 using task = net::awaitable<T>;
@@ -68,7 +68,9 @@ class socket_stream {
   task<void> handshake() {
 #ifdef INTAGLIO_SERVE_TLS
     error_code problem;
-    if (secure_) co_await secure_->async_handshake(net::ssl::stream_base::server, net::redirect_error(net::use_awaitable, problem));
+    if (secure_)
+      co_await secure_->async_handshake(net::ssl::stream_base::server,
+                                        net::redirect_error(net::use_awaitable, problem));
     if (problem) throw connection_over();
 #endif
     co_return;
@@ -120,7 +122,9 @@ class socket_stream {
     tcp_info info{};
     socklen_t size = sizeof info;
     if (::getsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return peer::gone;
-    return info.tcpi_state == TCP_CLOSE ? peer::gone : info.tcpi_state == TCP_CLOSE_WAIT ? peer::half_closed : peer::there;
+    return info.tcpi_state == TCP_CLOSE        ? peer::gone
+           : info.tcpi_state == TCP_CLOSE_WAIT ? peer::half_closed
+                                               : peer::there;
   }
 
  private:
@@ -134,8 +138,10 @@ class connection;
 
 /// What all connections share.
 struct server_core {
-  server_core(http_application& of, const listen_options& options, const limits& limit, std::atomic<std::uint64_t>& open)
-      : application(of), options(options), limit(limit), connections(open), signals(sockets, SIGTERM, SIGINT), over(sockets), workers(options.workers) {}
+  server_core(http_application& of, const listen_options& options, const limits& limit,
+              std::atomic<std::uint64_t>& open)
+      : application(of), options(options), limit(limit), connections(open), signals(sockets, SIGTERM, SIGINT),
+        over(sockets), workers(options.workers) {}
 
   http_application& application;
   listen_options options;
@@ -222,7 +228,8 @@ task<void> connection::watch() {
 
 task<void> connection::serve() {
   const auto self = shared_from_this();
-  net::co_spawn(server_.sockets, [self]() -> task<void> { co_await self->watch(); }, net::detached);
+  net::co_spawn(
+      server_.sockets, [self]() -> task<void> { co_await self->watch(); }, net::detached);
   try {
     co_await stream_.handshake();
     due_in(server_.limit.idle);
@@ -253,11 +260,17 @@ task<void> connection::read_head(http::request_parser<http::string_body>& parser
       error_code problem;
       const std::size_t used = parser.put(net::buffer(in_), problem);
       in_.erase(0, used);
-      if (problem == http::error::header_limit) throw api_error(431, "the head: expected at most " + std::to_string(server_.limit.head_bytes) + " bytes, found more");
-      if (problem == http::error::body_limit) throw api_error(413, "the body: expected at most " + std::to_string(server_.limit.body_bytes) + " bytes, found more");
+      if (problem == http::error::header_limit)
+        throw api_error(
+            431, "the head: expected at most " + std::to_string(server_.limit.head_bytes) + " bytes, found more");
+      if (problem == http::error::body_limit)
+        throw api_error(
+            413, "the body: expected at most " + std::to_string(server_.limit.body_bytes) + " bytes, found more");
       if (problem && problem != http::error::need_more) throw api_error(400, "the request is not HTTP/1.1");
       if (parser.is_header_done()) co_return;
-      if (in_.size() > server_.limit.head_bytes) throw api_error(431, "the head: expected at most " + std::to_string(server_.limit.head_bytes) + " bytes, found more");
+      if (in_.size() > server_.limit.head_bytes)
+        throw api_error(
+            431, "the head: expected at most " + std::to_string(server_.limit.head_bytes) + " bytes, found more");
     }
     const std::size_t count = co_await stream_.read_some(net::buffer(piece));
     if (count == 0) throw connection_over();
@@ -276,11 +289,14 @@ task<void> connection::read_body(http::request_parser<http::string_body>& parser
       error_code problem;
       const std::size_t used = parser.put(net::buffer(in_), problem);
       in_.erase(0, used);
-      if (problem == http::error::body_limit) throw api_error(413, "the body: expected at most " + std::to_string(server_.limit.body_bytes) + " bytes, found more");
+      if (problem == http::error::body_limit)
+        throw api_error(
+            413, "the body: expected at most " + std::to_string(server_.limit.body_bytes) + " bytes, found more");
       if (problem && problem != http::error::need_more) throw api_error(400, "the body is not what its head says");
       if (parser.is_done()) break;
       if (used != 0) continue;
-      if (in_.size() > piece.size()) throw api_error(400, "the body is not what its head says");  // a chunk's head without an end
+      if (in_.size() > piece.size())
+        throw api_error(400, "the body is not what its head says");  // a chunk's head without an end
     }
     const std::size_t count = co_await stream_.read_some(net::buffer(piece));
     if (count == 0) throw connection_over();
@@ -293,14 +309,18 @@ http_request connection::head_of(const http::request_parser<http::string_body>& 
   http_request out;
   out.method = std::string(message.method_string().data(), message.method_string().size());
   const std::string_view target(message.target().data(), message.target().size());
-  if (target.size() > server_.limit.target_bytes) throw api_error(414, "the address: expected at most " + std::to_string(server_.limit.target_bytes) + " bytes, found more");
+  if (target.size() > server_.limit.target_bytes)
+    throw api_error(
+        414, "the address: expected at most " + std::to_string(server_.limit.target_bytes) + " bytes, found more");
   const std::size_t question = target.find('?');
   const auto path = decoded_path(target.substr(0, question));
   if (!path) throw api_error(400, "the address: expected a path from the root");
   out.path = *path;
   if (question != std::string_view::npos) out.query = target.substr(question + 1);
   for (const auto& field : message) {
-    if (out.fields.size() >= server_.limit.head_fields) throw api_error(431, "the head: expected at most " + std::to_string(server_.limit.head_fields) + " fields, found more");
+    if (out.fields.size() >= server_.limit.head_fields)
+      throw api_error(
+          431, "the head: expected at most " + std::to_string(server_.limit.head_fields) + " fields, found more");
     std::string name(field.name_string().data(), field.name_string().size());
     for (char& letter : name)
       if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
@@ -319,7 +339,9 @@ task<bool> connection::one_request() {
   http_reply reply;
   bool keep = false, read = false;
   int status = 0;
-  const auto answered = [&](clock::time_point since) { server_.application.answered(request, status, std::chrono::duration<double>(clock::now() - since).count()); };
+  const auto answered = [&](clock::time_point since) {
+    server_.application.answered(request, status, std::chrono::duration<double>(clock::now() - since).count());
+  };
   probed_ = false;
   answering_ = false;
   std::optional<api_error> refusal;
@@ -331,10 +353,12 @@ task<bool> connection::one_request() {
     request = head_of(parser);
     server_.application.admit(request);
     if (const auto length = parser.content_length(); length && *length > server_.limit.body_bytes)
-      throw api_error(413, "the body: expected at most " + std::to_string(server_.limit.body_bytes) + " bytes, found " + std::to_string(*length));
+      throw api_error(413, "the body: expected at most " + std::to_string(server_.limit.body_bytes) + " bytes, found " +
+                               std::to_string(*length));
     if (!request.field("content-encoding").empty() && request.field("content-encoding") != "identity")
       throw api_error(415, "content-encoding: expected none, found another");
-    if (const auto expect = request.field("expect"); !expect.empty() && in_.empty()) co_await stream_.write("HTTP/1.1 100 Continue\r\n\r\n");
+    if (const auto expect = request.field("expect"); !expect.empty() && in_.empty())
+      co_await stream_.write("HTTP/1.1 100 Continue\r\n\r\n");
     co_await read_body(parser);
     read = true;
     request.body = std::move(parser.get().body());
@@ -348,7 +372,9 @@ task<bool> connection::one_request() {
       });
     };
     // Reading JSON and finding tokens may take a while.
-    reply = co_await net::co_spawn(server_.workers, [&]() -> task<http_reply> { co_return server_.application.answer(request, wake); }, net::use_awaitable);
+    reply = co_await net::co_spawn(
+        server_.workers, [&]() -> task<http_reply> { co_return server_.application.answer(request, wake); },
+        net::use_awaitable);
     if (reply.pending) {
       const std::shared_ptr<pending_reply> pending = reply.pending;
       if (pending->streams()) {
@@ -356,7 +382,7 @@ task<bool> connection::one_request() {
         const bool whole = co_await send_events(request, *pending);
         if (!whole) status = 0;
         answered(start);
-        co_return whole && keep && !http_10_;
+        co_return whole&& keep && !http_10_;
       }
       for (;;) {
         pending->poll();
@@ -368,13 +394,9 @@ task<bool> connection::one_request() {
       }
       reply = pending->reply();
     }
-  } catch (const api_error& error) {
-    refusal = error;
-  } catch (const connection_over&) {
+  } catch (const api_error& error) { refusal = error; } catch (const connection_over&) {
     throw;
-  } catch (const std::exception&) {
-    refusal = api_error(500, "the server failed to answer");
-  }
+  } catch (const std::exception&) { refusal = api_error(500, "the server failed to answer"); }
   if (refusal) {
     reply = server_.application.error_reply(*refusal);
     keep = keep && read;
@@ -382,9 +404,7 @@ task<bool> connection::one_request() {
   status = reply.status;
   try {
     co_await send(request, reply, keep);
-  } catch (const connection_over&) {
-    status = 0;
-  }
+  } catch (const connection_over&) { status = 0; }
   answered(start);
   if (status == 0) throw connection_over();
   co_return keep;
@@ -393,7 +413,9 @@ task<bool> connection::one_request() {
 task<void> connection::send(const http_request& request, const http_reply& reply, bool keep) {
   std::string out = "HTTP/1.1 " + std::to_string(reply.status) + ' ';
   out.append(reason_of(reply.status)).append("\r\n");
-  const auto field = [&](std::string_view name, std::string_view value) { out.append(name).append(": ").append(value).append("\r\n"); };
+  const auto field = [&](std::string_view name, std::string_view value) {
+    out.append(name).append(": ").append(value).append("\r\n");
+  };
   for (const auto& [name, value] : server_.application.common_fields(request)) field(name, value);
   for (const auto& [name, value] : reply.fields) field(name, value);
   if (!reply.content_type.empty()) field("Content-Type", reply.content_type);
@@ -412,8 +434,10 @@ task<void> connection::send(const http_request& request, const http_reply& reply
 task<bool> connection::send_events(const http_request& request, pending_reply& pending) {
   bool gone = false;
   try {
-    std::string head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
-    for (const auto& [name, value] : server_.application.common_fields(request)) head.append(name).append(": ").append(value).append("\r\n");
+    std::string head =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
+    for (const auto& [name, value] : server_.application.common_fields(request))
+      head.append(name).append(": ").append(value).append("\r\n");
     head += http_10_ ? "Connection: close\r\n\r\n" : "Transfer-Encoding: chunked\r\n\r\n";
     const auto piece = [&](std::string_view text) {
       if (http_10_) return std::string(text);
@@ -432,7 +456,8 @@ task<bool> connection::send_events(const http_request& request, pending_reply& p
       const bool ping = text.empty() && clock::now() - last > std::chrono::seconds(15);
       if (!text.empty() || ping) {
         due_in(server_.limit.write);
-        const std::string next = ping ? probe : piece(text);  // g++ 12 destroys a temporary of a conditional in co_await twice
+        const std::string next =
+            ping ? probe : piece(text);  // g++ 12 destroys a temporary of a conditional in co_await twice
         co_await stream_.write(next);
         due_in(std::chrono::hours(24 * 365));
         last = clock::now();
@@ -447,9 +472,7 @@ task<bool> connection::send_events(const http_request& request, pending_reply& p
       due_in(server_.limit.write);
       co_await stream_.write("0\r\n\r\n");
     }
-  } catch (const connection_over&) {
-    gone = true;
-  }
+  } catch (const connection_over&) { gone = true; }
   if (gone) pending.cancel();
   co_return !gone;
 }
@@ -471,9 +494,7 @@ task<bool> connection::wait_for_news(std::string_view probe) {
     due_in(server_.limit.write);
     try {
       co_await stream_.write(probe);
-    } catch (const connection_over&) {
-      co_return false;
-    }
+    } catch (const connection_over&) { co_return false; }
     due_in(std::chrono::hours(24 * 365));
   }
   co_return true;
@@ -499,7 +520,8 @@ void server_core::listen() {
 #ifdef INTAGLIO_SERVE_TLS
   if (!options.certificate.empty()) {
     tls.emplace(net::ssl::context::tls_server);
-    tls->set_options(net::ssl::context::default_workarounds | net::ssl::context::no_tlsv1 | net::ssl::context::no_tlsv1_1);
+    tls->set_options(net::ssl::context::default_workarounds | net::ssl::context::no_tlsv1 |
+                     net::ssl::context::no_tlsv1_1);
     tls->use_certificate_chain_file(options.certificate, problem);
     if (problem) throw std::runtime_error(options.certificate + ": cannot read the certificate: " + problem.message());
     tls->use_private_key_file(options.private_key, net::ssl::context::pem, problem);
@@ -530,7 +552,8 @@ task<void> server_core::accept() {
     socket.set_option(tcp::no_delay(true), ignored);
     socket.set_option(tcp::socket::send_buffer_size(limit.send_buffer_bytes), ignored);
     const auto client = std::make_shared<connection>(*this, std::move(socket), from.address().to_string());
-    net::co_spawn(sockets, [client]() -> task<void> { co_await client->serve(); }, net::detached);
+    net::co_spawn(
+        sockets, [client]() -> task<void> { co_await client->serve(); }, net::detached);
   }
 }
 
@@ -548,7 +571,8 @@ bool has_tls() {
 #endif
 }
 
-http_server::http_server(http_application& application, const listen_options& options, const limits& limit, std::atomic<std::uint64_t>& connections)
+http_server::http_server(http_application& application, const listen_options& options, const limits& limit,
+                         std::atomic<std::uint64_t>& connections)
     : parts_(std::make_unique<parts>(application, options, limit, connections)) {
   parts_->listen();
 }
@@ -558,7 +582,8 @@ std::uint16_t http_server::port() const { return parts_->acceptor.local_endpoint
 
 void http_server::run(const std::function<void()>& draining, const std::function<void()>& overdue) {
   parts& server = *parts_;
-  net::co_spawn(server.sockets, [&server]() -> task<void> { co_await server.accept(); }, net::detached);
+  net::co_spawn(
+      server.sockets, [&server]() -> task<void> { co_await server.accept(); }, net::detached);
   server.signals.async_wait([&](const error_code& problem, int) {
     if (problem) return;
     // From here on a signal ends the process as it would without us.
@@ -580,15 +605,18 @@ void http_server::run(const std::function<void()>& draining, const std::function
       });
     });
     // When the last connection is gone, nothing keeps the sockets' thread but this timer.
-    net::co_spawn(server.sockets, [&server]() -> task<void> {
-      net::steady_timer pause(server.sockets);
-      while (!server.open.empty()) {
-        error_code woken;
-        pause.expires_after(std::chrono::milliseconds(10));
-        co_await pause.async_wait(net::redirect_error(net::use_awaitable, woken));
-      }
-      server.over.cancel();
-    }, net::detached);
+    net::co_spawn(
+        server.sockets,
+        [&server]() -> task<void> {
+          net::steady_timer pause(server.sockets);
+          while (!server.open.empty()) {
+            error_code woken;
+            pause.expires_after(std::chrono::milliseconds(10));
+            co_await pause.async_wait(net::redirect_error(net::use_awaitable, woken));
+          }
+          server.over.cancel();
+        },
+        net::detached);
   });
   server.sockets.run();
   server.workers.join();

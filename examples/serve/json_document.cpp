@@ -25,7 +25,8 @@ class document_builder : public nlohmann::json_sax<json> {
   bool end_array() override { return stack_.pop_back(), true; }
   bool key(string_t& name) override {
     auto& members = stack_.back()->get_ref<json::object_t&>();
-    if (members.size() >= limit_.json_members) refuse("objects of at most " + std::to_string(limit_.json_members) + " members");
+    if (members.size() >= limit_.json_members)
+      refuse("objects of at most " + std::to_string(limit_.json_members) + " members");
     if (members.find(name) != members.end()) refuse("each key once in an object");
     count();
     members.push_back({std::move(name), json(nullptr)});
@@ -33,11 +34,14 @@ class document_builder : public nlohmann::json_sax<json> {
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    throw api_error(400, "the body is not valid JSON at byte " + std::to_string(position == 0 ? 0 : position - 1), {}, "invalid_json");
+    throw api_error(400, "the body is not valid JSON at byte " + std::to_string(position == 0 ? 0 : position - 1), {},
+                    "invalid_json");
   }
 
  private:
-  [[noreturn]] static void refuse(const std::string& expected) { throw api_error(400, "the body: expected " + expected + ", found more", {}, "invalid_json"); }
+  [[noreturn]] static void refuse(const std::string& expected) {
+    throw api_error(400, "the body: expected " + expected + ", found more", {}, "invalid_json");
+  }
   void count() {
     if (++values_ > limit_.json_values) refuse("JSON of at most " + std::to_string(limit_.json_values) + " values");
   }
@@ -49,14 +53,16 @@ class document_builder : public nlohmann::json_sax<json> {
   }
   bool put(json&& value) { return place(std::move(value)) != nullptr; }
   bool open(json&& value) {
-    if (stack_.size() >= limit_.json_depth) refuse("JSON nested at most " + std::to_string(limit_.json_depth) + " deep");
+    if (stack_.size() >= limit_.json_depth)
+      refuse("JSON nested at most " + std::to_string(limit_.json_depth) + " deep");
     stack_.push_back(place(std::move(value)));
     return true;
   }
 
   const limits& limit_;
   json root_;
-  std::vector<json*> stack_;  ///< open containers: what is inside the last one does not move while it grows at its end only
+  std::vector<json*>
+      stack_;  ///< open containers: what is inside the last one does not move while it grows at its end only
   json* slot_ = nullptr;
   std::size_t values_ = 0;
 };
@@ -65,7 +71,8 @@ class document_builder : public nlohmann::json_sax<json> {
 
 json parse_json(std::string_view text, const limits& limit) {
   // The lexer takes NUL for the end of the text and would ignore what follows.
-  if (text.find('\0') != std::string_view::npos) throw api_error(400, "the body: expected JSON, found a NUL byte", {}, "invalid_json");
+  if (text.find('\0') != std::string_view::npos)
+    throw api_error(400, "the body: expected JSON, found a NUL byte", {}, "invalid_json");
   document_builder builder(limit);
   json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();

@@ -109,11 +109,14 @@ class json_rules {
     if (least == 0) g.add(out, {"[", space, "]"});
     if (most && *most == 0) return out;
     const rule next = g.add_rule({",", space, item});
-    g.add(out, {"[", space, item, repeated(next, least == 0 ? 0 : least - 1, most ? std::optional(*most - 1) : std::nullopt), space, "]"});
+    g.add(out,
+          {"[", space, item, repeated(next, least == 0 ? 0 : least - 1, most ? std::optional(*most - 1) : std::nullopt),
+           space, "]"});
     return out;
   }
   rule object_of(rule value) {
-    const rule member = g.add_rule({string, ":", space, value}), next = g.add_rule({",", space, member}), out = g.add_rule({"{", space, "}"});
+    const rule member = g.add_rule({string, ":", space, value}), next = g.add_rule({",", space, member}),
+               out = g.add_rule({"{", space, "}"});
     g.add(out, {"{", space, member, repeated(next, 0, {}), space, "}"});
     return out;
   }
@@ -132,7 +135,8 @@ class integer_range {
       const std::int64_t nearest = std::min<std::int64_t>(most, -1);
       naturals(out, "-", static_cast<std::uint64_t>(-nearest), static_cast<std::uint64_t>(-least));
     }
-    if (most >= 0) naturals(out, "", static_cast<std::uint64_t>(std::max<std::int64_t>(least, 0)), static_cast<std::uint64_t>(most));
+    if (most >= 0)
+      naturals(out, "", static_cast<std::uint64_t>(std::max<std::int64_t>(least, 0)), static_cast<std::uint64_t>(most));
     return out;
   }
 
@@ -141,14 +145,17 @@ class integer_range {
   void naturals(rule to, const std::string& sign, std::uint64_t least, std::uint64_t most) {
     const std::string low = std::to_string(least), high = std::to_string(most);
     for (std::size_t size = low.size(); size <= high.size(); ++size) {
-      std::string from = size == low.size() ? low : "1" + std::string(size - 1, '0'), until = size == high.size() ? high : std::string(size, '9');
+      std::string from = size == low.size() ? low : "1" + std::string(size - 1, '0'),
+                  until = size == high.size() ? high : std::string(size, '9');
       g.add(to, {sign, between(from, until)});
     }
   }
   /// Texts of digits of one length.
   rule between(const std::string& from, const std::string& until) {
     const rule out = g.add_rule();
-    const auto set = [](char a, char b) { return bytes_between(static_cast<unsigned char>(a), static_cast<unsigned char>(b)); };
+    const auto set = [](char a, char b) {
+      return bytes_between(static_cast<unsigned char>(a), static_cast<unsigned char>(b));
+    };
     if (from.size() == 1) {
       g.add(out, {set(from[0], until[0])});
       return out;
@@ -157,7 +164,8 @@ class integer_range {
       g.add(out, std::vector<part>(from.size(), set('0', '9')));
       return out;
     }
-    const std::string from_rest = from.substr(1), until_rest = until.substr(1), zeros(from_rest.size(), '0'), nines(from_rest.size(), '9');
+    const std::string from_rest = from.substr(1), until_rest = until.substr(1), zeros(from_rest.size(), '0'),
+                      nines(from_rest.size(), '9');
     if (from[0] == until[0]) {
       g.add(out, {set(from[0], from[0]), between(from_rest, until_rest)});
       return out;
@@ -174,22 +182,27 @@ class integer_range {
   grammar& g;
 };
 
-constexpr std::array<std::string_view, 14> describing{"title",   "description", "default",   "examples",  "example", "$comment",    "$schema",
-                                                      "$id",     "deprecated",  "readOnly",  "writeOnly", "$defs",   "definitions", "$anchor"};
+constexpr std::array<std::string_view, 14> describing{
+    "title", "description", "default",  "examples",  "example", "$comment",    "$schema",
+    "$id",   "deprecated",  "readOnly", "writeOnly", "$defs",   "definitions", "$anchor"};
 constexpr std::uint32_t most_repeats = 2000;
 
 class schema_reader {
  public:
-  schema_reader(grammar& to, const json& root, std::string where) : g_(to), rules_(to), root_(root), where_(std::move(where)) {}
+  schema_reader(grammar& to, const json& root, std::string where)
+      : g_(to), rules_(to), root_(root), where_(std::move(where)) {}
   rule read() { return value(root_, where_, 0); }
 
  private:
-  [[noreturn]] static void refuse(const std::string& at, const std::string& why) { throw api_error(400, at + ": " + why, "response_format", "unsupported_schema"); }
+  [[noreturn]] static void refuse(const std::string& at, const std::string& why) {
+    throw api_error(400, at + ": " + why, "response_format", "unsupported_schema");
+  }
 
   /// Refuses words outside of `known`.
   static void only(const json& schema, const std::string& at, std::initializer_list<std::string_view> known) {
     for (const auto& [word, value] : schema.items())
-      if (std::find(describing.begin(), describing.end(), word) == describing.end() && std::find(known.begin(), known.end(), word) == known.end())
+      if (std::find(describing.begin(), describing.end(), word) == describing.end() &&
+          std::find(known.begin(), known.end(), word) == known.end())
         refuse(at, "'" + printable(word, 40) + "' is not among the words of JSON schema that are supported here");
   }
 
@@ -246,7 +259,8 @@ class schema_reader {
       const std::uint32_t least = count(schema, "minLength", at).value_or(0);
       const auto most = count(schema, "maxLength", at);
       if (most && *most < least) refuse(at, "maxLength is less than minLength");
-      return least == 0 && !most ? rules_.string : g_.add_rule({"\"", rules_.repeated(rules_.character, least, most), "\""});
+      return least == 0 && !most ? rules_.string
+                                 : g_.add_rule({"\"", rules_.repeated(rules_.character, least, most), "\""});
     }
     if (type == "integer") return integer(schema, at);
     only(schema, at, {"type"});
@@ -265,7 +279,8 @@ class schema_reader {
     const auto bound = [&](const char* word) -> std::optional<std::int64_t> {
       const auto found = schema.find(word);
       if (found == schema.end()) return {};
-      if (!found->is_number_integer() || (found->is_number_unsigned() && found->get<std::uint64_t>() > static_cast<std::uint64_t>(widest)) ||
+      if (!found->is_number_integer() ||
+          (found->is_number_unsigned() && found->get<std::uint64_t>() > static_cast<std::uint64_t>(widest)) ||
           std::abs(found->get<double>()) > static_cast<double>(widest))
         refuse(at + "." + word, "expected an integer of at most 15 digits");
       return found->get<std::int64_t>();
@@ -280,7 +295,8 @@ class schema_reader {
 
   rule object(const json& schema, const std::string& at, int depth) {
     only(schema, at, {"type", "properties", "required", "additionalProperties"});
-    const auto listed = schema.find("properties"), others = schema.find("additionalProperties"), required = schema.find("required");
+    const auto listed = schema.find("properties"), others = schema.find("additionalProperties"),
+               required = schema.find("required");
     json members = listed == schema.end() ? json::object() : *listed;
     if (!members.is_object()) refuse(at + ".properties", "expected an object");
     std::vector<std::string> needed;
@@ -296,15 +312,20 @@ class schema_reader {
     const bool closed = others != schema.end() && others->is_boolean() && !others->get<bool>();
     if (members.empty()) {
       if (closed) return g_.add_rule({"{", rules_.space, "}"});
-      return others == schema.end() || others->is_boolean() ? rules_.any_object : rules_.object_of(value(*others, at + ".additionalProperties", depth + 1));
+      return others == schema.end() || others->is_boolean()
+                 ? rules_.any_object
+                 : rules_.object_of(value(*others, at + ".additionalProperties", depth + 1));
     }
-    // What may follow when the members before this one are written: behind one that was (a comma is due), and behind none.
+    // What may follow when the members before this one are written: behind one that was (a comma is due), and behind
+    // none.
     rule behind_some = g_.add_rule({}), behind_none = g_.add_rule({});
     const auto& list = members.get_ref<const json::object_t&>();
     for (auto at_member = list.rbegin(); at_member != list.rend(); ++at_member) {
       const auto& [name, schema_of] = *at_member;
-      const rule member = g_.add_rule({json_text(json(name)) + ":", rules_.space, value(schema_of, at + ".properties." + printable(name, 40), depth + 1)});
-      const rule some = g_.add_rule({",", rules_.space, member, behind_some}), none = g_.add_rule({member, behind_some});
+      const rule member = g_.add_rule({json_text(json(name)) + ":", rules_.space,
+                                       value(schema_of, at + ".properties." + printable(name, 40), depth + 1)});
+      const rule some = g_.add_rule({",", rules_.space, member, behind_some}),
+                 none = g_.add_rule({member, behind_some});
       if (std::find(needed.begin(), needed.end(), name) == needed.end()) {
         g_.add(some, {behind_some});
         g_.add(none, {behind_none});
@@ -325,7 +346,8 @@ class schema_reader {
       return rules_.array_of(items == schema.end() ? rules_.any : value(*items, at + ".items", depth + 1), least, most);
     // As many as are listed, no more.
     if (!first->is_array() || first->empty()) refuse(at + ".prefixItems", "expected schemas");
-    if (least > first->size() || (most && *most < first->size())) refuse(at, "with prefixItems, minItems and maxItems can only be its length");
+    if (least > first->size() || (most && *most < first->size()))
+      refuse(at, "with prefixItems, minItems and maxItems can only be its length");
     std::vector<part> parts{"[", rules_.space};
     for (std::size_t i = 0; i < first->size(); ++i) {
       if (i != 0) parts.insert(parts.end(), {",", rules_.space});
@@ -353,11 +375,17 @@ class schema_reader {
     return out;
   }
   static bool holds(const json& value, const json& type) {
-    if (type.is_array()) return std::any_of(type.begin(), type.end(), [&](const json& each) { return holds(value, each); });
+    if (type.is_array())
+      return std::any_of(type.begin(), type.end(), [&](const json& each) { return holds(value, each); });
     if (!type.is_string()) return false;
     const std::string name = type.get<std::string>();
-    return name == "object" ? value.is_object() : name == "array" ? value.is_array() : name == "string" ? value.is_string() : name == "boolean" ? value.is_boolean() :
-           name == "null" ? value.is_null() : name == "integer" ? value.is_number_integer() : name == "number" && value.is_number();
+    return name == "object"    ? value.is_object()
+           : name == "array"   ? value.is_array()
+           : name == "string"  ? value.is_string()
+           : name == "boolean" ? value.is_boolean()
+           : name == "null"    ? value.is_null()
+           : name == "integer" ? value.is_number_integer()
+                               : name == "number" && value.is_number();
   }
 
   rule combined(const json& schema, const std::string& word, const std::string& at, int depth) {
@@ -366,7 +394,8 @@ class schema_reader {
     if (!list.is_array() || list.empty()) refuse(at + "." + word, "expected schemas");
     if (word == "allOf" && list.size() != 1) refuse(at + ".allOf", "only one schema is supported in it");
     const rule out = g_.add_rule();
-    for (std::size_t i = 0; i < list.size(); ++i) g_.add(out, {value(list[i], at + "." + word + "[" + std::to_string(i) + "]", depth + 1)});
+    for (std::size_t i = 0; i < list.size(); ++i)
+      g_.add(out, {value(list[i], at + "." + word + "[" + std::to_string(i) + "]", depth + 1)});
     return out;
   }
 
@@ -379,9 +408,7 @@ class schema_reader {
     const json* target = nullptr;
     try {
       target = &root_.at(json::json_pointer(path.substr(1)));
-    } catch (const json::exception&) {
-      refuse(at + ".$ref", "'" + printable(path, 60) + "' is not in the document");
-    }
+    } catch (const json::exception&) { refuse(at + ".$ref", "'" + printable(path, 60) + "' is not in the document"); }
     // Known before it is read: a schema may hold itself.
     const rule out = g_.add_rule();
     references_.emplace(path, out);
@@ -393,7 +420,8 @@ class schema_reader {
   static std::optional<std::uint32_t> count(const json& schema, const char* word, const std::string& at) {
     const auto found = schema.find(word);
     if (found == schema.end()) return {};
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > most_repeats) refuse(at + "." + word, "expected 0 .. " + std::to_string(most_repeats));
+    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > most_repeats)
+      refuse(at + "." + word, "expected 0 .. " + std::to_string(most_repeats));
     return found->get<std::uint32_t>();
   }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Grammars of JSON: of any object, and of what a JSON schema asks for. Texts of the grammar always hold to the schema, though not every text
-// that holds to it is in the grammar: members come in the schema's order, none are made up, and white space is a blank or an indented line.
+// Grammars of JSON: of any object, and of what a JSON schema asks for. Texts of the grammar always hold to the schema,
+// though not every text that holds to it is in the grammar: members come in the schema's order, none are made up, and
+// white space is a blank or an indented line.
 //
-// Read: type (also a list), properties, required, additionalProperties, items, prefixItems, minItems, maxItems, minLength, maxLength, minimum and
-// maximum of integers (exclusive ones too), enum, const, anyOf, allOf of one, $ref into the document (also recursive), true and {}. Words that only
-// describe are passed over (title, description, default, examples ...). Any other word is refused with its place.
+// Read: type (also a list), properties, required, additionalProperties, items, prefixItems, minItems, maxItems,
+// minLength, maxLength, minimum and maximum of integers (exclusive ones too), enum, const, anyOf, allOf of one, $ref
+// into the document (also recursive), true and {}. Words that only describe are passed over (title, description,
+// default, examples ...). Any other word is refused with its place.
 #pragma once
 
 #include <string>

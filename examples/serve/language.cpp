@@ -16,7 +16,9 @@ language::language(io::vocabulary from, std::uint32_t vocab_size, const io::temp
 }
 
 std::vector<std::int32_t> language::encode(std::span<const turn> conversation) const {
-  if (!chat) throw api_error(400, "messages: the model has no chat template that is known; /v1/completions takes plain text", "messages", "no_chat_template");
+  if (!chat)
+    throw api_error(400, "messages: the model has no chat template that is known; /v1/completions takes plain text",
+                    "messages", "no_chat_template");
   std::vector<io::chat_message> messages;
   for (const turn& each : conversation) messages.push_back({each.role, each.content});
   return chat->encode(tokens, messages, true);

@@ -13,16 +13,18 @@ struct limits {
   std::uint32_t head_bytes = 16 * 1024, head_fields = 100, target_bytes = 8 * 1024;
   std::size_t body_bytes = std::size_t{4} << 20;  ///< --max-body-bytes
   std::uint32_t connections = 1200;               ///< --max-connections
-  std::chrono::seconds idle{60}, head{10}, body{30}, write{30};  ///< --idle-seconds, --read-seconds (write); the others are fixed
-  int send_buffer_bytes = 256 * 1024;             ///< what the system holds of an answer for a client that does not read
+  std::chrono::seconds idle{60}, head{10}, body{30},
+      write{30};                       ///< --idle-seconds, --read-seconds (write); the others are fixed
+  int send_buffer_bytes = 256 * 1024;  ///< what the system holds of an answer for a client that does not read
   // Of JSON.
   std::size_t json_depth = 64, json_values = 400'000, json_members = 1100;
   // Of requests.
-  std::uint32_t n = 8;                 ///< --max-n
-  std::uint32_t prompts = 64, messages = 1024, stop_strings = 16, stop_bytes = 1024, logit_bias = 1024, top_logprobs = 20;
-  std::uint32_t prompt_tokens = 0;     ///< --max-prompt-tokens; 0: the context
-  std::uint32_t completion_tokens = 0; ///< --max-completion-tokens; 0: the context
-  std::uint32_t queue = 256;           ///< --queue: choices that wait
+  std::uint32_t n = 8;  ///< --max-n
+  std::uint32_t prompts = 64, messages = 1024, stop_strings = 16, stop_bytes = 1024, logit_bias = 1024,
+                top_logprobs = 20;
+  std::uint32_t prompt_tokens = 0;      ///< --max-prompt-tokens; 0: the context
+  std::uint32_t completion_tokens = 0;  ///< --max-completion-tokens; 0: the context
+  std::uint32_t queue = 256;            ///< --queue: choices that wait
 };
 
 }  // namespace intaglio::serve

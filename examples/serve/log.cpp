@@ -19,7 +19,8 @@ std::atomic<bool> quiet{false};
 std::string now() {
   const auto time = std::chrono::system_clock::now();
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
+  const auto milliseconds =
+      std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
   std::array<char, 40> text{};
@@ -32,7 +33,8 @@ std::string now() {
 
 void set_quiet_log() { quiet = true; }
 
-void log_line(std::string_view level, std::string_view event, std::initializer_list<std::pair<std::string_view, log_value>> fields) {
+void log_line(std::string_view level, std::string_view event,
+              std::initializer_list<std::pair<std::string_view, log_value>> fields) {
   if (quiet && level == "info") return;
   json line{{"time", now()}, {"level", level}, {"event", event}};
   for (const auto& [name, value] : fields) std::visit([&](const auto& each) { line[std::string(name)] = each; }, value);

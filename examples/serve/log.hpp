@@ -14,7 +14,8 @@ namespace intaglio::serve {
 using log_value = std::variant<std::string, std::int64_t, double>;
 
 /// From any thread. @param level "info", "warning" or "error"
-void log_line(std::string_view level, std::string_view event, std::initializer_list<std::pair<std::string_view, log_value>> fields);
+void log_line(std::string_view level, std::string_view event,
+              std::initializer_list<std::pair<std::string_view, log_value>> fields);
 
 /// Leaves out what is less than warnings.
 void set_quiet_log();

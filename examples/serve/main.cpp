@@ -34,14 +34,16 @@ bool is_address(const std::string& text) {
 bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
 std::string version_text() {
-  return "intaglio-serve " + std::to_string(intaglio::version_major) + '.' + std::to_string(intaglio::version_minor) + '.' + std::to_string(intaglio::version_patch);
+  return "intaglio-serve " + std::to_string(intaglio::version_major) + '.' + std::to_string(intaglio::version_minor) +
+         '.' + std::to_string(intaglio::version_patch);
 }
 
 /// The first line of a file that only its owner should read.
 std::string read_key(const std::string& path) {
   std::ifstream file(path);
   std::string line;
-  if (!std::getline(file, line) || line.empty()) throw std::runtime_error(path + ": expected a key on the first line, found none");
+  if (!std::getline(file, line) || line.empty())
+    throw std::runtime_error(path + ": expected a key on the first line, found none");
   return line;
 }
 
@@ -57,20 +59,34 @@ struct settings {
 void add_options(CLI::App& app, settings& to) {
   const auto add = [&](const char* name, auto& value, const char* help, const char* group) {
     std::string variable = "INTAGLIO_SERVE_";
-    for (const char* at = name + 2; *at != '\0'; ++at) variable += *at == '-' ? '_' : static_cast<char>(*at - (*at >= 'a' && *at <= 'z' ? 'a' - 'A' : 0));
+    for (const char* at = name + 2; *at != '\0'; ++at)
+      variable += *at == '-' ? '_' : static_cast<char>(*at - (*at >= 'a' && *at <= 'z' ? 'a' - 'A' : 0));
     CLI::Option* const made = app.add_option(name, value, help)->envname(variable)->group(group)->capture_default_str();
     return made->get_expected_max() > 1 ? made : made->take_last();
   };
   app.set_version_flag("--version", version_text());
-  app.set_config("--config", "", "File of options: NAME = VALUE lines, names as the flags without dashes; flags and environment win")->envname("INTAGLIO_SERVE_CONFIG");
+  app.set_config("--config", "",
+                 "File of options: NAME = VALUE lines, names as the flags without dashes; flags and environment win")
+      ->envname("INTAGLIO_SERVE_CONFIG");
 
-  add("--model", to.engine.model, "GGUF file, Hugging Face folder, .pth folder, packed file or address of a GGUF file (https://...); none: the story teller inside", "Model");
-  add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out", "Model")->check(CLI::IsMember({"block128", "block64", "rows4"}));
-  add("--index", to.index, "Folder with the index of the model's features, for /v1/infer and /v1/trace; made there where there is none", "Model");
+  add("--model", to.engine.model,
+      "GGUF file, Hugging Face folder, .pth folder, packed file or address of a GGUF file (https://...); none: the "
+      "story teller inside",
+      "Model");
+  add("--i2s-layout", to.engine.i2s_layout, "How an I2_S file is laid out", "Model")
+      ->check(CLI::IsMember({"block128", "block64", "rows4"}));
+  add("--index", to.index,
+      "Folder with the index of the model's features, for /v1/infer and /v1/trace; made there where there is none",
+      "Model");
   add("--device", to.engine.device, "Index, UUID or part of the name of the device", "Model");
-  add("--batch-products", to.engine.batch_products, "How generations together multiply on GPUs: exact, as one alone does; halves, as prompts are fed, faster where there are several, a little slower for one", "Model")
+  add("--batch-products", to.engine.batch_products,
+      "How generations together multiply on GPUs: exact, as one alone does; halves, as prompts are fed, faster where "
+      "there are several, a little slower for one",
+      "Model")
       ->check(CLI::IsMember({"exact", "halves"}));
-  add("--gpu-idle", to.engine.gpu_idle, "Share of the time to leave the device idle: slower, cooler, and others get their turn; the same texts", "Model")->check(CLI::Range(0.0, 0.95));
+  add("--gpu-idle", to.engine.gpu_idle,
+      "Share of the time to leave the device idle: slower, cooler, and others get their turn; the same texts", "Model")
+      ->check(CLI::Range(0.0, 0.95));
   add("--model-name", to.engine.name, "Name that /v1/models gives; none: the engraved model's", "Model");
   add("--model-alias", to.engine.aliases, "Other names that requests may ask for", "Model");
 
@@ -78,41 +94,61 @@ void add_options(CLI::App& app, settings& to) {
   add("--port", to.listen.port, "Port to listen on; 0: any that is free, which the log tells", "Network");
   add("--tls-certificate", to.listen.certificate, "PEM file with the certificate chain", "Network");
   add("--tls-key", to.listen.private_key, "PEM file with the private key", "Network");
-  add("--api-key", to.api.access.api_key, "Key that every path but /health asks for (others see arguments: better --api-key-file or the environment)", "Access");
+  add("--api-key", to.api.access.api_key,
+      "Key that every path but /health asks for (others see arguments: better --api-key-file or the environment)",
+      "Access");
   add("--api-key-file", to.api_key_file, "File whose first line is the key", "Access");
-  add("--allow-host", to.api.access.hosts, "Names that clients may call the server by, besides localhost and addresses", "Access");
-  add("--cors-origin", to.api.access.origins, "Origins whose pages may ask, such as https://chat.example; '*': any", "Access");
-  app.add_flag("--allow-without-key", to.allow_without_key, "Listen beyond this machine without a key")->envname("INTAGLIO_SERVE_ALLOW_WITHOUT_KEY")->group("Access");
+  add("--allow-host", to.api.access.hosts, "Names that clients may call the server by, besides localhost and addresses",
+      "Access");
+  add("--cors-origin", to.api.access.origins, "Origins whose pages may ask, such as https://chat.example; '*': any",
+      "Access");
+  app.add_flag("--allow-without-key", to.allow_without_key, "Listen beyond this machine without a key")
+      ->envname("INTAGLIO_SERVE_ALLOW_WITHOUT_KEY")
+      ->group("Access");
 
   serve::limits& limit = to.api.limit;
   add("--max-body-bytes", limit.body_bytes, "Bytes of a request's body", "Limits")->check(CLI::Range(1024.0, 1e9));
-  add("--max-connections", limit.connections, "Connections at once; others wait to be accepted", "Limits")->check(CLI::Range(1, 60'000));
+  add("--max-connections", limit.connections, "Connections at once; others wait to be accepted", "Limits")
+      ->check(CLI::Range(1, 60'000));
   add("--max-n", limit.n, "Choices of a request (n)", "Limits")->check(CLI::Range(1, 128));
   add("--max-prompt-tokens", limit.prompt_tokens, "Tokens of a prompt; 0: as the context has room", "Limits");
   add("--max-completion-tokens", limit.completion_tokens, "Tokens of an answer; 0: as the context has room", "Limits");
-  add("--queue", limit.queue, "Generations that wait; more are answered with 429", "Limits")->check(CLI::Range(1, 100'000));
-  add("--idle-seconds", to.idle_seconds, "Seconds that a connection may stay open without a request", "Limits")->check(CLI::Range(1, 86'400));
-  add("--read-seconds", to.read_seconds, "Seconds that a client may take to read a piece of its answer", "Limits")->check(CLI::Range(1, 3600));
-  add("--drain-seconds", to.drain_seconds, "Seconds that running requests get when the server is asked to stop", "Limits")->check(CLI::Range(0, 3600));
+  add("--queue", limit.queue, "Generations that wait; more are answered with 429", "Limits")
+      ->check(CLI::Range(1, 100'000));
+  add("--idle-seconds", to.idle_seconds, "Seconds that a connection may stay open without a request", "Limits")
+      ->check(CLI::Range(1, 86'400));
+  add("--read-seconds", to.read_seconds, "Seconds that a client may take to read a piece of its answer", "Limits")
+      ->check(CLI::Range(1, 3600));
+  add("--drain-seconds", to.drain_seconds, "Seconds that running requests get when the server is asked to stop",
+      "Limits")
+      ->check(CLI::Range(0, 3600));
   app.add_flag("--quiet", to.quiet, "Log warnings and errors alone")->envname("INTAGLIO_SERVE_QUIET")->group("Other");
 }
 
-/// The environment in front of the flags, so that flags win over it and it over the file; last to first, as the parser takes them.
+/// The environment in front of the flags, so that flags win over it and it over the file; last to first, as the parser
+/// takes them.
 std::vector<std::string> with_environment(const CLI::App& app, const std::vector<std::string>& flags) {
   std::vector<std::string> out;
   for (const CLI::Option* each : app.get_options())
-    if (const char* const value = each->get_envname().empty() ? nullptr : std::getenv(each->get_envname().c_str())) out.push_back(each->get_name() + '=' + value);
+    if (const char* const value = each->get_envname().empty() ? nullptr : std::getenv(each->get_envname().c_str()))
+      out.push_back(each->get_name() + '=' + value);
   out.insert(out.end(), flags.begin(), flags.end());
   return {out.rbegin(), out.rend()};
 }
 
 void check(settings& of) {
   if (!of.api_key_file.empty()) of.api.access.api_key = read_key(of.api_key_file);
-  if (of.listen.certificate.empty() != of.listen.private_key.empty()) throw std::runtime_error("--tls-certificate, --tls-key: expected both or none, found one");
-  if (!of.listen.certificate.empty() && !serve::has_tls()) throw std::runtime_error("--tls-certificate: this build has no TLS: build it where OpenSSL's headers are (libssl-dev)");
-  if (!is_address(of.listen.address)) throw std::runtime_error("--host: expected an IP address, found '" + of.listen.address + "'");
+  if (of.listen.certificate.empty() != of.listen.private_key.empty())
+    throw std::runtime_error("--tls-certificate, --tls-key: expected both or none, found one");
+  if (!of.listen.certificate.empty() && !serve::has_tls())
+    throw std::runtime_error(
+        "--tls-certificate: this build has no TLS: build it where OpenSSL's headers are (libssl-dev)");
+  if (!is_address(of.listen.address))
+    throw std::runtime_error("--host: expected an IP address, found '" + of.listen.address + "'");
   if (!is_loopback(of.listen.address) && of.api.access.api_key.empty() && !of.allow_without_key)
-    throw std::runtime_error("--host " + of.listen.address + ": others can reach this address: expected --api-key-file, or --allow-without-key if that is meant");
+    throw std::runtime_error(
+        "--host " + of.listen.address +
+        ": others can reach this address: expected --api-key-file, or --allow-without-key if that is meant");
   of.api.limit.idle = std::chrono::seconds(of.idle_seconds);
   of.api.limit.write = std::chrono::seconds(of.read_seconds);
   of.listen.drain = std::chrono::seconds(of.drain_seconds);
@@ -123,40 +159,55 @@ void check(settings& of) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  CLI::App app("A language model behind OpenAI's API and a web page, engraved for Vulkan.\nPaths: / (chat) /v1/chat/completions /v1/completions /v1/models /v1/infer /v1/trace /tokenize /detokenize "
-               "/health /metrics /plan",
-               "intaglio-serve");
+  CLI::App app(
+      "A language model behind OpenAI's API and a web page, engraved for Vulkan.\nPaths: / (chat) /v1/chat/completions "
+      "/v1/completions /v1/models /v1/infer /v1/trace /tokenize /detokenize "
+      "/health /metrics /plan",
+      "intaglio-serve");
   settings wanted;
   add_options(app, wanted);
-  app.footer("Every flag can be set by the environment: --max-n by INTAGLIO_SERVE_MAX_N, and so on.\nExit codes: 0 stopped by SIGTERM or SIGINT, 1 bad option, file or address, 3 no device or "
-             "model to serve.");
+  app.footer(
+      "Every flag can be set by the environment: --max-n by INTAGLIO_SERVE_MAX_N, and so on.\nExit codes: 0 stopped by "
+      "SIGTERM or SIGINT, 1 bad option, file or address, 3 no device or "
+      "model to serve.");
   try {
     app.parse(with_environment(app, {arguments + 1, arguments + count}));
-  } catch (const CLI::ParseError& refusal) {
-    return app.exit(refusal) == 0 ? 0 : 1;
-  }
+  } catch (const CLI::ParseError& refusal) { return app.exit(refusal) == 0 ? 0 : 1; }
   std::signal(SIGPIPE, SIG_IGN);
   try {
     check(wanted);
     if (wanted.quiet) serve::set_quiet_log();
     std::atomic<bool> failed{false};
     wanted.engine.log = [](const std::string& event, const std::string& text) {
-      serve::log_line(event.ends_with("ready") ? "info" : event.ends_with("failed") ? "error" : "warning", event, {{"detail", text}});
+      serve::log_line(event.ends_with("ready")    ? "info"
+                      : event.ends_with("failed") ? "error"
+                                                  : "warning",
+                      event, {{"detail", text}});
     };
     wanted.engine.load_failed = [&] {
       failed = true;
       ::kill(::getpid(), SIGTERM);  // the same way out as by hand
     };
     wanted.api.log = [](const serve::http_request& request, int status, double seconds) {
-      serve::log_line("info", "request", {{"peer", request.peer}, {"method", request.method}, {"path", request.path.substr(0, 200)}, {"status", std::int64_t{status}}, {"seconds", seconds}});
+      serve::log_line("info", "request",
+                      {{"peer", request.peer},
+                       {"method", request.method},
+                       {"path", request.path.substr(0, 200)},
+                       {"status", std::int64_t{status}},
+                       {"seconds", seconds}});
     };
     serve::metrics counts;
     const std::unique_ptr<serve::token_engine> engine = serve::make_batch_engine(wanted.engine, counts);
     std::optional<serve::walk_service> walks;
-    if (!wanted.index.empty()) wanted.api.walks = &walks.emplace(intaglio::tool::model_options{wanted.engine.model, wanted.engine.i2s_layout}, wanted.index, wanted.engine.log);
+    if (!wanted.index.empty())
+      wanted.api.walks = &walks.emplace(intaglio::tool::model_options{wanted.engine.model, wanted.engine.i2s_layout},
+                                        wanted.index, wanted.engine.log);
     serve::api application(*engine, counts, wanted.api);
     serve::http_server server(application, wanted.listen, wanted.api.limit, counts.connections);
-    serve::log_line("info", "listening", {{"address", wanted.listen.address}, {"port", std::int64_t{server.port()}}, {"tls", wanted.listen.certificate.empty() ? "no" : "yes"}});
+    serve::log_line("info", "listening",
+                    {{"address", wanted.listen.address},
+                     {"port", std::int64_t{server.port()}},
+                     {"tls", wanted.listen.certificate.empty() ? "no" : "yes"}});
     engine->start();
     server.run(
         [&] {

@@ -11,7 +11,9 @@ std::string decimal(double value) {
   std::array<char, 40> text{};
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
-std::string head(const std::string& name, const std::string& help, const char* type) { return "# HELP " + name + ' ' + help + "\n# TYPE " + name + ' ' + type + '\n'; }
+std::string head(const std::string& name, const std::string& help, const char* type) {
+  return "# HELP " + name + ' ' + help + "\n# TYPE " + name + ' ' + type + '\n';
+}
 std::string single(const std::string& name, const std::string& help, const char* type, std::uint64_t value) {
   return head(name, help, type) + name + ' ' + std::to_string(value) + '\n';
 }
@@ -41,7 +43,8 @@ void metrics::request(const std::string& path, int status, double seconds) {
   request_seconds_.observe(seconds);
 }
 
-void metrics::generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens, double first_token_seconds) {
+void metrics::generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens,
+                        double first_token_seconds) {
   const std::lock_guard lock(mutex_);
   prompt_tokens_ += prompt_tokens;
   cached_tokens_ += cached_tokens;
@@ -63,19 +66,28 @@ std::string metrics::text() const {
   const std::lock_guard lock(mutex_);
   std::string out = head("intaglio_requests_total", "Requests answered, by path and status.", "counter");
   for (const auto& [key, count] : requests_)
-    out += "intaglio_requests_total{path=\"" + key.first + "\",status=\"" + std::to_string(key.second) + "\"} " + std::to_string(count) + '\n';
+    out += "intaglio_requests_total{path=\"" + key.first + "\",status=\"" + std::to_string(key.second) + "\"} " +
+           std::to_string(count) + '\n';
   out += request_seconds_.text("intaglio_request_seconds", "Time from a request's last byte to its answer's.");
   out += first_token_seconds_.text("intaglio_first_token_seconds", "Time from a request to its first token.");
   out += token_seconds_.text("intaglio_token_seconds", "Time between two tokens of a generation.");
   out += single("intaglio_prompt_tokens_total", "Tokens of prompts.", "counter", prompt_tokens_);
-  out += single("intaglio_cached_tokens_total", "Tokens of prompts that were in the cache already.", "counter", cached_tokens_);
+  out += single("intaglio_cached_tokens_total", "Tokens of prompts that were in the cache already.", "counter",
+                cached_tokens_);
   out += single("intaglio_completion_tokens_total", "Tokens generated.", "counter", completion_tokens_);
-  out += head("intaglio_kernel_seconds_total", "Time on the device by kernel, of the passes that were timed: one in 128 that draw tokens, one in 16 of prompts.", "counter");
-  for (const kernel_seconds& each : kernels_) out += "intaglio_kernel_seconds_total{pass=\"" + each.pass + "\",kernel=\"" + each.kernel + "\"} " + decimal(each.seconds) + '\n';
-  out += head("intaglio_device_busy_seconds_total", "Time while passes of the model were under way.", "counter") + "intaglio_device_busy_seconds_total " + decimal(busy_seconds_) + '\n';
+  out += head(
+      "intaglio_kernel_seconds_total",
+      "Time on the device by kernel, of the passes that were timed: one in 128 that draw tokens, one in 16 of prompts.",
+      "counter");
+  for (const kernel_seconds& each : kernels_)
+    out += "intaglio_kernel_seconds_total{pass=\"" + each.pass + "\",kernel=\"" + each.kernel + "\"} " +
+           decimal(each.seconds) + '\n';
+  out += head("intaglio_device_busy_seconds_total", "Time while passes of the model were under way.", "counter") +
+         "intaglio_device_busy_seconds_total " + decimal(busy_seconds_) + '\n';
   out += single("intaglio_cancelled_total", "Generations whose client went away.", "counter", cancelled_);
   out += single("intaglio_failed_total", "Generations that ended with an error.", "counter", failed_);
-  out += single("intaglio_device_restarts_total", "Times the device was opened anew after it failed.", "counter", restarts_);
+  out += single("intaglio_device_restarts_total", "Times the device was opened anew after it failed.", "counter",
+                restarts_);
   out += single("intaglio_connections", "Connections open.", "gauge", connections);
   out += single("intaglio_running", "Generations on the device.", "gauge", running);
   out += single("intaglio_queue", "Generations that wait.", "gauge", waiting);
@@ -85,10 +97,15 @@ std::string metrics::text() const {
   out += single("intaglio_slots", "Generations that can run at once.", "gauge", slots);
   out += single("intaglio_kv_page_positions", "Positions of a page of the KV cache.", "gauge", page_size);
   out += single("intaglio_kv_pages", "Pages of the KV cache.", "gauge", pages);
-  out += single("intaglio_kv_pages_free", "Pages that no generation uses; they may still hold prompts to share.", "gauge", free_pages);
-  out += single("intaglio_waiting_for_pages", "Generations that gave their pages to earlier ones and wait for others.", "gauge", waiting_for_pages);
-  out += single("intaglio_device_free_bytes", "Memory that the device has left, as its driver tells.", "gauge", device_free_bytes);
-  out += single("intaglio_device_used_bytes", "Memory of the device that this process has, as its driver tells; 0 where it does not.", "gauge", device_used_bytes);
+  out += single("intaglio_kv_pages_free", "Pages that no generation uses; they may still hold prompts to share.",
+                "gauge", free_pages);
+  out += single("intaglio_waiting_for_pages", "Generations that gave their pages to earlier ones and wait for others.",
+                "gauge", waiting_for_pages);
+  out += single("intaglio_device_free_bytes", "Memory that the device has left, as its driver tells.", "gauge",
+                device_free_bytes);
+  out += single("intaglio_device_used_bytes",
+                "Memory of the device that this process has, as its driver tells; 0 where it does not.", "gauge",
+                device_used_bytes);
   return out;
 }
 

@@ -19,7 +19,8 @@ class histogram {
   std::string text(const std::string& name, const std::string& help) const;
 
  private:
-  static constexpr std::array bounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0};
+  static constexpr std::array bounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                     0.5,   1.0,    2.5,   5.0,  10.0,  30.0, 60.0};
   std::array<std::uint64_t, bounds.size() + 1> counts_{};
   std::uint64_t count_ = 0;
   double sum_ = 0;
@@ -29,7 +30,8 @@ class histogram {
 class metrics {
  public:
   void request(const std::string& path, int status, double seconds);
-  void generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens, double first_token_seconds);
+  void generated(std::uint32_t prompt_tokens, std::uint32_t cached_tokens, std::uint32_t completion_tokens,
+                 double first_token_seconds);
   /// Between two tokens of a generation.
   void token(double seconds);
   /// What the device spent on passes of a kind, kernel by kernel; of those that were timed since it was opened.
@@ -48,7 +50,8 @@ class metrics {
   void restarted() { restarts_ += 1; }
 
   // Gauges.
-  std::atomic<std::uint64_t> connections{0}, running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0}, device_free_bytes{0}, device_used_bytes{0}, slots{0}, page_size{0}, pages{0}, free_pages{0}, waiting_for_pages{0};
+  std::atomic<std::uint64_t> connections{0}, running{0}, waiting{0}, weights_bytes{0}, cache_bytes{0},
+      device_free_bytes{0}, device_used_bytes{0}, slots{0}, page_size{0}, pages{0}, free_pages{0}, waiting_for_pages{0};
   std::atomic<bool> ready{false};
 
   std::string text() const;

@@ -5,11 +5,12 @@
 #error "expected INTAGLIO_SERVE_PAGES, the folder of the web page as a string"
 #endif
 
-#define INTAGLIO_SERVE_FILE(name, file)                                                                    \
-  __asm__(".section .rodata\n" #name ":\n.incbin \"" INTAGLIO_SERVE_PAGES "/" file "\"\n" #name "_end:\n.byte 0\n.previous\n"); \
-  extern "C" {                                                                                             \
-  extern const char name[];                                                                                \
-  extern const char name##_end[];                                                                          \
+#define INTAGLIO_SERVE_FILE(name, file)                                                         \
+  __asm__(".section .rodata\n" #name ":\n.incbin \"" INTAGLIO_SERVE_PAGES "/" file "\"\n" #name \
+          "_end:\n.byte 0\n.previous\n");                                                       \
+  extern "C" {                                                                                  \
+  extern const char name[];                                                                     \
+  extern const char name##_end[];                                                               \
   }
 
 INTAGLIO_SERVE_FILE(intaglio_serve_chat_html, "chat.html")
@@ -21,8 +22,11 @@ INTAGLIO_SERVE_FILE(intaglio_serve_tldr_html, "tldr.html")
 namespace intaglio::serve {
 
 std::vector<page_file> page_files() {
-  const auto text = [](const char* begin, const char* end) { return std::string_view(begin, static_cast<std::size_t>(end - begin)); };
-  constexpr std::string_view html = "text/html; charset=utf-8", script = "text/javascript; charset=utf-8", style = "text/css; charset=utf-8";
+  const auto text = [](const char* begin, const char* end) {
+    return std::string_view(begin, static_cast<std::size_t>(end - begin));
+  };
+  constexpr std::string_view html = "text/html; charset=utf-8", script = "text/javascript; charset=utf-8",
+                             style = "text/css; charset=utf-8";
   return {{"/", html, text(intaglio_serve_chat_html, intaglio_serve_chat_html_end)},
           {"/chat.css", style, text(intaglio_serve_chat_css, intaglio_serve_chat_css_end)},
           {"/chat.js", script, text(intaglio_serve_chat_js, intaglio_serve_chat_js_end)},

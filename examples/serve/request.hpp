@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a client asks for, read from JSON field by field: each has a type and a range, and a refusal names both. Unknown fields are ignored.
+// What a client asks for, read from JSON field by field: each has a type and a range, and a refusal names both. Unknown
+// fields are ignored.
 #pragma once
 
 #include <intaglio/runtime/sampling.hpp>
@@ -24,7 +25,7 @@ struct model_facts {
   std::string id;                    ///< as /v1/models lists it
   std::vector<std::string> aliases;  ///< other names that clients may ask for
   std::uint32_t vocab_size = 0, context = 0;
-  std::int64_t created = 0;          ///< Unix time
+  std::int64_t created = 0;  ///< Unix time
 };
 
 /// One turn of a conversation; roles are system, user and assistant.
@@ -37,11 +38,13 @@ using prompt_input = std::variant<std::string, std::vector<std::int32_t>>;
 
 /// How tokens are drawn beyond what the device's sampler does; on the host, from the device's logits.
 struct shaping {
-  float frequency_penalty = 0, presence_penalty = 0;           ///< -2 .. 2, over the tokens generated so far
-  std::vector<std::pair<std::int32_t, float>> logit_bias;      ///< -100 .. 100, added to logits
-  std::optional<std::uint32_t> logprobs;                       ///< alternatives to tell beside each token
-  std::shared_ptr<const grammar> form;                         ///< what the text has to be
-  bool needed() const { return frequency_penalty != 0 || presence_penalty != 0 || !logit_bias.empty() || logprobs || form; }
+  float frequency_penalty = 0, presence_penalty = 0;       ///< -2 .. 2, over the tokens generated so far
+  std::vector<std::pair<std::int32_t, float>> logit_bias;  ///< -100 .. 100, added to logits
+  std::optional<std::uint32_t> logprobs;                   ///< alternatives to tell beside each token
+  std::shared_ptr<const grammar> form;                     ///< what the text has to be
+  bool needed() const {
+    return frequency_penalty != 0 || presence_penalty != 0 || !logit_bias.empty() || logprobs || form;
+  }
 };
 
 /// A request for /v1/completions or /v1/chat/completions.
@@ -50,7 +53,7 @@ struct completion_request {
   std::vector<turn> messages;         ///< of a chat
   std::vector<prompt_input> prompts;  ///< of a completion
   sampling_options sampling{.temperature = 1};
-  bool seeded = false;                ///< else sampling.seed is for the server to draw
+  bool seeded = false;  ///< else sampling.seed is for the server to draw
   shaping shape;
   std::optional<std::uint32_t> max_tokens;
   std::uint32_t n = 1;
@@ -75,7 +78,7 @@ std::vector<std::int32_t> read_detokenize_request(const json& body, const model_
 struct infer_request {
   std::string prompt;
   std::uint32_t top = 5;
-  std::string mode;  ///< walk, dense or compare
+  std::string mode;                       ///< walk, dense or compare
   std::optional<std::uint32_t> features;  ///< of a layer, that a walk takes; absent: all that the gate lets through
 };
 infer_request read_infer_request(const json& body);

@@ -23,8 +23,11 @@ namespace intaglio::serve {
 struct language {
   language(io::vocabulary file, std::uint32_t vocab_size, const io::template_renderer& templates);
   /// Tokens of a plain text behind the model's BOS.
-  std::vector<std::int32_t> encode(std::string_view text) const { return tokens.encode(text, {.add_bos = tokens.adds_bos()}); }
-  /// Tokens of a conversation up to where the answer begins. @throws argument_error: an order of turns that the template refuses; api_error: no template
+  std::vector<std::int32_t> encode(std::string_view text) const {
+    return tokens.encode(text, {.add_bos = tokens.adds_bos()});
+  }
+  /// Tokens of a conversation up to where the answer begins. @throws argument_error: an order of turns that the
+  /// template refuses; api_error: no template
   std::vector<std::int32_t> encode(std::span<const turn> conversation) const;
 
   io::vocabulary file;
@@ -38,8 +41,8 @@ enum class engine_state : std::uint8_t { loading, ready, recovering, failed };
 
 struct engine_status {
   engine_state state = engine_state::loading;
-  double loaded = 0;       ///< share of the weights' bytes
-  std::string what;        ///< a sentence: what is being done, or why it failed
+  double loaded = 0;  ///< share of the weights' bytes
+  std::string what;   ///< a sentence: what is being done, or why it failed
 };
 
 /// A token and its probability.

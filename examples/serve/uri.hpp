@@ -10,7 +10,12 @@ namespace intaglio::serve {
 
 /// A path with its %XX decoded once. Nothing where it does not begin at the root, or decodes to control characters.
 inline std::optional<std::string> decoded_path(std::string_view path) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; };
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+  };
   if (path.empty() || path[0] != '/') return {};
   std::string out;
   for (std::size_t i = 0; i < path.size(); ++i) {

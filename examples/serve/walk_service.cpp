@@ -8,7 +8,8 @@
 
 namespace intaglio::serve {
 
-walk_service::walk_service(tool::model_options model, std::string index, std::function<void(const std::string&, const std::string&)> log)
+walk_service::walk_service(tool::model_options model, std::string index,
+                           std::function<void(const std::string&, const std::string&)> log)
     : model_(std::move(model)), index_(std::move(index)), log_(std::move(log)), thread_([this] { run(); }) {}
 
 walk_service::~walk_service() {
@@ -25,7 +26,9 @@ void walk_service::submit(std::function<void(tool::walker&)> job) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) throw api_error(503, "the model cannot be walked: " + failure_, {}, "no_walk", 30);
   if (!ready_) throw api_error(503, "the index of features is being read", {}, "loading", 1);
-  if (waiting_.size() >= most_waiting) throw api_error(429, "the queue is full: expected at most " + std::to_string(most_waiting) + " walks that wait", {}, "queue_full", 5);
+  if (waiting_.size() >= most_waiting)
+    throw api_error(429, "the queue is full: expected at most " + std::to_string(most_waiting) + " walks that wait", {},
+                    "queue_full", 5);
   waiting_.push_back(std::move(job));
   news_.notify_all();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Walks of the model over its index of features, on the CPU (docs/walk.md): one after the other, on a thread of their own.
+// Walks of the model over its index of features, on the CPU (docs/walk.md): one after the other, on a thread of their
+// own.
 #pragma once
 
 #include <atomic>
@@ -18,11 +19,13 @@ namespace intaglio::serve {
 class walk_service {
  public:
   /// @param log told when the walks are ready, or why there are none
-  walk_service(tool::model_options model, std::string index, std::function<void(const std::string& event, const std::string& text)> log);
+  walk_service(tool::model_options model, std::string index,
+               std::function<void(const std::string& event, const std::string& text)> log);
   ~walk_service();
 
   bool ready() const { return ready_; }
-  /// Has a job done when its turn comes; what it throws it has to catch. @throws api_error 503: not ready; 429: too many wait
+  /// Has a job done when its turn comes; what it throws it has to catch. @throws api_error 503: not ready; 429: too
+  /// many wait
   void submit(std::function<void(tool::walker&)> job);
   /// What running jobs look at between tokens.
   bool stops() const { return stops_; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// bench: prompt and decode speed of a model, real or made up, what the host does meanwhile, and where the device's time goes.
+// bench: prompt and decode speed of a model, real or made up, what the host does meanwhile, and where the device's time
+// goes.
 #include "bench_result.hpp"
 #include "commands.hpp"
 #include "device_choice.hpp"
@@ -34,7 +35,8 @@ class own_folder {
   own_folder() {
     std::error_code failure;
     path_ = (std::filesystem::temp_directory_path(failure) / "intaglio-bench-XXXXXX").string();
-    if (failure || ::mkdtemp(path_.data()) == nullptr) throw file_error(path_, std::nullopt, "cannot make the folder of the pipeline cache");
+    if (failure || ::mkdtemp(path_.data()) == nullptr)
+      throw file_error(path_, std::nullopt, "cannot make the folder of the pipeline cache");
   }
   ~own_folder() {
     std::error_code ignored;
@@ -65,43 +67,54 @@ class bench_run {
     // A driver's own cache of other runs would make the cold start a warm one.
     for (const char* const name : {"MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH"})
       ::setenv(name, folder_.path().c_str(), 1);
-    plans_ = options.synthetic.empty() ? &engraved_model_of(file_.emplace(open_model(options.model))) : &engraved_model_by_name(options.synthetic, options.codec);
+    plans_ = options.synthetic.empty() ? &engraved_model_of(file_.emplace(open_model(options.model)))
+                                       : &engraved_model_by_name(options.synthetic, options.codec);
     if (options.relu_zeros && plans_->config().hidden_act != activation::relu_squared)
-      throw argument_error("--relu-zeros", "a model whose gate is a ReLU", std::string(plans_->name) + ", whose gate is not");
+      throw argument_error("--relu-zeros", "a model whose gate is a ReLU",
+                           std::string(plans_->name) + ", whose gate is not");
     const auto start = clock::now();
     device_.emplace(open_device(common));
     out_.cold.open_ms = out_.warm.open_ms = seconds_since(start) * 1e3;
     out_.on_cpu = device_->description().type == gpu::device_type::cpu;
     out_.table = &plans_->table(out_.on_cpu);
     const plan::table& table = *out_.table;
-    out_.codec = options.synthetic.empty() ? "" : !options.codec.empty() ? options.codec : std::string(name(layer_codec(table).value_or(dtype::i2_s)));
+    out_.codec = options.synthetic.empty() ? ""
+                 : !options.codec.empty()  ? options.codec
+                                           : std::string(name(layer_codec(table).value_or(dtype::i2_s)));
     out_.source = file_ ? file_->path() : "random weights";
     out_.device = device_->label();
     out_.need = runtime::needed_memory(table);
     out_.context = options.context;
     if (options.context >= table.context)
-      throw argument_error("--context", "less than " + std::to_string(table.context) + " (the context)", std::to_string(options.context));
+      throw argument_error("--context", "less than " + std::to_string(table.context) + " (the context)",
+                           std::to_string(options.context));
     out_.prompt = std::min(std::max(options.prompt, 1u), table.context);
     out_.tokens = std::min(std::max(options.tokens, 1u), table.context - options.context);
     out_.start_prompt = std::min(out_.prompt, 16u);
-    if (out_.prompt != options.prompt) note("note: prompt of " + std::to_string(out_.prompt) + " tokens, all that the context takes");
-    if (out_.tokens != options.tokens) note("note: " + std::to_string(out_.tokens) + " tokens decoded, all that the context takes");
+    if (out_.prompt != options.prompt)
+      note("note: prompt of " + std::to_string(out_.prompt) + " tokens, all that the context takes");
+    if (out_.tokens != options.tokens)
+      note("note: " + std::to_string(out_.tokens) + " tokens decoded, all that the context takes");
   }
 
   void measure() {
     start(out_.cold, "cold start");
     run_.reset();
-    tell("the rest is a warm start and " + std::to_string(options_.runs + 1) + " runs of " + std::to_string(out_.prompt) + " tokens of a prompt and " + std::to_string(out_.tokens) + " decoded ones (-p, -n, -r)");
+    tell("the rest is a warm start and " + std::to_string(options_.runs + 1) + " runs of " +
+         std::to_string(out_.prompt) + " tokens of a prompt and " + std::to_string(out_.tokens) +
+         " decoded ones (-p, -n, -r)");
     start(out_.warm, "warm start");
     out_.device_bytes = device_->counters().allocated_bytes - out_.host_weight_bytes;
     out_.stream = stream_read_rate(*device_);
     progress_bar bar("measuring");
     for (std::uint32_t i = 0; i <= options_.runs; ++i) {  // the first one only warms up
-      bar.show(static_cast<double>(i) / (options_.runs + 1.0), "run " + std::to_string(i) + " of " + std::to_string(options_.runs));
+      bar.show(static_cast<double>(i) / (options_.runs + 1.0),
+               "run " + std::to_string(i) + " of " + std::to_string(options_.runs));
       const double prompt_seconds = run_->prompt_seconds(out_.prompt);
       const decode_cost decoded = run_->decode(out_.context, out_.tokens);
-      tell("run " + std::to_string(i) + " of " + std::to_string(options_.runs) + (i == 0 ? ", which only warms up: prompt " : ": prompt ") + rate_text(out_.prompt / prompt_seconds) + ", decode " +
-           rate_text(out_.tokens / decoded.seconds));
+      tell("run " + std::to_string(i) + " of " + std::to_string(options_.runs) +
+           (i == 0 ? ", which only warms up: prompt " : ": prompt ") + rate_text(out_.prompt / prompt_seconds) +
+           ", decode " + rate_text(out_.tokens / decoded.seconds));
       if (i == 0) continue;
       out_.prompt_rates.push_back(out_.prompt / prompt_seconds);
       out_.decode_rates.push_back(out_.tokens / decoded.seconds);
@@ -114,13 +127,15 @@ class bench_run {
     if (device_->limits().timestamp_bits == 0) return;
     const plan::table& table = *out_.table;
     out_.timed.push_back(run_->timed(pass_kind::decode, out_.context, 1));
-    out_.timed.push_back(run_->timed(pass_kind::prefill, out_.context, std::min(table.prefill.max_tokens, table.context - out_.context)));
+    out_.timed.push_back(run_->timed(pass_kind::prefill, out_.context,
+                                     std::min(table.prefill.max_tokens, table.context - out_.context)));
   }
 
   void report() const {
     if (!options_.html.empty()) {
       std::vector<measured_times> times;
-      for (const timed_sequence& each : out_.timed) times.push_back({std::string(each.of->name), each.microseconds, out_.stream, out_.device});
+      for (const timed_sequence& each : out_.timed)
+        times.push_back({std::string(each.of->name), each.microseconds, out_.stream, out_.device});
       const std::string page = plan_page(*out_.table, out_.table->model, std::move(times)).text();
       io::atomic_file file(options_.html);
       file.write(std::as_bytes(std::span(page)));
@@ -152,13 +167,16 @@ class bench_run {
     auto weights = load_weights(drawn);
     out_.mapped_bytes = weights.mapped_bytes;
     out_.host_weight_bytes = weights.host_bytes;
-    out_.need = runtime::needed_memory(table, table.weight_bytes() - std::min(table.weight_bytes(), weights.mapped_bytes + weights.host_bytes));
+    out_.need = runtime::needed_memory(
+        table, table.weight_bytes() - std::min(table.weight_bytes(), weights.mapped_bytes + weights.host_bytes));
     out.load_ms = lap();
     if (out_.on_cpu && table.weight_bytes() > (std::uint64_t{1} << 27)) {
-      note(std::string(label) + ": compiling and proving the kernels of a large model, on a CPU driver a matter of minutes");
+      note(std::string(label) +
+           ": compiling and proving the kernels of a large model, on a CPU driver a matter of minutes");
       show_notes();
     }
-    auto proven = runtime::proven_executor(*device_, table, std::move(weights), cache, true, &runtime::modules_of<>, std::move(pipelines));
+    auto proven = runtime::proven_executor(*device_, table, std::move(weights), cache, true, &runtime::modules_of<>,
+                                           std::move(pipelines));
     const std::size_t kernels = proven->pipelines();
     run_.emplace(std::move(proven));
     out.kernels_ms = lap();
@@ -167,8 +185,9 @@ class bench_run {
     out.first_token_ms = lap();
     run_->complete();
     cache.store();
-    tell(std::string(label) + ": weights " + seconds_text(out.load_ms) + ", " + std::to_string(kernels) + " kernels compiled and proven in " + seconds_text(out.kernels_ms) + ", " +
-         std::to_string(out_.start_prompt) + " tokens and one in " + seconds_text(out.first_token_ms));
+    tell(std::string(label) + ": weights " + seconds_text(out.load_ms) + ", " + std::to_string(kernels) +
+         " kernels compiled and proven in " + seconds_text(out.kernels_ms) + ", " + std::to_string(out_.start_prompt) +
+         " tokens and one in " + seconds_text(out.first_token_ms));
   }
 
   /// Where a measurement takes long, as on CPU drivers, it says what it has done, at once.
@@ -182,13 +201,18 @@ class bench_run {
 
   runtime::weight_memory load_weights(const runtime::load_callback& progress) const {
     const plan::table& table = *out_.table;
-    constexpr std::array<std::pair<std::string_view, runtime::weight_place>, 4> places{{{"automatic", runtime::weight_place::automatic},
-                                                                                         {"copied", runtime::weight_place::copied},
-                                                                                         {"mapped", runtime::weight_place::mapped},
-                                                                                         {"features_mapped", runtime::weight_place::features_mapped}}};
-    const auto place = std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.first == options_.place; });
-    return file_ ? runtime::load_weights(*device_, table, *file_, {.progress = progress, .place = place->second, .budget = options_.model.weight_budget})
-                 : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros, .budget = options_.model.weight_budget});
+    constexpr std::array<std::pair<std::string_view, runtime::weight_place>, 4> places{
+        {{"automatic", runtime::weight_place::automatic},
+         {"copied", runtime::weight_place::copied},
+         {"mapped", runtime::weight_place::mapped},
+         {"features_mapped", runtime::weight_place::features_mapped}}};
+    const auto place =
+        std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.first == options_.place; });
+    return file_ ? runtime::load_weights(
+                       *device_, table, *file_,
+                       {.progress = progress, .place = place->second, .budget = options_.model.weight_budget})
+                 : runtime::synthetic_weights(
+                       *device_, table, {.relu_zeros = options_.relu_zeros, .budget = options_.model.weight_budget});
   }
 
   /// Another executor, with weights of its own.
@@ -199,17 +223,24 @@ class bench_run {
   bench_driver planned_driver(const ab_pair& pair, const decode_mode& mode) {
     const std::string option = "--ab " + std::string(pair.name);
     if (mode.screened && out_.on_cpu) throw argument_error(option, "a GPU", device_->label());
-    const plan::profile& target = out_.on_cpu ? plan::profiles::cpu : mode.screened ? plan::profiles::screened : plan::profiles::portable;
+    const plan::profile& target = out_.on_cpu     ? plan::profiles::cpu
+                                  : mode.screened ? plan::profiles::screened
+                                                  : plan::profiles::portable;
     const plan::table& table = apart_.emplace_back(plans_->planned(target, {.walk = mode.walk})).table();
-    if (mode.screened && table.hash == out_.table->hash) throw argument_error(option, "a head in f32, f16 or bf16", "one of blocks");
-    auto weights = file_ ? runtime::load_weights(*device_, table, *file_, {}) : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros, .budget = {}});
-    auto run = std::make_unique<runtime::executor>(*device_, table, std::move(weights), runtime::usable_modules(*device_).front(), nullptr);
+    if (mode.screened && table.hash == out_.table->hash)
+      throw argument_error(option, "a head in f32, f16 or bf16", "one of blocks");
+    auto weights = file_
+                       ? runtime::load_weights(*device_, table, *file_, {})
+                       : runtime::synthetic_weights(*device_, table, {.relu_zeros = options_.relu_zeros, .budget = {}});
+    auto run = std::make_unique<runtime::executor>(*device_, table, std::move(weights),
+                                                   runtime::usable_modules(*device_).front(), nullptr);
     if (const auto fault = run->prove(); !fault.kernel.empty()) runtime::refuse(*device_, fault);
     return bench_driver(std::move(run));
   }
   bench_driver chain_driver(const ab_pair& pair) const {
     if (!run_->in_one())
-      throw argument_error("--ab " + std::string(pair.name), "a device that decodes with all layers in one dispatch", device_->label() + ", which runs the chain of dispatches");
+      throw argument_error("--ab " + std::string(pair.name), "a device that decodes with all layers in one dispatch",
+                           device_->label() + ", which runs the chain of dispatches");
     auto modules = runtime::usable_modules(*device_).front();
     modules.in_one = false;
     auto chain = std::make_unique<runtime::executor>(*device_, *out_.table, load_weights({}), modules, nullptr);

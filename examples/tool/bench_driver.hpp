@@ -79,7 +79,8 @@ class bench_driver {
   decode_cost decode(std::uint32_t position, std::uint32_t tokens, const decode_mode& mode = {}) {
     const std::uint32_t id = 1;
     run_->take_times(!mode.untimed);
-    const std::uint32_t passes = mode.passes_per_submit != 0 ? mode.passes_per_submit : std::max(1u, run_->table().ring_size / 4);
+    const std::uint32_t passes =
+        mode.passes_per_submit != 0 ? mode.passes_per_submit : std::max(1u, run_->table().ring_size / 4);
     const reading before(run_->device());
     const auto start = std::chrono::steady_clock::now();
     run_->begin(runtime::pass_kind::decode, position, {&id, 1}, {}, tokens);
@@ -107,11 +108,13 @@ class bench_driver {
     for (int repeat = 0; repeat < 6; ++repeat) {
       std::vector<double> sum(out.calls.size());
       for (const auto& each : run_->measure(kind, position, ids)) {
-        const auto index = static_cast<std::size_t>(std::find(out.calls.begin(), out.calls.end(), each.what) - out.calls.begin());
+        const auto index =
+            static_cast<std::size_t>(std::find(out.calls.begin(), out.calls.end(), each.what) - out.calls.begin());
         sum[index] += each.nanoseconds / 1e3;
       }
       if (repeat != 0)
-        for (std::size_t i = 0; i < sum.size(); ++i) samples[i].push_back(sum[i] / static_cast<double>(out.times_run(i)));
+        for (std::size_t i = 0; i < sum.size(); ++i)
+          samples[i].push_back(sum[i] / static_cast<double>(out.times_run(i)));
       stop_on_signal();
     }
     for (const auto& each : samples) out.microseconds.push_back(median(each));
@@ -127,8 +130,9 @@ class bench_driver {
     std::uint64_t allocations, submits, waits, commands;
 
     explicit reading(const gpu::device& on)
-        : thread(clock_us(CLOCK_THREAD_CPUTIME_ID)), process(clock_us(CLOCK_PROCESS_CPUTIME_ID)), allocations(allocations_of_thread()),
-          submits(on.counters().submits), waits(on.counters().waits), commands(on.counters().recorded_commands) {}
+        : thread(clock_us(CLOCK_THREAD_CPUTIME_ID)), process(clock_us(CLOCK_PROCESS_CPUTIME_ID)),
+          allocations(allocations_of_thread()), submits(on.counters().submits), waits(on.counters().waits),
+          commands(on.counters().recorded_commands) {}
     static double clock_us(clockid_t which) {
       std::timespec at{};
       ::clock_gettime(which, &at);

@@ -35,7 +35,7 @@ struct bench_result {
   double stream = 0;  ///< bytes/s of a streaming read
   start_times cold, warm;
   runtime::memory_need need;
-  std::uint64_t mapped_bytes = 0;  ///< of weights that are read where the file is mapped
+  std::uint64_t mapped_bytes = 0;       ///< of weights that are read where the file is mapped
   std::uint64_t host_weight_bytes = 0;  ///< of weights that are read across the bus
   std::uint64_t device_bytes = 0, host_peak_bytes = 0;
   std::vector<timed_sequence> timed;
@@ -45,7 +45,7 @@ struct bench_result {
   double bytes_per_token() const;
   double percent_of_stream() const;
   /// The median of one figure over the runs.
-  double cost(double decode_cost::* which) const;
+  double cost(double decode_cost::*which) const;
 
   void print() const;
   nlohmann::ordered_json json() const;

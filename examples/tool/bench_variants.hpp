@@ -32,14 +32,30 @@ struct ab_pair {
 };
 
 inline constexpr std::array ab_pairs{
-    ab_pair{"record", "recording, submitting and awaiting every token against replay", {"record-per-token", {.record_each = true}},
+    ab_pair{"record",
+            "recording, submitting and awaiting every token against replay",
+            {"record-per-token", {.record_each = true}},
             {"replay", {}}},
-    ab_pair{"submit", "one token a submission against many", {"submit-per-token", {.passes_per_submit = 1}}, {"replay", {}}},
-    ab_pair{"layers", "all layers in one dispatch against the chain of dispatches", {"layers-in-one", {}},
+    ab_pair{"submit",
+            "one token a submission against many",
+            {"submit-per-token", {.passes_per_submit = 1}},
+            {"replay", {}}},
+    ab_pair{"layers",
+            "all layers in one dispatch against the chain of dispatches",
+            {"layers-in-one", {}},
             {"chain", {.chain = true}}},
-    ab_pair{"walk", "dense FFNs against the exact walk of BitNet, or the full walk of f32, f16 and bf16", {"dense", {}}, {"walk", {.walk = true}}},
-    ab_pair{"screened", "the head as it is against the screened head, whose logits are bounded by int8 rows first", {"plain", {}}, {"screened", {.screened = true}}},
-    ab_pair{"times", "a pass in 128 timed kernel by kernel, as always, against none", {"timed", {}}, {"untimed", {.untimed = true}}},
+    ab_pair{"walk",
+            "dense FFNs against the exact walk of BitNet, or the full walk of f32, f16 and bf16",
+            {"dense", {}},
+            {"walk", {.walk = true}}},
+    ab_pair{"screened",
+            "the head as it is against the screened head, whose logits are bounded by int8 rows first",
+            {"plain", {}},
+            {"screened", {.screened = true}}},
+    ab_pair{"times",
+            "a pass in 128 timed kernel by kernel, as always, against none",
+            {"timed", {}},
+            {"untimed", {.untimed = true}}},
 };
 
 inline std::vector<std::string> ab_names() {

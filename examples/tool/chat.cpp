@@ -32,7 +32,8 @@ struct colours {
   const char *you = "", *aside = "", *plain = "";
   static colours of(bool terminal) {
     const char* const kind = std::getenv("TERM");
-    if (!terminal || std::getenv("NO_COLOR") != nullptr || kind == nullptr || std::string_view(kind) == "dumb") return {};
+    if (!terminal || std::getenv("NO_COLOR") != nullptr || kind == nullptr || std::string_view(kind) == "dumb")
+      return {};
     return {"\x1b[1;32m", "\x1b[2m", "\x1b[0m"};
   }
 };
@@ -40,8 +41,8 @@ struct colours {
 class chat_loop {
  public:
   chat_loop(const chat_options& options, const common_options& common)
-      : common_(common), model_(options.model), wanted_(generation_of(options.sampling, 0.7f, true)), terminal_(is_terminal(STDIN_FILENO) && is_terminal(STDOUT_FILENO)),
-        colour_(colours::of(terminal_)) {
+      : common_(common), model_(options.model), wanted_(generation_of(options.sampling, 0.7f, true)),
+        terminal_(is_terminal(STDIN_FILENO) && is_terminal(STDOUT_FILENO)), colour_(colours::of(terminal_)) {
     wanted_.max_tokens = options.tokens;
     said_.system = options.system;
     engine_ = std::make_unique<engine>(model_, common_);
@@ -90,8 +91,9 @@ class chat_loop {
       const auto ids = engine_->encode(all);
       if (ids.size() >= engine_->context()) {
         said_.turns.pop_back();
-        throw input_error(printable(engine_->file(), 240) + ": the conversation: expected at most " + std::to_string(engine_->context() - 1) + " tokens, found " +
-                          std::to_string(ids.size()) + "; /reset forgets it");
+        throw input_error(printable(engine_->file(), 240) + ": the conversation: expected at most " +
+                          std::to_string(engine_->context() - 1) + " tokens, found " + std::to_string(ids.size()) +
+                          "; /reset forgets it");
       }
       last_ = engine_->generate(ids, wanted_, [](std::string_view piece) {
         print(piece);
@@ -126,13 +128,13 @@ class chat_loop {
       throw;
     } catch (const error& wrong) {  // a file, an argument: the conversation goes on
       show_error(wrong.what());
-    } catch (const input_error& wrong) {
-      show_error(wrong.what());
-    }
+    } catch (const input_error& wrong) { show_error(wrong.what()); }
   }
 
   /// An answer to a command: never on stdout, which has replies alone.
-  void tell(const std::string& sentence) const { note(is_terminal(STDERR_FILENO) ? colour_.aside + sentence + colour_.plain : sentence); }
+  void tell(const std::string& sentence) const {
+    note(is_terminal(STDERR_FILENO) ? colour_.aside + sentence + colour_.plain : sentence);
+  }
 
   void reset() {
     said_.turns.clear();
@@ -164,12 +166,15 @@ class chat_loop {
       reset();
       throw;
     }
-    wanted_.temperature = sampling.temperature, wanted_.top_k = sampling.top_k, wanted_.top_p = sampling.top_p, wanted_.min_p = sampling.min_p;
-    wanted_.repeat_penalty = sampling.repeat_penalty, wanted_.repeat_last_n = sampling.repeat_last_n, wanted_.seed = sampling.seed;
+    wanted_.temperature = sampling.temperature, wanted_.top_k = sampling.top_k, wanted_.top_p = sampling.top_p,
+    wanted_.min_p = sampling.min_p;
+    wanted_.repeat_penalty = sampling.repeat_penalty, wanted_.repeat_last_n = sampling.repeat_last_n,
+    wanted_.seed = sampling.seed;
     last_.reset();
     const engine_facts at = engine_->facts();
-    tell(std::to_string(said_.turns.size()) + " turns, " + std::to_string(at.position) + " of " + std::to_string(at.context) + " tokens; temperature " + fixed(wanted_.temperature, 2) +
-         ", seed " + std::to_string(wanted_.seed));
+    tell(std::to_string(said_.turns.size()) + " turns, " + std::to_string(at.position) + " of " +
+         std::to_string(at.context) + " tokens; temperature " + fixed(wanted_.temperature, 2) + ", seed " +
+         std::to_string(wanted_.seed));
     if (terminal_ && !said_.turns.empty()) print(said_.turns.back().text + "\n");
   }
   void stats() const {
@@ -177,12 +182,16 @@ class chat_loop {
     std::string out;
     if (last_) {
       const generation_timings& t = last_->result.timings;
-      const std::uint32_t decoded = t.generated_tokens > 0 ? t.generated_tokens - 1 : 0;  // the first one comes with the prompt
-      out += "last reply: " + std::to_string(t.generated_tokens) + " tokens, " + (t.decode_ms > 0 ? fixed(decoded / t.decode_ms * 1e3, 1) : "-") + " tokens/s, first after " +
-             fixed(last_->first_token_ms, 0) + " ms; fed " + std::to_string(t.prompt_tokens) + ", cached " + std::to_string(t.cached_tokens) + " tokens\n";
+      const std::uint32_t decoded =
+          t.generated_tokens > 0 ? t.generated_tokens - 1 : 0;  // the first one comes with the prompt
+      out += "last reply: " + std::to_string(t.generated_tokens) + " tokens, " +
+             (t.decode_ms > 0 ? fixed(decoded / t.decode_ms * 1e3, 1) : "-") + " tokens/s, first after " +
+             fixed(last_->first_token_ms, 0) + " ms; fed " + std::to_string(t.prompt_tokens) + ", cached " +
+             std::to_string(t.cached_tokens) + " tokens\n";
     }
     out += "context: " + std::to_string(at.position) + " of " + std::to_string(at.context) + " tokens\n";
-    out += "memory: weights " + bytes_text(static_cast<double>(at.weight_bytes)) + ", KV cache " + bytes_text(static_cast<double>(at.cache_bytes)) + ", in all " +
+    out += "memory: weights " + bytes_text(static_cast<double>(at.weight_bytes)) + ", KV cache " +
+           bytes_text(static_cast<double>(at.cache_bytes)) + ", in all " +
            bytes_text(static_cast<double>(at.device_bytes)) + "\n";
     const auto times = [&](const char* what, const kernel_shares& of) {
       if (of.timed == 0) return;
@@ -193,7 +202,8 @@ class chat_loop {
     };
     times("a token: ", engine_->decode_times());
     times("a pass over the prompt: ", engine_->prompt_times());
-    if (last_ && wanted_.gpu_idle > 0) out += "device busy for " + fixed(last_->result.timings.busy_ms, 0) + " ms of the last reply\n";
+    if (last_ && wanted_.gpu_idle > 0)
+      out += "device busy for " + fixed(last_->result.timings.busy_ms, 0) + " ms of the last reply\n";
     tell(out + "device: " + at.device);
   }
   void change_model(const std::string& path) {
@@ -213,7 +223,8 @@ class chat_loop {
       }
     }
     const engine_facts at = engine_->facts();
-    tell(at.model + " (" + at.profile + "), " + std::to_string(at.layers) + " layers, context of " + std::to_string(at.context) + ": " + printable(engine_->file(), 240));
+    tell(at.model + " (" + at.profile + "), " + std::to_string(at.layers) + " layers, context of " +
+         std::to_string(at.context) + ": " + printable(engine_->file(), 240));
   }
 
   common_options common_;

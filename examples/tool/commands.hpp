@@ -93,8 +93,8 @@ struct convert_options {
 struct index_options {
   std::string in, out, codec = "own", i2s_layout = "block128";
   std::uint32_t threads = 0;
-  bool larql = false;  ///< the input is an index, the output LARQL's
-  bool hnsw = false;   ///< a graph over the gates too
+  bool larql = false;                                        ///< the input is an index, the output LARQL's
+  bool hnsw = false;                                         ///< a graph over the gates too
   std::optional<std::uint32_t> links, construction, search;  ///< of the graph
   bool json = false;
 };
@@ -106,9 +106,9 @@ struct walk_options {
   std::uint32_t tokens = 8, top = 10;
   std::optional<std::uint32_t> layer, count;
   std::string html;
-  bool base = false;  ///< without the journal
-  bool hnsw = false;  ///< by the graph over the gates
-  bool each = false;  ///< behind every token, not the last alone
+  bool base = false;       ///< without the journal
+  bool hnsw = false;       ///< by the graph over the gates
+  bool each = false;       ///< behind every token, not the last alone
   bool on_device = false;  ///< gates are scored there, or a trace is told
   common_options common{};
   bool json = false;
@@ -125,8 +125,8 @@ struct walk_edit_options {
   model_options model;
   std::string index, action;
   std::optional<std::uint32_t> layer, feature;
-  std::string vectors;                         ///< file with gate, up and down
-  std::optional<std::string> prompt, says;     ///< or an association
+  std::string vectors;                      ///< file with gate, up and down
+  std::optional<std::string> prompt, says;  ///< or an association
   float strength = 8;
   bool json = false;
 };

@@ -33,7 +33,9 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
-void say(std::string_view sentence) { write_all(STDERR_FILENO, std::string(sentence) + "\n"); }  // no stderr, nobody to tell
+void say(std::string_view sentence) {
+  write_all(STDERR_FILENO, std::string(sentence) + "\n");
+}  // no stderr, nobody to tell
 
 extern "C" void on_signal(int number) {
   if (graceful_depth == 0 || received_signal != 0) ::_exit(128 + number);
@@ -81,7 +83,8 @@ void watch_signals() {
   for (const int number : {SIGINT, SIGTERM}) {
     struct sigaction before {};
     ::sigaction(number, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::sigaction(number, &stop, nullptr);  // nohup and background jobs ignore on purpose
+    if (before.sa_handler != SIG_IGN)
+      ::sigaction(number, &stop, nullptr);  // nohup and background jobs ignore on purpose
   }
 }
 
@@ -114,7 +117,9 @@ namespace {
 std::function<void(std::string_view, double, std::string_view)> progress_watcher;
 }  // namespace
 
-void tell_progress(std::function<void(std::string_view, double, std::string_view)> to) { progress_watcher = std::move(to); }
+void tell_progress(std::function<void(std::string_view, double, std::string_view)> to) {
+  progress_watcher = std::move(to);
+}
 
 progress_bar::~progress_bar() { clear(); }
 

@@ -38,17 +38,20 @@ bool is_terminal(int descriptor);
 
 /// No notes, warnings and progress from here on; errors always come.
 void set_quiet();
-/// A sentence for people, on stderr. Where stderr is no terminal it is kept until show_notes(), so that an error's line comes first.
+/// A sentence for people, on stderr. Where stderr is no terminal it is kept until show_notes(), so that an error's line
+/// comes first.
 void note(std::string_view sentence);
 void warn(std::string_view sentence);
 void show_notes();
 /// The error's own words, one line first.
 void show_error(std::string_view sentence);
 
-/// From here on SIGINT and SIGTERM end the process at once with 128 + number, and a closed pipe is an error of the write.
+/// From here on SIGINT and SIGTERM end the process at once with 128 + number, and a closed pipe is an error of the
+/// write.
 void watch_signals();
 
-/// While one of these lives, the first signal is only noted, so that the work can be ended well; a second one ends the process.
+/// While one of these lives, the first signal is only noted, so that the work can be ended well; a second one ends the
+/// process.
 class graceful_stop {
  public:
   graceful_stop();

@@ -33,25 +33,32 @@ struct conversation {
   }
 
   std::string note() const {
-    nlohmann::ordered_json out{{"format", "intaglio chat"}, {"system", nullptr}, {"turns", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json out{
+        {"format", "intaglio chat"}, {"system", nullptr}, {"turns", nlohmann::ordered_json::array()}};
     if (system) out["system"] = *system;
     for (const turn& each : turns) out["turns"].push_back({{"role", each.role}, {"text", each.text}});
     return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   }
   /// @error file_error: the note of another program
   static conversation of_note(const std::string& note, const std::string& path) {
-    const auto refuse = [&](const char* what) -> conversation { throw file_error(path, std::nullopt, "note of the session", "a conversation of intaglio chat", what); };
+    const auto refuse = [&](const char* what) -> conversation {
+      throw file_error(path, std::nullopt, "note of the session", "a conversation of intaglio chat", what);
+    };
     const auto parsed = nlohmann::json::parse(note, nullptr, false);
-    if (!parsed.is_object() || parsed.value("format", nlohmann::json()) != "intaglio chat") return refuse("another note");
+    if (!parsed.is_object() || parsed.value("format", nlohmann::json()) != "intaglio chat")
+      return refuse("another note");
     conversation out;
     const auto system = parsed.find("system"), turns = parsed.find("turns");
     if (system == parsed.end() || turns == parsed.end() || !turns->is_array()) return refuse("one without turns");
     if (system->is_string()) out.system = system->get<std::string>();
     else if (!system->is_null()) return refuse("a system message that is no text");
     for (const auto& each : *turns) {
-      if (!each.is_object() || !each.contains("role") || !each.contains("text") || !each["role"].is_string() || !each["text"].is_string()) return refuse("a turn without role or text");
+      if (!each.is_object() || !each.contains("role") || !each.contains("text") || !each["role"].is_string() ||
+          !each["text"].is_string())
+        return refuse("a turn without role or text");
       out.turns.push_back({each["role"].get<std::string>(), each["text"].get<std::string>()});
-      if (out.turns.back().role != (out.turns.size() % 2 == 1 ? "user" : "assistant")) return refuse("turns out of order");
+      if (out.turns.back().role != (out.turns.size() % 2 == 1 ? "user" : "assistant"))
+        return refuse("turns out of order");
     }
     return out;
   }

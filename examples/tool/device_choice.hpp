@@ -29,7 +29,8 @@ inline gpu::device open_device(const common_options& common, std::future<gpu::de
 /// @throws device_error: the validation layer had something to say
 inline void require_no_messages(const gpu::device& on) {
   if (const auto count = on.validation_message_count(); count != 0)
-    throw device_error(on.label(), "validate", "expected no message of the validation layer, found " + std::to_string(count));
+    throw device_error(on.label(), "validate",
+                       "expected no message of the validation layer, found " + std::to_string(count));
 }
 
 }  // namespace intaglio::tool

@@ -25,7 +25,8 @@ class device_gates {
   device_gates& operator=(const device_gates&) = delete;
 
   /// runtime::gate_search over a layer. @param rows  [features, width] of f32, f16 or bf16  @param x  [vectors, width]
-  std::vector<std::vector<reference::scored_feature>> nearest(dtype type, std::span<const std::byte> rows, std::uint32_t width, std::span<const float> x);
+  std::vector<std::vector<reference::scored_feature>> nearest(dtype type, std::span<const std::byte> rows,
+                                                              std::uint32_t width, std::span<const float> x);
   /// Which device, and how long it took.
   std::string summary() const;
 

@@ -19,8 +19,8 @@ namespace intaglio::tool {
 void doctor(const doctor_options& options, const common_options& common) {
   gpu::report found = gpu::examine();
   gpu::report_section own{"intaglio", {}};
-  own.entries.emplace_back("version",
-                           std::to_string(version_major) + "." + std::to_string(version_minor) + "." + std::to_string(version_patch));
+  own.entries.emplace_back("version", std::to_string(version_major) + "." + std::to_string(version_minor) + "." +
+                                          std::to_string(version_patch));
 #if defined(__clang__)
   own.entries.emplace_back("compiler", "clang " __clang_version__);
 #elif defined(__GNUC__)
@@ -28,7 +28,8 @@ void doctor(const doctor_options& options, const common_options& common) {
 #endif
   ::utsname system{};
   if (::uname(&system) == 0)
-    own.entries.emplace_back("system", printable(std::string(system.sysname) + " " + system.release + " " + system.machine));
+    own.entries.emplace_back("system",
+                             printable(std::string(system.sysname) + " " + system.release + " " + system.machine));
   for (const auto& each : engraved_models()) own.entries.emplace_back("engraved", std::string(each.name));
   found.insert(found.begin(), std::move(own));
 
@@ -48,8 +49,9 @@ void doctor(const doctor_options& options, const common_options& common) {
     if (found_ids != expected)
       throw device_error(model.device(), "run the embedded model",
                          "the tokens are not those of the reference: the kernels compute wrong numbers here");
-    kernels.entries.emplace_back("embedded model", "computes what the reference computes, load and " + std::to_string(expected.size()) +
-                                                       " tokens in " + fixed(ms, 0) + " ms");
+    kernels.entries.emplace_back("embedded model", "computes what the reference computes, load and " +
+                                                       std::to_string(expected.size()) + " tokens in " + fixed(ms, 0) +
+                                                       " ms");
   } catch (const device_error& problem) {
     failure = problem.what();
     kernels.entries.emplace_back("problem", *failure);

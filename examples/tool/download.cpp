@@ -39,9 +39,12 @@ bool is_url(const std::string& model) { return model.starts_with("http://") || m
 #ifdef INTAGLIO_HAS_LIBCURL
 namespace {
 
-#define INTAGLIO_CURL_FUNCTIONS(X)                                                                                                            \
-  X(curl_global_init) X(curl_easy_init) X(curl_easy_setopt) X(curl_easy_perform) X(curl_easy_getinfo) X(curl_easy_cleanup) X(curl_easy_strerror) \
-  X(curl_slist_append) X(curl_slist_free_all) X(curl_url) X(curl_url_set) X(curl_url_get) X(curl_url_cleanup) X(curl_free)
+// clang-format off: it breaks these lines in another way each time
+#define INTAGLIO_CURL_FUNCTIONS(X) \
+  X(curl_global_init) X(curl_easy_init) X(curl_easy_setopt) X(curl_easy_perform) X(curl_easy_getinfo) \
+  X(curl_easy_cleanup) X(curl_easy_strerror) X(curl_slist_append) X(curl_slist_free_all) X(curl_url) X(curl_url_set) \
+  X(curl_url_get) X(curl_url_cleanup) X(curl_free)
+// clang-format on
 
 /// libcurl's functions. @throws input_error: it is not on this machine
 struct curl_library {
@@ -58,7 +61,9 @@ struct curl_library {
   if (whole) whole = (this->name = reinterpret_cast<decltype(&::name)>(::dlsym(handle, #name))) != nullptr;
     INTAGLIO_CURL_FUNCTIONS(INTAGLIO_CURL_FIND)
 #undef INTAGLIO_CURL_FIND
-    if (!whole) throw input_error("models from the net need libcurl.so.4 (Debian and Ubuntu: libcurl4), which is not on this machine");
+    if (!whole)
+      throw input_error(
+          "models from the net need libcurl.so.4 (Debian and Ubuntu: libcurl4), which is not on this machine");
     this->curl_global_init(CURL_GLOBAL_DEFAULT);
   }
 };
@@ -70,11 +75,13 @@ const curl_library& curl() {
 }
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 bool is_sha256(const std::string& text) {
-  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return text.size() == 64 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 /// Scheme, host and path of an address. @throws argument_error: it is none
@@ -93,14 +100,17 @@ struct url_parts {
         of.curl_free(found);
         return out;
       };
-      scheme = part(CURLUPART_SCHEME), host = lower(part(CURLUPART_HOST)), path = part(CURLUPART_PATH), user = part(CURLUPART_USER), fragment = part(CURLUPART_FRAGMENT);
+      scheme = part(CURLUPART_SCHEME), host = lower(part(CURLUPART_HOST)), path = part(CURLUPART_PATH),
+      user = part(CURLUPART_USER), fragment = part(CURLUPART_FRAGMENT);
     }
     if (url != nullptr) of.curl_url_cleanup(url);
-    if (!sound || host.empty()) throw argument_error("--model", "an address https://HOST/PATH", "'" + printable(text, 200) + "'");
+    if (!sound || host.empty())
+      throw argument_error("--model", "an address https://HOST/PATH", "'" + printable(text, 200) + "'");
   }
   bool on_this_machine() const {
     if (host == "localhost" || host == "[::1]" || host == "::1") return true;
-    return host.starts_with("127.") && std::count(host.begin(), host.end(), '.') == 3 && host.find_first_not_of("0123456789.") == std::string::npos;
+    return host.starts_with("127.") && std::count(host.begin(), host.end(), '.') == 3 &&
+           host.find_first_not_of("0123456789.") == std::string::npos;
   }
   void require_safe(const std::string& text) const {
     if (scheme != "https" && !(scheme == "http" && on_this_machine()))
@@ -121,7 +131,8 @@ std::optional<std::string> sha256_of_digest(const std::string& header) {
     if (value == std::string_view::npos) continue;
     for (int bit = 5; bit >= 0; --bit) bits += (value >> bit & 1) != 0 ? '1' : '0';
   }
-  for (std::size_t i = 0; i + 4 <= bits.size() && out.size() < 64; i += 4) out += "0123456789abcdef"[std::stoul(bits.substr(i, 4), nullptr, 2)];
+  for (std::size_t i = 0; i + 4 <= bits.size() && out.size() < 64; i += 4)
+    out += "0123456789abcdef"[std::stoul(bits.substr(i, 4), nullptr, 2)];
   if (!is_sha256(out)) return std::nullopt;
   return out;
 }
@@ -136,7 +147,8 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
 /// One file on its way.
 class transfer_run {
  public:
-  transfer_run(const model_url& from, const std::string& path, download_state& state, const std::function<void()>& keep, const download_watch& watch)
+  transfer_run(const model_url& from, const std::string& path, download_state& state, const std::function<void()>& keep,
+               const download_watch& watch)
       : from_(from), path_(path), state_(state), keep_(keep), watch_(watch), bar_("downloading") {
     file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (file_ < 0) fail_file("cannot open", errno);
@@ -169,7 +181,10 @@ class transfer_run {
       left = done_ > before && ++all < 200 ? attempts : left - 1;
       if (left == 0) {
         bar_.clear();
-        if (state_.size) throw file_error(from_.address, done_, "length of the file, after " + std::to_string(attempts) + " attempts in vain (" + why + ")", std::to_string(*state_.size) + " bytes", std::to_string(done_));
+        if (state_.size)
+          throw file_error(from_.address, done_,
+                           "length of the file, after " + std::to_string(attempts) + " attempts in vain (" + why + ")",
+                           std::to_string(*state_.size) + " bytes", std::to_string(done_));
         throw input_error(printable(from_.address, 240) + ": " + why);
       }
       bar_.clear();
@@ -187,7 +202,10 @@ class transfer_run {
   bool ends() const { return watch_.ends && watch_.ends(); }
 
   [[noreturn]] void fail_file(const std::string& what, int number) const {
-    throw file_error(path_, done_, what + ": " + std::generic_category().message(number) + (number == ENOSPC || number == EDQUOT ? "; what is there is kept, the next run goes on from it" : ""));
+    throw file_error(
+        path_, done_,
+        what + ": " + std::generic_category().message(number) +
+            (number == ENOSPC || number == EDQUOT ? "; what is there is kept, the next run goes on from it" : ""));
   }
   void hash_what_is_there() {
     std::vector<std::byte> piece(std::size_t{1} << 20);
@@ -221,7 +239,8 @@ class transfer_run {
       if (redirect_.empty()) return {};
       const url_parts here(at), next(redirect_);
       if (next.scheme != "https" && !(here.scheme == "http" && next.scheme == "http" && next.on_this_machine()))
-        throw input_error(printable(at, 160) + ": redirects to '" + printable(redirect_, 160) + "': expected an https address");
+        throw input_error(printable(at, 160) + ": redirects to '" + printable(redirect_, 160) +
+                          "': expected an https address");
       at = without_fragment(redirect_);
     }
     throw input_error(printable(from_.address, 240) + ": expected at most 5 redirects, found more");
@@ -277,12 +296,15 @@ class transfer_run {
       start_anew();
       return "the server has no such range";
     }
-    if (status >= 400 && status != 408 && status != 429 && status < 500) throw input_error(printable(from_.address, 240) + ": the server answered " + std::to_string(status));
+    if (status >= 400 && status != 408 && status != 429 && status < 500)
+      throw input_error(printable(from_.address, 240) + ": the server answered " + std::to_string(status));
     if (status >= 400) return "the server answered " + std::to_string(status);
     if (code == CURLE_OK || !redirect_.empty()) return {};
     if (stalled_ || (code == CURLE_OPERATION_TIMEDOUT && status != 0)) return "no data came for a while";
-    if (code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING) return "the connection broke off";
-    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_UNSUPPORTED_PROTOCOL) throw input_error(printable(address, 240) + ": " + printable(told, 200));
+    if (code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING)
+      return "the connection broke off";
+    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_UNSUPPORTED_PROTOCOL)
+      throw input_error(printable(address, 240) + ": " + printable(told, 200));
     return *told != '\0' ? printable(told, 200) : of.curl_easy_strerror(code);
   }
 
@@ -296,10 +318,14 @@ class transfer_run {
   };
 
   static std::size_t on_header(char* data, std::size_t one, std::size_t count, void* self) noexcept {
-    return static_cast<transfer_run*>(self)->guarded(count * one, [&](transfer_run& to) { to.header({data, count * one}); });
+    return static_cast<transfer_run*>(self)->guarded(count * one, [&](transfer_run& to) {
+      to.header({data, count * one});
+    });
   }
   static std::size_t on_bytes(char* data, std::size_t one, std::size_t count, void* self) noexcept {
-    return static_cast<transfer_run*>(self)->guarded(count * one, [&](transfer_run& to) { to.bytes({data, count * one}); });
+    return static_cast<transfer_run*>(self)->guarded(count * one, [&](transfer_run& to) {
+      to.bytes({data, count * one});
+    });
   }
   static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) noexcept {
     auto& of = *static_cast<transfer_run*>(self);
@@ -329,7 +355,8 @@ class transfer_run {
     while (!line.empty() && (line.back() == '\r' || line.back() == '\n' || line.back() == ' ')) line.remove_suffix(1);
     if (line.starts_with("HTTP/")) {
       answer_ = {};
-      if (const std::size_t blank = line.find(' '); blank != std::string_view::npos) answer_.status = static_cast<int>(number_of(line.substr(blank + 1, 3)).value_or(0));
+      if (const std::size_t blank = line.find(' '); blank != std::string_view::npos)
+        answer_.status = static_cast<int>(number_of(line.substr(blank + 1, 3)).value_or(0));
       return;
     }
     const std::size_t colon = line.find(':');
@@ -344,7 +371,8 @@ class transfer_run {
     else if (name == "content-length") answer_.length = number_of(value);
     else if (name == "x-linked-size") answer_.linked_size = number_of(value);
     else if (name == "repr-digest" || name == "digest") answer_.sha256 = sha256_of_digest(value);
-    else if (name == "x-linked-etag" && value.size() == 66 && is_sha256(lower(value.substr(1, 64)))) answer_.sha256 = lower(value.substr(1, 64));  // a file of Git LFS
+    else if (name == "x-linked-etag" && value.size() == 66 && is_sha256(lower(value.substr(1, 64))))
+      answer_.sha256 = lower(value.substr(1, 64));  // a file of Git LFS
     // Answers that only point elsewhere may tell size and checksum, too.
     if (answer_.status >= 300 && answer_.status < 400) {
       if (answer_.sha256) told_sha256_ = answer_.sha256;
@@ -359,21 +387,25 @@ class transfer_run {
   /// The headers are all there: what does the body hold?
   void begin_body() {
     answer_.read = true;
-    if (!answer_.encoding.empty() && lower(answer_.encoding) != "identity") refuse("content-encoding", "none", printable(answer_.encoding, 40));
+    if (!answer_.encoding.empty() && lower(answer_.encoding) != "identity")
+      refuse("content-encoding", "none", printable(answer_.encoding, 40));
     std::optional<std::uint64_t> size = answer_.length;
     if (answer_.status == 206) {
       // bytes FIRST-LAST/ALL
       const std::string_view range = answer_.range;
       const std::size_t dash = range.find('-'), slash = range.find('/');
-      const bool sound = range.starts_with("bytes ") && dash != std::string_view::npos && slash != std::string_view::npos && dash < slash;
+      const bool sound = range.starts_with("bytes ") && dash != std::string_view::npos &&
+                         slash != std::string_view::npos && dash < slash;
       const auto first = sound ? number_of(range.substr(6, dash - 6)) : std::nullopt;
-      if (asked_from_ == 0 || first != asked_from_) refuse("content-range", "bytes " + std::to_string(asked_from_) + "-", "'" + printable(range, 60) + "'");
+      if (asked_from_ == 0 || first != asked_from_)
+        refuse("content-range", "bytes " + std::to_string(asked_from_) + "-", "'" + printable(range, 60) + "'");
       size = number_of(range.substr(slash + 1));
     } else if (done_ != 0) {  // the file has changed, or the server knows no ranges
       start_anew();
     }
     if (told_size_) {
-      if (size && *size != *told_size_) refuse("length of the file", std::to_string(*told_size_) + " bytes", std::to_string(*size));
+      if (size && *size != *told_size_)
+        refuse("length of the file", std::to_string(*told_size_) + " bytes", std::to_string(*size));
       size = told_size_;
     }
     if (state_.size && size && *size != *state_.size) {
@@ -390,7 +422,8 @@ class transfer_run {
       std::error_code unknown;
       const auto space = std::filesystem::space(std::filesystem::path(path_).parent_path(), unknown);
       if (!unknown && *state_.size - done_ > space.available)
-        throw file_error(path_, done_, "no room on the disk", bytes_text(static_cast<double>(*state_.size - done_)), bytes_text(static_cast<double>(space.available)));
+        throw file_error(path_, done_, "no room on the disk", bytes_text(static_cast<double>(*state_.size - done_)),
+                         bytes_text(static_cast<double>(space.available)));
     }
   }
 
@@ -398,7 +431,8 @@ class transfer_run {
     if (answer_.status != 200 && answer_.status != 206) return;  // the body of a refusal
     if (!answer_.read) begin_body();
     last_ = clock::now();
-    if (state_.size && data.size() > *state_.size - done_) refuse("length of the file", std::to_string(*state_.size) + " bytes", "more");
+    if (state_.size && data.size() > *state_.size - done_)
+      refuse("length of the file", std::to_string(*state_.size) + " bytes", "more");
     for (std::string_view left = data; !left.empty();) {
       const ::ssize_t count = ::pwrite(file_, left.data(), left.size(), static_cast<::off_t>(done_));
       if (count < 0 && errno == EINTR) continue;
@@ -409,7 +443,9 @@ class transfer_run {
     }
     if (watch_.progress) watch_.progress(done_, state_.size);
     const double done = static_cast<double>(done_);
-    if (state_.size) bar_.show(done / static_cast<double>(*state_.size), bytes_text(done) + " of " + bytes_text(static_cast<double>(*state_.size)));
+    if (state_.size)
+      bar_.show(done / static_cast<double>(*state_.size),
+                bytes_text(done) + " of " + bytes_text(static_cast<double>(*state_.size)));
     else bar_.show(0, bytes_text(done));
   }
 
@@ -450,30 +486,42 @@ class transfer_run {
 model_url parse_url(const std::string& text) {
   const url_parts parts(text);
   parts.require_safe(text);
-  if (!parts.user.empty()) throw argument_error("--model", "an address without a user", "'" + printable(parts.user, 40) + "@'");
+  if (!parts.user.empty())
+    throw argument_error("--model", "an address without a user", "'" + printable(parts.user, 40) + "@'");
   model_url out;
   out.address = without_fragment(text);
   if (!parts.fragment.empty()) {
     const std::string sum = parts.fragment.starts_with("sha256=") ? lower(parts.fragment.substr(7)) : std::string{};
-    if (!is_sha256(sum)) throw argument_error("--model", "behind # of an address sha256= and 64 digits", "'" + printable(parts.fragment, 100) + "'");
+    if (!is_sha256(sum))
+      throw argument_error("--model", "behind # of an address sha256= and 64 digits",
+                           "'" + printable(parts.fragment, 100) + "'");
     out.sha256 = sum;
   }
   const std::string last = parts.path.substr(parts.path.rfind('/') + 1);
   for (const char c : last)
-    out.file_name += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' ? c : '_';
+    out.file_name +=
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_'
+            ? c
+            : '_';
   if (out.file_name.empty() || out.file_name.front() == '.') out.file_name.insert(0, "model");
   if (out.file_name.size() > 120) out.file_name.erase(0, out.file_name.size() - 120);
   return out;
 }
 
-std::string download(const model_url& from, const std::string& path, download_state& state, const std::function<void()>& keep, const download_watch& watch) {
+std::string download(const model_url& from, const std::string& path, download_state& state,
+                     const std::function<void()>& keep, const download_watch& watch) {
   return transfer_run(from, path, state, keep, watch).run();
 }
 
 #else
 
-model_url parse_url(const std::string&) { throw input_error("this tool was built without libcurl: models from the net cannot be fetched"); }
-std::string download(const model_url&, const std::string&, download_state&, const std::function<void()>&, const download_watch&) { return parse_url({}).address; }
+model_url parse_url(const std::string&) {
+  throw input_error("this tool was built without libcurl: models from the net cannot be fetched");
+}
+std::string download(const model_url&, const std::string&, download_state&, const std::function<void()>&,
+                     const download_watch&) {
+  return parse_url({}).address;
+}
 
 #endif
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A file from the net, by libcurl, which is opened at run time: streamed to disk, taken up again where it broke off, size and SHA-256 held against
-// what was promised.
+// A file from the net, by libcurl, which is opened at run time: streamed to disk, taken up again where it broke off,
+// size and SHA-256 held against what was promised.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,15 @@ model_url parse_url(const std::string& text);
 
 /// What the server said of a file, and what is known of it; kept between runs, so that a broken download can go on.
 struct download_state {
-  std::string validator;             ///< a strong ETag or a date of Last-Modified, for If-Range; empty: none
+  std::string validator;  ///< a strong ETag or a date of Last-Modified, for If-Range; empty: none
   std::optional<std::uint64_t> size;
   std::optional<std::string> sha256;  ///< as the server tells it
 };
 
 /// Who follows a download from another thread.
 struct download_watch {
-  std::function<void(std::uint64_t done, std::optional<std::uint64_t> size)> progress;  ///< the first `done` bytes are in the file
+  std::function<void(std::uint64_t done, std::optional<std::uint64_t> size)>
+      progress;                ///< the first `done` bytes are in the file
   std::function<void()> anew;  ///< what was there is gone: it begins anew
   std::function<bool()> ends;  ///< true: it is not wanted any more
 };
@@ -39,8 +40,10 @@ struct download_watch {
 /// Appends to `path` until the whole file is there.
 /// @param state where a former run stood, the present one's afterwards; `keep` is called whenever it has changed
 /// @return the file's SHA-256, which is that of the address and the server's where these tell one
-/// @throws file_error: the disk, a wrong length or checksum; input_error: the net; interrupted: a signal. What is there stays for the next run, but not after a wrong
+/// @throws file_error: the disk, a wrong length or checksum; input_error: the net; interrupted: a signal. What is there
+/// stays for the next run, but not after a wrong
 ///         checksum
-std::string download(const model_url& from, const std::string& path, download_state& state, const std::function<void()>& keep, const download_watch& watch = {});
+std::string download(const model_url& from, const std::string& path, download_state& state,
+                     const std::function<void()>& keep, const download_watch& watch = {});
 
 }  // namespace intaglio::tool

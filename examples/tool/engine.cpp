@@ -18,12 +18,17 @@ namespace intaglio::tool {
 namespace {
 
 using clock = std::chrono::steady_clock;
-double milliseconds_since(clock::time_point start) { return std::chrono::duration<double, std::milli>(clock::now() - start).count(); }
+double milliseconds_since(clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(clock::now() - start).count();
+}
 
 kernel_shares shares_of(const runtime::pass_times& times) {
-  kernel_shares out{times.timed, times.timed == 0 ? 0 : times.nanoseconds() / 1e6 / static_cast<double>(times.timed), {}};
+  kernel_shares out{
+      times.timed, times.timed == 0 ? 0 : times.nanoseconds() / 1e6 / static_cast<double>(times.timed), {}};
   for (std::size_t i = 0; i < times.kernels.size(); ++i)
-    if (times.kernels[i].dispatches != 0) out.kernels.push_back({std::string(kernels::interface_of(static_cast<kernels::kernel>(i)).name), times.kernels[i].nanoseconds / times.nanoseconds()});
+    if (times.kernels[i].dispatches != 0)
+      out.kernels.push_back({std::string(kernels::interface_of(static_cast<kernels::kernel>(i)).name),
+                             times.kernels[i].nanoseconds / times.nanoseconds()});
   std::sort(out.kernels.begin(), out.kernels.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
   return out;
 }
@@ -52,8 +57,9 @@ engine::engine(const model_options& model, const common_options& common) {
     options.progress = [&](const load_progress& at) {
       if (model_arrives()) return;  // how far that is is shown already
       bar.show(at.bytes_total == 0 ? 0 : static_cast<double>(at.bytes_done) / static_cast<double>(at.bytes_total),
-               bytes_text(static_cast<double>(at.bytes_done)) + " of " + bytes_text(static_cast<double>(at.bytes_total)) + ", " +
-                   std::to_string(at.tensors_done) + " of " + std::to_string(at.tensors_total) + " tensors");
+               bytes_text(static_cast<double>(at.bytes_done)) + " of " +
+                   bytes_text(static_cast<double>(at.bytes_total)) + ", " + std::to_string(at.tensors_done) + " of " +
+                   std::to_string(at.tensors_total) + " tensors");
     };
     const std::array<const plan::table*, 2> tables{&plans.cpu, &plans.portable};
     basic_session session(device, tables, checkpoint, options);
@@ -105,20 +111,34 @@ answer engine::generate(std::span<const std::int32_t> ids, const generate_option
 logits_values engine::logits(std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden) {
   logits_result found = parts_->session.logits(ids, chunk, hidden);
   const decoder_config& config = *parts_->session.table().config;
-  return {std::move(found.logits), std::move(found.hidden), config.vocab_size, config.hidden_size, config.num_hidden_layers};
+  return {std::move(found.logits), std::move(found.hidden), config.vocab_size, config.hidden_size,
+          config.num_hidden_layers};
 }
 
 engine_facts engine::facts() const {
   const basic_session& of = parts_->session;
   const plan::table& table = of.table();
-  return {runtime::model_name(table), std::string(table.profile), device(), table.config->num_hidden_layers, table.context, of.position(),
-          table.weight_bytes(), table.cache_bytes(), runtime::needed_memory(table).total()};
+  return {runtime::model_name(table),
+          std::string(table.profile),
+          device(),
+          table.config->num_hidden_layers,
+          table.context,
+          of.position(),
+          table.weight_bytes(),
+          table.cache_bytes(),
+          runtime::needed_memory(table).total()};
 }
 
-kernel_shares engine::decode_times() const { return shares_of(parts_->session.executor().times(runtime::pass_kind::decode)); }
-kernel_shares engine::prompt_times() const { return shares_of(parts_->session.executor().times(runtime::pass_kind::prefill)); }
+kernel_shares engine::decode_times() const {
+  return shares_of(parts_->session.executor().times(runtime::pass_kind::decode));
+}
+kernel_shares engine::prompt_times() const {
+  return shares_of(parts_->session.executor().times(runtime::pass_kind::prefill));
+}
 
-void engine::save(const std::string& path, const sampling_options& sampling, const std::string& note) { parts_->session.save(path, {sampling, note}); }
+void engine::save(const std::string& path, const sampling_options& sampling, const std::string& note) {
+  parts_->session.save(path, {sampling, note});
+}
 std::pair<sampling_options, std::string> engine::restore(const std::string& path) {
   session_note found = parts_->session.restore(path);
   return {found.sampling, std::move(found.text)};

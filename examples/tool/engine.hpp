@@ -73,9 +73,11 @@ class engine {
   /// @throws file_error: the model has no chat template that is known
   std::vector<std::int32_t> encode(std::span<const turn> conversation) const;
 
-  /// Generates from the tokens; what they share with the last call's is not computed again. A signal ends it after the current token.
+  /// Generates from the tokens; what they share with the last call's is not computed again. A signal ends it after the
+  /// current token.
   /// @throws argument_error and device errors; what `each` throws
-  answer generate(std::span<const std::int32_t> ids, const generate_options& options, const std::function<void(std::string_view)>& each);
+  answer generate(std::span<const std::int32_t> ids, const generate_options& options,
+                  const std::function<void(std::string_view)>& each);
 
   logits_values logits(std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden);
 

@@ -38,8 +38,9 @@ std::string identifier_of(std::string_view text) {
   }
   while (!out.empty() && out.back() == '_') out.pop_back();
   if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out = "model_" + out;
-  constexpr std::array<std::string_view, 16> taken{"fable", "auto", "bool", "char",  "class", "double", "export", "float",
-                                                   "int",   "long", "new",  "short", "this",  "union",  "void",   "intaglio"};
+  constexpr std::array<std::string_view, 16> taken{"fable",  "auto",  "bool", "char",    "class", "double",
+                                                   "export", "float", "int",  "long",    "new",   "short",
+                                                   "this",   "union", "void", "intaglio"};
   if (std::find(taken.begin(), taken.end(), out) != taken.end()) out += "_model";
   while (!out.empty() && out.back() == '_') out.pop_back();
   return out;
@@ -57,7 +58,8 @@ std::string_view enumerator(activation value) {
   return value == activation::relu_squared ? "relu_squared" : value == activation::silu ? "silu" : "gelu_tanh";
 }
 
-/// How the model's type is written: its template, the header that has it, and the template's arguments behind the config.
+/// How the model's type is written: its template, the header that has it, and the template's arguments behind the
+/// config.
 struct model_template {
   std::string name, header, arguments;
 };
@@ -73,22 +75,30 @@ model_template template_of(const io::checkpoint& model, const std::string& codec
     const auto wanted = dtype_from_name(codec);
     std::string list;
     for (const dtype each : known) list += (list.empty() ? "" : ", ") + std::string(name(each));
-    if (!wanted || std::find(known.begin(), known.end(), *wanted) == known.end()) throw argument_error("--codec", list, "'" + printable(codec, 40) + "'");
+    if (!wanted || std::find(known.begin(), known.end(), *wanted) == known.end())
+      throw argument_error("--codec", list, "'" + printable(codec, 40) + "'");
     types.layers = computed_in(*wanted);
   } else if (types.mixed) {
-    note("the layers' matrices are of several codecs: engraved as " + std::string(name(types.layers)) + ", the finest; --codec takes another");
+    note("the layers' matrices are of several codecs: engraved as " + std::string(name(types.layers)) +
+         ", the finest; --codec takes another");
   }
   const auto argument = [](dtype type) { return ", intaglio::dtype::" + std::string(name(type)); };
-  if (c.model_type == architecture::gemma3) return {"gemma3", "gemma3", argument(types.layers) + argument(types.embedding)};
-  if (c.num_local_experts != 0) return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
+  if (c.model_type == architecture::gemma3)
+    return {"gemma3", "gemma3", argument(types.layers) + argument(types.embedding)};
+  if (c.num_local_experts != 0)
+    return {"mixtral", "mixtral", argument(types.layers) + argument(types.head) + argument(types.embedding)};
   return {"llama", "llama", argument(types.layers) + argument(types.head) + argument(types.embedding)};
 }
 
-std::string header_text(const decoder_config& c, const model_template& kind, const std::string& name, const std::string& file) {
+std::string header_text(const decoder_config& c, const model_template& kind, const std::string& name,
+                        const std::string& file) {
   std::string out = "// Config of " + printable(file, 200) +
-                    ", written by `intaglio engrave`.\n#pragma once\n\n#include <intaglio/models/" + kind.header + ".hpp>\n\n";
+                    ", written by `intaglio engrave`.\n#pragma once\n\n#include <intaglio/models/" + kind.header +
+                    ".hpp>\n\n";
   out += "inline constexpr intaglio::decoder_config " + name + "_config{\n";
-  const auto field = [&](std::string_view key, const std::string& value) { out += "    ." + std::string(key) + " = " + value + ",\n"; };
+  const auto field = [&](std::string_view key, const std::string& value) {
+    out += "    ." + std::string(key) + " = " + value + ",\n";
+  };
   field("model_type", "intaglio::architecture::" + std::string(enumerator(c.model_type)));
   field("hidden_size", std::to_string(c.hidden_size));
   field("intermediate_size", std::to_string(c.intermediate_size));
@@ -100,8 +110,9 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   field("max_position_embeddings", std::to_string(c.max_position_embeddings));
   field("rope_theta", number(c.rope_theta));
   if (c.rope_scaling != rope_scaling_config{})
-    field("rope_scaling", "{intaglio::rope_type::" + std::string(enumerator(c.rope_scaling.type)) + ", " + number(c.rope_scaling.factor) + ", " +
-                              number(c.rope_scaling.low_freq_factor) + ", " + number(c.rope_scaling.high_freq_factor) + ", " +
+    field("rope_scaling", "{intaglio::rope_type::" + std::string(enumerator(c.rope_scaling.type)) + ", " +
+                              number(c.rope_scaling.factor) + ", " + number(c.rope_scaling.low_freq_factor) + ", " +
+                              number(c.rope_scaling.high_freq_factor) + ", " +
                               std::to_string(c.rope_scaling.original_max_position_embeddings) + "}");
   field("rms_norm_eps", number(c.rms_norm_eps));
   field("hidden_act", "intaglio::activation::" + std::string(enumerator(c.hidden_act)));
@@ -111,15 +122,18 @@ std::string header_text(const decoder_config& c, const model_template& kind, con
   if (c.sliding_window_pattern != 0) field("sliding_window_pattern", std::to_string(c.sliding_window_pattern));
   if (c.rope_local_base_freq != 0) field("rope_local_base_freq", number(c.rope_local_base_freq));
   if (c.query_pre_attn_scalar != 0) field("query_pre_attn_scalar", std::to_string(c.query_pre_attn_scalar));
-  if (c.num_local_experts != 0) field("num_local_experts", std::to_string(c.num_local_experts)), field("num_experts_per_tok", std::to_string(c.num_experts_per_tok));
-  out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments + "> {\n  static constexpr std::string_view name = \"" + name +
-         "\";\n};\n";
+  if (c.num_local_experts != 0)
+    field("num_local_experts", std::to_string(c.num_local_experts)),
+        field("num_experts_per_tok", std::to_string(c.num_experts_per_tok));
+  out += "};\nstruct " + name + " : intaglio::models::" + kind.name + "<" + name + "_config" + kind.arguments +
+         "> {\n  static constexpr std::string_view name = \"" + name + "\";\n};\n";
   return out;
 }
 
 std::string list_text(const std::string& name) {
   return "// The models of the tool in bin/, written by `intaglio engrave`.\n#pragma once\n\n#include \"" + name +
-         ".hpp\"\n#include <named_model.hpp>\n\n#include <intaglio/models/bitnet_b158.hpp>\n\n#include <tuple>\n\ninline constexpr std::tuple engraved_models{\n    "
+         ".hpp\"\n#include <named_model.hpp>\n\n#include <intaglio/models/bitnet_b158.hpp>\n\n#include "
+         "<tuple>\n\ninline constexpr std::tuple engraved_models{\n    "
          "intaglio::tool::named_model<" +
          name + ">{},\n    intaglio::tool::named_model<intaglio::models::fable>{},\n};\n";
 }
@@ -135,23 +149,25 @@ struct tool_home {
   fs::path sources, archive;
 };
 
-/// The tool's sources: in the tree that INTAGLIO_SOURCE names, else beside this program, in DIR/share/intaglio/tool for DIR/bin/intaglio.
-/// Installations, build folders and what engrave makes are all laid out so.
+/// The tool's sources: in the tree that INTAGLIO_SOURCE names, else beside this program, in DIR/share/intaglio/tool for
+/// DIR/bin/intaglio. Installations, build folders and what engrave makes are all laid out so.
 tool_home find_home() {
   std::error_code failure;
   const char* const chosen = std::getenv("INTAGLIO_SOURCE");
   if (chosen != nullptr && *chosen != '\0') {
     const fs::path sources = fs::path(chosen) / "examples" / "tool";
     if (!fs::exists(sources / "CMakeLists.txt", failure))
-      throw input_error(printable(chosen, 240) + ": INTAGLIO_SOURCE: expected the sources of intaglio, found no examples/tool/CMakeLists.txt");
+      throw input_error(printable(chosen, 240) +
+                        ": INTAGLIO_SOURCE: expected the sources of intaglio, found no examples/tool/CMakeLists.txt");
     return {fs::canonical(sources), {}};
   }
   const fs::path program = fs::read_symlink("/proc/self/exe", failure), top = program.parent_path().parent_path(),
                  sources = top / "share" / "intaglio" / "tool", archive = top / "lib" / "intaglio";
   if (failure || !fs::exists(sources / "CMakeLists.txt", failure))
-    throw input_error(printable(sources.string(), 240) +
-                      ": expected the tool's sources beside this program, found no CMakeLists.txt; install intaglio whole, or set "
-                      "INTAGLIO_SOURCE to its source tree");
+    throw input_error(
+        printable(sources.string(), 240) +
+        ": expected the tool's sources beside this program, found no CMakeLists.txt; install intaglio whole, or set "
+        "INTAGLIO_SOURCE to its source tree");
   return {fs::canonical(sources), fs::exists(archive, failure) ? fs::canonical(archive, failure) : fs::path{}};
 }
 
@@ -162,7 +178,9 @@ void link_home(const tool_home& home, const fs::path& directory) {
     fs::create_directories(place.parent_path(), failure);
     if (fs::is_symlink(place, failure)) fs::remove(place, failure);
     if (!fs::exists(place, failure)) fs::create_directory_symlink(to, place, failure);
-    if (failure) throw file_error(place.string(), std::nullopt, "cannot link to " + printable(to.string(), 240) + ": " + failure.message());
+    if (failure)
+      throw file_error(place.string(), std::nullopt,
+                       "cannot link to " + printable(to.string(), 240) + ": " + failure.message());
   };
   link(home.sources, directory / "share" / "intaglio" / "tool");
   if (!home.archive.empty()) link(home.archive, directory / "lib" / "intaglio");
@@ -188,9 +206,10 @@ void run_step(const std::vector<std::string>& command, const fs::path& log_path,
   });
   bar.clear();
   if (status == 0) return;
-  std::string text = printable(log_path.string(), 240) + ": " + command.front() + " ended with status " + std::to_string(status);
-  const auto wrong =
-      std::find_if(last.begin(), last.end(), [](const std::string& line) { return line.find("error") != std::string::npos; });
+  std::string text =
+      printable(log_path.string(), 240) + ": " + command.front() + " ended with status " + std::to_string(status);
+  const auto wrong = std::find_if(last.begin(), last.end(),
+                                  [](const std::string& line) { return line.find("error") != std::string::npos; });
   std::size_t shown = 0;
   for (auto line = wrong == last.end() && last.size() > 12 ? last.end() - 12
                    : wrong == last.end()                   ? last.begin()
@@ -205,7 +224,8 @@ void run_step(const std::vector<std::string>& command, const fs::path& log_path,
 void engrave(const engrave_options& options) {
   const io::checkpoint model = open_model({options.file, "block128"});
   if (model.packed() != nullptr)
-    throw file_error(model.path(), 0, "packed file", "the model that it was packed from: the tool that packed it runs it", "weights of plans");
+    throw file_error(model.path(), 0, "packed file",
+                     "the model that it was packed from: the tool that packed it runs it", "weights of plans");
   const model_template kind = template_of(model, options.codec);
   fs::path base(options.file);
   if (!base.has_filename()) base = base.parent_path();
@@ -213,7 +233,8 @@ void engrave(const engrave_options& options) {
                                          : base.extension() == ".gguf" ? base.stem().string()
                                                                        : base.filename().string());
   const tool_home home = find_home();
-  const fs::path directory = fs::absolute(options.directory.empty() ? fs::path("engraved") / name : fs::path(options.directory));
+  const fs::path directory =
+      fs::absolute(options.directory.empty() ? fs::path("engraved") / name : fs::path(options.directory));
   std::error_code failure;
   fs::create_directories(directory / "bin", failure);
   if (failure) throw file_error(directory.string(), std::nullopt, "cannot make the folder: " + failure.message());
@@ -236,7 +257,9 @@ void engrave(const engrave_options& options) {
   if (program_exists("ninja")) configure.insert(configure.end(), {"-G", "Ninja"});
   if (program_exists("ccache")) configure.emplace_back("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache");
   if (!program_exists("cmake"))
-    throw input_error("cmake: expected it on the PATH to build the tool, found none (Debian, Ubuntu: apt install cmake ninja-build g++)");
+    throw input_error(
+        "cmake: expected it on the PATH to build the tool, found none (Debian, Ubuntu: apt install cmake ninja-build "
+        "g++)");
   run_step(configure, log, "configuring");
   run_step({"cmake", "--build", build.string(), "--target", "intaglio", "--parallel"}, log, "engraving");
 

@@ -18,7 +18,8 @@ namespace intaglio::tool {
 struct engraved_model {
   std::string_view name;
   plan::table cpu, portable;
-  /// For another profile, or with FFNs that decode walks or tells of (docs/walk.md). Made when asked for. @throws argument_error: not of this model
+  /// For another profile, or with FFNs that decode walks or tells of (docs/walk.md). Made when asked for. @throws
+  /// argument_error: not of this model
   std::function<plan::planned(const plan::profile&, plan::ffn_form)> planned{};
   const decoder_config& config() const { return *cpu.config; }
   const plan::table& table(bool for_cpu) const { return for_cpu ? cpu : portable; }
@@ -31,7 +32,8 @@ std::span<const engraved_model> engraved_models();
 /// @throws argument_error listing the names that there are; one that the codec does not fit
 const engraved_model& engraved_model_by_name(const std::string& name, const std::string& codec = {});
 
-/// The engraved model whose config is that of the file, in the file's codec where there are several; else the known one.
+/// The engraved model whose config is that of the file, in the file's codec where there are several; else the known
+/// one.
 /// @throws mismatch_error with the differences from the nearest one, and the command that engraves the right one
 const engraved_model& engraved_model_of(const io::checkpoint& file);
 

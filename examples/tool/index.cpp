@@ -24,7 +24,9 @@ std::optional<dtype> index_codec(const std::string& text) {
 }
 
 io::i2s_layout index_layout(const std::string& wanted) {
-  return wanted == "block64" ? io::i2s_layout::block64 : wanted == "rows4" ? io::i2s_layout::rows4 : io::i2s_layout::block128;
+  return wanted == "block64" ? io::i2s_layout::block64
+         : wanted == "rows4" ? io::i2s_layout::rows4
+                             : io::i2s_layout::block128;
 }
 
 }  // namespace
@@ -34,8 +36,8 @@ void index(const index_options& options) {
   progress_bar bar("indexing");
   const auto progress = [&bar](const io::file_progress& at) {
     bar.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
-             bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)) + ", " +
-                 std::to_string(at.tensors / 3) + " of " + std::to_string(at.total_tensors / 3) + " layers");
+             bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)) +
+                 ", " + std::to_string(at.tensors / 3) + " of " + std::to_string(at.total_tensors / 3) + " layers");
   };
   if (options.larql) {
     const io::feature_index index = io::feature_index::open(options.in, {.threads = options.threads});
@@ -43,12 +45,14 @@ void index(const index_options& options) {
     bar.clear();
     const decoder_config& c = index.config();
     if (options.json)
-      print_line(
-          json{{"out", options.out}, {"layers", c.num_hidden_layers}, {"features", c.intermediate_size}, {"hidden_size", c.hidden_size}}
-              .dump(-1, ' ', false, json::error_handler_t::replace));
+      print_line(json{{"out", options.out},
+                      {"layers", c.num_hidden_layers},
+                      {"features", c.intermediate_size},
+                      {"hidden_size", c.hidden_size}}
+                     .dump(-1, ' ', false, json::error_handler_t::replace));
     else
-      print_line(printable(options.out, 240) + ": LARQL's layout, " + std::to_string(c.num_hidden_layers) + " layers of " +
-                 std::to_string(c.intermediate_size) + " features");
+      print_line(printable(options.out, 240) + ": LARQL's layout, " + std::to_string(c.num_hidden_layers) +
+                 " layers of " + std::to_string(c.intermediate_size) + " features");
     return;
   }
   naming_file(options.in, [&] {
@@ -58,13 +62,14 @@ void index(const index_options& options) {
       if (const std::uint32_t experts =
               io::checkpoint::open(options.in, {.layout = index_layout(options.i2s_layout)}).config().num_local_experts;
           experts != 0)
-        throw argument_error("--hnsw",
-                             "a model with one FFN a layer, since a mixture's tokens look at the gates of their own experts alone",
-                             std::to_string(experts) + " experts a layer");
+        throw argument_error(
+            "--hnsw",
+            "a model with one FFN a layer, since a mixture's tokens look at the gates of their own experts alone",
+            std::to_string(experts) + " experts a layer");
     const io::feature_build_options build{
         .codec = codec, .layout = index_layout(options.i2s_layout), .threads = options.threads, .progress = progress};
-    const io::feature_build_report made =
-        vindex ? io::import_vindex(options.in, options.out, build) : io::build_feature_index(options.in, options.out, build);
+    const io::feature_build_report made = vindex ? io::import_vindex(options.in, options.out, build)
+                                                 : io::build_feature_index(options.in, options.out, build);
     bar.clear();
     for (const auto& line : made.warnings) warn(line);
     const io::feature_manifest manifest = io::read_feature_manifest(options.out);
@@ -76,13 +81,16 @@ void index(const index_options& options) {
       parameters.construction = options.construction.value_or(parameters.construction);
       parameters.search = options.search.value_or(parameters.search);
       progress_bar linking("linking");
-      graph = build_graph(io::feature_index::open(options.out, {.contents = false}), parameters, options.threads,
-                          [&linking](const io::file_progress& at) {
-                            linking.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
-                                         std::to_string(at.tensors) + " of " + std::to_string(at.total_tensors) + " layers");
-                          });
+      graph = build_graph(
+          io::feature_index::open(options.out, {.contents = false}), parameters, options.threads,
+          [&linking](const io::file_progress& at) {
+            linking.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
+                         std::to_string(at.tensors) + " of " + std::to_string(at.total_tensors) + " layers");
+          });
     }
-    const auto type = [&](io::feature_vector which) { return std::string(io::feature_type_name(manifest.layers.front()[which].type)); };
+    const auto type = [&](io::feature_vector which) {
+      return std::string(io::feature_type_name(manifest.layers.front()[which].type));
+    };
     if (options.json) {
       json out{{"out", options.out},
                {"model_type", name(c.model_type)},
@@ -92,16 +100,18 @@ void index(const index_options& options) {
                {"experts", std::max(1u, c.num_local_experts)},
                {"hidden_size", c.hidden_size},
                {"types",
-                {{"gate", type(io::feature_vector::gate)}, {"up", type(io::feature_vector::up)}, {"down", type(io::feature_vector::down)}}},
+                {{"gate", type(io::feature_vector::gate)},
+                 {"up", type(io::feature_vector::up)},
+                 {"down", type(io::feature_vector::down)}}},
                {"bytes", made.bytes}};
       if (graph) out["graph"] = {{"layers", graph->layers}, {"kept_layers", graph->kept}, {"bytes", graph->bytes}};
       print_line(out.dump(-1, ' ', false, json::error_handler_t::replace));
     } else {
       print_line(printable(options.out, 240) + ": " + std::to_string(made.layers) + " layers of " +
                  std::to_string(io::features_of_layer(c)) + " features" +
-                 (c.num_local_experts == 0 ? "" : " of " + std::to_string(c.num_local_experts) + " experts") + ", gate " +
-                 type(io::feature_vector::gate) + ", up " + type(io::feature_vector::up) + ", down " + type(io::feature_vector::down) +
-                 ", " + bytes_text(static_cast<double>(made.bytes)));
+                 (c.num_local_experts == 0 ? "" : " of " + std::to_string(c.num_local_experts) + " experts") +
+                 ", gate " + type(io::feature_vector::gate) + ", up " + type(io::feature_vector::up) + ", down " +
+                 type(io::feature_vector::down) + ", " + bytes_text(static_cast<double>(made.bytes)));
       if (graph)
         print_line("graph over the gates of " + std::to_string(graph->layers) + " layers, " +
                    bytes_text(static_cast<double>(graph->bytes)) +
@@ -109,7 +119,8 @@ void index(const index_options& options) {
     }
     if (made.kept == made.layers) note("note: the index was whole already, and is this model's");
     else if (made.kept != 0)
-      note("note: went on behind " + std::to_string(made.kept) + (made.kept == 1 ? " layer" : " layers") + " that were there");
+      note("note: went on behind " + std::to_string(made.kept) + (made.kept == 1 ? " layer" : " layers") +
+           " that were there");
   });
 }
 

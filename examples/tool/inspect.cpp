@@ -21,31 +21,34 @@ using json = nlohmann::ordered_json;
 std::string one_line(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 io::i2s_layout layout_of(const std::string& wanted) {
-  return wanted == "block64" ? io::i2s_layout::block64 : wanted == "rows4" ? io::i2s_layout::rows4 : io::i2s_layout::block128;
+  return wanted == "block64" ? io::i2s_layout::block64
+         : wanted == "rows4" ? io::i2s_layout::rows4
+                             : io::i2s_layout::block128;
 }
 
 /// With the keys of config.json; of what few models have only where it is not its default.
 json config_json(const decoder_config& c) {
   json out{{"model_type", name(c.model_type)},
-          {"hidden_size", c.hidden_size},
-          {"intermediate_size", c.intermediate_size},
-          {"num_hidden_layers", c.num_hidden_layers},
-          {"num_attention_heads", c.num_attention_heads},
-          {"num_key_value_heads", c.num_key_value_heads},
-          {"head_dim", c.head_dim},
-          {"vocab_size", c.vocab_size},
-          {"max_position_embeddings", c.max_position_embeddings},
-          {"rope_theta", c.rope_theta},
-          {"rms_norm_eps", c.rms_norm_eps},
-          {"hidden_act", name(c.hidden_act)},
-          {"tie_word_embeddings", c.tie_word_embeddings},
-          {"activation_type", name(c.activation_type)}};
+           {"hidden_size", c.hidden_size},
+           {"intermediate_size", c.intermediate_size},
+           {"num_hidden_layers", c.num_hidden_layers},
+           {"num_attention_heads", c.num_attention_heads},
+           {"num_key_value_heads", c.num_key_value_heads},
+           {"head_dim", c.head_dim},
+           {"vocab_size", c.vocab_size},
+           {"max_position_embeddings", c.max_position_embeddings},
+           {"rope_theta", c.rope_theta},
+           {"rms_norm_eps", c.rms_norm_eps},
+           {"hidden_act", name(c.hidden_act)},
+           {"tie_word_embeddings", c.tie_word_embeddings},
+           {"activation_type", name(c.activation_type)}};
   if (c.rope_scaling.type != rope_type::plain) out["rope_scaling"] = io::scaling_text(c.rope_scaling);
   if (c.sliding_window != 0) out["sliding_window"] = c.sliding_window;
   if (c.sliding_window_pattern != 0) out["sliding_window_pattern"] = c.sliding_window_pattern;
   if (c.rope_local_base_freq != 0.f) out["rope_local_base_freq"] = c.rope_local_base_freq;
   if (c.query_pre_attn_scalar != 0) out["query_pre_attn_scalar"] = c.query_pre_attn_scalar;
-  if (c.num_local_experts != 0) out["num_local_experts"] = c.num_local_experts, out["num_experts_per_tok"] = c.num_experts_per_tok;
+  if (c.num_local_experts != 0)
+    out["num_local_experts"] = c.num_local_experts, out["num_experts_per_tok"] = c.num_experts_per_tok;
   return out;
 }
 
@@ -95,32 +98,37 @@ void print_inspection(const io::inspection& of, bool all_tensors) {
   if (of.config) {
     if (of.parameters != 0) row("parameters", std::to_string(of.parameters));
     const json config = config_json(*of.config);
-    for (const auto& [key, value] : config.items()) row(key, value.is_string() ? value.get<std::string>() : value.dump());
+    for (const auto& [key, value] : config.items())
+      row(key, value.is_string() ? value.get<std::string>() : value.dump());
   }
   row("tokens", of.tokens ? std::to_string(*of.tokens) : "no tokenizer");
   for (const auto& [type, sum] : of.types)
-    row("tensors of " + printable(type), std::to_string(sum.first) + ", " + bytes_text(static_cast<double>(sum.second)));
+    row("tensors of " + printable(type),
+        std::to_string(sum.first) + ", " + bytes_text(static_cast<double>(sum.second)));
   print_line("metadata");
   for (const auto& each : of.metadata)
-    row(printable(each.key), printable(each.text, 100) + (each.count != 1 ? "  (" + std::to_string(each.count) + " values)" : ""));
+    row(printable(each.key),
+        printable(each.text, 100) + (each.count != 1 ? "  (" + std::to_string(each.count) + " values)" : ""));
   if (all_tensors) {
     print_line("tensors");
     for (const auto& each : of.tensors)
-      print_line("  " + padded(printable(each.name), 40) + padded(printable(each.type), 8) + padded(shape_text(each.shape), 18) +
-                 hexadecimal(each.offset) + "  " + bytes_text(static_cast<double>(each.bytes)));
+      print_line("  " + padded(printable(each.name), 40) + padded(printable(each.type), 8) +
+                 padded(shape_text(each.shape), 18) + hexadecimal(each.offset) + "  " +
+                 bytes_text(static_cast<double>(each.bytes)));
   }
 }
 
 std::function<void(const io::file_progress&)> drawn_by(progress_bar& bar) {
   return [&bar](const io::file_progress& at) {
     bar.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
-             bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)) + ", " +
-                 std::to_string(at.tensors) + " of " + std::to_string(at.total_tensors) + " tensors");
+             bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)) +
+                 ", " + std::to_string(at.tensors) + " of " + std::to_string(at.total_tensors) + " tensors");
   };
 }
 
 json loss_json(const io::conversion_loss& of) {
-  return {{"values", of.values}, {"max_error", of.largest}, {"rms_error", of.rms()}, {"relative_rms_error", of.relative()}};
+  return {
+      {"values", of.values}, {"max_error", of.largest}, {"rms_error", of.rms()}, {"relative_rms_error", of.relative()}};
 }
 
 json conversion_json(const convert_options& options, const io::convert_report& of) {
@@ -142,14 +150,17 @@ void print_conversion(const io::convert_report& of) {
     std::snprintf(text.data(), text.size(), format, value);
     return padded(text.data(), 12);
   };
-  const auto row = [&](const std::string& kind, const std::string& types, std::size_t tensors, const io::conversion_loss& loss) {
-    print_line(padded(kind, 22) + padded(types, 18) + padded(std::to_string(tensors), 9) + figure("%.3g", loss.largest) + figure("%.3g", loss.rms()) +
-               figure("%.3g%%", 100 * loss.relative()));
+  const auto row = [&](const std::string& kind, const std::string& types, std::size_t tensors,
+                       const io::conversion_loss& loss) {
+    print_line(padded(kind, 22) + padded(types, 18) + padded(std::to_string(tensors), 9) +
+               figure("%.3g", loss.largest) + figure("%.3g", loss.rms()) + figure("%.3g%%", 100 * loss.relative()));
   };
-  print_line(padded("tensor", 22) + padded("codec", 18) + padded("tensors", 9) + padded("max error", 12) + padded("RMS error", 12) + "of RMS value");
+  print_line(padded("tensor", 22) + padded("codec", 18) + padded("tensors", 9) + padded("max error", 12) +
+             padded("RMS error", 12) + "of RMS value");
   std::size_t tensors = 0;
   for (const auto& each : of.kinds) {
-    row(printable(each.name), std::string(name(each.from)) + " to " + std::string(name(each.to)), each.tensors, each.loss);
+    row(printable(each.name), std::string(name(each.from)) + " to " + std::string(name(each.to)), each.tensors,
+        each.loss);
     tensors += each.tensors;
   }
   row("all", "", tensors, of.loss);
@@ -167,24 +178,28 @@ void inspect(const inspect_options& options) {
 
 void check(const check_options& options) {
   progress_bar bar("checking");
-  const io::check_report report = io::check(local_model(options.file), {.layout = layout_of(options.i2s_layout), .progress = drawn_by(bar)});
+  const io::check_report report =
+      io::check(local_model(options.file), {.layout = layout_of(options.i2s_layout), .progress = drawn_by(bar)});
   bar.clear();
   std::string errors;
   for (const auto& each : report.errors) errors += (errors.empty() ? "" : "\n") + each.text;
   for (const auto& each : report.warnings) warn(each.text);
   if (!report.ok()) throw input_error(errors);
-  print_line(printable(options.file, 240) + ": sound: " + std::to_string(report.tensors) + " tensors, " + std::to_string(report.values) +
-             (report.packed ? " bytes, " : " values, ") + std::to_string(report.warnings.size()) + (report.warnings.size() == 1 ? " warning" : " warnings"));
+  print_line(printable(options.file, 240) + ": sound: " + std::to_string(report.tensors) + " tensors, " +
+             std::to_string(report.values) + (report.packed ? " bytes, " : " values, ") +
+             std::to_string(report.warnings.size()) + (report.warnings.size() == 1 ? " warning" : " warnings"));
 }
 
 void convert(const convert_options& options) {
   const auto named = [](const char* option, const std::string& text) {
     const auto codec = dtype_from_name(text);
     if (!codec)
-      throw argument_error(option, "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, bcml1, tq1_0, tq2_0 or i2_s", "'" + printable(text, 40) + "'");
+      throw argument_error(option, "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, bcml1, tq1_0, tq2_0 or i2_s",
+                           "'" + printable(text, 40) + "'");
     return *codec;
   };
-  io::convert_options wanted{.codec = named("--codec", options.codec), .layout = layout_of(options.i2s_layout), .threads = options.threads};
+  io::convert_options wanted{
+      .codec = named("--codec", options.codec), .layout = layout_of(options.i2s_layout), .threads = options.threads};
   if (!options.embedding.empty()) wanted.embedding = named("--embedding", options.embedding);
   progress_bar bar("converting");
   wanted.progress = drawn_by(bar);

@@ -17,7 +17,8 @@ namespace intaglio::tool {
 namespace {
 
 /// From the coarsest to the finest.
-constexpr std::array codecs{dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k, dtype::q8_0, dtype::bf16, dtype::f16, dtype::f32};
+constexpr std::array codecs{dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k,
+                            dtype::q8_0, dtype::bf16, dtype::f16,  dtype::f32};
 
 /// Longer contexts have to be engraved: a cache for 131,072 positions takes 16 GB.
 constexpr std::uint32_t most_context = 16'384;
@@ -29,11 +30,14 @@ struct known {
 };
 
 template <template <dtype> class Model, std::size_t... I>
-plan::planned plan_in(dtype codec, const plan::profile& target, shape_rule shape, plan::ffn_form form, std::index_sequence<I...>) {
+plan::planned plan_in(dtype codec, const plan::profile& target, shape_rule shape, plan::ffn_form form,
+                      std::index_sequence<I...>) {
   std::optional<plan::planned> out;
   const std::uint32_t context = std::min(Model<dtype::f16>::config.max_position_embeddings, most_context);
   const auto in = [&]<dtype W>() {
-    if (codec == W) out = plan::planned::of<Model<W>>(target, context, shape == nullptr ? plan::batch_shape{} : shape(Model<W>::config, target, context), form);
+    if (codec == W)
+      out = plan::planned::of<Model<W>>(
+          target, context, shape == nullptr ? plan::batch_shape{} : shape(Model<W>::config, target, context), form);
   };
   (in.template operator()<codecs[I]>(), ...);
   return std::move(*out);
@@ -82,9 +86,12 @@ const engraved_model* known_model(std::string_view name, dtype codec, shape_rule
   if (found == all.end() || !is_engravable(codec)) return nullptr;
   const auto by = reinterpret_cast<std::uintptr_t>(shape);
   if (const auto before = made.find({found->name, codec, by}); before != made.end()) return &before->second.tables;
-  planned_model plans{found->plan(codec, plan::profiles::cpu, shape, {}), found->plan(codec, plan::profiles::portable, shape, {}), {}};
-  plans.tables = {found->name, plans.cpu.table(), plans.portable.table(), [found, codec, shape](const plan::profile& target, plan::ffn_form form) {
-                    return found->plan(codec, target, form.traced == 0 && !form.walk ? shape : nullptr, form);  // a batch walks nothing and keeps no trace
+  planned_model plans{
+      found->plan(codec, plan::profiles::cpu, shape, {}), found->plan(codec, plan::profiles::portable, shape, {}), {}};
+  plans.tables = {found->name, plans.cpu.table(), plans.portable.table(),
+                  [found, codec, shape](const plan::profile& target, plan::ffn_form form) {
+                    return found->plan(codec, target, form.traced == 0 && !form.walk ? shape : nullptr,
+                                       form);  // a batch walks nothing and keeps no trace
                   }};
   return &made.emplace(std::tuple{found->name, codec, by}, std::move(plans)).first->second.tables;
 }
@@ -110,16 +117,20 @@ engraving_codecs codecs_of_file(const io::checkpoint& file) {
     if (tensor.stored.name == "token_embd.weight") out.embedding = out.head = type;
     else if (tensor.stored.name == "output.weight") out.head = type;
     else if (tensor.role == io::tensor_role::matrix && !any) any = true, finest = seen = rank;
-    else if (tensor.role == io::tensor_role::matrix) out.mixed = out.mixed || rank != seen, finest = std::max(finest, rank);
+    else if (tensor.role == io::tensor_role::matrix)
+      out.mixed = out.mixed || rank != seen, finest = std::max(finest, rank);
   }
   if (any) out.layers = codecs[finest];
   return out;
 }
 
 std::optional<dtype> layer_codec(const plan::table& of) {
-  constexpr std::array in_order{dtype::f16, dtype::f32, dtype::bf16, dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k};
+  constexpr std::array in_order{dtype::f16,  dtype::f32,  dtype::bf16, dtype::q8_0,
+                                dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k};
   for (const plan::weight& each : of.weights)
-    if (each.per_layer && (each.layout == plan::weight_layout::matrix || each.layout == plan::weight_layout::row_groups)) return in_order[static_cast<std::size_t>(each.codec)];
+    if (each.per_layer &&
+        (each.layout == plan::weight_layout::matrix || each.layout == plan::weight_layout::row_groups))
+      return in_order[static_cast<std::size_t>(each.codec)];
   return std::nullopt;
 }
 

@@ -32,8 +32,9 @@ const engraved_model* known_model(std::string_view name, dtype codec, shape_rule
 /// The known model whose config is that of a file, in the codec that fits its matrices; nullptr where there is none.
 const engraved_model* known_model_of(const io::checkpoint& file);
 
-/// The codec that a file's matrices are engraved in, of the layers and of embedding and head: theirs, where they have one in common that products
-/// are computed with. Of several the finest, so that nothing is held coarser than the file has it; f16 where none is.
+/// The codec that a file's matrices are engraved in, of the layers and of embedding and head: theirs, where they have
+/// one in common that products are computed with. Of several the finest, so that nothing is held coarser than the file
+/// has it; f16 where none is.
 struct engraving_codecs {
   dtype layers = dtype::f16, embedding = dtype::f16, head = dtype::f16;
   bool mixed = false;  ///< the layers' matrices are of several codecs: some are encoded anew on loading

@@ -26,7 +26,8 @@ namespace {
 constexpr std::string_view line_mark = "\u23ce";
 
 void replace_all(std::string& in, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = in.find(from, at)) != std::string::npos; at += to.size()) in.replace(at, from.size(), to);
+  for (std::size_t at = 0; (at = in.find(from, at)) != std::string::npos; at += to.size())
+    in.replace(at, from.size(), to);
 }
 
 /// One byte of stdin; -1 at the end of the input or after a signal.
@@ -34,7 +35,8 @@ int typed_byte() {
   for (;;) {
     if (graceful_stop::received() != 0) return -1;
     pollfd input{STDIN_FILENO, POLLIN, 0};
-    if (const int ready = ::poll(&input, 1, 200); ready == 0 || (ready < 0 && errno == EINTR)) continue;  // a signal may have come just before
+    if (const int ready = ::poll(&input, 1, 200); ready == 0 || (ready < 0 && errno == EINTR))
+      continue;  // a signal may have come just before
     unsigned char byte = 0;
     const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
     if (count < 0 && errno == EINTR) continue;
@@ -56,7 +58,8 @@ std::optional<std::string> plain_line() {
 }  // namespace
 
 #ifdef INTAGLIO_HAS_LIBEDIT
-/// libedit's functions, opened at run time, so that a program without it starts. Not in a namespace without a name: `parts` has one.
+/// libedit's functions, opened at run time, so that a program without it starts. Not in a namespace without a name:
+/// `parts` has one.
 struct edit_library {
   void* handle = ::dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
   decltype(&::el_init) init = nullptr;
@@ -89,10 +92,10 @@ struct edit_library {
 
 namespace {
 
-std::string shown_prompt;                ///< what libedit asks for while it draws
+std::string shown_prompt;                 ///< what libedit asks for while it draws
 std::deque<unsigned char> waiting_bytes;  ///< read, not yet looked at
 bool pasting = false;
-bool marks_pastes = false;                ///< the terminal was asked to put a paste between marks
+bool marks_pastes = false;  ///< the terminal was asked to put a paste between marks
 
 char* prompt_of(EditLine*) { return shown_prompt.data(); }
 
@@ -121,7 +124,8 @@ bool takes(std::string_view bytes) {
   return true;
 }
 
-/// libedit's next character: UTF-8 decoded, a pasted or an Alt-Enter line end as its mark. -1 at the end or after a signal.
+/// libedit's next character: UTF-8 decoded, a pasted or an Alt-Enter line end as its mark. -1 at the end or after a
+/// signal.
 int read_character(EditLine*, wchar_t* out) {
   if (!marks_pastes) {  // from here on the terminal hands over keys one by one
     marks_pastes = true;
@@ -182,7 +186,8 @@ struct line_editor::parts {
 #ifdef INTAGLIO_HAS_LIBEDIT
     const char* const kind = std::getenv("TERM");
     if (library.whole() && kind != nullptr && std::string_view(kind) != "dumb" && *kind != '\0') start();
-    if (edit == nullptr) note(library.whole() ? "This terminal cannot edit lines." : "libedit.so.2 is not here: lines cannot be edited.");
+    if (edit == nullptr)
+      note(library.whole() ? "This terminal cannot edit lines." : "libedit.so.2 is not here: lines cannot be edited.");
 #else
     note("Built without libedit: lines cannot be edited.");
 #endif
@@ -215,7 +220,8 @@ struct line_editor::parts {
     if (marks_pastes) print("\x1b[?2004l");
     if (graceful_stop::received() != 0) print("\n");
     flush_output();
-    if (line == nullptr || count <= 0) return graceful_stop::received() != 0 ? std::optional<std::string>("") : std::nullopt;
+    if (line == nullptr || count <= 0)
+      return graceful_stop::received() != 0 ? std::optional<std::string>("") : std::nullopt;
     std::string out(line, static_cast<std::size_t>(count));
     if (out.ends_with('\n')) out.pop_back();
     return out;

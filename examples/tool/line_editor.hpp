@@ -12,8 +12,9 @@ namespace intaglio::tool {
 /// $XDG_STATE_HOME/intaglio, else ~/.local/state/intaglio; empty where neither variable holds an absolute path.
 std::string state_folder();
 
-/// Reads messages. A line that ends in a backslash goes on in the next one; lines between two lines of """ belong together, and so do those of a
-/// paste. Editing is libedit's, which is opened at run time; without it lines are read as the terminal gives them.
+/// Reads messages. A line that ends in a backslash goes on in the next one; lines between two lines of """ belong
+/// together, and so do those of a paste. Editing is libedit's, which is opened at run time; without it lines are read
+/// as the terminal gives them.
 class line_editor {
  public:
   /// @param history_file where what was typed is kept between runs; empty: nowhere
@@ -22,7 +23,8 @@ class line_editor {
   line_editor(const line_editor&) = delete;
   line_editor& operator=(const line_editor&) = delete;
 
-  /// Nothing at the end of the input. A signal that came meanwhile is in graceful_stop::received(); then the text is what had been typed.
+  /// Nothing at the end of the input. A signal that came meanwhile is in graceful_stop::received(); then the text is
+  /// what had been typed.
   /// @param prompt shown on a terminal
   std::optional<std::string> read(std::string_view prompt);
 

@@ -47,7 +47,8 @@ class line_history {
     const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) return true;
     const std::string line = entry + "\n";
-    [[maybe_unused]] const ssize_t written = ::write(file, line.data(), line.size());  // a full disk loses the entry, no more
+    [[maybe_unused]] const ssize_t written =
+        ::write(file, line.data(), line.size());  // a full disk loses the entry, no more
     ::close(file);
     return true;
   }
@@ -68,7 +69,8 @@ class line_history {
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = text.find('\n', at);
       if (end == std::string::npos) break;  // cut off
-      if (std::string entry = text.substr(at, end - at); !entry.empty() && is_printable(entry)) entries_.push_back(std::move(entry));
+      if (std::string entry = text.substr(at, end - at); !entry.empty() && is_printable(entry))
+        entries_.push_back(std::move(entry));
       at = end + 1;
     }
     if (entries_.size() > 2 * most) shorten();

@@ -30,7 +30,9 @@ kept (`intaglio cache`); #sha256=DIGITS behind it says what it must be. Without 
 Exit codes: 0 done, 1 bad input, 2 usage, 3 device, 128 + n ended by signal n. Data goes to stdout, everything else to stderr.)";
 
 void add_model(CLI::App& to, model_options& model) {
-  to.add_option("-m,--model", model.path, "GGUF file or folder, or a file's https address; without it: the embedded fable")->type_name("MODEL");
+  to.add_option("-m,--model", model.path,
+                "GGUF file or folder, or a file's https address; without it: the embedded fable")
+      ->type_name("MODEL");
   to.add_option("--i2s-layout", model.i2s_layout, "order of the codes in I2_S tensors, which no file states")
       ->type_name("LAYOUT")
       ->check(CLI::IsMember({"block128", "block64", "rows4"}))
@@ -38,8 +40,10 @@ void add_model(CLI::App& to, model_options& model) {
 }
 
 void add_budget(CLI::App& to, model_options& model) {
-  to.add_option("--weight-budget", model.weight_budget, "device memory that weights may take (6GB, 900MB): the FFNs of the last layers that it does not take lie in the\n"
-                                                         "host's memory and are read across the bus, slower; the same text")
+  to.add_option("--weight-budget", model.weight_budget,
+                "device memory that weights may take (6GB, 900MB): the FFNs of the last layers that it does not take "
+                "lie in the\n"
+                "host's memory and are read across the bus, slower; the same text")
       ->transform(CLI::AsSizeValue(true))
       ->type_name("SIZE");
 }
@@ -47,12 +51,23 @@ void add_budget(CLI::App& to, model_options& model) {
 void add_sampling(CLI::App& to, sampling_flags& flags) {
   to.add_option("--temperature", flags.temperature, "0 takes the most probable token (the default)")->type_name("T");
   to.add_option("--top-k", flags.top_k, "draw from the K most probable tokens")->type_name("K");
-  to.add_option("--top-p", flags.top_p, "draw from the most probable tokens that hold P of the probability together")->type_name("P");
-  to.add_option("--min-p", flags.min_p, "leave out tokens under P times the most probable one's probability")->type_name("P");
-  to.add_option("--repeat-penalty", flags.repeat_penalty, "make tokens of the last 64 positions less probable; 1 is off")->type_name("R");
-  to.add_option("--prompt-lookup", flags.prompt_lookup, "draft N tokens at once from what the text has said before: the same text, sooner where it repeats itself; 0 is off")->type_name("N");
-  to.add_option("--gpu-idle", flags.gpu_idle, "leave the device idle for this share of the time, 0 to 0.95: slower, cooler, and others get their turn; the same text")->type_name("SHARE");
-  to.add_option("--seed", flags.seed, "the same seed gives the same text; by default a random one, which is printed")->type_name("N");
+  to.add_option("--top-p", flags.top_p, "draw from the most probable tokens that hold P of the probability together")
+      ->type_name("P");
+  to.add_option("--min-p", flags.min_p, "leave out tokens under P times the most probable one's probability")
+      ->type_name("P");
+  to.add_option("--repeat-penalty", flags.repeat_penalty,
+                "make tokens of the last 64 positions less probable; 1 is off")
+      ->type_name("R");
+  to.add_option("--prompt-lookup", flags.prompt_lookup,
+                "draft N tokens at once from what the text has said before: the same text, sooner where it repeats "
+                "itself; 0 is off")
+      ->type_name("N");
+  to.add_option("--gpu-idle", flags.gpu_idle,
+                "leave the device idle for this share of the time, 0 to 0.95: slower, cooler, and others get their "
+                "turn; the same text")
+      ->type_name("SHARE");
+  to.add_option("--seed", flags.seed, "the same seed gives the same text; by default a random one, which is printed")
+      ->type_name("N");
 }
 
 /// A subcommand's parser and what to do when it was chosen.
@@ -60,8 +75,8 @@ class command_line {
  public:
   command_line() {
     app_.require_subcommand(0, 1);
-    app_.set_version_flag("--version", "intaglio " + std::to_string(version_major) + "." + std::to_string(version_minor) + "." +
-                                           std::to_string(version_patch));
+    app_.set_version_flag("--version", "intaglio " + std::to_string(version_major) + "." +
+                                           std::to_string(version_minor) + "." + std::to_string(version_patch));
     app_.footer(footer);
     add_common(app_);
     app_.get_formatter()->column_width(34);
@@ -82,7 +97,8 @@ class command_line {
       return flush_output(), exit_code::done;
     } catch (const CLI::ParseError& error) {
       const std::string command = name_of(chosen());
-      show_error((command.empty() ? "" : command + ": ") + printable(error.what(), 400) + "\nsee: intaglio" + (command.empty() ? "" : " " + command) + " --help");
+      show_error((command.empty() ? "" : command + ": ") + printable(error.what(), 400) + "\nsee: intaglio" +
+                 (command.empty() ? "" : " " + command) + " --help");
       return exit_code::usage;
     }
     if (common_.quiet) set_quiet();
@@ -110,15 +126,21 @@ class command_line {
   }
 
   void add_common(CLI::App& to) {
-    to.add_option("--device", common_.device, "which device: its number, UUID or a part of its name, as `intaglio devices` shows them")
+    to.add_option("--device", common_.device,
+                  "which device: its number, UUID or a part of its name, as `intaglio devices` shows them")
         ->type_name("DEVICE")
         ->group("Everywhere");
-    to.add_flag("--validate", common_.validate, "run with Vulkan's validation layer, any message of it is an error; name the layer where numbers end")->group("Everywhere");
+    to.add_flag("--validate", common_.validate,
+                "run with Vulkan's validation layer, any message of it is an error; name the layer where numbers end")
+        ->group("Everywhere");
     to.add_flag("--quiet", common_.quiet, "no notes, warnings and progress")->group("Everywhere");
   }
 
-  CLI::App* add(const char* name, const char* description, std::function<void()> work, const char* examples) { return add(app_, name, description, std::move(work), examples); }
-  CLI::App* add(CLI::App& under, const char* name, const char* description, std::function<void()> work, const char* examples) {
+  CLI::App* add(const char* name, const char* description, std::function<void()> work, const char* examples) {
+    return add(app_, name, description, std::move(work), examples);
+  }
+  CLI::App* add(CLI::App& under, const char* name, const char* description, std::function<void()> work,
+                const char* examples) {
     CLI::App* out = under.add_subcommand(name, description);
     add_common(*out);
     out->footer(std::string("Examples:\n") + examples);
@@ -128,22 +150,29 @@ class command_line {
 
   void add_story_commands() {
     auto* c = add(
-        "run", "Continue a text; without a prompt the embedded model tells a story", [this] { tool::run(run_, common_); },
-        "  intaglio run\n  intaglio run --prompt \"Once upon a time\" -n 100\n  intaglio run -m MODEL.gguf --chat --system \"Be brief.\" "
+        "run", "Continue a text; without a prompt the embedded model tells a story",
+        [this] { tool::run(run_, common_); },
+        "  intaglio run\n  intaglio run --prompt \"Once upon a time\" -n 100\n  intaglio run -m MODEL.gguf --chat "
+        "--system \"Be brief.\" "
         "--prompt \"Why is the sky "
-        "blue?\" --temperature 0.7\n  intaglio run -m MODEL.gguf --ids 1,2,3 --json\n  cat notes.txt | intaglio run -m MODEL.gguf --file - "
+        "blue?\" --temperature 0.7\n  intaglio run -m MODEL.gguf --ids 1,2,3 --json\n  cat notes.txt | intaglio run -m "
+        "MODEL.gguf --file - "
         "--stop END");
     add_model(*c, run_.model);
     add_budget(*c, run_.model);
-    auto* prompt = c->add_option("-p,--prompt", run_.prompt, "text to continue, as it is, behind the model's BOS token")->type_name("TEXT");
-    auto* file = c->add_option("-f,--file", run_.file, "the same from a file; - is stdin")->type_name("FILE")->excludes(prompt);
+    auto* prompt = c->add_option("-p,--prompt", run_.prompt, "text to continue, as it is, behind the model's BOS token")
+                       ->type_name("TEXT");
+    auto* file =
+        c->add_option("-f,--file", run_.file, "the same from a file; - is stdin")->type_name("FILE")->excludes(prompt);
     auto* ids = c->add_option("--ids", run_.ids, "the prompt as token ids, taken as they are: 1,2,3")
                     ->type_name("LIST")
                     ->excludes(prompt)
                     ->excludes(file);
-    c->add_flag("--chat", run_.chat, "the prompt is a user's message: wrap it in the model's chat template")->excludes(ids);
+    c->add_flag("--chat", run_.chat, "the prompt is a user's message: wrap it in the model's chat template")
+        ->excludes(ids);
     c->add_option("--system", run_.system, "system message; implies --chat")->type_name("TEXT")->excludes(ids);
-    c->add_option("-n,--tokens", run_.tokens, "at most so many new tokens; by default until the model ends or the context is full")
+    c->add_option("-n,--tokens", run_.tokens,
+                  "at most so many new tokens; by default until the model ends or the context is full")
         ->type_name("N");
     add_sampling(*c, run_.sampling);
     c->add_option("--stop", run_.stop, "end before this text; may be given up to 16 times")
@@ -151,13 +180,17 @@ class command_line {
         ->take_all()
         ->allow_extra_args(false);
     c->add_option("--chunk", run_.chunk, "tokens of the prompt fed at once; changes nothing but speed")->type_name("N");
-    c->add_option("--tokens-per-submit", run_.tokens_per_submit, "passes in one submission; changes nothing but speed")->type_name("N");
-    c->add_flag("--json", run_.json, "no stream, one line at the end: {\"text\", \"ids\", \"finish_reason\", \"timings\"}");
+    c->add_option("--tokens-per-submit", run_.tokens_per_submit, "passes in one submission; changes nothing but speed")
+        ->type_name("N");
+    c->add_flag("--json", run_.json,
+                "no stream, one line at the end: {\"text\", \"ids\", \"finish_reason\", \"timings\"}");
 
     c = add(
-        "chat", "Talk with the model; /help shows the commands, /quit leaves, Ctrl-C stops a reply", [this] { tool::chat(chat_, common_); },
+        "chat", "Talk with the model; /help shows the commands, /quit leaves, Ctrl-C stops a reply",
+        [this] { tool::chat(chat_, common_); },
         "  intaglio chat\n  intaglio chat -m MODEL.gguf --system \"You are a pirate.\" --temperature 0.7\n\n"
-        "Commands: /system /reset /retry /save /load /stats /model /help /quit. On a terminal lines are edited and kept between runs, in\n"
+        "Commands: /system /reset /retry /save /load /stats /model /help /quit. On a terminal lines are edited and "
+        "kept between runs, in\n"
         "$XDG_STATE_HOME/intaglio/chat_history.");
     add_model(*c, chat_.model);
     add_budget(*c, chat_.model);
@@ -166,34 +199,51 @@ class command_line {
     add_sampling(*c, chat_.sampling);
 
     c = add(
-        "bench", "Measure prompt and decode speed, the host's share, and both against a streaming read", [this] { tool::bench(bench_, common_); },
-        "  intaglio bench\n  intaglio bench -m MODEL.gguf -p 512 -n 128 --json\n  intaglio bench --synthetic bitnet_2b_4t --codec i2_s "
+        "bench", "Measure prompt and decode speed, the host's share, and both against a streaming read",
+        [this] { tool::bench(bench_, common_); },
+        "  intaglio bench\n  intaglio bench -m MODEL.gguf -p 512 -n 128 --json\n  intaglio bench --synthetic "
+        "bitnet_2b_4t --codec i2_s "
         "--context 4000\n  intaglio bench --ab record --html plan.html\n\n"
-        "Medians over the runs. The cold start finds no compiled pipelines and proves the kernels, the warm start finds them; both begin\n"
+        "Medians over the runs. The cold start finds no compiled pipelines and proves the kernels, the warm start "
+        "finds them; both begin\n"
         "with opening the device. Figures of the host are for one decoded token.");
     add_model(*c, bench_.model);
     add_budget(*c, bench_.model);
-    auto* synthetic = c->add_option("--synthetic", bench_.synthetic, "random weights of an engraved model instead of a file")
-                          ->type_name("NAME")
-                          ->excludes("--model");
-    c->add_option("--codec", bench_.codec, "with --synthetic: codec of the matrices; by default the engraved one, for models that come in several q8_0")->type_name("C")->needs(synthetic);
-    c->add_option("--relu-zeros", bench_.relu_zeros, "with --synthetic: share of gates that are zero behind a ReLU, 0 to 1; by default about half")
+    auto* synthetic =
+        c->add_option("--synthetic", bench_.synthetic, "random weights of an engraved model instead of a file")
+            ->type_name("NAME")
+            ->excludes("--model");
+    c->add_option(
+         "--codec", bench_.codec,
+         "with --synthetic: codec of the matrices; by default the engraved one, for models that come in several q8_0")
+        ->type_name("C")
+        ->needs(synthetic);
+    c->add_option("--relu-zeros", bench_.relu_zeros,
+                  "with --synthetic: share of gates that are zero behind a ReLU, 0 to 1; by default about half")
         ->type_name("X")
         ->check(CLI::Range(0.0, 1.0))
         ->needs(synthetic);
-    c->add_option("--weights", bench_.place, "where the device reads the weights of a packed file: in its memory (copied), where the file is mapped (mapped), the FFNs' alone there\n"
-                                             "(features_mapped); by default mapped where host and device share memory")
+    c->add_option("--weights", bench_.place,
+                  "where the device reads the weights of a packed file: in its memory (copied), where the file is "
+                  "mapped (mapped), the FFNs' alone there\n"
+                  "(features_mapped); by default mapped where host and device share memory")
         ->type_name("PLACE")
         ->check(CLI::IsMember({"automatic", "copied", "mapped", "features_mapped"}))
         ->excludes(synthetic);
     std::string pairs = "compare two ways to decode, run in turns; may be given again:";
     for (const ab_pair& each : ab_pairs) pairs += "\n" + std::string(each.name) + ": " + std::string(each.about);
-    c->add_option("--ab", bench_.ab, pairs)->type_name("VARIANT")->take_all()->allow_extra_args(false)->check(CLI::IsMember(ab_names()));
+    c->add_option("--ab", bench_.ab, pairs)
+        ->type_name("VARIANT")
+        ->take_all()
+        ->allow_extra_args(false)
+        ->check(CLI::IsMember(ab_names()));
     c->add_option("-p,--prompt", bench_.prompt, "tokens of the prompt; cut to what the context takes")
         ->type_name("N")
         ->capture_default_str();
     c->add_option("-n,--tokens", bench_.tokens, "tokens to decode")->type_name("N")->capture_default_str();
-    c->add_option("--context", bench_.context, "tokens in the KV cache before decode is measured")->type_name("N")->capture_default_str();
+    c->add_option("--context", bench_.context, "tokens in the KV cache before decode is measured")
+        ->type_name("N")
+        ->capture_default_str();
     c->add_option("-r,--runs", bench_.runs, "runs, of which the median counts")
         ->type_name("N")
         ->check(CLI::Range(1u, 1000u))
@@ -202,29 +252,43 @@ class command_line {
     c->add_option("--html", bench_.html, "write the plan's page with the measured times too")->type_name("FILE");
 
     c = add(
-        "tune", "Measure which kernels and workgroups are fastest for a model on this device, and keep that for every later start", [this] { tool::tune(tune_, common_); },
-        "  intaglio tune\n  intaglio tune -m MODEL.gguf\n  intaglio tune --synthetic mistral_7b --codec q4_0\n  intaglio tune --forget\n\n"
+        "tune",
+        "Measure which kernels and workgroups are fastest for a model on this device, and keep that for every later "
+        "start",
+        [this] { tool::tune(tune_, common_); },
+        "  intaglio tune\n  intaglio tune -m MODEL.gguf\n  intaglio tune --synthetic mistral_7b --codec q4_0\n  "
+        "intaglio tune --forget\n\n"
         "Kept beside the compiled pipelines, for this device, driver and model. The text stays the same, bit for bit.");
     add_model(*c, tune_.model);
-    auto* made_up = c->add_option("--synthetic", tune_.synthetic, "random weights of an engraved model instead of a file; counts for files of it too")->type_name("NAME")->excludes("--model");
+    auto* made_up = c->add_option("--synthetic", tune_.synthetic,
+                                  "random weights of an engraved model instead of a file; counts for files of it too")
+                        ->type_name("NAME")
+                        ->excludes("--model");
     c->add_option("--codec", tune_.codec, "with --synthetic: codec of the matrices")->type_name("C")->needs(made_up);
-    c->add_option("--trial-ms", tune_.trial_ms, "time of one run of a shape")->type_name("MS")->check(CLI::Range(0.1, 60000.0))->capture_default_str();
-    c->add_option("--turns", tune_.turns, "runs of each side, of which the medians count")->type_name("N")->check(CLI::Range(1u, 1000u))->capture_default_str();
+    c->add_option("--trial-ms", tune_.trial_ms, "time of one run of a shape")
+        ->type_name("MS")
+        ->check(CLI::Range(0.1, 60000.0))
+        ->capture_default_str();
+    c->add_option("--turns", tune_.turns, "runs of each side, of which the medians count")
+        ->type_name("N")
+        ->check(CLI::Range(1u, 1000u))
+        ->capture_default_str();
     c->add_flag("--forget", tune_.forget, "delete what is kept, measure nothing");
     c->add_flag("--json", tune_.json, "one JSON object");
   }
 
   void add_file_commands() {
     auto* c = add(
-        "inspect", "Show what a model file says of itself: config, tokenizer, tensors", [this] { tool::inspect(inspect_); },
+        "inspect", "Show what a model file says of itself: config, tokenizer, tensors",
+        [this] { tool::inspect(inspect_); },
         "  intaglio inspect MODEL.gguf\n  intaglio inspect MODEL.gguf --tensors\n  intaglio inspect FOLDER --json");
     c->add_option("FILE", inspect_.file, "GGUF file or folder")->required();
     c->add_flag("--tensors", inspect_.tensors, "list every tensor");
     c->add_flag("--json", inspect_.json, "one JSON object, tensors and metadata in it");
 
     c = add(
-        "check", "Validate structure, model, tokenizer and every value of a model file", [this] { tool::check(check_); },
-        "  intaglio check MODEL.gguf\n  intaglio check FOLDER && echo sound");
+        "check", "Validate structure, model, tokenizer and every value of a model file",
+        [this] { tool::check(check_); }, "  intaglio check MODEL.gguf\n  intaglio check FOLDER && echo sound");
     c->add_option("FILE", check_.file, "GGUF file or folder")->required();
     c->add_option("--i2s-layout", check_.i2s_layout, "order of the codes in I2_S tensors")
         ->type_name("LAYOUT")
@@ -234,34 +298,42 @@ class command_line {
     c = add(
         "tokenize", "Turn text into token ids", [this] { tool::tokenize(tokenize_); },
         "  intaglio tokenize --text \"Once upon a time\"\n  intaglio tokenize -m MODEL.gguf --file notes.txt --json\n\n"
-        "With --json: {\"ids\":[...],\"pieces\":[...]}. A piece that is no UTF-8 by itself shows U+FFFD for its bytes; the ids are exact.");
+        "With --json: {\"ids\":[...],\"pieces\":[...]}. A piece that is no UTF-8 by itself shows U+FFFD for its bytes; "
+        "the ids are exact.");
     add_model(*c, tokenize_.model);
     auto* text = c->add_option("--text", tokenize_.text, "the text")->type_name("TEXT");
-    auto* file = c->add_option("--file", tokenize_.file, "the text from a file; - is stdin")->type_name("FILE")->excludes(text);
+    auto* file =
+        c->add_option("--file", tokenize_.file, "the text from a file; - is stdin")->type_name("FILE")->excludes(text);
     c->callback([text, file] {
       if (text->empty() && file->empty()) throw CLI::RequiredError("--text or --file");
     });
-    c->add_flag("--special", tokenize_.special, "texts of special tokens become those tokens; else they are plain text");
+    c->add_flag("--special", tokenize_.special,
+                "texts of special tokens become those tokens; else they are plain text");
     c->add_flag("--bos", tokenize_.bos, "put the model's BOS token in front");
     c->add_flag("--json", tokenize_.json, "one JSON object instead of ids with commas");
 
     c = add(
         "detokenize", "Turn token ids into text, byte for byte", [this] { tool::detokenize(detokenize_); },
-        "  intaglio detokenize --ids 453,466,258,418\n  intaglio detokenize --ids \"$(intaglio tokenize --file notes.txt)\" | cmp - "
+        "  intaglio detokenize --ids 453,466,258,418\n  intaglio detokenize --ids \"$(intaglio tokenize --file "
+        "notes.txt)\" | cmp - "
         "notes.txt");
     add_model(*c, detokenize_.model);
     c->add_option("--ids", detokenize_.ids, "token ids: 1,2,3")->type_name("LIST")->required();
     c->add_flag("--json", detokenize_.json, "{\"text\": ...} instead of the bytes");
 
     c = add(
-        "logits", "Write the logits of every position, and hidden states, as NumPy arrays", [this] { tool::logits(logits_, common_); },
+        "logits", "Write the logits of every position, and hidden states, as NumPy arrays",
+        [this] { tool::logits(logits_, common_); },
         "  intaglio logits -m MODEL.gguf --ids 1,2,3 --out out --hidden\n\n"
-        "Writes OUT/logits.npy, float32 [tokens, vocabulary], and OUT/hidden.npy, float32 [layers + 1, tokens, width]: the embedding's "
+        "Writes OUT/logits.npy, float32 [tokens, vocabulary], and OUT/hidden.npy, float32 [layers + 1, tokens, width]: "
+        "the embedding's "
         "output, then\n"
         "the output of each layer, before the final norm.");
     add_model(*c, logits_.model);
     c->add_option("--ids", logits_.ids, "token ids, taken as they are: 1,2,3")->type_name("LIST")->required();
-    c->add_option("-o,--out", logits_.out, "folder for the arrays; made where it is missing")->type_name("DIR")->required();
+    c->add_option("-o,--out", logits_.out, "folder for the arrays; made where it is missing")
+        ->type_name("DIR")
+        ->required();
     c->add_flag("--hidden", logits_.hidden, "hidden states too");
     c->add_option("--chunk", logits_.chunk, "tokens fed at once; changes nothing but speed")->type_name("N");
 
@@ -269,13 +341,21 @@ class command_line {
         "convert", "Write a model in another codec, and tell what that cost", [this] { tool::convert(convert_); },
         "  intaglio convert FOLDER MODEL.gguf --codec q4_k\n  intaglio convert MODEL.gguf SMALLER.gguf --codec tq1_0\n"
         "  intaglio convert MODEL.gguf model.safetensors --codec bf16\n\n"
-        "Norms stay f32. Tensors that have the codec already are copied. Prints for each kind of tensor and for all the largest and the root mean\n"
+        "Norms stay f32. Tensors that have the codec already are copied. Prints for each kind of tensor and for all "
+        "the largest and the root mean\n"
         "square difference of its values, absolute and as a part of the values' own.");
     c->add_option("IN", convert_.in, "GGUF file or folder")->required();
-    c->add_option("OUT", convert_.out, "GGUF file, or *.safetensors for the tensors alone; written whole or not at all")->required();
-    c->add_option("--codec", convert_.codec, "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, bcml1, tq1_0, tq2_0 or i2_s")->type_name("C")->required();
-    c->add_option("--embedding", convert_.embedding, "codec of embedding and head; default: the same, but f16 beside ternary codecs and bcml1")->type_name("C");
-    c->add_option("--threads", convert_.threads, "threads that read and encode; default: one for each of the machine's")->type_name("N");
+    c->add_option("OUT", convert_.out, "GGUF file, or *.safetensors for the tensors alone; written whole or not at all")
+        ->required();
+    c->add_option("--codec", convert_.codec,
+                  "f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, bcml1, tq1_0, tq2_0 or i2_s")
+        ->type_name("C")
+        ->required();
+    c->add_option("--embedding", convert_.embedding,
+                  "codec of embedding and head; default: the same, but f16 beside ternary codecs and bcml1")
+        ->type_name("C");
+    c->add_option("--threads", convert_.threads, "threads that read and encode; default: one for each of the machine's")
+        ->type_name("N");
     c->add_flag("--json", convert_.json, "one JSON object instead of the table");
     c->add_option("--i2s-layout", convert_.i2s_layout, "order of the codes in the input's I2_S tensors")
         ->type_name("LAYOUT")
@@ -283,21 +363,39 @@ class command_line {
         ->default_str("block128");
 
     c = add(
-        "index", "Write a model's FFNs feature by feature, for walks: files to be mapped, and a manifest", [this] { tool::index(index_); },
+        "index", "Write a model's FFNs feature by feature, for walks: files to be mapped, and a manifest",
+        [this] { tool::index(index_); },
         "  intaglio index MODEL.gguf -o index\n  intaglio index FOLDER -o index --codec bf16\n"
-        "  intaglio index index -o vindex --larql && intaglio index vindex -o again\n  intaglio index MODEL.gguf -o index --hnsw\n\n"
-        "A feature has three vectors: gate, up and down. Started again with the same arguments, it goes on behind the layers that are there\n"
-        "and whole. The codec own keeps gate and up as the model has them, and down too unless its blocks run across features (then f32).\n"
-        "A graph (--hnsw) stands beside the index, for `walk knn --hnsw`. At sizes up to 10,240 features plain search is faster.");
-    c->add_option("MODEL", index_.in, "GGUF file or folder of a model with gated FFNs; or LARQL's index of one; or with --larql an index")->required();
-    c->add_option("-o,--out", index_.out, "folder of the index; made where it is missing")->type_name("DIR")->required();
-    auto* codec = c->add_option("--codec", index_.codec, "own, f32, f16 or bf16")->type_name("C")->capture_default_str();
-    c->add_flag("--larql", index_.larql, "write an index in LARQL's layout: gate_vectors, up_features, down_features and index.json")->excludes(codec);
-    auto* graph = c->add_flag("--hnsw", index_.hnsw, "make, or go on making, a graph over the gates too (HNSW)")->excludes("--larql");
+        "  intaglio index index -o vindex --larql && intaglio index vindex -o again\n  intaglio index MODEL.gguf -o "
+        "index --hnsw\n\n"
+        "A feature has three vectors: gate, up and down. Started again with the same arguments, it goes on behind the "
+        "layers that are there\n"
+        "and whole. The codec own keeps gate and up as the model has them, and down too unless its blocks run across "
+        "features (then f32).\n"
+        "A graph (--hnsw) stands beside the index, for `walk knn --hnsw`. At sizes up to 10,240 features plain search "
+        "is faster.");
+    c->add_option("MODEL", index_.in,
+                  "GGUF file or folder of a model with gated FFNs; or LARQL's index of one; or with --larql an index")
+        ->required();
+    c->add_option("-o,--out", index_.out, "folder of the index; made where it is missing")
+        ->type_name("DIR")
+        ->required();
+    auto* codec =
+        c->add_option("--codec", index_.codec, "own, f32, f16 or bf16")->type_name("C")->capture_default_str();
+    c->add_flag("--larql", index_.larql,
+                "write an index in LARQL's layout: gate_vectors, up_features, down_features and index.json")
+        ->excludes(codec);
+    auto* graph = c->add_flag("--hnsw", index_.hnsw, "make, or go on making, a graph over the gates too (HNSW)")
+                      ->excludes("--larql");
     c->add_option("--links", index_.links, "of a feature in the graph; default: 16")->type_name("N")->needs(graph);
-    c->add_option("--construction", index_.construction, "candidates for a new feature's links; default: 40")->type_name("N")->needs(graph);
-    c->add_option("--search", index_.search, "candidates of a search; may change later; default: 2000")->type_name("N")->needs(graph);
-    c->add_option("--threads", index_.threads, "threads that read and encode; default: one for each of the machine's")->type_name("N");
+    c->add_option("--construction", index_.construction, "candidates for a new feature's links; default: 40")
+        ->type_name("N")
+        ->needs(graph);
+    c->add_option("--search", index_.search, "candidates of a search; may change later; default: 2000")
+        ->type_name("N")
+        ->needs(graph);
+    c->add_option("--threads", index_.threads, "threads that read and encode; default: one for each of the machine's")
+        ->type_name("N");
     c->add_flag("--json", index_.json, "one JSON object instead of a line");
     c->add_option("--i2s-layout", index_.i2s_layout, "order of the codes in the model's I2_S tensors")
         ->type_name("LAYOUT")
@@ -305,12 +403,17 @@ class command_line {
         ->default_str("block128");
 
     c = add(
-        "pack", "Write a model as one file that loads by copying, or is read in place: config, tokenizer and weights as this tool's kernels take them", [this] { tool::pack(pack_); },
+        "pack",
+        "Write a model as one file that loads by copying, or is read in place: config, tokenizer and weights as this "
+        "tool's kernels take them",
+        [this] { tool::pack(pack_); },
         "  intaglio pack MODEL.gguf -o MODEL.packed && intaglio run -m MODEL.packed --prompt Hello\n\n"
-        "The file holds checksums of all its bytes. A program whose kernels lay weights out otherwise refuses it: then pack the model again.");
+        "The file holds checksums of all its bytes. A program whose kernels lay weights out otherwise refuses it: then "
+        "pack the model again.");
     c->add_option("FILE", pack_.file, "GGUF file or folder")->required();
     c->add_option("-o,--out", pack_.out, "file to write; whole or not at all")->type_name("FILE")->required();
-    c->add_option("--threads", pack_.threads, "threads that read and repack; default: one for each of the machine's")->type_name("N");
+    c->add_option("--threads", pack_.threads, "threads that read and repack; default: one for each of the machine's")
+        ->type_name("N");
     c->add_option("--i2s-layout", pack_.i2s_layout, "order of the codes in the model's I2_S tensors")
         ->type_name("LAYOUT")
         ->check(CLI::IsMember({"block128", "block64", "rows4"}))
@@ -319,33 +422,46 @@ class command_line {
     c = add(
         "cache", "List or delete models that were fetched from the net", [this] { tool::cache(cache_); },
         "  intaglio cache list\n  intaglio cache delete https://host/MODEL.gguf\n  intaglio cache delete --all\n\n"
-        "They stand in $XDG_CACHE_HOME/intaglio/models (else ~/.cache). A download that broke off goes on in the next run.");
+        "They stand in $XDG_CACHE_HOME/intaglio/models (else ~/.cache). A download that broke off goes on in the next "
+        "run.");
     c->add_option("ACTION", cache_.action, "list or delete")->required()->check(CLI::IsMember({"list", "delete"}));
     c->add_option("WHICH", cache_.which, "what to delete: addresses, keys or file names of the list");
     c->add_flag("--all", cache_.all, "delete all");
     c->add_flag("--json", cache_.json, "list as one JSON array");
 
     c = add(
-        "engrave", "Build a tool for another model: writes its config and DIR/bin/intaglio", [this] { tool::engrave(engrave_); },
+        "engrave", "Build a tool for another model: writes its config and DIR/bin/intaglio",
+        [this] { tool::engrave(engrave_); },
         "  intaglio engrave MODEL.gguf -o mine && mine/bin/intaglio run -m MODEL.gguf --prompt Hello\n\n"
-        "Needs CMake, a C++20 compiler and the tool's sources, which stand beside an installed or built intaglio (else: environment\n"
+        "Needs CMake, a C++20 compiler and the tool's sources, which stand beside an installed or built intaglio "
+        "(else: environment\n"
         "INTAGLIO_SOURCE, the source tree).");
     c->add_option("FILE", engrave_.file, "GGUF file or folder")->required();
     c->add_option("-o,--out", engrave_.directory, "folder to build in; default: engraved/NAME")->type_name("DIR");
-    c->add_option("--codec", engrave_.codec, "codec of the layers' matrices, f32 to q4_0; default: the file's, of several the finest. Tensors of another one are encoded anew on loading")
+    c->add_option("--codec", engrave_.codec,
+                  "codec of the layers' matrices, f32 to q4_0; default: the file's, of several the finest. Tensors of "
+                  "another one are encoded anew on loading")
         ->type_name("C");
-    c->add_option("--name", engrave_.name, "name of the model in C++; default: from the file's name")->type_name("NAME");
+    c->add_option("--name", engrave_.name, "name of the model in C++; default: from the file's name")
+        ->type_name("NAME");
   }
 
   void add_walk_commands() {
-    CLI::App* walk = app_.add_subcommand("walk", "Read, trace, search and edit the features of a model's FFNs, over an index of them");
+    CLI::App* walk = app_.add_subcommand(
+        "walk", "Read, trace, search and edit the features of a model's FFNs, over an index of them");
     walk->require_subcommand(1);
-    walk->footer("INDEX is a folder of `intaglio index`, MODEL the model that it was made of. What `walk edit` changed counts unless --base is given.\nWalks run on the CPU reference, exact, not fast; `trace --on-device` decodes on the device.");
+    walk->footer(
+        "INDEX is a folder of `intaglio index`, MODEL the model that it was made of. What `walk edit` changed counts "
+        "unless --base is given.\nWalks run on the CPU reference, exact, not fast; `trace --on-device` decodes on the "
+        "device.");
     const auto prompt = [this](CLI::App& to) {
-      auto* text = to.add_option("-p,--prompt", walk_.prompt, "text, behind the model's BOS token; default: Once upon a time")->type_name("TEXT");
+      auto* text =
+          to.add_option("-p,--prompt", walk_.prompt, "text, behind the model's BOS token; default: Once upon a time")
+              ->type_name("TEXT");
       to.add_option("--ids", walk_.ids, "the same as token ids: 1,2,3")->type_name("LIST")->excludes(text);
     };
-    const auto command = [&](const char* name, const char* description, void (*work)(const walk_options&), const char* examples) {
+    const auto command = [&](const char* name, const char* description, void (*work)(const walk_options&),
+                             const char* examples) {
       CLI::App* c = add(
           *walk, name, description,
           [this, work] {
@@ -360,94 +476,162 @@ class command_line {
       c->add_flag("--json", walk_.json, "one JSON object or array");
       return c;
     };
-    const auto tokens = [this](CLI::App& to, const char* what) { to.add_option("-n,--tokens", walk_.tokens, what)->type_name("N")->capture_default_str(); };
-    const auto count = [this](CLI::App& to, const char* what) { to.add_option("-k,--count", walk_.count, what)->type_name("K"); };
-    const auto page = [this](CLI::App& to, const char* what) { to.add_option("--html", walk_.html, what)->type_name("FILE"); };
+    const auto tokens = [this](CLI::App& to, const char* what) {
+      to.add_option("-n,--tokens", walk_.tokens, what)->type_name("N")->capture_default_str();
+    };
+    const auto count = [this](CLI::App& to, const char* what) {
+      to.add_option("-k,--count", walk_.count, what)->type_name("K");
+    };
+    const auto page = [this](CLI::App& to, const char* what) {
+      to.add_option("--html", walk_.html, what)->type_name("FILE");
+    };
 
-    auto* c = command("run", "Continue a text by a walk, greedily", walk_run, "  intaglio index fable.gguf -o index && intaglio walk run index -m fable.gguf -p \"One day, a little cat named\"");
+    auto* c = command("run", "Continue a text by a walk, greedily", walk_run,
+                      "  intaglio index fable.gguf -o index && intaglio walk run index -m fable.gguf -p \"One day, a "
+                      "little cat named\"");
     tokens(*c, "new tokens at most");
     count(*c, "features of a layer; default: all that are not off");
-    c = command("bench", "Time dense, full, exact and sparse walks, by layer and by part", walk_bench, "  intaglio walk bench index -m MODEL.gguf -n 16 -k 256");
+    c = command("bench", "Time dense, full, exact and sparse walks, by layer and by part", walk_bench,
+                "  intaglio walk bench index -m MODEL.gguf -n 16 -k 256");
     tokens(*c, "tokens behind the prompt");
     count(*c, "features of the sparse walk; default: a quarter");
     c->add_flag("--hnsw", walk_.hnsw, "recall@10 and time of the graph over the gates against plain search");
-    c = command("sweep", "Error of walks against dense: full from layer B on, and sparse for growing K", walk_sweep, "  intaglio walk sweep index -m MODEL.gguf --html curve.html");
+    c = command("sweep", "Error of walks against dense: full from layer B on, and sparse for growing K", walk_sweep,
+                "  intaglio walk sweep index -m MODEL.gguf --html curve.html");
     tokens(*c, "tokens behind the prompt");
     page(*c, "write the curve as a page");
-    command("memory", "Memory without the dense FFN against all of it", walk_memory, "  intaglio walk memory index -m MODEL.gguf");
-    c = command("knn", "The features nearest to the gate input behind a text", walk_knn, "  intaglio walk knn index -m MODEL.gguf -p \"the cat\" --layer 4 --top 5");
+    command("memory", "Memory without the dense FFN against all of it", walk_memory,
+            "  intaglio walk memory index -m MODEL.gguf");
+    c = command("knn", "The features nearest to the gate input behind a text", walk_knn,
+                "  intaglio walk knn index -m MODEL.gguf -p \"the cat\" --layer 4 --top 5");
     c->add_option("--layer", walk_.layer, "one layer alone")->type_name("N");
     c->add_option("--top", walk_.top, "features of a layer")->type_name("N")->capture_default_str();
-    auto* graph = c->add_flag("--hnsw", walk_.hnsw, "search by the graph of `index --hnsw`; recall and time against plain search are shown");
+    auto* graph = c->add_flag("--hnsw", walk_.hnsw,
+                              "search by the graph of `index --hnsw`; recall and time against plain search are shown");
     c->add_flag("--each", walk_.each, "behind every token of the text, not the last alone");
-    c->add_flag("--on-device", walk_.on_device, "score the gates on the device (--device names one), all tokens at once")->excludes(graph);
-    c = command("trace", "Which features fired, by token and layer, with gate score and what they add", walk_trace, "  intaglio walk trace index -m MODEL.gguf -p \"the cat\" --html trace.html");
+    c->add_flag("--on-device", walk_.on_device,
+                "score the gates on the device (--device names one), all tokens at once")
+        ->excludes(graph);
+    c = command("trace", "Which features fired, by token and layer, with gate score and what they add", walk_trace,
+                "  intaglio walk trace index -m MODEL.gguf -p \"the cat\" --html trace.html");
     tokens(*c, "tokens behind the prompt");
     count(*c, "features of a layer that are walked; default: all that are not off");
-    c->add_option("--top", walk_.top, "features of a token and layer, those that add most; on a device 64 at most")->type_name("N")->capture_default_str();
+    c->add_option("--top", walk_.top, "features of a token and layer, those that add most; on a device 64 at most")
+        ->type_name("N")
+        ->capture_default_str();
     c->add_flag("--on-device", walk_.on_device, "decode on the device: of all features, told by the device itself");
     page(*c, "write a heat map, layers by tokens, instead of JSON");
 
-    c = add(*walk, "router", "Parts of a layer's features as experts, and walks of those alone that a router chooses for a token", [this] { tool::walk_router(walk_router_); },
-            "  intaglio walk router index build --experts 16\n  intaglio walk router index run -m MODEL.gguf -p \"the cat\" --top-k 4");
+    c = add(
+        *walk, "router",
+        "Parts of a layer's features as experts, and walks of those alone that a router chooses for a token",
+        [this] { tool::walk_router(walk_router_); },
+        "  intaglio walk router index build --experts 16\n  intaglio walk router index run -m MODEL.gguf -p \"the "
+        "cat\" --top-k 4");
     c->add_option("INDEX", walk_router_.index, "folder of the index")->required();
-    c->add_option("ACTION", walk_router_.action, "build: write the routers of all layers; run: continue a text by them, greedily, and say who was chosen")->required()->check(CLI::IsMember({"build", "run"}));
+    c->add_option(
+         "ACTION", walk_router_.action,
+         "build: write the routers of all layers; run: continue a text by them, greedily, and say who was chosen")
+        ->required()
+        ->check(CLI::IsMember({"build", "run"}));
     add_model(*c, walk_router_.model);
-    c->add_option("--file", walk_router_.file, "of the routers; default: router.bin in the index's folder")->type_name("FILE");
-    c->add_option("--experts", walk_router_.experts, "build: experts of a layer; a mixture (with -m) has its own")->type_name("N")->capture_default_str();
-    c->add_option("--method", walk_router_.method, "build: clusters of gate vectors, or contiguous features")->check(CLI::IsMember({"clusters", "contiguous"}))->capture_default_str();
+    c->add_option("--file", walk_router_.file, "of the routers; default: router.bin in the index's folder")
+        ->type_name("FILE");
+    c->add_option("--experts", walk_router_.experts, "build: experts of a layer; a mixture (with -m) has its own")
+        ->type_name("N")
+        ->capture_default_str();
+    c->add_option("--method", walk_router_.method, "build: clusters of gate vectors, or contiguous features")
+        ->check(CLI::IsMember({"clusters", "contiguous"}))
+        ->capture_default_str();
     c->add_option("--rounds", walk_router_.rounds, "build: of k-means at most")->type_name("N")->capture_default_str();
-    c->add_option("--top-k", walk_router_.top_k, "run: experts of a token and layer; all of them are the full walk")->type_name("K")->capture_default_str();
-    auto* routed_text = c->add_option("-p,--prompt", walk_router_.prompt, "run: text, behind the model's BOS token; default: Once upon a time")->type_name("TEXT");
-    c->add_option("--ids", walk_router_.ids, "run: the same as token ids: 1,2,3")->type_name("LIST")->excludes(routed_text);
+    c->add_option("--top-k", walk_router_.top_k, "run: experts of a token and layer; all of them are the full walk")
+        ->type_name("K")
+        ->capture_default_str();
+    auto* routed_text = c->add_option("-p,--prompt", walk_router_.prompt,
+                                      "run: text, behind the model's BOS token; default: Once upon a time")
+                            ->type_name("TEXT");
+    c->add_option("--ids", walk_router_.ids, "run: the same as token ids: 1,2,3")
+        ->type_name("LIST")
+        ->excludes(routed_text);
     c->add_option("-n,--tokens", walk_router_.tokens, "run: new tokens")->type_name("N")->capture_default_str();
     c->add_flag("--base", walk_router_.base, "run: the index as it was made, without its journal");
     c->add_flag("--json", walk_router_.json, "one JSON object");
 
-    c = add(*walk, "edit", "Insert, update, remove or restore features; the index itself stays as it is", [this] { tool::walk_edit(walk_edit_); },
-            "  intaglio walk edit index list\n  intaglio walk edit index insert -m MODEL.gguf --layer 4 --prompt \"One day, a little cat named\" --says \" Bob\"\n"
-            "  intaglio walk edit index remove -m MODEL.gguf --layer 4 --feature 17\n\n"
-            "Each change is appended to INDEX/patch.journal and on the disk before the command ends.");
+    c = add(
+        *walk, "edit", "Insert, update, remove or restore features; the index itself stays as it is",
+        [this] { tool::walk_edit(walk_edit_); },
+        "  intaglio walk edit index list\n  intaglio walk edit index insert -m MODEL.gguf --layer 4 --prompt \"One "
+        "day, a little cat named\" --says \" Bob\"\n"
+        "  intaglio walk edit index remove -m MODEL.gguf --layer 4 --feature 17\n\n"
+        "Each change is appended to INDEX/patch.journal and on the disk before the command ends.");
     c->add_option("INDEX", walk_edit_.index, "folder of the index")->required();
-    c->add_option("ACTION", walk_edit_.action, "list, insert, update, remove or restore")->required()->check(CLI::IsMember({"list", "insert", "update", "remove", "restore"}));
+    c->add_option("ACTION", walk_edit_.action, "list, insert, update, remove or restore")
+        ->required()
+        ->check(CLI::IsMember({"list", "insert", "update", "remove", "restore"}));
     add_model(*c, walk_edit_.model);
     c->add_option("--layer", walk_edit_.layer, "of the feature")->type_name("N");
-    c->add_option("--feature", walk_edit_.feature, "its number; where an inserted one goes says the index by default")->type_name("N");
-    auto* vectors = c->add_option("--vectors", walk_edit_.vectors, "JSON file with gate, up and down as arrays of hidden_size numbers")->type_name("FILE");
-    auto* text = c->add_option("-p,--prompt", walk_edit_.prompt, "a feature that fires behind this text")->type_name("TEXT")->excludes(vectors);
-    c->add_option("--says", walk_edit_.says, "and writes the first token of this one over the one that stood there")->type_name("TEXT")->needs(text);
-    c->add_option("--strength", walk_edit_.strength, "size of what it writes; ternary models have scales of their own")->type_name("X")->capture_default_str();
+    c->add_option("--feature", walk_edit_.feature, "its number; where an inserted one goes says the index by default")
+        ->type_name("N");
+    auto* vectors = c->add_option("--vectors", walk_edit_.vectors,
+                                  "JSON file with gate, up and down as arrays of hidden_size numbers")
+                        ->type_name("FILE");
+    auto* text = c->add_option("-p,--prompt", walk_edit_.prompt, "a feature that fires behind this text")
+                     ->type_name("TEXT")
+                     ->excludes(vectors);
+    c->add_option("--says", walk_edit_.says, "and writes the first token of this one over the one that stood there")
+        ->type_name("TEXT")
+        ->needs(text);
+    c->add_option("--strength", walk_edit_.strength, "size of what it writes; ternary models have scales of their own")
+        ->type_name("X")
+        ->capture_default_str();
     c->add_flag("--json", walk_edit_.json, "one JSON object");
 
-    c = add("fold", "Write a model with the changes of an index's journal in it", [this] { tool::fold(fold_); }, "  intaglio fold MODEL.gguf index -o CHANGED.gguf && intaglio run -m CHANGED.gguf");
-    c->add_option("MODEL", fold_.model, "GGUF file, or Hugging Face folder with safetensors, that the index was made of")->required();
+    c = add(
+        "fold", "Write a model with the changes of an index's journal in it", [this] { tool::fold(fold_); },
+        "  intaglio fold MODEL.gguf index -o CHANGED.gguf && intaglio run -m CHANGED.gguf");
+    c->add_option("MODEL", fold_.model,
+                  "GGUF file, or Hugging Face folder with safetensors, that the index was made of")
+        ->required();
     c->add_option("INDEX", fold_.index, "folder of the index")->required();
-    c->add_option("-o,--out", fold_.out, "GGUF file or, of a folder, a new folder; written whole or not at all")->type_name("FILE")->required();
+    c->add_option("-o,--out", fold_.out, "GGUF file or, of a folder, a new folder; written whole or not at all")
+        ->type_name("FILE")
+        ->required();
     c->add_flag("--json", fold_.json, "one JSON object instead of a line");
-    c->add_option("--i2s-layout", fold_.i2s_layout, "order of the codes in the model's I2_S tensors")->type_name("LAYOUT")->check(CLI::IsMember({"block128", "block64", "rows4"}))->default_str("block128");
+    c->add_option("--i2s-layout", fold_.i2s_layout, "order of the codes in the model's I2_S tensors")
+        ->type_name("LAYOUT")
+        ->check(CLI::IsMember({"block128", "block64", "rows4"}))
+        ->default_str("block128");
   }
 
   void add_device_commands() {
     auto* c = add(
         "plan", "Print an engraved command sequence", [this] { tool::plan(plan_); },
-        "  intaglio plan fable\n  intaglio plan bitnet_2b_4t --profile portable --json\n  intaglio bench --json >bench.json && intaglio "
+        "  intaglio plan fable\n  intaglio plan bitnet_2b_4t --profile portable --json\n  intaglio bench --json "
+        ">bench.json && intaglio "
         "plan fable --html plan.html --bench bench.json");
     c->add_option("NAME", plan_.name, "name of an engraved model, e.g. fable")->required();
     c->add_option("--codec", plan_.codec, "codec of the matrices, where a model comes in several")->type_name("C");
-    c->add_option("--profile", plan_.profile, "which kind of device the plan is for; exact is portable whose chunks leave decode's bits, screened has a screened head")
+    c->add_option("--profile", plan_.profile,
+                  "which kind of device the plan is for; exact is portable whose chunks leave decode's bits, screened "
+                  "has a screened head")
         ->check(CLI::IsMember({"cpu", "portable", "exact", "screened"}))
         ->capture_default_str();
     auto* json = c->add_flag("--json", plan_.json, "one JSON object");
-    c->add_option("--html", plan_.html, "write a page with timeline, memory map and fusions")->type_name("FILE")->excludes(json);
-    c->add_option("--bench", plan_.bench, "output of bench --json, whose times the page then shows")->type_name("FILE")->needs("--html");
+    c->add_option("--html", plan_.html, "write a page with timeline, memory map and fusions")
+        ->type_name("FILE")
+        ->excludes(json);
+    c->add_option("--bench", plan_.bench, "output of bench --json, whose times the page then shows")
+        ->type_name("FILE")
+        ->needs("--html");
 
     c = add(
-        "devices", "List the Vulkan devices", [this] { tool::devices(devices_); }, "  intaglio devices\n  intaglio devices --json");
+        "devices", "List the Vulkan devices", [this] { tool::devices(devices_); },
+        "  intaglio devices\n  intaglio devices --json");
     c->add_flag("--json", devices_.json, "one JSON array");
 
     c = add(
-        "doctor", "Report on device, driver and kernels, fit for a bug report", [this] { tool::doctor(doctor_, common_); },
-        "  intaglio doctor\n  intaglio doctor --device 1");
+        "doctor", "Report on device, driver and kernels, fit for a bug report",
+        [this] { tool::doctor(doctor_, common_); }, "  intaglio doctor\n  intaglio doctor --device 1");
     c->add_flag("--json", doctor_.json, "one JSON object");
   }
 
@@ -493,11 +677,11 @@ int guarded(int argc, char** argv) {
       flush_output();
     } catch (const std::exception&) {}
     return 128 + stop.signal;
-  } catch (const device_error& error) { return end(exit_code::device, error.what()); } catch (const argument_error& error) {
-    return end(exit_code::usage, error.what());
-  } catch (const std::bad_alloc&) { return end(exit_code::bad_input, "out of host memory"); } catch (const std::exception& error) {
-    return end(exit_code::bad_input, error.what());
-  }
+  } catch (const device_error& error) {
+    return end(exit_code::device, error.what());
+  } catch (const argument_error& error) { return end(exit_code::usage, error.what()); } catch (const std::bad_alloc&) {
+    return end(exit_code::bad_input, "out of host memory");
+  } catch (const std::exception& error) { return end(exit_code::bad_input, error.what()); }
 }
 
 }  // namespace

@@ -23,7 +23,9 @@ void model_arrival::run(const std::string& address) {
     news_.notify_all();
   };
   download_watch watch;
-  watch.progress = [&](std::uint64_t done, std::optional<std::uint64_t> size) { under_mutex([&] { done_ = done, size_ = size; }); };
+  watch.progress = [&](std::uint64_t done, std::optional<std::uint64_t> size) {
+    under_mutex([&] { done_ = done, size_ = size; });
+  };
   watch.anew = [&] { under_mutex([&] { done_ = 0, replaced_ = replaced_ || read_; }); };
   watch.ends = [this] { return ends_.load(); };
   std::exception_ptr problem;

@@ -30,15 +30,20 @@ namespace fs = std::filesystem;
 
 fs::path model_cache_folder() {
   const std::string cache = gpu::default_cache_folder();
-  if (cache.empty()) throw input_error("models from the net need a cache: expected an absolute path in XDG_CACHE_HOME or HOME, found none");
+  if (cache.empty())
+    throw input_error(
+        "models from the net need a cache: expected an absolute path in XDG_CACHE_HOME or HOME, found none");
   return fs::path(cache) / "models";
 }
 
 /// Held by whoever fetches or deletes an entry.
 class entry_lock {
  public:
-  explicit entry_lock(const fs::path& folder) : file_(::open((folder / "lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
-    if (file_ < 0) throw file_error((folder / "lock").string(), std::nullopt, "cannot open: " + std::generic_category().message(errno));
+  explicit entry_lock(const fs::path& folder)
+      : file_(::open((folder / "lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
+    if (file_ < 0)
+      throw file_error((folder / "lock").string(), std::nullopt,
+                       "cannot open: " + std::generic_category().message(errno));
   }
   entry_lock(const entry_lock&) = delete;
   entry_lock& operator=(const entry_lock&) = delete;
@@ -62,7 +67,8 @@ struct cache_entry {
   fs::path part() const { return folder / (file_name + ".part"); }
 
   void write() const {
-    nlohmann::ordered_json out{{"address", address}, {"file", file_name}, {"sha256", sha256}, {"validator", state.validator}};
+    nlohmann::ordered_json out{
+        {"address", address}, {"file", file_name}, {"sha256", sha256}, {"validator", state.validator}};
     if (state.size) out["size"] = *state.size;
     if (state.sha256) out["told_sha256"] = *state.sha256;
     const std::string text = out.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -75,11 +81,17 @@ struct cache_entry {
     std::ifstream file(folder / "model.json", std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const auto parsed = nlohmann::json::parse(text, nullptr, false);
-    const auto word = [&](const char* name) { return parsed.is_object() && parsed.contains(name) && parsed[name].is_string() ? parsed[name].get<std::string>() : std::string{}; };
+    const auto word = [&](const char* name) {
+      return parsed.is_object() && parsed.contains(name) && parsed[name].is_string() ? parsed[name].get<std::string>()
+                                                                                     : std::string{};
+    };
     cache_entry out{folder, word("address"), word("file"), word("sha256"), {}};
-    if (out.address.empty() || out.file_name.empty() || out.file_name.find('/') != std::string::npos || out.file_name.front() == '.') return std::nullopt;
+    if (out.address.empty() || out.file_name.empty() || out.file_name.find('/') != std::string::npos ||
+        out.file_name.front() == '.')
+      return std::nullopt;
     out.state.validator = word("validator");
-    if (parsed.contains("size") && parsed["size"].is_number_unsigned()) out.state.size = parsed["size"].get<std::uint64_t>();
+    if (parsed.contains("size") && parsed["size"].is_number_unsigned())
+      out.state.size = parsed["size"].get<std::uint64_t>();
     if (!word("told_sha256").empty()) out.state.sha256 = word("told_sha256");
     return out;
   }
@@ -101,7 +113,8 @@ std::uint64_t size_or_none(const fs::path& path) {
 
 std::string local_model(const std::string& model) { return local_model(model, {}, {}); }
 
-std::string local_model(const std::string& model, const std::function<void(const std::string&)>& begins, const download_watch& watch) {
+std::string local_model(const std::string& model, const std::function<void(const std::string&)>& begins,
+                        const download_watch& watch) {
   if (!is_url(model)) return model;
   const model_url from = parse_url(model);
   const fs::path folder = model_cache_folder() / key_of(from.address);
@@ -124,7 +137,8 @@ std::string local_model(const std::string& model, const std::function<void(const
   entry.sha256.clear();
   entry.write();
   if (begins) begins(entry.part().string());
-  entry.sha256 = download(from, entry.part().string(), entry.state, [&] { entry.write(); }, watch);
+  entry.sha256 = download(
+      from, entry.part().string(), entry.state, [&] { entry.write(); }, watch);
   if (std::rename(entry.part().c_str(), entry.whole().c_str()) != 0)
     throw file_error(entry.part().string(), std::nullopt, "cannot rename: " + std::generic_category().message(errno));
   entry.write();
@@ -158,34 +172,43 @@ std::uint64_t delete_cached(const std::vector<std::string>& which, bool all) {
   for (const cached_model& each : models) {
     bool meant = all;
     for (std::size_t i = 0; i < which.size(); ++i)
-      if (which[i] == each.key || which[i] == each.address || which[i] == fs::path(each.path).filename()) meant = found[i] = true;
+      if (which[i] == each.key || which[i] == each.address || which[i] == fs::path(each.path).filename())
+        meant = found[i] = true;
     if (!meant) continue;
     const fs::path folder = model_cache_folder() / each.key;
     entry_lock lock(folder);
-    if (!lock.try_take()) throw file_error(folder.string(), std::nullopt, "cannot be deleted", "an address that nobody fetches", "one that is being fetched");
+    if (!lock.try_take())
+      throw file_error(folder.string(), std::nullopt, "cannot be deleted", "an address that nobody fetches",
+                       "one that is being fetched");
     std::error_code failure;
     fs::remove_all(folder, failure);
     if (failure) throw file_error(folder.string(), std::nullopt, "cannot be deleted: " + failure.message());
     out += each.bytes;
   }
   for (std::size_t i = 0; i < which.size(); ++i)
-    if (!found[i]) throw argument_error("cache delete", "an address, key or file name of `intaglio cache list`", "'" + printable(which[i], 160) + "'");
+    if (!found[i])
+      throw argument_error("cache delete", "an address, key or file name of `intaglio cache list`",
+                           "'" + printable(which[i], 160) + "'");
   return out;
 }
 
 void cache(const cache_options& options) {
   if (options.action == "delete") {
-    if (options.which.empty() != options.all) throw argument_error("cache delete", "addresses, keys or file names, or --all", options.all ? "both" : "none");
+    if (options.which.empty() != options.all)
+      throw argument_error("cache delete", "addresses, keys or file names, or --all", options.all ? "both" : "none");
     const std::uint64_t freed = delete_cached(options.which, options.all);
     note(bytes_text(static_cast<double>(freed)) + " freed");
     return;
   }
-  if (!options.which.empty() || options.all) throw argument_error("cache list", "nothing behind it", options.all ? "--all" : "'" + printable(options.which.front(), 80) + "'");
+  if (!options.which.empty() || options.all)
+    throw argument_error("cache list", "nothing behind it",
+                         options.all ? "--all" : "'" + printable(options.which.front(), 80) + "'");
   const std::vector<cached_model> models = cached_models();
   if (options.json) {
     auto out = nlohmann::ordered_json::array();
     for (const cached_model& each : models) {
-      nlohmann::ordered_json one{{"key", each.key}, {"address", each.address}, {"path", each.path}, {"bytes", each.bytes}, {"whole", each.whole}, {"sha256", each.sha256}};
+      nlohmann::ordered_json one{{"key", each.key},     {"address", each.address}, {"path", each.path},
+                                 {"bytes", each.bytes}, {"whole", each.whole},     {"sha256", each.sha256}};
       one["size"] = each.size ? nlohmann::ordered_json(*each.size) : nlohmann::ordered_json(nullptr);
       out.push_back(std::move(one));
     }
@@ -193,7 +216,11 @@ void cache(const cache_options& options) {
   }
   for (const cached_model& each : models)
     print_line(each.key + "  " + padded(bytes_text(static_cast<double>(each.bytes)), 10) +
-               padded(each.whole ? "whole" : each.size ? "of " + bytes_text(static_cast<double>(*each.size)) : "part", 14) + printable(each.address, 400));
+               padded(each.whole  ? "whole"
+                      : each.size ? "of " + bytes_text(static_cast<double>(*each.size))
+                                  : "part",
+                      14) +
+               printable(each.address, 400));
   if (models.empty()) note("nothing is cached in " + printable(model_cache_folder().string(), 240));
 }
 

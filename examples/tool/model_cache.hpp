@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Models from the net, kept in $XDG_CACHE_HOME/intaglio/models: a folder an address, with the file or what there is of it, and what the server said.
+// Models from the net, kept in $XDG_CACHE_HOME/intaglio/models: a folder an address, with the file or what there is of
+// it, and what the server said.
 #pragma once
 
 #include "download.hpp"
@@ -12,7 +13,7 @@ namespace intaglio::tool {
 
 /// One address of the cache.
 struct cached_model {
-  std::string key;        ///< the folder's name
+  std::string key;  ///< the folder's name
   std::string address, path, sha256;
   std::uint64_t bytes = 0;
   std::optional<std::uint64_t> size;  ///< of the whole file, as far as known
@@ -23,7 +24,8 @@ struct cached_model {
 /// @throws as download(); file_error: the cache's folder
 std::string local_model(const std::string& model);
 /// The same; `begins` is told where the file lies while it comes, before a byte of it does.
-std::string local_model(const std::string& model, const std::function<void(const std::string& part)>& begins, const download_watch& watch);
+std::string local_model(const std::string& model, const std::function<void(const std::string& part)>& begins,
+                        const download_watch& watch);
 
 /// What is in the cache, by address.
 std::vector<cached_model> cached_models();

@@ -52,14 +52,17 @@ std::optional<io::checkpoint> open_arriving(const model_options& options) {
 }  // namespace
 
 io::checkpoint open_model(const model_options& options) {
-  return with_warnings(options.embedded() ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
-                                          : io::checkpoint::open(local_model(options.path), options_of(options)), options);
+  return with_warnings(options.embedded()
+                           ? io::checkpoint::open_gguf(embedded_model(), options.shown(), options_of(options))
+                           : io::checkpoint::open(local_model(options.path), options_of(options)),
+                       options);
 }
 
 void load_model(const model_options& options, const std::function<void(const io::checkpoint&)>& load) {
   if (is_url(options.path)) {
     try {
-      if (std::optional<io::checkpoint> arriving = open_arriving(options)) return load(with_warnings(std::move(*arriving), options));
+      if (std::optional<io::checkpoint> arriving = open_arriving(options))
+        return load(with_warnings(std::move(*arriving), options));
     } catch (const file_replaced&) {  // what it has now is fetched whole
     }
   }
@@ -70,7 +73,8 @@ bool model_arrives() { return model_arrival::under_way(); }
 
 io::tokenizer open_tokenizer(const io::checkpoint& model) {
   if (!model.vocabulary())
-    throw file_error(model.path(), std::nullopt, "the model has no tokenizer", "tokenizer.json or tokenizer.model beside the weights", "none");
+    throw file_error(model.path(), std::nullopt, "the model has no tokenizer",
+                     "tokenizer.json or tokenizer.model beside the weights", "none");
   io::tokenizer out(*model.vocabulary(), model.config().vocab_size);
   for (const auto& line : out.warnings()) warn(printable(model.path(), 240) + ": " + line);
   return out;

@@ -14,8 +14,8 @@ namespace intaglio::tool {
 
 /// --model and what belongs to it.
 struct model_options {
-  std::string path;                     ///< empty: the embedded model
-  std::string i2s_layout = "block128";  ///< block128, block64 or rows4
+  std::string path;                              ///< empty: the embedded model
+  std::string i2s_layout = "block128";           ///< block128, block64 or rows4
   std::optional<std::uint64_t> weight_budget{};  ///< bytes, of commands that load
   bool embedded() const { return path.empty(); }
   /// As errors name it.
@@ -29,8 +29,9 @@ std::span<const std::byte> embedded_model();
 /// @throws file_error
 io::checkpoint open_model(const model_options& options);
 
-/// Opens a model, and where it comes from an address does so as soon as its head is there: what is read then waits for its bytes, and
-/// checkpoint::expect_unchanged() for all of them and their checksum. Before that nothing may be told of it but how far it is.
+/// Opens a model, and where it comes from an address does so as soon as its head is there: what is read then waits for
+/// its bytes, and checkpoint::expect_unchanged() for all of them and their checksum. Before that nothing may be told of
+/// it but how far it is.
 /// @param load is called with it, and once more where the server had another file by then
 void load_model(const model_options& options, const std::function<void(const io::checkpoint&)>& load);
 /// Whether such a model is still on its way.

@@ -19,13 +19,15 @@ std::string codec_list(const std::vector<dtype>& codecs) {
 
 /// Whether the file's weights are what the plans take as they are.
 bool fits(const io::checkpoint& file, const engraved_model& plans) {
-  if (file.packed() != nullptr) return runtime::holds_weights(*file.packed(), plans.cpu) || runtime::holds_weights(*file.packed(), plans.portable);
+  if (file.packed() != nullptr)
+    return runtime::holds_weights(*file.packed(), plans.cpu) || runtime::holds_weights(*file.packed(), plans.portable);
   return layer_codec(plans.cpu).value_or(dtype::i2_s) == codecs_of_file(file).layers;
 }
 
 /// The codecs of files whose matrices a plan's kernels take as they lie on the device.
 std::vector<dtype> codecs_of(const plan::table& of) {
-  if (const auto one = layer_codec(of)) return *one == dtype::q4_1 ? std::vector<dtype>{*one, dtype::bcml1} : std::vector<dtype>{*one};
+  if (const auto one = layer_codec(of))
+    return *one == dtype::q4_1 ? std::vector<dtype>{*one, dtype::bcml1} : std::vector<dtype>{*one};
   return {dtype::i2_s, dtype::tq1_0, dtype::tq2_0};
 }
 
@@ -45,12 +47,17 @@ const engraved_model& engraved_model_by_name(const std::string& wanted, const st
   }
   for (const std::string_view each : known_models()) {
     if (each == wanted) {
-      if (const engraved_model* found = codec.empty() ? known_model(wanted, dtype::q8_0) : type ? known_model(wanted, *type) : nullptr) return *found;
+      if (const engraved_model* found = codec.empty() ? known_model(wanted, dtype::q8_0)
+                                        : type        ? known_model(wanted, *type)
+                                                      : nullptr)
+        return *found;
       engraved = known_codecs();
     }
     known += (known.empty() ? "" : ", ") + std::string(each);
   }
-  if (!engraved.empty()) throw argument_error("--codec", "one that " + wanted + " is engraved for: " + codec_list(engraved), "'" + printable(codec, 40) + "'");
+  if (!engraved.empty())
+    throw argument_error("--codec", "one that " + wanted + " is engraved for: " + codec_list(engraved),
+                         "'" + printable(codec, 40) + "'");
   throw argument_error("name of an engraved model", "one of: " + known, "'" + printable(wanted, 60) + "'");
 }
 
@@ -71,7 +78,9 @@ const engraved_model& engraved_model_of(const io::checkpoint& file) {
   if (match != nullptr) return *match;
   if (const engraved_model* known = known_model_of(file)) return *known;
   for (auto& line : fewest) line += " (" + std::string(nearest->name) + ")";
-  throw mismatch_error(file.path(), std::move(fewest), file.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(file.path(), 240) + " -o DIR");
+  throw mismatch_error(
+      file.path(), std::move(fewest),
+      file.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(file.path(), 240) + " -o DIR");
 }
 
 }  // namespace intaglio::tool

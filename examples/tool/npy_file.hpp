@@ -13,10 +13,12 @@
 namespace intaglio::tool {
 
 /// @throws file_error
-inline void write_npy(const std::filesystem::path& path, std::span<const float> values, std::initializer_list<std::uint64_t> shape) {
+inline void write_npy(const std::filesystem::path& path, std::span<const float> values,
+                      std::initializer_list<std::uint64_t> shape) {
   static_assert(std::endian::native == std::endian::little, "the header says <f4");
   std::string dimensions;
-  for (const auto each : shape) dimensions += std::to_string(each) + (dimensions.empty() || shape.size() > 1 ? ", " : "");
+  for (const auto each : shape)
+    dimensions += std::to_string(each) + (dimensions.empty() || shape.size() > 1 ? ", " : "");
   if (shape.size() > 1) dimensions.resize(dimensions.size() - 2);
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + dimensions + "), }";
   constexpr std::size_t prefix = 10;  // magic, version, length

@@ -36,7 +36,8 @@ std::vector<measured_times> read_times(const std::string& path, const plan::tabl
                            {},
                            bench.at("stream_bytes_per_second").get<double>(),
                            bench.at("device").get<std::string>()};
-      for (const auto& each : sequence.at("dispatches")) times.microseconds.push_back(each.at("microseconds").get<double>());
+      for (const auto& each : sequence.at("dispatches"))
+        times.microseconds.push_back(each.at("microseconds").get<double>());
       out.push_back(std::move(times));
     }
     return out;
@@ -55,7 +56,9 @@ void plan(const plan_options& options) {
   const plan::table& table = other ? other->table() : model.table(options.profile == "cpu");
   if (!options.html.empty()) {
     const std::string page =
-        plan_page(table, model.name, options.bench.empty() ? std::vector<measured_times>{} : read_times(options.bench, table)).text();
+        plan_page(table, model.name,
+                  options.bench.empty() ? std::vector<measured_times>{} : read_times(options.bench, table))
+            .text();
     io::atomic_file file(options.html);
     file.write(std::as_bytes(std::span(page)));
     file.commit();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A plan as one self-contained HTML page: the sequence dispatch by dispatch, the arena over time below it, fusions, memory. Static SVG
-// and CSS; follows the reader's light or dark setting.
+// A plan as one self-contained HTML page: the sequence dispatch by dispatch, the arena over time below it, fusions,
+// memory. Static SVG and CSS; follows the reader's light or dark setting.
 #pragma once
 
 #include <intaglio/plan/explain.hpp>
@@ -18,7 +18,8 @@
 
 namespace intaglio::tool {
 
-/// Times of one sequence from a bench: microseconds of each dispatch in the order prologue, one layer (the mean over layers), epilogue.
+/// Times of one sequence from a bench: microseconds of each dispatch in the order prologue, one layer (the mean over
+/// layers), epilogue.
 struct measured_times {
   std::string sequence;  ///< "decode" or "prefill"
   std::vector<double> microseconds;
@@ -34,17 +35,21 @@ class plan_page {
 
   std::string text() const {
     std::string out =
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+        "content=\"width=device-width, "
         "initial-scale=1\">\n";
-    out += "<title>" + escaped(model_) + ", engraved for " + escaped(table_.profile) + "</title>\n<style>" + std::string(plan_page_style) +
-           "</style>\n</head>\n<body>\n<main>\n";
+    out += "<title>" + escaped(model_) + ", engraved for " + escaped(table_.profile) + "</title>\n<style>" +
+           std::string(plan_page_style) + "</style>\n</head>\n<body>\n<main>\n";
     out += header();
     out +=
-        "<input type=\"radio\" name=\"tab\" id=\"tab-decode\" checked><input type=\"radio\" name=\"tab\" id=\"tab-decode_in_one\">"
-        "<input type=\"radio\" name=\"tab\" id=\"tab-prefill\">\n<nav><label for=\"tab-decode\">Decode, one token</label>";
+        "<input type=\"radio\" name=\"tab\" id=\"tab-decode\" checked><input type=\"radio\" name=\"tab\" "
+        "id=\"tab-decode_in_one\">"
+        "<input type=\"radio\" name=\"tab\" id=\"tab-prefill\">\n<nav><label for=\"tab-decode\">Decode, one "
+        "token</label>";
     const bool in_one = !table_.decode_in_one.in_one.empty();
     if (in_one) out += "<label for=\"tab-decode_in_one\">Decode, all layers in one dispatch</label>";
-    out += "<label for=\"tab-prefill\">Prefill, " + std::to_string(table_.prefill.max_tokens) + " tokens</label></nav>\n";
+    out +=
+        "<label for=\"tab-prefill\">Prefill, " + std::to_string(table_.prefill.max_tokens) + " tokens</label></nav>\n";
     out += section_of(table_.decode);
     if (in_one) out += section_of(table_.decode_in_one);
     out += section_of(table_.prefill);
@@ -57,13 +62,17 @@ class plan_page {
     const plan::dispatch* call;
     std::uint32_t repeats;
   };
-  static constexpr int column_width = 140, left = 84, gap = 10, card_top = 34, card_height = 88, bars_top = 136, bars_height = 84,
-                       map_top = 264;
+  static constexpr int column_width = 140, left = 84, gap = 10, card_top = 34, card_height = 88, bars_top = 136,
+                       bars_height = 84, map_top = 264;
 
   static std::string escaped(std::string_view text) {
     std::string out;
     for (const char c : text)
-      c == '<' ? out += "&lt;" : c == '>' ? out += "&gt;" : c == '&' ? out += "&amp;" : c == '"' ? out += "&quot;" : out += c;
+      c == '<'   ? out += "&lt;"
+      : c == '>' ? out += "&gt;"
+      : c == '&' ? out += "&amp;"
+      : c == '"' ? out += "&quot;"
+                 : out += c;
     return out;
   }
   static std::string px(double value) { return fixed(value, 1); }
@@ -72,11 +81,14 @@ class plan_page {
     return text.size() <= most ? std::string(text) : std::string(text.substr(0, most - 1)) + "\u2026";
   }
   static std::string label(double x, double y, std::string_view style, const std::string& text) {
-    return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" class=\"" + std::string(style) + "\">" + escaped(text) + "</text>";
+    return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" class=\"" + std::string(style) + "\">" + escaped(text) +
+           "</text>";
   }
-  static std::string box(double x, double y, double width, double height, std::string_view style, const std::string& tip = {}) {
-    return "<rect x=\"" + px(x) + "\" y=\"" + px(y) + "\" width=\"" + px(width) + "\" height=\"" + px(height) + "\" rx=\"5\" class=\"" +
-           std::string(style) + "\">" + (tip.empty() ? "" : "<title>" + escaped(tip) + "</title>") + "</rect>";
+  static std::string box(double x, double y, double width, double height, std::string_view style,
+                         const std::string& tip = {}) {
+    return "<rect x=\"" + px(x) + "\" y=\"" + px(y) + "\" width=\"" + px(width) + "\" height=\"" + px(height) +
+           "\" rx=\"5\" class=\"" + std::string(style) + "\">" +
+           (tip.empty() ? "" : "<title>" + escaped(tip) + "</title>") + "</rect>";
   }
 
   static std::vector<column> columns(const plan::sequence& s) {
@@ -117,10 +129,11 @@ class plan_page {
       return "<div><b>" + value + "</b><span>" + what + "</span></div>";
     };
     std::string out = "<header><p class=\"mark\">intaglio plan</p><h1>" + escaped(model_) + "</h1><p>" +
-                      std::to_string(c.num_hidden_layers) + " layers of width " + std::to_string(c.hidden_size) + ", feed-forward " +
-                      std::to_string(c.intermediate_size) + ", " + std::to_string(c.num_attention_heads) + " heads on " +
-                      std::to_string(c.num_key_value_heads) + ", vocabulary " + std::to_string(c.vocab_size) +
-                      ". Laid out by the compiler for profile <em>" + escaped(table_.profile) +
+                      std::to_string(c.num_hidden_layers) + " layers of width " + std::to_string(c.hidden_size) +
+                      ", feed-forward " + std::to_string(c.intermediate_size) + ", " +
+                      std::to_string(c.num_attention_heads) + " heads on " + std::to_string(c.num_key_value_heads) +
+                      ", vocabulary " + std::to_string(c.vocab_size) + ". Laid out by the compiler for profile <em>" +
+                      escaped(table_.profile) +
                       "</em>; every layer of a kind replays the same period.</p><div class=\"figures\">";
     out += figure(std::to_string(table_.decode.dispatch_count()), "dispatches a token");
     out += figure(std::to_string(table_.decode.block(0).size()), "dispatches a layer");
@@ -133,23 +146,26 @@ class plan_page {
   std::string section_of(const plan::sequence& s) const {
     const auto all = columns(s);
     const measured_times* const times = measured(s, all.size());
-    std::string out =
-        "<section id=\"" + std::string(s.name) +
-        "\">\n<h2>The sequence, and the arena below it</h2>\n<p>Time runs to the right. A line at the left of a card is a barrier: "
-        "the only places where the device waits. ";
-    out += times != nullptr
-               ? "Bars are times in one pass, measured on " + escaped(times->device) +
-                     (s.max_tokens == 1
-                          ? "; the dashed line is how long a streaming read of the same weights takes, the percentage how near that is."
-                          : ".")
-               : "Bars are the weights that a dispatch reads in one pass.";
-    out += " In the arena a value holds its bytes from the dispatch that writes it to the last that reads it; others take them over.</p>\n";
-    out += "<div class=\"scroll\">" + picture(s, all, times) + "</div>\n" + legend(all) + listing(all, times) + "</section>\n";
+    std::string out = "<section id=\"" + std::string(s.name) +
+                      "\">\n<h2>The sequence, and the arena below it</h2>\n<p>Time runs to the right. A line at the "
+                      "left of a card is a barrier: "
+                      "the only places where the device waits. ";
+    out += times != nullptr ? "Bars are times in one pass, measured on " + escaped(times->device) +
+                                  (s.max_tokens == 1 ? "; the dashed line is how long a streaming read of the same "
+                                                       "weights takes, the percentage how near that is."
+                                                     : ".")
+                            : "Bars are the weights that a dispatch reads in one pass.";
+    out +=
+        " In the arena a value holds its bytes from the dispatch that writes it to the last that reads it; others take "
+        "them over.</p>\n";
+    out += "<div class=\"scroll\">" + picture(s, all, times) + "</div>\n" + legend(all) + listing(all, times) +
+           "</section>\n";
     return out;
   }
 
   std::string picture(const plan::sequence& s, const std::vector<column>& all, const measured_times* times) const {
-    // Address space: one band between neighbouring borders, as tall as the logarithm of its bytes, so that small values stay legible.
+    // Address space: one band between neighbouring borders, as tall as the logarithm of its bytes, so that small values
+    // stay legible.
     std::set<std::uint64_t> borders{0, s.arena_bytes};
     for (const auto& v : s.values) borders.insert({v.offset, v.offset + v.bytes});
     std::map<std::uint64_t, double> height_at;
@@ -162,8 +178,8 @@ class plan_page {
     }
     const double width = left + static_cast<double>(all.size()) * column_width + gap;
     const double total = map_top + height + 24;
-    std::string out = "<svg role=\"img\" aria-label=\"" + std::string(s.name) + " sequence\" width=\"" + px(width) + "\" height=\"" +
-                      px(total) + "\" viewBox=\"0 0 " + px(width) + " " + px(total) + "\">\n";
+    std::string out = "<svg role=\"img\" aria-label=\"" + std::string(s.name) + " sequence\" width=\"" + px(width) +
+                      "\" height=\"" + px(total) + "\" viewBox=\"0 0 " + px(width) + " " + px(total) + "\">\n";
 
     const auto x_of = [&](std::size_t index) { return left + static_cast<double>(index) * column_width; };
     const auto bracket = [&](std::size_t first, std::size_t count, const std::string& text) {
@@ -188,9 +204,10 @@ class plan_page {
 
     double largest = 1e-9;
     for (std::size_t i = 0; i < all.size(); ++i)
-      largest =
-          std::max(largest, all[i].repeats * (times != nullptr ? times->microseconds[i] : static_cast<double>(all[i].call->weight_bytes)));
-    out += label(left - 12, bars_top + 12, "axis", times != nullptr ? "time" : "weights") + label(left - 12, map_top - 10, "axis", "arena");
+      largest = std::max(largest, all[i].repeats * (times != nullptr ? times->microseconds[i]
+                                                                     : static_cast<double>(all[i].call->weight_bytes)));
+    out += label(left - 12, bars_top + 12, "axis", times != nullptr ? "time" : "weights") +
+           label(left - 12, map_top - 10, "axis", "arena");
     for (std::size_t i = 0; i < all.size(); ++i) out += column_picture(all[i], i, x_of(i), largest, times);
 
     for (const auto& [at, y] : height_at) {
@@ -199,11 +216,13 @@ class plan_page {
     }
     for (const auto& v : s.values) {
       const double x = x_of(v.first) + 4, y = map_top + height_at[v.offset] + 1.5;
-      const double w = x_of(std::min<std::size_t>(v.last + 1, all.size())) - 6 - x, h = height_at[v.offset + v.bytes] - height_at[v.offset] - 3;
+      const double w = x_of(std::min<std::size_t>(v.last + 1, all.size())) - 6 - x,
+                   h = height_at[v.offset + v.bytes] - height_at[v.offset] - 3;
       const std::string name(v.name.view());
       out += box(x, y, w, h, "value",
-                 name + ": " + std::string(intaglio::name(v.type)) + " x " + std::to_string(v.width) + " a token, " + size_text(v.bytes) +
-                     " at " + std::to_string(v.offset) + ", dispatches " + std::to_string(v.first) + " to " + std::to_string(v.last));
+                 name + ": " + std::string(intaglio::name(v.type)) + " x " + std::to_string(v.width) + " a token, " +
+                     size_text(v.bytes) + " at " + std::to_string(v.offset) + ", dispatches " +
+                     std::to_string(v.first) + " to " + std::to_string(v.last));
       const auto room = static_cast<std::size_t>(std::max(2.0, w / 6.6 - 1));
       const std::string text = name + "  " + std::string(intaglio::name(v.type)) + "[" + std::to_string(v.width) + "]";
       out += label(x + 7, y + h / 2 + 4, "value-text", cut(text.size() <= room ? text : name, room)) + "\n";
@@ -211,19 +230,20 @@ class plan_page {
     return out + "</svg>";
   }
 
-  std::string column_picture(const column& of, std::size_t index, double x, double largest, const measured_times* times) const {
+  std::string column_picture(const column& of, std::size_t index, double x, double largest,
+                             const measured_times* times) const {
     const plan::dispatch& d = *of.call;
     const std::string kernel(kernels::interface_of(d.kernel).name);
     const double wide = column_width - 10;
     std::string out;
     if (d.barrier)
-      out += "<path class=\"barrier\" d=\"M" + px(x) + " " + std::to_string(card_top) + " v" + std::to_string(card_height) +
-             "\"><title>barrier: waits for all earlier dispatches</title></path>";
+      out += "<path class=\"barrier\" d=\"M" + px(x) + " " + std::to_string(card_top) + " v" +
+             std::to_string(card_height) + "\"><title>barrier: waits for all earlier dispatches</title></path>";
     const std::string names = rule_names(d);
     out += box(x + 4, card_top, wide, card_height, "card " + kernel,
                kernel + " " + std::string(d.label.view()) + (names.empty() ? "" : ", fused by " + names));
-    out +=
-        label(x + wide - 4, card_top + card_height - 10, "number", std::to_string(index)) + label(x + 13, card_top + 19, "kernel", kernel);
+    out += label(x + wide - 4, card_top + card_height - 10, "number", std::to_string(index)) +
+           label(x + 13, card_top + 19, "kernel", kernel);
     std::string words(d.label.view());
     if (words.ends_with(".weight")) words.resize(words.size() - 7);
     double y = card_top + 38;
@@ -239,19 +259,21 @@ class plan_page {
     out += label(x + 13, card_top + card_height - 10, "small",
                  std::to_string(d.groups[0]) + (d.groups[1] > 1 ? " \u00d7 " + std::to_string(d.groups[1]) : "") +
                      (d.groups[0] * d.groups[1] == 1 ? " group" : " groups"));
-    const double each = times != nullptr ? times->microseconds[index] : static_cast<double>(d.weight_bytes), value = each * of.repeats;
+    const double each = times != nullptr ? times->microseconds[index] : static_cast<double>(d.weight_bytes),
+                 value = each * of.repeats;
     const double height = value <= 0 ? 0 : std::max(2.0, (bars_height - 18) * value / largest);
     out += box(x + 4, bars_top + bars_height - height, wide, height, "bar " + kernel);
-    std::string text =
-        times == nullptr ? (d.weight_bytes == 0 ? "" : size_text(d.weight_bytes)) : fixed(each, each < 100 ? 1 : 0) + " \u00b5s";
+    std::string text = times == nullptr ? (d.weight_bytes == 0 ? "" : size_text(d.weight_bytes))
+                                        : fixed(each, each < 100 ? 1 : 0) + " \u00b5s";
     if (!text.empty() && of.repeats > 1) text += " \u00d7 " + std::to_string(of.repeats);
     double top = height;
-    if (times != nullptr && times->sequence.starts_with("decode") && times->stream_bytes_per_second > 0 && d.weight_bytes != 0 &&
-        value > 0) {  // wide passes read weights for many tokens
+    if (times != nullptr && times->sequence.starts_with("decode") && times->stream_bytes_per_second > 0 &&
+        d.weight_bytes != 0 && value > 0) {  // wide passes read weights for many tokens
       const double limit = of.repeats * static_cast<double>(d.weight_bytes) / times->stream_bytes_per_second * 1e6;
       const double at = (bars_height - 18) * std::min(limit, largest) / largest;
       top = std::max(top, at);
-      out += "<path class=\"limit\" d=\"M" + px(x + 4) + " " + px(bars_top + bars_height - at) + " h" + px(wide) + "\"/>";
+      out +=
+          "<path class=\"limit\" d=\"M" + px(x + 4) + " " + px(bars_top + bars_height - at) + " h" + px(wide) + "\"/>";
       text += ", " + fixed(100 * limit / value, 0) + " %";
     }
     return out + label(x + 4 + wide / 2, bars_top + bars_height - top - 5, "bar-text", text) + "\n";
@@ -269,38 +291,42 @@ class plan_page {
   static std::string listing(const std::vector<column>& all, const measured_times* times) {
     std::string out =
         "<details><summary>Every dispatch as a table</summary><div "
-        "class=\"scroll\"><table><thead><tr><th>#</th><th>kernel</th><th>tensors</th><th>times</th><th>barrier</th><th>groups</"
+        "class=\"scroll\"><table><thead><tr><th>#</th><th>kernel</th><th>tensors</th><th>times</th><th>barrier</"
+        "th><th>groups</"
         "th><th>weights</th><th>rules</th>";
     out += times != nullptr ? "<th>\u00b5s</th></tr></thead><tbody>" : "</tr></thead><tbody>";
     for (std::size_t i = 0; i < all.size(); ++i) {
       const plan::dispatch& d = *all[i].call;
-      out += "<tr><td>" + std::to_string(i) + "</td><td>" + std::string(kernels::interface_of(d.kernel).name) + "</td><td>" +
-             escaped(d.label.view()) + "</td><td>" + std::to_string(all[i].repeats) + "</td><td>" + (d.barrier ? "yes" : "") + "</td><td>" +
-             std::to_string(d.groups[0]) + " \u00d7 " + std::to_string(d.groups[1]) + "</td><td>" +
-             plan::explanation::number(d.weight_bytes) + "</td><td>" + rule_names(d) + "</td>" +
-             (times != nullptr ? "<td>" + fixed(times->microseconds[i], 1) + "</td>" : "") + "</tr>";
+      out += "<tr><td>" + std::to_string(i) + "</td><td>" + std::string(kernels::interface_of(d.kernel).name) +
+             "</td><td>" + escaped(d.label.view()) + "</td><td>" + std::to_string(all[i].repeats) + "</td><td>" +
+             (d.barrier ? "yes" : "") + "</td><td>" + std::to_string(d.groups[0]) + " \u00d7 " +
+             std::to_string(d.groups[1]) + "</td><td>" + plan::explanation::number(d.weight_bytes) + "</td><td>" +
+             rule_names(d) + "</td>" + (times != nullptr ? "<td>" + fixed(times->microseconds[i], 1) + "</td>" : "") +
+             "</tr>";
     }
     return out + "</tbody></table></div></details>\n";
   }
 
   std::string memory() const {
-    const std::uint64_t cache = table_.cache_bytes(),
-                        arena = table_.arena_bytes();
-    const std::pair<std::string, std::uint64_t> parts[] = {{"weights", table_.weight_bytes()},
-                                                           {"KV cache of " + std::to_string(table_.context) + " positions", cache},
-                                                           {"arena", arena},
-                                                           {"state", table_.state_bytes()}};
+    const std::uint64_t cache = table_.cache_bytes(), arena = table_.arena_bytes();
+    const std::pair<std::string, std::uint64_t> parts[] = {
+        {"weights", table_.weight_bytes()},
+        {"KV cache of " + std::to_string(table_.context) + " positions", cache},
+        {"arena", arena},
+        {"state", table_.state_bytes()}};
     double total = 0;
     for (const auto& each : parts) total += static_cast<double>(each.second);
     std::string out = "<h2>Device memory: " + bytes_text(total) + "</h2><div class=\"stack\">";
     int index = 0;
     for (const auto& each : parts)
       out += "<div class=\"part" + std::to_string(index++) +
-             "\" style=\"flex-grow:" + fixed(1000 * static_cast<double>(each.second) / total, 3) + "\" title=\"" + each.first + "\"></div>";
+             "\" style=\"flex-grow:" + fixed(1000 * static_cast<double>(each.second) / total, 3) + "\" title=\"" +
+             each.first + "\"></div>";
     out += "</div><p class=\"legend\">";
     index = 0;
     for (const auto& each : parts)
-      out += "<span><i class=\"part" + std::to_string(index++) + "\"></i>" + each.first + ", " + size_text(each.second) + "</span>";
+      out += "<span><i class=\"part" + std::to_string(index++) + "\"></i>" + each.first + ", " +
+             size_text(each.second) + "</span>";
     return out + "</p>\n";
   }
 
@@ -314,8 +340,9 @@ class plan_page {
           if (const auto its = rules_of(*each.call); std::find(its.begin(), its.end(), i) != its.end())
             where += (where.empty() ? "" : ", ") + std::string(s->name) + " " + std::string(each.call->label.view());
       out += "<article" + std::string(where.empty() ? " class=\"unused\"" : "") + "><h3>" + std::string(rule.name) +
-             "</h3><p class=\"merges\">" + escaped(rule.merges) + "</p><p>" + escaped(rule.reason) + ".</p><p class=\"where\">" +
-             (where.empty() ? "no dispatch of these sequences" : escaped(where)) + "</p></article>";
+             "</h3><p class=\"merges\">" + escaped(rule.merges) + "</p><p>" + escaped(rule.reason) +
+             ".</p><p class=\"where\">" + (where.empty() ? "no dispatch of these sequences" : escaped(where)) +
+             "</p></article>";
     }
     return out + "</div>\n";
   }

@@ -16,7 +16,8 @@ constexpr const char* story = "Tell me a story about a brave mouse.";
 
 nlohmann::ordered_json json_of(const answer& from, double load_ms) {
   const generation_timings& t = from.result.timings;
-  const std::uint32_t decoded = t.generated_tokens > 0 ? t.generated_tokens - 1 : 0;  // the first one comes with the prompt
+  const std::uint32_t decoded =
+      t.generated_tokens > 0 ? t.generated_tokens - 1 : 0;  // the first one comes with the prompt
   nlohmann::ordered_json out{{"text", from.result.text}, {"ids", from.result.ids}};
   out["finish_reason"] = from.signal != 0 ? "interrupted" : name(from.result.finish);
   out["timings"] = {{"load_ms", load_ms},
@@ -81,11 +82,13 @@ void logits(const logits_options& options, const common_options& common) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure || !std::filesystem::is_directory(folder))
-    throw file_error(options.out, std::nullopt, "cannot make the folder" + (failure ? ": " + failure.message() : std::string{}));
+    throw file_error(options.out, std::nullopt,
+                     "cannot make the folder" + (failure ? ": " + failure.message() : std::string{}));
   engine model(options.model, common);
   naming_file(model.file(), [&] {
     const logits_values found = model.logits(ids, options.chunk, options.hidden);
-    if (options.hidden) write_npy(folder / "hidden.npy", found.hidden, {found.layers + 1ull, ids.size(), found.hidden_size});
+    if (options.hidden)
+      write_npy(folder / "hidden.npy", found.hidden, {found.layers + 1ull, ids.size(), found.hidden_size});
     write_npy(folder / "logits.npy", found.logits, {ids.size(), found.vocab_size});
     note("wrote " + printable((folder / "logits.npy").string(), 240) + (options.hidden ? " and hidden.npy" : ""));
   });

@@ -13,8 +13,9 @@
 
 namespace intaglio::tool {
 
-/// Bytes per second of the best of several reads of one large buffer: by a kernel, or by the driver's own copy where that is faster, since
-/// a copy reads every byte too (CPU drivers copy with the widest instructions, and kernels lane by lane).
+/// Bytes per second of the best of several reads of one large buffer: by a kernel, or by the driver's own copy where
+/// that is faster, since a copy reads every byte too (CPU drivers copy with the widest instructions, and kernels lane
+/// by lane).
 /// @error device_error, out_of_memory
 inline double stream_read_rate(const gpu::device& on) {
   using clock = std::chrono::steady_clock;
@@ -22,15 +23,16 @@ inline double stream_read_rate(const gpu::device& on) {
   constexpr std::uint32_t workgroup = 256, unroll = 8;
   const std::uint32_t groups = cpu ? 64 : 2048;
   const std::uint64_t round_bytes = std::uint64_t{16} * workgroup * groups * unroll;
-  const std::uint64_t wanted =
-      std::min<std::uint64_t>({cpu ? std::uint64_t{128} << 20 : std::uint64_t{1} << 30, runtime::available_memory(on) / 4,
-                               on.limits().max_buffer_bytes, on.limits().max_allocation_bytes});
+  const std::uint64_t wanted = std::min<std::uint64_t>({cpu ? std::uint64_t{128} << 20 : std::uint64_t{1} << 30,
+                                                        runtime::available_memory(on) / 4, on.limits().max_buffer_bytes,
+                                                        on.limits().max_allocation_bytes});
   const auto rounds = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, wanted / round_bytes));
   const std::uint64_t half = rounds * round_bytes / 2;
   const gpu::buffer source(on, rounds * round_bytes, gpu::placement::device_local, "the streaming read"),
       sink(on, 4, gpu::placement::device_local, "the streaming read");
   const std::array constants{gpu::specialization{0, workgroup}};
-  const auto module = std::as_bytes(std::span(kernels::spirv::stream_read_spirv).first(sizeof kernels::spirv::stream_read_spirv - 1));
+  const auto module =
+      std::as_bytes(std::span(kernels::spirv::stream_read_spirv).first(sizeof kernels::spirv::stream_read_spirv - 1));
   const gpu::pipeline kernel(on, {.name = "stream_read",
                                   .spirv = module,
                                   .constants = constants,
@@ -65,7 +67,8 @@ inline double stream_read_rate(const gpu::device& on) {
     }
     return best;
   };
-  return std::max(static_cast<double>(source.size_bytes()) / fastest(read), static_cast<double>(half) / fastest(copied));
+  return std::max(static_cast<double>(source.size_bytes()) / fastest(read),
+                  static_cast<double>(half) / fastest(copied));
 }
 
 }  // namespace intaglio::tool

@@ -20,7 +20,9 @@ namespace {
 using json = nlohmann::ordered_json;
 
 std::string dumped(const json& of) { return of.dump(-1, ' ', false, json::error_handler_t::replace); }
-const io::feature_patch* journal(const walked_files& files, const walk_options& options) { return options.base ? nullptr : &files.patch; }
+const io::feature_patch* journal(const walked_files& files, const walk_options& options) {
+  return options.base ? nullptr : &files.patch;
+}
 
 /// A row of right-aligned cells, 12 wide.
 std::string row(const std::vector<std::string>& cells) {
@@ -45,13 +47,15 @@ std::vector<std::vector<float>> all_logits(runtime::walked_model& model, std::sp
   }
   return out;
 }
-runtime::walk_error error_of(const std::vector<std::vector<float>>& walked, const std::vector<std::vector<float>>& dense) {
+runtime::walk_error error_of(const std::vector<std::vector<float>>& walked,
+                             const std::vector<std::vector<float>>& dense) {
   runtime::walk_error out;
   for (std::size_t i = 0; i < dense.size(); ++i) out.add(walked[i], dense[i]);
   return out;
 }
 
-/// Bytes a second that one thread sums up in a large buffer, the best of some times: the limit of what reads each weight once.
+/// Bytes a second that one thread sums up in a large buffer, the best of some times: the limit of what reads each
+/// weight once.
 double streaming_rate() {
   const std::vector<float> memory(std::size_t{1} << 24, 1.f);
   double best = 0;
@@ -91,7 +95,8 @@ struct graph_figures {
   double recall() const { return wanted == 0 ? 1 : static_cast<double>(found) / static_cast<double>(wanted); }
   double each(double ns) const { return searches == 0 ? 0 : ns / static_cast<double>(searches); }
 };
-/// The graphs of an index, opened layer by layer. What its journal changed is scored besides, since no links lead there.
+/// The graphs of an index, opened layer by layer. What its journal changed is scored besides, since no links lead
+/// there.
 class graphs {
  public:
   graphs(const walked_files& files, const io::feature_patch* journal) : files_(files) {
@@ -118,8 +123,9 @@ class graphs {
       if (each.layer == of.layer) {
         std::erase_if(out, [&](const io::near_feature& at) { return at.feature == each.feature; });
         out.push_back({each.feature,
-                       io::gates::fastest_dot()(reference::walked_layer::row(of.vectors.gate, each.feature, of.vectors.hidden_size).data(),
-                                                of.input.data(), of.input.size())});
+                       io::gates::fastest_dot()(
+                           reference::walked_layer::row(of.vectors.gate, each.feature, of.vectors.hidden_size).data(),
+                           of.input.data(), of.input.size())});
       }
     std::ranges::sort(out, io::gates::nearer);
     out.resize(std::min(out.size(), count));
@@ -139,7 +145,8 @@ class graphs {
     for (const graph_figures& each : figures_) {
       if (each.searches == 0) continue;
       out.push_back(each);
-      all.searches += each.searches, all.found += each.found, all.wanted += each.wanted, all.exact += each.exact, all.graph += each.graph;
+      all.searches += each.searches, all.found += each.found, all.wanted += each.wanted, all.exact += each.exact,
+          all.graph += each.graph;
     }
     out.push_back(all);
     return out;
@@ -155,7 +162,8 @@ class graphs {
     return out;
   }
   void print(std::size_t count) const {
-    print_line("the nearest " + std::to_string(count) + " by the graph against plain search over all gates, us a search");
+    print_line("the nearest " + std::to_string(count) +
+               " by the graph against plain search over all gates, us a search");
     print_line(row({"layer", "recall", "graph", "plain"}));
     const auto all = figures();
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -186,8 +194,11 @@ void walk_run(const walk_options& options) {
   const std::vector<std::int32_t> made(whole.begin() + static_cast<std::ptrdiff_t>(ids.size()), whole.end());
   std::string text;
   if (files.words)
-    io::append_replacing_invalid(text, files.words->decode(std::vector<std::int32_t>(whole.begin(), whole.end()), {.skip_control = true}));
-  if (options.json) return print_line(dumped(json{{"text", text}, {"ids", made}, {"changes", options.base ? 0 : files.patch.changes()}}));
+    io::append_replacing_invalid(
+        text, files.words->decode(std::vector<std::int32_t>(whole.begin(), whole.end()), {.skip_control = true}));
+  if (options.json)
+    return print_line(
+        dumped(json{{"text", text}, {"ids", made}, {"changes", options.base ? 0 : files.patch.changes()}}));
   print_line(text);
 }
 
@@ -224,10 +235,11 @@ void walk_bench(const walk_options& options) {
           ids[i], &each.choice,
           [&](const reference::walked_ffn& of) {
             each.layers[of.layer] += of.times.all();
-            each.parts.gate += of.times.gate, each.parts.select += of.times.select, each.parts.gather += of.times.gather,
-                each.parts.accumulate += of.times.accumulate;
+            each.parts.gate += of.times.gate, each.parts.select += of.times.select,
+                each.parts.gather += of.times.gather, each.parts.accumulate += of.times.accumulate;
             each.chosen += static_cast<double>(of.chosen.size());
-            each.written += static_cast<double>(std::ranges::count_if(of.values, [](float value) { return value != 0; }));
+            each.written +=
+                static_cast<double>(std::ranges::count_if(of.values, [](float value) { return value != 0; }));
           },
           [&](std::uint32_t layer, double ns) { each.layers[layer] += ns; });
     }
@@ -236,7 +248,8 @@ void walk_bench(const walk_options& options) {
   if (options.hnsw) {
     by_graph.emplace(files, journal(files, options));
     model.restart();
-    for (const std::uint32_t id : ids) model.feed(id, &ways[2].choice, [&](const reference::walked_ffn& of) { by_graph->nearest(of, 10); });
+    for (const std::uint32_t id : ids)
+      model.feed(id, &ways[2].choice, [&](const reference::walked_ffn& of) { by_graph->nearest(of, 10); });
   }
   bar.clear();
   const double tokens = static_cast<double>(std::max<std::size_t>(1, ids.size() - 1));
@@ -252,7 +265,8 @@ void walk_bench(const walk_options& options) {
   const auto reads = [&](const way& of) {
     const double all = vector * features_of_token(c) * c.num_hidden_layers, ups = vector * of.chosen / tokens,
                  downs = vector * of.written / tokens;
-    return std::array{part_read{"gate", all, of.parts.gate / tokens}, part_read{"gather", ups, of.parts.gather / tokens},
+    return std::array{part_read{"gate", all, of.parts.gate / tokens},
+                      part_read{"gather", ups, of.parts.gather / tokens},
                       part_read{"accumulate", downs, of.parts.accumulate / tokens}};
   };
   if (options.json) {
@@ -283,22 +297,25 @@ void walk_bench(const walk_options& options) {
   print_line(row(head));
   for (std::uint32_t layer = 0; layer <= c.num_hidden_layers; ++layer) {
     std::vector<std::string> cells{layer == c.num_hidden_layers ? "all" : std::to_string(layer)};
-    for (const way& each : ways) cells.push_back(fixed(layer == c.num_hidden_layers ? whole(each) : us(each.layers[layer]), 1));
+    for (const way& each : ways)
+      cells.push_back(fixed(layer == c.num_hidden_layers ? whole(each) : us(each.layers[layer]), 1));
     print_line(row(cells));
   }
   print_line("of which");
   print_line(row({"", "gate", "select", "gather", "accumulate", "features"}));
   for (const way& each : ways)
     if (each.chosen != 0)
-      print_line(row({each.name, fixed(us(each.parts.gate), 1), fixed(us(each.parts.select), 1), fixed(us(each.parts.gather), 1),
-                      fixed(us(each.parts.accumulate), 1),
+      print_line(row({each.name, fixed(us(each.parts.gate), 1), fixed(us(each.parts.select), 1),
+                      fixed(us(each.parts.gather), 1), fixed(us(each.parts.accumulate), 1),
                       fixed(100 * each.chosen / tokens / c.num_hidden_layers / features_of_token(c), 1) + " %"}));
-  print_line("bytes that each must read, and percent of a streaming read by one thread, " + fixed(rate / 1e9, 1) + " GB/s");
+  print_line("bytes that each must read, and percent of a streaming read by one thread, " + fixed(rate / 1e9, 1) +
+             " GB/s");
   print_line(row({"", "gate", "", "gather", "", "accumulate", ""}));
   for (const way& each : ways) {
     if (each.chosen == 0) continue;
     std::vector<std::string> cells{each.name};
-    for (const part_read& read : reads(each)) cells.insert(cells.end(), {bytes_text(read.bytes), fixed(read.limit(rate), 1) + " %"});
+    for (const part_read& read : reads(each))
+      cells.insert(cells.end(), {bytes_text(read.bytes), fixed(read.limit(rate), 1) + " %"});
     print_line(row(cells));
   }
   if (by_graph) by_graph->print(10);
@@ -341,17 +358,22 @@ void walk_sweep(const walk_options& options) {
   }
   if (options.json) {
     const auto figures = [](const runtime::walk_error& e) {
-      return json{{"relative_error", e.relative()}, {"cosine", e.cosine}, {"top1_agreement", e.agreement()}, {"kl_nats", e.divergence}};
+      return json{{"relative_error", e.relative()},
+                  {"cosine", e.cosine},
+                  {"top1_agreement", e.agreement()},
+                  {"kl_nats", e.divergence}};
     };
     json out{{"tokens", ids.size()}, {"features", features}};
     for (const auto& each : boundaries)
-      out["boundary"].push_back(json{{"first_walked_layer", each.first_layer}}), out["boundary"].back().update(figures(each.error));
-    for (const auto& each : curve) out["count"].push_back(json{{"features", each.count}}), out["count"].back().update(figures(each.error));
+      out["boundary"].push_back(json{{"first_walked_layer", each.first_layer}}),
+          out["boundary"].back().update(figures(each.error));
+    for (const auto& each : curve)
+      out["count"].push_back(json{{"features", each.count}}), out["count"].back().update(figures(each.error));
     return print_line(dumped(out));
   }
   const auto cells = [](const std::string& first, const runtime::walk_error& e) {
-    return row({first, std::to_string(e.same_top) + " of " + std::to_string(e.positions), scientific(e.relative()), fixed(e.cosine, 6),
-                scientific(e.divergence)});
+    return row({first, std::to_string(e.same_top) + " of " + std::to_string(e.positions), scientific(e.relative()),
+                fixed(e.cosine, 6), scientific(e.divergence)});
   };
   print_line("full walk from layer B on, dense below, " + std::to_string(ids.size()) + " tokens");
   print_line(row({"B", "same top-1", "relative", "cosine", "KL (nats)"}));
@@ -390,8 +412,10 @@ void walk_memory(const walk_options& options) {
   for (const plan::weight& each : table.weights) {
     bool is_ffn = false;
     for (std::size_t i = 0; i < each.source_count; ++i) is_ffn = is_ffn || is_ffn_matrix(each.sources[i].view());
-    const bool scales = each.layout == plan::weight_layout::ternary_scales || each.layout == plan::weight_layout::vector_f32;
-    if (is_ffn && !scales) ffn += static_cast<double>(each.bytes) * (each.per_layer ? files.source.config().num_hidden_layers : 1);
+    const bool scales =
+        each.layout == plan::weight_layout::ternary_scales || each.layout == plan::weight_layout::vector_f32;
+    if (is_ffn && !scales)
+      ffn += static_cast<double>(each.bytes) * (each.per_layer ? files.source.config().num_hidden_layers : 1);
   }
   const double all = static_cast<double>(table.weight_bytes());
   if (options.json)
@@ -404,8 +428,8 @@ void walk_memory(const walk_options& options) {
                                   {"relative_error", error.relative()}}));
   print_line(row({"", "dense", "walk only"}));
   print_line(row({"weights", bytes_text(all), bytes_text(all - ffn)}) + "   of the plan, as they lie in memory");
-  print_line(row({"resident", bytes_text(dense.anonymous), bytes_text(walked.anonymous)}) + "   the process's own, beyond " +
-             bytes_text(before.anonymous) + " before");
+  print_line(row({"resident", bytes_text(dense.anonymous), bytes_text(walked.anonymous)}) +
+             "   the process's own, beyond " + bytes_text(before.anonymous) + " before");
   print_line(row({"mapped", bytes_text(dense.mapped), bytes_text(walked.mapped)}) +
              "   pages of files that were touched, which the system takes back when it needs to");
   print_line("index " + bytes_text(static_cast<double>(files.index.bytes())) + ", mapped; last logits " +
@@ -418,10 +442,12 @@ void walk_knn(const walk_options& options) {
   runtime::walked_model model(files.plans.cpu, files.model(), files.index, patch);
   const auto ids = files.ids(options.prompt, options.ids);
   if (options.layer && *options.layer >= files.index.layers())
-    throw argument_error("--layer", "a layer of " + std::to_string(files.index.layers()), std::to_string(*options.layer));
+    throw argument_error("--layer", "a layer of " + std::to_string(files.index.layers()),
+                         std::to_string(*options.layer));
   if (options.top == 0) throw argument_error("--top", "at least 1", "0");
   if (options.on_device)
-    expect_one_ffn(files.source.config(), "--on-device", "the walk on the CPU scores the gates of a token's own experts alone");
+    expect_one_ffn(files.source.config(), "--on-device",
+                   "the walk on the CPU scores the gates of a token's own experts alone");
   struct hit {
     std::size_t position;
     std::uint32_t layer;
@@ -430,7 +456,8 @@ void walk_knn(const walk_options& options) {
     std::vector<std::uint32_t> tokens;
   };
   std::vector<hit> hits;
-  const auto add = [&](std::size_t position, std::uint32_t layer, const reference::walked_layer& of, const reference::scored_feature& at) {
+  const auto add = [&](std::size_t position, std::uint32_t layer, const reference::walked_layer& of,
+                       const reference::scored_feature& at) {
     const auto down = reference::walked_layer::row(of.down, at.feature, of.hidden_size);
     hits.push_back({position, layer, at, {down.begin(), down.end()}, {}});
   };
@@ -442,7 +469,8 @@ void walk_knn(const walk_options& options) {
   const auto nearest = [&](const reference::walked_ffn& of) {
     if (!by_graph) return reference::nearest_features(of.scores, options.top);
     std::vector<reference::scored_feature> out;
-    for (const io::near_feature& each : by_graph->nearest(of, options.top)) out.push_back({each.feature, of.scores[each.feature]});
+    for (const io::near_feature& each : by_graph->nearest(of, options.top))
+      out.push_back({each.feature, of.scores[each.feature]});
     return out;
   };
   for (std::size_t i = 0; i < ids.size(); ++i)
@@ -476,8 +504,9 @@ void walk_knn(const walk_options& options) {
     }
     note(device.summary());
   }
-  std::ranges::stable_sort(
-      hits, [](const hit& a, const hit& b) { return a.position != b.position ? a.position < b.position : a.layer < b.layer; });
+  std::ranges::stable_sort(hits, [](const hit& a, const hit& b) {
+    return a.position != b.position ? a.position < b.position : a.layer < b.layer;
+  });
   // So many at once that their logits take 256 MiB at most.
   const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 26) / files.source.config().vocab_size);
   for (std::size_t begin = 0; begin < hits.size(); begin += step) {
@@ -504,13 +533,15 @@ void walk_knn(const walk_options& options) {
   for (const hit& each : hits) {
     if (each.position != shown) {
       if (options.each)
-        print_line("behind '" + printable(files.piece(ids[each.position]), 40) + "', token " + std::to_string(each.position));
+        print_line("behind '" + printable(files.piece(ids[each.position]), 40) + "', token " +
+                   std::to_string(each.position));
       print_line(row({"layer", "feature", "score"}) + "  promotes");
       shown = each.position;
     }
     std::string tokens;
     for (const std::uint32_t token : each.tokens) tokens += " '" + printable(files.piece(token), 40) + "'";
-    print_line(row({std::to_string(each.layer), std::to_string(each.at.feature), fixed(each.at.score, 3)}) + " " + tokens);
+    print_line(row({std::to_string(each.layer), std::to_string(each.at.feature), fixed(each.at.score, 3)}) + " " +
+               tokens);
   }
   if (by_graph) by_graph->print(options.top);
 }

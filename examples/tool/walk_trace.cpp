@@ -21,8 +21,9 @@ double size_of(std::span<const float> vector) {
 void add_layer(traced_token& to, const reference::walked_ffn& of, std::size_t top) {
   std::vector<float> adds(of.chosen.size());
   for (std::size_t i = 0; i < adds.size(); ++i)
-    adds[i] = static_cast<float>(std::fabs(static_cast<double>(of.values[i])) *
-                                 size_of(reference::walked_layer::row(of.vectors.down, of.chosen[i], of.vectors.hidden_size)));
+    adds[i] = static_cast<float>(
+        std::fabs(static_cast<double>(of.values[i])) *
+        size_of(reference::walked_layer::row(of.vectors.down, of.chosen[i], of.vectors.hidden_size)));
   to.sizes.push_back(static_cast<float>(size_of(adds)));
   auto& fired = to.layers.emplace_back();
   for (const std::uint32_t i : largest(adds, top))
@@ -49,12 +50,16 @@ traced_text trace_on_cpu(const walk_options& options, const walked_files& files,
 }
 
 traced_text trace_on_device(const walk_options& options, const walked_files& files) {
-  expect_one_ffn(files.source.config(), "--on-device", "the walk on the CPU traces the features of a token's own experts");
+  expect_one_ffn(files.source.config(), "--on-device",
+                 "the walk on the CPU traces the features of a token's own experts");
   if (options.count) throw argument_error("--count", "all features on a device", std::to_string(*options.count));
   if (options.top == 0 || options.top > kernels::most_traced)
-    throw argument_error("--top", "1 to " + std::to_string(kernels::most_traced) + " features on a device", std::to_string(options.top));
+    throw argument_error("--top", "1 to " + std::to_string(kernels::most_traced) + " features on a device",
+                         std::to_string(options.top));
   const gpu::device device = open_device(options.common);
-  const plan::planned planned = files.plans.planned(device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable, {.walk = false, .traced = options.top});
+  const plan::planned planned = files.plans.planned(
+      device.description().type == gpu::device_type::cpu ? plan::profiles::cpu : plan::profiles::portable,
+      {.walk = false, .traced = options.top});
   const plan::table* const tables[] = {&planned.table()};
   basic_session session(device, tables, files.model(), {.patch = options.base ? nullptr : &files.patch});
   traced_text out;
@@ -99,7 +104,8 @@ void walk_trace(const walk_options& options) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<float>> downs;
   for (const traced_token& token : trace.tokens)
     for (std::uint32_t layer = 0; layer < token.layers.size(); ++layer)
-      for (const fired_feature& each : token.layers[layer]) downs.try_emplace({layer, each.feature}, std::vector<float>{each.sign});
+      for (const fired_feature& each : token.layers[layer])
+        downs.try_emplace({layer, each.feature}, std::vector<float>{each.sign});
   std::vector<std::vector<float>> rows;
   for (const auto& [at, sign] : downs) {
     const reference::walked_layer vectors = model.vectors(at.first);
@@ -123,7 +129,8 @@ void walk_trace(const walk_options& options) {
     note("wrote " + printable(options.html, 240));
   }
   if (options.html.empty() || options.json) {
-    json out{{"model", files.plans.name}, {"tokens", json::array()}, {"fired", json::array()}, {"promotes", json::array()}};
+    json out{
+        {"model", files.plans.name}, {"tokens", json::array()}, {"fired", json::array()}, {"promotes", json::array()}};
     for (std::size_t i = 0; i < ids.size(); ++i)
       out["tokens"].push_back({{"id", ids[i]}, {"piece", pieces[i]}, {"added_by_layer", trace.tokens[i].sizes}});
     for (const traced_token& token : trace.tokens)
@@ -135,7 +142,8 @@ void walk_trace(const walk_options& options) {
                                   {"score", each.score},
                                   {"contribution", each.contribution},
                                   {"sign", each.sign}});
-    for (const auto& [at, tokens] : promoted) out["promotes"].push_back({{"layer", at.first}, {"feature", at.second}, {"tokens", tokens}});
+    for (const auto& [at, tokens] : promoted)
+      out["promotes"].push_back({{"layer", at.first}, {"feature", at.second}, {"tokens", tokens}});
     print_line(out.dump(-1, ' ', false, json::error_handler_t::replace));
   }
 }

@@ -28,9 +28,7 @@ struct walked_files {
 
   /// @throws file_error, mismatch_error for an index of another model
   walked_files(const model_options& model, const std::string& folder, bool writes)
-      : source(open_model(model), codec_of(folder), 0),
-        plans(engraved_model_of(source.model())),
-        index(opened(folder)),
+      : source(open_model(model), codec_of(folder), 0), plans(engraved_model_of(source.model())), index(opened(folder)),
         patch(index, index.path() / io::feature_patch::default_file, writes) {
     if (auto lines = index.differences(source.config()); !lines.empty())
       throw mismatch_error((index.path() / io::feature_index_file).string(), std::move(lines), {});
@@ -43,7 +41,9 @@ struct walked_files {
   std::vector<std::uint32_t> ids(const std::optional<std::string>& text, const std::optional<std::string>& list) const {
     std::vector<std::int32_t> found;
     if (list) found = parse_ids(*list);
-    else found = open_tokenizer(model()).encode(text.value_or("Once upon a time"), {.add_bos = words && words->adds_bos()});
+    else
+      found =
+          open_tokenizer(model()).encode(text.value_or("Once upon a time"), {.add_bos = words && words->adds_bos()});
     std::vector<std::uint32_t> out;
     for (const std::int32_t id : found) {
       if (static_cast<std::uint32_t>(id) >= source.config().vocab_size)
@@ -51,7 +51,8 @@ struct walked_files {
       out.push_back(static_cast<std::uint32_t>(id));
     }
     if (out.empty() || out.size() > plans.cpu.context)
-      throw argument_error("prompt", "1 to " + std::to_string(plans.cpu.context) + " tokens", std::to_string(out.size()));
+      throw argument_error("prompt", "1 to " + std::to_string(plans.cpu.context) + " tokens",
+                           std::to_string(out.size()));
     return out;
   }
   /// As people read it; bytes that are no UTF-8 by themselves are U+FFFD.
@@ -71,13 +72,15 @@ struct walked_files {
     progress_bar bar("checking");
     return io::feature_index::open(
         folder, {.progress = [&](const io::file_progress& at) {
-          bar.show(at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
-                   bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)));
+          bar.show(
+              at.total_bytes == 0 ? 0 : static_cast<double>(at.bytes) / static_cast<double>(at.total_bytes),
+              bytes_text(static_cast<double>(at.bytes)) + " of " + bytes_text(static_cast<double>(at.total_bytes)));
         }});
   }
 };
 
-/// For what knows one FFN a layer. @throws argument_error for a mixture, which names the option and what there is instead
+/// For what knows one FFN a layer. @throws argument_error for a mixture, which names the option and what there is
+/// instead
 inline void expect_one_ffn(const decoder_config& c, const char* option, const char* instead) {
   if (c.num_local_experts != 0)
     throw argument_error(option, std::string("a model with one FFN a layer; of a mixture ") + instead,
@@ -85,7 +88,9 @@ inline void expect_one_ffn(const decoder_config& c, const char* option, const ch
 }
 
 /// Features of a layer that a token's walk looks at, all of them: of a mixture those of its experts.
-inline std::uint32_t features_of_token(const decoder_config& c) { return c.intermediate_size * std::max(1u, c.num_experts_per_tok); }
+inline std::uint32_t features_of_token(const decoder_config& c) {
+  return c.intermediate_size * std::max(1u, c.num_experts_per_tok);
+}
 
 inline std::uint32_t most_probable(std::span<const float> logits) {
   return static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin());
@@ -96,15 +101,17 @@ inline std::vector<std::uint32_t> largest(std::span<const float> values, std::si
   std::vector<std::uint32_t> out(values.size());
   for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = i;
   count = std::min(count, out.size());
-  std::partial_sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count), out.end(),
-                    [&](std::uint32_t a, std::uint32_t b) { return values[a] != values[b] ? values[a] > values[b] : a < b; });
+  std::partial_sort(
+      out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count), out.end(),
+      [&](std::uint32_t a, std::uint32_t b) { return values[a] != values[b] ? values[a] > values[b] : a < b; });
   out.resize(count);
   return out;
 }
 
 /// Greedy continuation of the ids by `count` tokens, or until the model ends. @param choice nullptr: dense
-inline std::vector<std::uint32_t> continued(const walked_files& files, runtime::walked_model& model, std::vector<std::uint32_t> ids,
-                                            std::uint32_t count, const reference::walk_choice* choice) {
+inline std::vector<std::uint32_t> continued(const walked_files& files, runtime::walked_model& model,
+                                            std::vector<std::uint32_t> ids, std::uint32_t count,
+                                            const reference::walk_choice* choice) {
   model.restart();
   const std::size_t whole = std::min<std::size_t>(ids.size() + count, model.table().context);
   for (std::size_t i = 0; i < ids.size() && ids.size() < whole; ++i) {

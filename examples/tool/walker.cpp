@@ -18,7 +18,9 @@ const std::string& made(const model_options& model, const std::string& index) {
 }  // namespace
 
 struct walker::parts {
-  parts(const model_options& options, const std::string& folder) : files(options, made(options, folder), false), model(files.plans.cpu, files.model(), files.index, &files.patch) {}
+  parts(const model_options& options, const std::string& folder)
+      : files(options, made(options, folder), false), model(files.plans.cpu, files.model(), files.index, &files.patch) {
+  }
   walked_files files;
   runtime::walked_model model;
 };
@@ -26,7 +28,8 @@ struct walker::parts {
 walker::walker(const model_options& model, const std::string& index) : parts_(std::make_unique<parts>(model, index)) {}
 walker::~walker() = default;
 
-std::span<const float> walker::logits(std::span<const std::int32_t> ids, const std::optional<std::size_t>& features, const std::function<bool()>& stop) {
+std::span<const float> walker::logits(std::span<const std::int32_t> ids, const std::optional<std::size_t>& features,
+                                      const std::function<bool()>& stop) {
   reference::walk_choice choice{.active_only = !features};
   if (features) choice.count = *features;
   std::span<const float> out;
@@ -38,7 +41,8 @@ std::span<const float> walker::logits(std::span<const std::int32_t> ids, const s
   return out;
 }
 
-std::optional<walk_features> walker::trace(std::span<const std::int32_t> ids, std::size_t top, const std::function<bool()>& stop) {
+std::optional<walk_features> walker::trace(std::span<const std::int32_t> ids, std::size_t top,
+                                           const std::function<bool()>& stop) {
   const reference::walk_choice choice{.active_only = true};
   const auto norm = [](std::span<const float> values) {
     double square = 0;
@@ -53,10 +57,14 @@ std::optional<walk_features> walker::trace(std::span<const std::int32_t> ids, st
     const auto position = static_cast<std::uint32_t>(out.added.size());
     out.added.emplace_back();
     parts_->model.feed(static_cast<std::uint32_t>(id), &choice, [&](const reference::walked_ffn& of) {
-      out.added.back().push_back(static_cast<float>(norm(reference::accumulate_features(of.vectors, of.chosen, of.values))));
-      const auto down = [&](std::uint32_t i) { return reference::walked_layer::row(of.vectors.down, of.chosen[i], of.vectors.hidden_size); };
+      out.added.back().push_back(
+          static_cast<float>(norm(reference::accumulate_features(of.vectors, of.chosen, of.values))));
+      const auto down = [&](std::uint32_t i) {
+        return reference::walked_layer::row(of.vectors.down, of.chosen[i], of.vectors.hidden_size);
+      };
       std::vector<float> adds(of.chosen.size());
-      for (std::uint32_t i = 0; i < adds.size(); ++i) adds[i] = static_cast<float>(std::fabs(static_cast<double>(of.values[i])) * norm(down(i)));
+      for (std::uint32_t i = 0; i < adds.size(); ++i)
+        adds[i] = static_cast<float>(std::fabs(static_cast<double>(of.values[i])) * norm(down(i)));
       for (const std::uint32_t i : largest(adds, top)) {
         if (adds[i] == 0) continue;
         out.list.push_back({position, of.layer, of.chosen[i], of.scores[of.chosen[i]], adds[i]});

@@ -25,7 +25,8 @@ struct walk_features {
   };
   std::vector<std::vector<float>> added;  ///< [tokens][layers]: norm of what the layer's FFN adds
   std::vector<fired> list;                ///< by position and layer, the largest contribution first
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> promoted;  ///< tokens by (layer, feature)
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>>
+      promoted;  ///< tokens by (layer, feature)
 };
 
 /// Used by one thread at a time.
@@ -39,11 +40,14 @@ class walker {
   walker& operator=(const walker&) = delete;
 
   /// Logits behind the tokens, [vocab_size], until the next call; empty where `stop` said so between two tokens.
-  /// @param features of each layer, those with the largest scores; absent: all that the gate lets through, which is the dense result
+  /// @param features of each layer, those with the largest scores; absent: all that the gate lets through, which is the
+  /// dense result
   /// @throws argument_error: more than the context; an FFN that cannot be walked
-  std::span<const float> logits(std::span<const std::int32_t> ids, const std::optional<std::size_t>& features, const std::function<bool()>& stop);
+  std::span<const float> logits(std::span<const std::int32_t> ids, const std::optional<std::size_t>& features,
+                                const std::function<bool()>& stop);
   /// @param top features a token and layer  @return nothing where `stop` said so  @throws as logits()
-  std::optional<walk_features> trace(std::span<const std::int32_t> ids, std::size_t top, const std::function<bool()>& stop);
+  std::optional<walk_features> trace(std::span<const std::int32_t> ids, std::size_t top,
+                                     const std::function<bool()>& stop);
 
  private:
   struct parts;

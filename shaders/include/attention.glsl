@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the forms of attention share: places in the caches and the merging of spans. docs/kernels.md has the order of operations.
+// What the forms of attention share: places in the caches and the merging of spans. docs/kernels.md has the order of
+// operations.
 #ifndef INTAGLIO_ATTENTION
 #define INTAGLIO_ATTENTION
 
@@ -7,7 +8,8 @@ const uint quads = head_dim / 4u;   // of channels
 const uint chunks = head_dim / 8u;  // of channels, as keys have them
 const uint span_positions = 256u;   // kernels::attention_span
 
-// Of kernels that have them: positions that a token sees, whether the cache is a ring, and what scores are multiplied with.
+// Of kernels that have them: positions that a token sees, whether the cache is a ring, and what scores are multiplied
+// with.
 #ifndef attention_window
 #define attention_window 0u
 #define attention_ring 0u
@@ -15,7 +17,9 @@ const uint span_positions = 256u;   // kernels::attention_span
 #endif
 
 // First of the positions that a token sees which sees those before `count`.
-uint first_seen(uint count) { return attention_window != 0u && count > attention_window ? count - attention_window : 0u; }
+uint first_seen(uint count) {
+  return attention_window != 0u && count > attention_window ? count - attention_window : 0u;
+}
 // Positions that a pass sees up to one, and where the cache has a span's first.
 uint seen_before(uint end) { return attention_ring != 0u ? end : min(end, context); }
 uint span_slot(uint first) { return attention_ring != 0u ? first % context : first; }
@@ -23,8 +27,12 @@ uint span_slot(uint first) { return attention_ring != 0u ? first % context : fir
 #define minus_infinity uintBitsToFloat(0xff800000u)
 
 // Eight neighbouring channels as they lie in memory.
-struct raw_chunk { uvec4 low, high; };
-struct key_chunk { vec4 low, high; };
+struct raw_chunk {
+  uvec4 low, high;
+};
+struct key_chunk {
+  vec4 low, high;
+};
 
 // Index of a chunk of a position's key: [kv_heads, octets, chunks, 8 positions].
 uint key_index(uint kv_head, uint position, uint chunk) {

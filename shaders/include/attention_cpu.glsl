@@ -11,8 +11,8 @@
 #define each_head(h) LATER_UNROLLED for (uint h = 0u; h < heads_together; ++h)
 // Channel quads of a lane, those past the last one repeating it.
 const uint slots = subgroup_width == 0u ? 16u : (quads + subgroup_width - 1u) / subgroup_width;
-#define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < slots; ++s) if ((s) * subgroup_size < quads)
-#define quad_of(s) min(lane + (s) * subgroup_size, quads - 1u)
+#define each_slot(s) LATER_UNROLLED for (uint s = 0u; s < slots; ++s) if ((s)*subgroup_size < quads)
+#define quad_of(s) min(lane + (s)*subgroup_size, quads - 1u)
 
 shared float scores[heads_together * span_positions];
 
@@ -20,7 +20,8 @@ vec4 head_query[4][64];
 vec4 head_sums[4][16];
 vec2 head_weight[4];  // maximum and total
 
-// One span of `count` positions from slot `first` on, of which those from `seen` on are seen, into span_sums and span_weight.
+// One span of `count` positions from slot `first` on, of which those from `seen` on are seen, into span_sums and
+// span_weight.
 vec4 span_sums[4][16];
 vec2 span_weight[4];
 
@@ -32,8 +33,7 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
     uint own = base + lane, index = key_index(kv_head, cache_place(first + min(own, count - 1u)), 0u);
     precise vec4 a[4][4];
     each_head(h) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) a[h][k] = vec4(0.0);
-    if (is_seen(own))
-      LATER_UNROLLED for (uint c = 0u; c < chunks; ++c) {
+    if (is_seen(own)) LATER_UNROLLED for (uint c = 0u; c < chunks; ++c) {
         key_chunk key = widened(load_key(keys, index + 8u * c));
         each_head(h) {
           precise vec4 low = head_query[h][2u * c] * key.low, high = head_query[h][2u * c + 1u] * key.high;
@@ -67,7 +67,8 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
       group_total[h] = 0.0;
       each_slot(s) group_sums[h][s] = vec4(0.0);
     }
-    for (uint octet = attention_window == 0u ? 64u * group : max(64u * group, seen & ~7u); octet < min(64u * group + 64u, count); octet += 8u) {
+    for (uint octet = attention_window == 0u ? 64u * group : max(64u * group, seen & ~7u);
+         octet < min(64u * group + 64u, count); octet += 8u) {
       // Probabilities of the octet: in the lanes, then in each of them.
       float p[4][8];
       each_head(h) {
@@ -77,23 +78,24 @@ void attend_span(uint kv_head, uint first, uint count, uint seen) {
           precise float below = scores[h * span_positions + min(position, count - 1u)] - greatest[h];
           own[k] = is_seen(position) ? canonical_exp(below) : 0.0;
         }
-        LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) p[h][i] = subgroup_size == 4u ? subgroupShuffle(own[i / 4u], i & 3u) : subgroupShuffle(own[0], i);
-        precise float sum = group_total[h] + octet_total(vec4(p[h][0], p[h][1], p[h][2], p[h][3]), vec4(p[h][4], p[h][5], p[h][6], p[h][7]));
+        LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) p[h][i] =
+            subgroup_size == 4u ? subgroupShuffle(own[i / 4u], i & 3u) : subgroupShuffle(own[0], i);
+        precise float sum = group_total[h] + octet_total(vec4(p[h][0], p[h][1], p[h][2], p[h][3]),
+                                                         vec4(p[h][4], p[h][5], p[h][6], p[h][7]));
         group_total[h] = sum;
       }
       precise vec4 a[4][16];
       each_head(h) each_slot(s) a[h][s] = vec4(0.0);
-      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-        if (is_seen(octet + i)) {
-          uint row = (kv_head * context + cache_place(first + octet + i)) * quads;
-          each_slot(s) {
-            vec4 value = widened_value(load_value(values, row + quad_of(s)));
-            each_head(h) {
-              precise vec4 product = p[h][i] * value;
-              a[h][s] = a[h][s] + product;
-            }
+      LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (is_seen(octet + i)) {
+        uint row = (kv_head * context + cache_place(first + octet + i)) * quads;
+        each_slot(s) {
+          vec4 value = widened_value(load_value(values, row + quad_of(s)));
+          each_head(h) {
+            precise vec4 product = p[h][i] * value;
+            a[h][s] = a[h][s] + product;
           }
         }
+      }
       each_head(h) each_slot(s) group_sums[h][s] = group_sums[h][s] + a[h][s];
     }
     // (g0 + g1) + (g2 + g3); one that is not there counts as 0.
@@ -122,7 +124,8 @@ void attend(uint token, uint first_head, uint count) {
   each_head(h) {  // each quad is read once
     vec4 own[16];
     each_slot(s) own[s] = float_quad(query, row + h * quads + quad_of(s));
-    LATER_UNROLLED for (uint i = 0u; i < quads; ++i) head_query[h][i] = subgroupShuffle(own[i / subgroup_size], i % subgroup_size);
+    LATER_UNROLLED for (uint i = 0u; i < quads; ++i) head_query[h][i] =
+        subgroupShuffle(own[i / subgroup_size], i % subgroup_size);
   }
   uint start = first_seen(count), begin = start & ~(span_positions - 1u);
   for (uint first = begin; first < count; first += span_positions) {
@@ -131,7 +134,8 @@ void attend(uint token, uint first_head, uint count) {
       vec2 f = vec2(0.0);
       if (first == begin) head_weight[h] = span_weight[h];
       else f = merge_factors(head_weight[h], span_weight[h]);
-      each_slot(s) head_sums[h][s] = first == begin ? span_sums[h][s] : merged_sums(head_sums[h][s], span_sums[h][s], f);
+      each_slot(s) head_sums[h][s] =
+          first == begin ? span_sums[h][s] : merged_sums(head_sums[h][s], span_sums[h][s], f);
     }
   }
   each_head(h) each_slot(s) if (lane + s * subgroup_size < quads) {

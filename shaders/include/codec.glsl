@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Weights of a codec in groups of four rows (kernels/matmul_layout.hpp). The including shader has the constants `codec` and `columns`.
+// Weights of a codec in groups of four rows (kernels/matmul_layout.hpp). The including shader has the constants `codec`
+// and `columns`.
 #ifndef INTAGLIO_CODEC
 #define INTAGLIO_CODEC
 
@@ -12,17 +13,32 @@ const uint codec_q8_0 = 3u, codec_q4_0 = 4u, codec_q4_1 = 5u, codec_q4_k = 6u, c
 #define octets ((columns + 7u) / 8u)
 #define octet_quads (codec == element_f32 ? 2u : 1u)
 // Quads of words of four rows.
-#define group_quads (dense ? 4u * octets * octet_quads : codec == codec_q8_0 ? (17u * blocks + 1u) / 2u : codec == codec_q4_0 ? (9u * blocks + 1u) / 2u : codec == codec_q4_1 ? 5u * blocks : codec == codec_q4_k ? 4u * blocks + 4u * supers : (13u * blocks + supers + 1u) / 2u)
+#define group_quads                                  \
+  (dense                 ? 4u * octets * octet_quads \
+   : codec == codec_q8_0 ? (17u * blocks + 1u) / 2u  \
+   : codec == codec_q4_0 ? (9u * blocks + 1u) / 2u   \
+   : codec == codec_q4_1 ? 5u * blocks               \
+   : codec == codec_q4_k ? 4u * blocks + 4u * supers \
+                         : (13u * blocks + supers + 1u) / 2u)
 
-struct octet { vec4 low, high; };
+struct octet {
+  vec4 low, high;
+};
 
-// An octet of columns, or the codes of a block of them, of row r of a group as they lie there, and what a block's four rows are scaled with.
-struct raw_codes { uvec4 a, b; };
-struct raw_factors { uvec4 row[4]; };
+// An octet of columns, or the codes of a block of them, of row r of a group as they lie there, and what a block's four
+// rows are scaled with.
+struct raw_codes {
+  uvec4 a, b;
+};
+struct raw_factors {
+  uvec4 row[4];
+};
 
-// Where a lane's octet or block begins among the quads of words of a group, and among its pairs: what follows lies at distances that are constants,
-// which go into the loads.
-struct lane_place { uvec2 group, quads, pairs; };
+// Where a lane's octet or block begins among the quads of words of a group, and among its pairs: what follows lies at
+// distances that are constants, which go into the loads.
+struct lane_place {
+  uvec2 group, quads, pairs;
+};
 uvec2 advanced(uvec2 from, uint bytes) {
   uint carried, low = uaddCarry(from.x, bytes, carried);
   return uvec2(low, from.y + carried);
@@ -52,9 +68,11 @@ raw_codes load_codes(lane_place from, uint r) {
 
 raw_factors load_factors(lane_place from, uint block) {
   raw_factors raw;
-  [[unroll]] for (uint r = 0u; r < 4u; ++r) raw.row[r] = uvec4(0u);
+  [[unroll]] for (uint r = 0u; r < 4u; ++r)
+    raw.row[r] = uvec4(0u);
   if (codec == codec_q4_k) {
-    [[unroll]] for (uint r = 0u; r < 4u; ++r) raw.row[r] = word_quad(Words(from.group), 4u * blocks + r * supers + block / 8u);
+    [[unroll]] for (uint r = 0u; r < 4u; ++r)
+      raw.row[r] = word_quad(Words(from.group), 4u * blocks + r * supers + block / 8u);
   } else if (codec == codec_q4_1) {
     raw.row[0] = word_quad(Words(from.quads), 4u * blocks);
   } else if (!dense) {
@@ -66,7 +84,8 @@ raw_factors load_factors(lane_place from, uint block) {
 
 octet octet_of(raw_codes raw) {
   if (codec == element_f32) return octet(uintBitsToFloat(raw.a), uintBitsToFloat(raw.b));
-  if (codec == element_f16) return octet(vec4(halves(raw.a.x), halves(raw.a.y)), vec4(halves(raw.a.z), halves(raw.a.w)));
+  if (codec == element_f16)
+    return octet(vec4(halves(raw.a.x), halves(raw.a.y)), vec4(halves(raw.a.z), halves(raw.a.w)));
   return octet(vec4(brain_halves(raw.a.x), brain_halves(raw.a.y)), vec4(brain_halves(raw.a.z), brain_halves(raw.a.w)));
 }
 
@@ -87,7 +106,8 @@ vec3 row_factors(raw_factors raw, uint r, uint block) {
   if (codec == codec_q4_1) return halves(raw.row[0][r]).xxy;
   if (codec == codec_q6_k) {
     uint scales = half_of(raw.row[0], r);
-    precise vec2 d = halves(half_of(raw.row[0], 4u + r)).x * vec2(bitfieldExtract(int(scales), 0, 8), bitfieldExtract(int(scales), 8, 8));
+    precise vec2 d = halves(half_of(raw.row[0], 4u + r)).x *
+                     vec2(bitfieldExtract(int(scales), 0, 8), bitfieldExtract(int(scales), 8, 8));
     return vec3(d, 0.0);
   }
   // q4_k: six bits of bytes 4 + k and 8 + k of the head, k below 4, or four of byte 8 + k and two of those.
@@ -109,7 +129,8 @@ vec4 load_columns(Words from, uint row, uint quad) {
   lane_place place = place_in_group(from, row / 4u, block);
   uint word = code_word(load_codes(place, row & 3u), quad & 7u);
   vec3 factor = row_factors(load_factors(place, block), row & 3u, block);
-  ivec4 codes = ivec4(bitfieldExtract(int(word), 0, 8), bitfieldExtract(int(word), 8, 8), bitfieldExtract(int(word), 16, 8), int(word) >> 24);
+  ivec4 codes = ivec4(bitfieldExtract(int(word), 0, 8), bitfieldExtract(int(word), 8, 8),
+                      bitfieldExtract(int(word), 16, 8), int(word) >> 24);
   precise vec4 y = ((quad & 4u) == 0u ? factor.x : factor.y) * vec4(codec == codec_q4_0 ? codes - 8 : codes);
   if (codec == codec_q4_1 || codec == codec_q4_k) y = y + factor.z;
   return y;

@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: MIT
-// Products of coded weights and activations of a token: 32 columns at a time in integers, or octets of columns in floats (docs/kernels.md, "Product of coded
-// weights"). The including shader has codec.glsl, and EACH_UNROLLED for loops of a constant's length.
+// Products of coded weights and activations of a token: 32 columns at a time in integers, or octets of columns in
+// floats (docs/kernels.md, "Product of coded weights"). The including shader has codec.glsl, and EACH_UNROLLED for
+// loops of a constant's length.
 #ifndef INTAGLIO_CODED_PRODUCT
 #define INTAGLIO_CODED_PRODUCT
 
-// 32 activations in 24 bits of a common scale: upper bytes of columns 4e .. are word e. With dot products the middle bytes are word 8 + e, the
-// lower ones word 16 + e; else the lower two bytes of columns 2i and 2i + 1 are word 8 + i. Sums of the upper bytes and of what is below them.
-struct fixed_block { uvec4 words[6]; float scale; ivec2 sums; };
+// 32 activations in 24 bits of a common scale: upper bytes of columns 4e .. are word e. With dot products the middle
+// bytes are word 8 + e, the lower ones word 16 + e; else the lower two bytes of columns 2i and 2i + 1 are word 8 + i.
+// Sums of the upper bytes and of what is below them.
+struct fixed_block {
+  uvec4 words[6];
+  float scale;
+  ivec2 sums;
+};
 
 // Adds products of codes and activations of four columns, the upper bytes' and what is below them.
 void add_products(inout ivec2 sums, uint codes, fixed_block x, uint e) {
   int c = int(codes);
 #if INTEGER_DOT
   sums.x += dotPacked4x8EXT(c, int(x.words[e >> 2][e & 3u]));
-  sums.y += dotPacked4x8EXT(c, x.words[2u + (e >> 2)][e & 3u]) * 256 + dotPacked4x8EXT(c, x.words[4u + (e >> 2)][e & 3u]);
+  sums.y +=
+      dotPacked4x8EXT(c, x.words[2u + (e >> 2)][e & 3u]) * 256 + dotPacked4x8EXT(c, x.words[4u + (e >> 2)][e & 3u]);
 #else
   int upper = int(x.words[e >> 2][e & 3u]);
   uint low = x.words[2u + (e >> 1)][2u * (e & 1u)], high = x.words[2u + (e >> 1)][2u * (e & 1u) + 1u];
   ivec4 code = ivec4(bitfieldExtract(c, 0, 8), bitfieldExtract(c, 8, 8), bitfieldExtract(c, 16, 8), c >> 24);
-  sums.x += sum_of(code * ivec4(bitfieldExtract(upper, 0, 8), bitfieldExtract(upper, 8, 8), bitfieldExtract(upper, 16, 8), upper >> 24));
+  sums.x += sum_of(code * ivec4(bitfieldExtract(upper, 0, 8), bitfieldExtract(upper, 8, 8),
+                                bitfieldExtract(upper, 16, 8), upper >> 24));
   sums.y += sum_of(code * ivec4(low & 0xffffu, low >> 16, high & 0xffffu, high >> 16));
 #endif
 }
@@ -33,9 +41,8 @@ float whole(ivec2 sums) {
   return sum;
 }
 
-// Where a shader says so (sums_by_byte, of codecs with one factor a block) the sums of each of the three bytes are joined behind the block: fewer
-// instructions, but registers until then.
-// Adds a block of a row.
+// Where a shader says so (sums_by_byte, of codecs with one factor a block) the sums of each of the three bytes are
+// joined behind the block: fewer instructions, but registers until then. Adds a block of a row.
 float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) {
   precise float out_ = sum;
 #ifdef sums_by_byte
@@ -47,7 +54,8 @@ float add_block(float sum, raw_codes raw, vec3 factor, fixed_block x) {
       all.y += dotPacked4x8EXT(c, x.words[2u + (e >> 2)][e & 3u]);
       all.z += dotPacked4x8EXT(c, x.words[4u + (e >> 2)][e & 3u]);
     }
-    out_ = out_ + whole(ivec2(all.x, all.y * 256 + all.z) - (codec == codec_q4_0 ? 8 * x.sums : ivec2(0))) * (factor.x * x.scale);
+    out_ = out_ + whole(ivec2(all.x, all.y * 256 + all.z) - (codec == codec_q4_0 ? 8 * x.sums : ivec2(0))) *
+                      (factor.x * x.scale);
     if (codec != codec_q4_0) out_ = out_ + whole(x.sums) * (factor.z * x.scale);
     return out_;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Four rows of dense weights times the normalised activations of a token. The including shader has `weight`, `columns`, `rows`, `weight_element` and
-// the activations in shared_y.
+// Four rows of dense weights times the normalised activations of a token. The including shader has `weight`, `columns`,
+// `rows`, `weight_element` and the activations in shared_y.
 #ifndef INTAGLIO_DENSE
 #define INTAGLIO_DENSE
 
@@ -18,7 +18,8 @@ void share_y(uint quad, vec4 y) {
 }
 octet octet_of_y(uint index) {
   u64vec4 y = shared_y[index];
-  return octet(vec4(uintBitsToFloat(unpack32(y.x)), uintBitsToFloat(unpack32(y.y))), vec4(uintBitsToFloat(unpack32(y.z)), uintBitsToFloat(unpack32(y.w))));
+  return octet(vec4(uintBitsToFloat(unpack32(y.x)), uintBitsToFloat(unpack32(y.y))),
+               vec4(uintBitsToFloat(unpack32(y.z)), uintBitsToFloat(unpack32(y.w))));
 }
 
 // Adds the products of an octet of columns of four rows.
@@ -26,34 +27,34 @@ void add_octets(uint group, uint index, inout vec4 low[4], inout vec4 high[4]) {
   octet y = octet_of_y(index);
   LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) {
     octet w = load8(min(4u * group + k, rows - 1u), index);
-    precise vec4 product_low = w.low * y.low, product_high = w.high * y.high, sum_low = low[k] + product_low, sum_high = high[k] + product_high;
+    precise vec4 product_low = w.low * y.low, product_high = w.high * y.high, sum_low = low[k] + product_low,
+                 sum_high = high[k] + product_high;
     low[k] = sum_low;
     high[k] = sum_high;
   }
 }
 
-// Products of rows 4 * group .. 4 * group + 3: a quarter of the lanes ends with each (virtual_sum4). All virtual lanes of a block before the next block,
-// in the order of memory, or no prefetcher follows; short rows stay in caches, and one virtual lane after the other takes fewer sums at a time.
+// Products of rows 4 * group .. 4 * group + 3: a quarter of the lanes ends with each (virtual_sum4). All virtual lanes
+// of a block before the next block, in the order of memory, or no prefetcher follows; short rows stay in caches, and
+// one virtual lane after the other takes fewer sums at a time.
 float four_rows(uint group) {
   vec4 low[8][4], high[8][4], part[8];
-  LATER_UNROLLED for (uint j = 0u; j < 8u; ++j)
-    LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) low[j][k] = high[j][k] = vec4(0.0);
+  LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) low[j][k] = high[j][k] =
+      vec4(0.0);
   if (octets > 128u) {
-    for (uint block = 0u; block < octets; block += 32u)
-      LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) {
+    for (uint block = 0u; block < octets; block += 32u) LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) {
         uint index = block + virtual_lane + j * subgroup_size;
         if (j < virtual_count && (octets % 32u == 0u || index < octets)) add_octets(group, index, low[j], high[j]);
       }
   } else {
-    LATER_UNROLLED for (uint j = 0u; j < 8u; ++j)
-      if (j < virtual_count)
-        for (uint block = 0u; block < octets; block += 32u) {
-          uint index = block + virtual_lane + j * subgroup_size;
-          if (octets % 32u == 0u || index < octets) add_octets(group, index, low[j], high[j]);
-        }
+    LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) if (j < virtual_count) for (uint block = 0u; block < octets;
+                                                                              block += 32u) {
+      uint index = block + virtual_lane + j * subgroup_size;
+      if (octets % 32u == 0u || index < octets) add_octets(group, index, low[j], high[j]);
+    }
   }
-  LATER_UNROLLED for (uint j = 0u; j < 8u; ++j)
-    LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) part[j][k] = sum8(low[j][k], high[j][k]);
+  LATER_UNROLLED for (uint j = 0u; j < 8u; ++j) LATER_UNROLLED for (uint k = 0u; k < 4u; ++k) part[j][k] =
+      sum8(low[j][k], high[j][k]);
   return virtual_sum4(fold_virtual(part));
 }
 #else

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a product of ternary weights does with four rows of a token: scale, then store, add to the residual stream, rotate and write to
-// the cache, or gate. The including shader has the specialization constants and the push constants that these name.
+// What a product of ternary weights does with four rows of a token: scale, then store, add to the residual stream,
+// rotate and write to the cache, or gate. The including shader has the specialization constants and the push constants
+// that these name.
 #ifndef INTAGLIO_EPILOGUE
 #define INTAGLIO_EPILOGUE
 
@@ -45,13 +46,14 @@ void read_epilogue() {
 vec4 row_scales(uint group) {
   vec4 scale = vec4(scale_of[0]);
   if (epilogue == epilogue_gated) scale.yw = vec2(scale_of[1]);
-  if (epilogue == epilogue_rope_cache && 4u * group >= q_size) scale = vec4(4u * group < q_size + kv_size ? scale_of[1] : scale_of[2]);
+  if (epilogue == epilogue_rope_cache && 4u * group >= q_size)
+    scale = vec4(4u * group < q_size + kv_size ? scale_of[1] : scale_of[2]);
   return scale;
 }
 #endif
 
-// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes (kernels/splice.hpp). No kernel that gates
-// uses mod() of floats for anything else.
+// The model's activation of a gate and its `up`, which C++ writes here in the place of what mod() becomes
+// (kernels/splice.hpp). No kernel that gates uses mod() of floats for anything else.
 float gated(float g, float up) { return mod(g, up); }
 
 // Two neighbouring channels into the cache.
@@ -81,7 +83,8 @@ void rope_cache(uint token, uint group, vec4 y) {
     bool is_key = first < q_size + kv_size;
     uint kv_head = head - (is_key ? q_size : q_size + kv_size) / head_dim;
     // Values [kv_heads, context, head_dim]; keys [kv_heads, octets, chunks of 8 channels, 8 positions, 8 channels].
-    uint first_at = (kv_head * (is_key ? (context + 7u) & ~7u : context) + (is_key ? slot & ~7u : slot)) * head_dim + (is_key ? 8u * (slot & 7u) : 0u);
+    uint first_at = (kv_head * (is_key ? (context + 7u) & ~7u : context) + (is_key ? slot & ~7u : slot)) * head_dim +
+                    (is_key ? 8u * (slot & 7u) : 0u);
     uint apart = is_key ? 7u : 0u;
     Words cache = is_key ? keys : values;
     LATER_UNROLLED for (uint i = 0u; i < 2u; ++i) {

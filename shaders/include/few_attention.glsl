@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Attention of a batch's sessions in shaders/layers_few.comp and layers_many.comp: a workgroup has up to four heads that share keys and values of a session, span after span; a subgroup has 16
-// positions of a span, whose keys and values go from memory into matrices. As prompts have it: query, keys, values and probabilities as halves, all else f32 (docs/kernels.md).
-// The including shader has heads_each, value_parts (workgroups that share the channels of values of a task), value_turns (that a workgroup takes for its channels, at most most_turns), most_value_octets (of channels of values of a task for a lane), tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four of members * heads_each * head_dim sums, attention_quad(index) beside it, and
-// publish_attended, which all invocations come to. With INNER_NORMS there are heads of up to 256 channels, which the including shader makes of what q, k and v are told as (bring_heads), and full_every,
-// of so many layers the last has no window.
+// Attention of a batch's sessions in shaders/layers_few.comp and layers_many.comp: a workgroup has up to four heads
+// that share keys and values of a session, span after span; a subgroup has 16 positions of a span, whose keys and
+// values go from memory into matrices. As prompts have it: query, keys, values and probabilities as halves, all else
+// f32 (docs/kernels.md). The including shader has heads_each, value_parts (workgroups that share the channels of values
+// of a task), value_turns (that a workgroup takes for its channels, at most most_turns), most_value_octets (of channels
+// of values of a task for a lane), tasks, kept_tasks, fresh, fresh_words, octet_places, pool with a quad for each four
+// of members * heads_each * head_dim sums, attention_quad(index) beside it, and publish_attended, which all invocations
+// come to. With INNER_NORMS there are heads of up to 256 channels, which the including shader makes of what q, k and v
+// are told as (bring_heads), and full_every, of so many layers the last has no window.
 #ifndef INTAGLIO_FEW_ATTENTION
 #define INTAGLIO_FEW_ATTENTION
 
-#define attention_float(index) attention_quad((index) >> 2)[(index) & 3u]
-const uint attention_members = 16u;  // subgroups, as span_positions has it
-const uint greatest_at = 0u, totals_at = 4u * attention_members;  // of attention_float, [head, subgroup]: the greatest score, and the total of its probabilities
-const uint key_quads = chunks / 4u;                   // that a lane has of a position: chunks 4 * j + lane % 4
-const uint turn_chunks = chunks / (value_parts * value_turns), value_octets = (turn_chunks + 7u) / 8u;  // of channels of values in a turn: lane / 4, and 8 behind it
+#define attention_float(index) attention_quad((index) >> 2)[(index)&3u]
+const uint attention_members = 16u;                               // subgroups, as span_positions has it
+const uint greatest_at = 0u, totals_at = 4u * attention_members;  // of attention_float, [head, subgroup]: the greatest
+                                                                  // score, and the total of its probabilities
+const uint key_quads = chunks / 4u;  // that a lane has of a position: chunks 4 * j + lane % 4
+const uint turn_chunks = chunks / (value_parts * value_turns),
+           value_octets = (turn_chunks + 7u) / 8u;  // of channels of values in a turn: lane / 4, and 8 behind it
 const uint turn_channels = 8u * turn_chunks;
 #ifdef INNER_NORMS
 const uint most_key_quads = 8u;
@@ -24,7 +30,8 @@ const uint query_words = heads_each * head_dim / 2u;  // pairs of channels
 
 float greatest_of_span(uint head) {
   vec4 most = attention_quad((greatest_at + head * attention_members) / 4u);
-  [[unroll]] for (uint i = 1u; i < 4u; ++i) most = max(most, attention_quad((greatest_at + head * attention_members) / 4u + i));
+  [[unroll]] for (uint i = 1u; i < 4u; ++i)
+    most = max(most, attention_quad((greatest_at + head * attention_members) / 4u + i));
   return max(max(most.x, most.y), max(most.z, most.w));
 }
 // The same channel of two positions.
@@ -34,10 +41,13 @@ f16vec2 same_channel(uvec4 a, uvec4 b, uint channel) {
 }
 
 void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
-  uint t = gl_LocalInvocationIndex, kv_head = first_head / heads_of_key, end = ends[row], newest = positions[row], r = lane >> 2, c = lane & 3u;
-  uint64_t exchange = place(layer, argument_exchange), keys = place(layer, argument_keys), values = place(layer, argument_values);
+  uint t = gl_LocalInvocationIndex, kv_head = first_head / heads_of_key, end = ends[row], newest = positions[row],
+       r = lane >> 2, c = lane & 3u;
+  uint64_t exchange = place(layer, argument_exchange), keys = place(layer, argument_keys),
+           values = place(layer, argument_values);
   float sum[most_turns];  // of a channel of a head
-  [[unroll]] for (uint turn = 0u; turn < most_turns; ++turn) sum[turn] = 0.0;
+  [[unroll]] for (uint turn = 0u; turn < most_turns; ++turn)
+    sum[turn] = 0.0;
   vec2 weight = vec2(0.0);
 #ifdef INNER_NORMS
   uint seen = (layer + 1u) % full_every != 0u ? first_seen(end) : 0u;
@@ -55,22 +65,30 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
       barrier();
     }
     bool has_positions = (members == attention_members || sub < attention_members) && sees_some(own_first);
-    uvec4 key_words[2u * most_key_quads], value_words[4u * most_value_octets];  // [octet of positions, j]; [position 2 * c, the next, both 8 behind, octet of channels]
-    [[unroll]] for (uint i = 0u; i < 2u * most_key_quads; ++i) key_words[i] = uvec4(0u);
-    [[unroll]] for (uint i = 0u; i < 4u * most_value_octets; ++i) value_words[i] = uvec4(0u);
+    uvec4 key_words[2u * most_key_quads],
+        value_words[4u * most_value_octets];  // [octet of positions, j]; [position 2 * c, the next, both 8 behind,
+                                              // octet of channels]
+    [[unroll]] for (uint i = 0u; i < 2u * most_key_quads; ++i)
+      key_words[i] = uvec4(0u);
+    [[unroll]] for (uint i = 0u; i < 4u * most_value_octets; ++i)
+      value_words[i] = uvec4(0u);
     if (has_positions) {
       [[unroll]] for (uint n = 0u; n < 2u; ++n) {
         uint octet_place = octet_places[places_from + 2u * sub + n];
         if (is_seen(own_first + 8u * n + r)) {
           WordQuads from = WordQuads(keys + uint64_t(key_index(kv_head, octet_place + r, c)) * 16u);
-          [[unroll]] for (uint j = 0u; j < most_key_quads; ++j) if (j < key_quads) key_words[most_key_quads * n + j] = from.at[32u * j];
+          [[unroll]] for (uint j = 0u; j < most_key_quads; ++j)
+            if (j < key_quads) key_words[most_key_quads * n + j] = from.at[32u * j];
         }
-#define BRING_VALUES(turn) \
-        [[unroll]] for (uint i = 0u; i < 2u; ++i) \
-          if (is_seen(own_first + 8u * n + 2u * c + i)) { \
-            WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_place + 2u * c + i) * chunks + (part * value_turns + turn) * turn_chunks + r) * 16u); \
-            [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = from.at[8u * o]; \
-          }
+#define BRING_VALUES(turn)                                                                                   \
+  [[unroll]] for (uint i = 0u; i < 2u; ++i)                                                                  \
+    if (is_seen(own_first + 8u * n + 2u * c + i)) {                                                          \
+      WordQuads from = WordQuads(values + uint64_t((kv_head * context + octet_place + 2u * c + i) * chunks + \
+                                                   (part * value_turns + turn) * turn_chunks + r) *          \
+                                              16u);                                                          \
+      [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)                                               \
+        if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = from.at[8u * o];           \
+    }
 #ifndef INNER_NORMS
         BRING_VALUES(0u)
 #endif
@@ -87,7 +105,8 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
         high = awaited(from, at + 1u, high);
         fresh[t / 4u][t & 3u] = rounded(uintBitsToFloat(low), uintBitsToFloat(high));
       } else if (t < query_words + head_dim) {
-        uint pair = t - query_words, is_value = pair / (head_dim / 2u), at = q_size + (is_value * kv_heads + kv_head) * (head_dim / 2u) + pair % (head_dim / 2u);
+        uint pair = t - query_words, is_value = pair / (head_dim / 2u),
+             at = q_size + (is_value * kv_heads + kv_head) * (head_dim / 2u) + pair % (head_dim / 2u);
         fresh_words[pair / 4u][pair & 3u] = awaited(from, at, from.at[at]);
       }
     }
@@ -95,11 +114,13 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
     barrier();
     sums_of scores[2];
     float most = minus_infinity;
-    [[unroll]] for (uint n = 0u; n < 2u; ++n) scores[n] = sums_of(0.0);
+    [[unroll]] for (uint n = 0u; n < 2u; ++n)
+      scores[n] = sums_of(0.0);
     if (has_positions) {
       [[unroll]] for (uint n = 0u; n < 2u; ++n)
         if (own_first + 8u * n + r == newest) {
-          [[unroll]] for (uint j = 0u; j < most_key_quads; ++j) if (j < key_quads) key_words[most_key_quads * n + j] = fresh_words[4u * j + c];
+          [[unroll]] for (uint j = 0u; j < most_key_quads; ++j)
+            if (j < key_quads) key_words[most_key_quads * n + j] = fresh_words[4u * j + c];
         }
       [[unroll]] for (uint j = 0u; j < most_key_quads; ++j)
         if (j < key_quads) {
@@ -115,8 +136,8 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
     }
 #ifdef INNER_NORMS
     // Not beside the keys, for which there are no registers.
-    if (has_positions)
-      [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+    if (has_positions) [[unroll]]
+      for (uint n = 0u; n < 2u; ++n) {
         uint octet_place = octet_places[places_from + 2u * sub + n];
         BRING_VALUES(0u)
       }
@@ -130,38 +151,46 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
     }
     most = max(most, subgroupShuffleXor(most, 1u));
     most = max(most, subgroupShuffleXor(most, 2u));
-    if (c == 0u && r < heads_each && (members == attention_members || sub < attention_members)) attention_float(greatest_at + r * attention_members + sub) = most;
+    if (c == 0u && r < heads_each && (members == attention_members || sub < attention_members))
+      attention_float(greatest_at + r * attention_members + sub) = most;
     barrier();
     float greatest = greatest_of_span(r % heads_each), total = 0.0;
     uvec2 chances;
     [[unroll]] for (uint i = 0u; i < 2u; ++i) {
       vec2 below = vec2(its[2u * i], its[2u * i + 1u]) - greatest;
-      chances[i] = rounded(is_seen(its_positions[2u * i]) ? canonical_exp(below.x) : 0.0, is_seen(its_positions[2u * i + 1u]) ? canonical_exp(below.y) : 0.0);
+      chances[i] = rounded(is_seen(its_positions[2u * i]) ? canonical_exp(below.x) : 0.0,
+                           is_seen(its_positions[2u * i + 1u]) ? canonical_exp(below.y) : 0.0);
       vec2 both = vec2(as_pair(chances[i]));
       total += both.x + both.y;
     }
     total += subgroupShuffleXor(total, 1u);
     total += subgroupShuffleXor(total, 2u);
-    if (c == 0u && r < heads_each && (members == attention_members || sub < attention_members)) attention_float(totals_at + r * attention_members + sub) = total;
+    if (c == 0u && r < heads_each && (members == attention_members || sub < attention_members))
+      attention_float(totals_at + r * attention_members + sub) = total;
     vec2 merged = vec2(0.0);
     [[unroll]] for (uint turn = 0u; turn < most_turns; ++turn)
       if (turn < value_turns) {
         if (turn != 0u) barrier();
         if (has_positions) {
-          [[unroll]] for (uint n = 0u; n < 2u; ++n)
-            [[unroll]] for (uint i = 0u; i < 2u; ++i)
+          [[unroll]] for (uint n = 0u; n < 2u; ++n) [[unroll]]
+            for (uint i = 0u; i < 2u; ++i)
               if (own_first + 8u * n + 2u * c + i == newest) {
-                [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) if (o < value_octets) value_words[most_value_octets * (2u * n + i) + o] = fresh_words[chunks + (part * value_turns + turn) * turn_chunks + r + 8u * o];
+                [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)
+                  if (o < value_octets)
+                    value_words[most_value_octets * (2u * n + i) + o] =
+                        fresh_words[chunks + (part * value_turns + turn) * turn_chunks + r + 8u * o];
               }
           tokens_of b = tokens_matrix(chances);
           vec4 out_[8];  // [head & 1, octet, half of it]
           [[unroll]] for (uint m = 0u; m < 8u; ++m) {
             weights_of w;
             [[unroll]] for (uint o = 0u; o < 2u; ++o) {
-              f16vec2 first_pair = f16vec2(0.0), second_pair = f16vec2(0.0);  // where a task has no channels for these rows
+              f16vec2 first_pair = f16vec2(0.0),
+                      second_pair = f16vec2(0.0);  // where a task has no channels for these rows
               if (o < most_value_octets) {
                 first_pair = same_channel(value_words[o], value_words[most_value_octets + o], m);
-                second_pair = same_channel(value_words[2u * most_value_octets + o], value_words[3u * most_value_octets + o], m);
+                second_pair =
+                    same_channel(value_words[2u * most_value_octets + o], value_words[3u * most_value_octets + o], m);
               }
               w[4u * o] = first_pair.x;
               w[4u * o + 1u] = first_pair.y;
@@ -169,8 +198,8 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
               w[4u * o + 3u] = second_pair.y;
             }
             sums_of of_channels = coopMatMulAdd(w, b, sums_of(0.0));
-            [[unroll]] for (uint o = 0u; o < most_value_octets; ++o)
-              [[unroll]] for (uint h = 0u; h < 2u; ++h) out_[h * 4u + o * 2u + m / 4u][m & 3u] = of_channels[2u * o + h];
+            [[unroll]] for (uint o = 0u; o < most_value_octets; ++o) [[unroll]]
+              for (uint h = 0u; h < 2u; ++h) out_[h * 4u + o * 2u + m / 4u][m & 3u] = of_channels[2u * o + h];
           }
           [[unroll]] for (uint h = 0u; h < 2u; ++h)
             if (2u * c + h < heads_each) {
@@ -181,8 +210,8 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
                   pool[to + 16u * o + 1u] = out_[h * 4u + o * 2u + 1u];
                 }
             }
-          if (turn + 1u < value_turns)
-            [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+          if (turn + 1u < value_turns) [[unroll]]
+            for (uint n = 0u; n < 2u; ++n) {
               uint octet_place = octet_places[places_from + 2u * sub + n];
               BRING_VALUES(turn + 1u)
             }
@@ -194,7 +223,8 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
           [[unroll]] for (uint i = 0u; i < attention_members; ++i)
             if (sees_some(first + 16u * i)) of_span += pooled(i * heads_each * turn_channels + t);
           vec4 four = attention_quad((totals_at + h * attention_members) / 4u);
-          [[unroll]] for (uint i = 1u; i < 4u; ++i) four += attention_quad((totals_at + h * attention_members) / 4u + i);
+          [[unroll]] for (uint i = 1u; i < 4u; ++i)
+            four += attention_quad((totals_at + h * attention_members) / 4u + i);
           vec2 later = vec2(greatest_of_span(h), (four.x + four.y) + (four.z + four.w));
           if (first == first_span) {
             weight = later;
@@ -206,7 +236,8 @@ void attend(uint layer, uint row, uint first_head, uint part, uint kept) {
         }
       }
   }
-  [[unroll]] for (uint turn = 0u; turn < most_turns; ++turn) sum[turn] = end != 0u ? sum[turn] / weight.y : 0.0;
+  [[unroll]] for (uint turn = 0u; turn < most_turns; ++turn)
+    sum[turn] = end != 0u ? sum[turn] / weight.y : 0.0;
   publish_attended(exchange, row, first_head, part, sum);
   barrier();
 }
@@ -220,7 +251,9 @@ void keep_first_octets() {
 void attention(uint layer) {
   [[dependency_infinite]] for (uint i = 0u; i < kept_tasks; ++i) {
     uint task = gl_WorkGroupID.x + i * parts;
-    if (task < tasks) attend(layer, task / value_parts / tasks_of_row, task / value_parts % tasks_of_row * heads_each, task % value_parts, i);
+    if (task < tasks)
+      attend(layer, task / value_parts / tasks_of_row, task / value_parts % tasks_of_row * heads_each,
+             task % value_parts, i);
   }
 }
 

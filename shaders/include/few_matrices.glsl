@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Matrices of a batch's products in shaders/layers_few.comp and layers_many.comp, filled from registers: 16 rows of weights by 16 columns, these by 8 tokens, sums of 16 rows and 8 tokens. Of the 16 columns a lane has
-// four, in the order 0, 2, 1, 3: a word of two halves, and the next. The including shader has half_codes.glsl.
+// Matrices of a batch's products in shaders/layers_few.comp and layers_many.comp, filled from registers: 16 rows of
+// weights by 16 columns, these by 8 tokens, sums of 16 rows and 8 tokens. Of the 16 columns a lane has four, in the
+// order 0, 2, 1, 3: a word of two halves, and the next. The including shader has half_codes.glsl.
 #ifndef INTAGLIO_FEW_MATRICES
 #define INTAGLIO_FEW_MATRICES
 
@@ -11,7 +12,8 @@
 // Of row lane / 4 and of that eight behind it.
 weights_of weights_matrix(uvec2 words, uvec2 later_words) {
   weights_of w;
-  f16vec2 low = as_pair(words.x), high = as_pair(words.y), later_low = as_pair(later_words.x), later_high = as_pair(later_words.y);
+  f16vec2 low = as_pair(words.x), high = as_pair(words.y), later_low = as_pair(later_words.x),
+          later_high = as_pair(later_words.y);
   w[0] = low.x;
   w[1] = low.y;
   w[2] = high.x;

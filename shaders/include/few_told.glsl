@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How numbers of a batch's pass in one dispatch are told, so that none looks like nothing. The including shader has half_codes.glsl where it tells halves.
+// How numbers of a batch's pass in one dispatch are told, so that none looks like nothing. The including shader has
+// half_codes.glsl where it tells halves.
 #ifndef INTAGLIO_FEW_TOLD
 #define INTAGLIO_FEW_TOLD
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What workgroups that compute all layers of a batch's pass share: addresses of a layer, waiting, and leaving. The including shader has few_frame.glsl, few_told.glsl, places, patience, rows, threads and gave_up.
+// What workgroups that compute all layers of a batch's pass share: addresses of a layer, waiting, and leaving. The
+// including shader has few_frame.glsl, few_told.glsl, places, patience, rows, threads and gave_up.
 #ifndef INTAGLIO_FEW_WAITS
 #define INTAGLIO_FEW_WAITS
 
 uint64_t place(uint layer, uint argument) { return places[(layer & 1u) * argument_count + argument]; }
 void keep_places(uint layer) {
-  if (gl_LocalInvocationIndex < argument_count) places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] = arguments.at[layer * argument_count + gl_LocalInvocationIndex];
+  if (gl_LocalInvocationIndex < argument_count)
+    places[(layer & 1u) * argument_count + gl_LocalInvocationIndex] =
+        arguments.at[layer * argument_count + gl_LocalInvocationIndex];
 }
 
 void give_up() {
@@ -45,7 +48,9 @@ void leave(uint64_t stream) {
   memoryBarrierBuffer();
   barrier();
   if (t == 0u) {
-    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease) + 1u;
+    uint left = atomicAdd(progress.at[progress_left], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer,
+                          gl_SemanticsAcquireRelease) +
+                1u;
     bool last = left == gl_NumWorkGroups.x;
     if (last) progress.at[progress_left] = 0u;
     leaves_last = last && SharedWords(progress).at[progress_gave_up] != 0u;

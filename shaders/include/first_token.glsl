@@ -25,9 +25,7 @@ uvec2 earlier(uvec2 a, uvec2 b) {
 shared uvec2 first_of_subgroup[RANKED_INVOCATIONS / 4u];
 
 uvec2 first_of(uvec2 own) {
-  for (uint d = 1u; d < subgroup_size; d <<= 1) {
-    own = earlier(own, subgroupShuffleXor(own, d));
-  }
+  for (uint d = 1u; d < subgroup_size; d <<= 1) { own = earlier(own, subgroupShuffleXor(own, d)); }
   if (workgroup_size > subgroup_size) {
     if (lane == 0u) first_of_subgroup[gl_SubgroupID] = own;
     barrier();

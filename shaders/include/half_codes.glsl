@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Codes of blocks as halves: what products by cooperative matrices of f16 multiply. The including shader has codec.glsl.
+// Codes of blocks as halves: what products by cooperative matrices of f16 multiply. The including shader has
+// codec.glsl.
 #ifndef INTAGLIO_HALF_CODES
 #define INTAGLIO_HALF_CODES
 
@@ -10,10 +11,12 @@ uint rounded(float a, float b) { return as_word(f16vec2(vec2(a, b))); }
 // Four columns of f16 or bf16 as halves, in the order 0, 2, 1, 3.
 uvec2 dense_halves(uvec2 w) {
   vec2 a = brain_halves(w.x), b = brain_halves(w.y);
-  return codec == element_f16 ? uvec2((w.x & 0xffffu) | w.y << 16, (w.x >> 16) | (w.y & 0xffff0000u)) : uvec2(rounded(a.x, b.x), rounded(a.y, b.y));
+  return codec == element_f16 ? uvec2((w.x & 0xffffu) | w.y << 16, (w.x >> 16) | (w.y & 0xffff0000u))
+                              : uvec2(rounded(a.x, b.x), rounded(a.y, b.y));
 }
 
-// What a block of a group's row r is scaled with, as it lies there; of q6_k two scales and the super-block's d in one word.
+// What a block of a group's row r is scaled with, as it lies there; of q6_k two scales and the super-block's d in one
+// word.
 uvec4 load_factor(Words group, uint r, uint block) {
   if (codec == codec_q4_k) return word_quad(group, 4u * blocks + r * supers + block / 8u);
   uint word = 0u;
@@ -28,7 +31,9 @@ uvec4 load_factor(Words group, uint r, uint block) {
 }
 
 // That as halves: d of the block's first 16 columns and of the others, and what is added to all.
-struct block_factors { f16vec2 d, upper_d, m; };
+struct block_factors {
+  f16vec2 d, upper_d, m;
+};
 block_factors factors_of(uvec4 factor, uint r, uint block) {
   block_factors by;
   by.d = by.upper_d = by.m = f16vec2(0.0);
@@ -39,7 +44,8 @@ block_factors factors_of(uvec4 factor, uint r, uint block) {
     by.m = f16vec2(as_pair(factor.x).y);
   } else if (codec == codec_q4_k) {
     // As row_factors has it.
-    uint k = block & 7u, shift = 8u * (k & 3u), first = factor.y >> shift, second = factor.z >> shift, third = factor.w >> shift;
+    uint k = block & 7u, shift = 8u * (k & 3u), first = factor.y >> shift, second = factor.z >> shift,
+         third = factor.w >> shift;
     uint scale = k < 4u ? first & 63u : (third & 15u) | (first >> 2) & 48u;
     uint minimum = k < 4u ? second & 63u : (third >> 4) & 15u | (second >> 2) & 48u;
     vec2 both = unpackHalf2x16(factor.x) * vec2(scale, minimum);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The `count` largest of `columns` numbers by one workgroup, by counting: four passes of 8 bits find the last one that is taken, then every invocation
-// has its stretch of them. The including shader has workgroup_size, columns and count, and gives
+// The `count` largest of `columns` numbers by one workgroup, by counting: four passes of 8 bits find the last one that
+// is taken, then every invocation has its stretch of them. The including shader has workgroup_size, columns and count,
+// and gives
 //   uint size_of(uint j, uint index)               of number index, the j-th of an invocation's stretch
-//   void take(uint j, uint index, uint place)      for each that is taken; places rise with indices, of equal sizes the lowest index is taken first
+//   void take(uint j, uint index, uint place)      for each that is taken; places rise with indices, of equal sizes the
+//   lowest index is taken first
 #ifndef INTAGLIO_LARGEST
 #define INTAGLIO_LARGEST
 
@@ -16,26 +18,31 @@ shared uvec2 found_by_32[(workgroup_size + 31u) / 32u];
 const uint stretch = (columns + workgroup_size - 1u) / workgroup_size;
 const bool keeps = stretch <= 128u;
 // Over an invocation's numbers: of constant length where they are in registers.
-#define each_own(j) [[dont_unroll]] for (uint j = 0u; j < (keeps ? stretch : own); ++j) if (!keeps || j < own)
+#define each_own(j)                                                   \
+  [[dont_unroll]] for (uint j = 0u; j < (keeps ? stretch : own); ++j) \
+    if (!keeps || j < own)
 
 uint size_of(uint j, uint index);
 void take(uint j, uint index, uint place);
 
 void take_largest() {
   uint me = gl_LocalInvocationIndex, first = me * stretch, own = first < columns ? min(stretch, columns - first) : 0u;
-  // The last size that is taken, from its upper bits on; `wanted` of those with the same upper bits are still to be found.
+  // The last size that is taken, from its upper bits on; `wanted` of those with the same upper bits are still to be
+  // found.
   uint limit = 0u, wanted = count;
-  for (uint shift = 24u; ; shift -= 8u) {
+  for (uint shift = 24u;; shift -= 8u) {
     for (uint i = me; i < 256u; i += workgroup_size) counts[i] = 0u;
     barrier();
     each_own(j) {
       uint size = size_of(j, first + j);
-      if (shift == 24u || (size >> (shift + 8u)) == (limit >> (shift + 8u))) atomicAdd(counts[(size >> shift) & 255u], 1u);
+      if (shift == 24u || (size >> (shift + 8u)) == (limit >> (shift + 8u)))
+        atomicAdd(counts[(size >> shift) & 255u], 1u);
     }
     barrier();
     for (uint g = me; g < 16u; g += workgroup_size) {
       uint sum = 0u;
-      [[dont_unroll]] for (uint i = 0u; i < 16u; ++i) sum += counts[16u * g + i];
+      [[dont_unroll]] for (uint i = 0u; i < 16u; ++i)
+        sum += counts[16u * g + i];
       sixteens[g] = sum;
     }
     barrier();

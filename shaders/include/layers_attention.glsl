@@ -1,41 +1,52 @@
 // SPDX-License-Identifier: MIT
-// Attention of one token in shaders/layers_coded.comp: a workgroup of 512 takes a span of a head at a time. Which spans there are hangs on the position,
-// which is loaded, so that subgroup operations would be dear here: sums and maxima go through shared memory, in the order of docs/kernels.md.
+// Attention of one token in shaders/layers_coded.comp: a workgroup of 512 takes a span of a head at a time. Which spans
+// there are hangs on the position, which is loaded, so that subgroup operations would be dear here: sums and maxima go
+// through shared memory, in the order of docs/kernels.md.
 #ifndef INTAGLIO_LAYERS_ATTENTION
 #define INTAGLIO_LAYERS_ATTENTION
 
-// Keys: an invocation has a position and two quarters of its chunks. Values: a quad of channels and every `octets_at_once`-th octet.
+// Keys: an invocation has a position and two quarters of its chunks. Values: a quad of channels and every
+// `octets_at_once`-th octet.
 const uint quarter_chunks = chunks / 4u;
 const bool keys_at_once = quarter_chunks <= 4u;  // both quarters, and the values beside them
 const uint octets_at_once = threads / quads, own_octets = (32u + octets_at_once - 1u) / octets_at_once;
 // In pool behind the sums of values by octet: halves of scores, probabilities.
-const uint parts_at = 32u * quads, chances_at = parts_at + 128u, maxima_at = parts_at + 192u, totals_at = parts_at + 200u;
+const uint parts_at = 32u * quads, chances_at = parts_at + 128u, maxima_at = parts_at + 192u,
+           totals_at = parts_at + 200u;
 uvec4 key_words[8];
 uvec2 value_words[16];
 
 vec4 pooled(uint at) { return uintBitsToFloat(pool[at]); }
 
-// The layer's cache: whether it has a place for each position, positions, the first that the token sees, and the octet of the cache where a span's first octet lies.
+// The layer's cache: whether it has a place for each position, positions, the first that the token sees, and the octet
+// of the cache where a span's first octet lies.
 bool has_all(uint layer) { return ring == context || full(layer); }
 uint positions_of(uint layer) { return full(layer) ? context : ring; }
 uint count_of(uint layer) { return has_all(layer) ? min(position + 1u, context) : position + 1u; }
 uint seen_from(uint layer, uint count) { return full(layer) || count <= window ? 0u : count - window; }
 uint slot_octet(uint layer, uint octet) { return has_all(layer) ? octet : octet % (ring / 8u); }
 
-struct span_place { uint64_t keys, values; uint kv_head, positions, first, count, seen; };
+struct span_place {
+  uint64_t keys, values;
+  uint kv_head, positions, first, count, seen;
+};
 
 // Octets past the last are that one, so that loads need no condition.
 uint64_t key_place(uint layer, span_place at) {
   uint octet = slot_octet(layer, min(at.first + (gl_LocalInvocationIndex & 255u) / 8u, (at.count - 1u) / 8u));
-  return at.keys + uint64_t((at.kv_head * ((at.positions + 7u) / 8u) + octet) * chunks * 8u + (gl_LocalInvocationIndex & 7u)) * 16u;
+  return at.keys +
+         uint64_t((at.kv_head * ((at.positions + 7u) / 8u) + octet) * chunks * 8u + (gl_LocalInvocationIndex & 7u)) *
+             16u;
 }
 void fetch_quarter(uint64_t from, uint quarter, uint to) {
   [[unroll]] for (uint i = 0u; i < 8u; ++i)
     if (i < quarter_chunks) key_words[(to + i) & 7u] = WordQuads(from + uint64_t(quarter) * 128u).at[i * 32u];
 }
 void fetch_values(uint layer, span_place at, uint n, uint to) {
-  uint octet = slot_octet(layer, min(at.first + gl_LocalInvocationIndex / quads + n * octets_at_once, (at.count - 1u) / 8u));
-  WordPairs values = WordPairs(at.values + uint64_t((at.kv_head * at.positions + octet * 8u) * quads + gl_LocalInvocationIndex % quads) * 8u);
+  uint octet =
+      slot_octet(layer, min(at.first + gl_LocalInvocationIndex / quads + n * octets_at_once, (at.count - 1u) / 8u));
+  WordPairs values = WordPairs(
+      at.values + uint64_t((at.kv_head * at.positions + octet * 8u) * quads + gl_LocalInvocationIndex % quads) * 8u);
   [[unroll]] for (uint j = 0u; j < 8u; ++j) {
     value_words[to + j] = uvec2(0u);
     if (context % 8u == 0u || octet * 8u + j < at.positions) value_words[to + j] = values.at[j * quads];
@@ -62,16 +73,18 @@ uvec2 halves_of(vec4 x) {
 // The butterfly over 32 sums, in pool.
 float block_sum(uint at) {
   precise vec4 q[4];
-  [[unroll]] for (uint i = 0u; i < 4u; ++i) q[i] = pooled(at + i) + pooled(at + 4u + i);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i)
+    q[i] = pooled(at + i) + pooled(at + 4u + i);
   precise vec4 two[2];
-  [[unroll]] for (uint i = 0u; i < 2u; ++i) two[i] = q[i] + q[i + 2u];
+  [[unroll]] for (uint i = 0u; i < 2u; ++i)
+    two[i] = q[i] + q[i + 2u];
   precise vec4 one = two[0] + two[1];
   precise float sum = (one.x + one.z) + (one.y + one.w);
   return sum;
 }
 
-// Query, key and value of this position: q and k normalised where there are norms, and turned, k and v as halves; the first of the heads that share
-// them puts those into the caches.
+// Query, key and value of this position: q and k normalised where there are norms, and turned, k and v as halves; the
+// first of the heads that share them puts those into the caches.
 void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool stores) {
   const uint pair_quads = head_dim / 4u;  // pairs (p, p + head_dim / 2), two a quad
   uint t = gl_LocalInvocationIndex, which = t / pair_quads, j = t % pair_quads;
@@ -130,7 +143,8 @@ void await_fresh(uint layer, uint head, span_place at, uint64_t from_qkv, bool s
   uint slot = has_all(layer) ? position : position % ring;
   if (stores && slot < at.positions) {
     if (t < chunks) {
-      WordQuads(at.keys).at[((at.kv_head * ((at.positions + 7u) / 8u) + slot / 8u) * chunks + t) * 8u + (slot & 7u)] = uvec4(fresh_words[2u * t], fresh_words[2u * t + 1u]);
+      WordQuads(at.keys).at[((at.kv_head * ((at.positions + 7u) / 8u) + slot / 8u) * chunks + t) * 8u + (slot & 7u)] =
+          uvec4(fresh_words[2u * t], fresh_words[2u * t + 1u]);
     } else if (t >= 64u && t < 64u + quads) {
       WordPairs(at.values).at[(at.kv_head * at.positions + slot) * quads + t - 64u] = fresh_words[quads + t - 64u];
     }
@@ -145,7 +159,8 @@ float quarter_score(uint quarter, uint from, bool newest) {
       uint chunk = quarter + 4u * i;
       uvec4 words = key_words[(from + i) & 7u];
       if (newest) words = uvec4(fresh_words[2u * chunk], fresh_words[2u * chunk + 1u]);
-      vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)), high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
+      vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)),
+           high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
       precise vec4 low_products = fresh[2u * chunk] * low;
       a = a + low_products;
       precise vec4 high_products = fresh[2u * chunk + 1u] * high;
@@ -155,7 +170,8 @@ float quarter_score(uint quarter, uint from, bool newest) {
   return sum;
 }
 float score_of(uint own, span_place at) {
-  precise float sum = uintBitsToFloat(pool[parts_at + own / 4u][own & 3u]) + uintBitsToFloat(pool[parts_at + 64u + own / 4u][own & 3u]);
+  precise float sum =
+      uintBitsToFloat(pool[parts_at + own / 4u][own & 3u]) + uintBitsToFloat(pool[parts_at + 64u + own / 4u][own & 3u]);
   uint its = at.first * 8u + own;
   return its < at.count && its >= at.seen ? scaled_score(sum) : minus_infinity;
 }
@@ -186,7 +202,8 @@ vec4 compute_span(uint layer, span_place at, out vec2 weight) {
   }
   barrier();
   vec4 most = pooled(maxima_at);
-  [[unroll]] for (uint i = 1u; i < 8u; ++i) most = max(most, pooled(maxima_at + i));
+  [[unroll]] for (uint i = 1u; i < 8u; ++i)
+    most = max(most, pooled(maxima_at + i));
   float m = max(max(most.x, most.y), max(most.z, most.w));
   if (t < 256u) {
     float score = score_of(t, at);
@@ -219,12 +236,14 @@ vec4 compute_span(uint layer, span_place at, out vec2 weight) {
       }
     }
   }
-  if (t < 32u) pool[totals_at + t / 4u][t & 3u] = floatBitsToUint(octet_total(pooled(chances_at + 2u * t), pooled(chances_at + 2u * t + 1u)));
+  if (t < 32u)
+    pool[totals_at + t / 4u][t & 3u] =
+        floatBitsToUint(octet_total(pooled(chances_at + 2u * t), pooled(chances_at + 2u * t + 1u)));
   barrier();
   precise vec4 s[4];
   precise float l[4];
-  if (t < quads)
-    [[unroll]] for (uint g = 0u; g < 4u; ++g) {
+  if (t < quads) [[unroll]]
+    for (uint g = 0u; g < 4u; ++g) {
       s[g] = vec4(0.0);
       l[g] = 0.0;
       [[unroll]] for (uint i = 0u; i < 8u; ++i) {
@@ -238,7 +257,8 @@ vec4 compute_span(uint layer, span_place at, out vec2 weight) {
   return sums;
 }
 
-// Task i is the span i / heads of those that are seen, of head i % heads; the workgroup of a head's first one merges them.
+// Task i is the span i / heads of those that are seen, of head i % heads; the workgroup of a head's first one merges
+// them.
 void attention(uint layer, uint64_t from, uint64_t to) {
   uint count = count_of(layer), seen = seen_from(layer, count), first_span = seen / span_positions;
   uint t = gl_LocalInvocationIndex, spans = (count + span_positions - 1u) / span_positions - first_span;
@@ -252,7 +272,8 @@ void attention(uint layer, uint64_t from, uint64_t to) {
     if (whole_rounds != 0u && turn >= whole_rounds) task = whole_rounds + parts - 1u - gl_WorkGroupID.x;
     if (task >= tasks_of_all) break;
     uint head = task % heads, span = task / heads;
-    span_place at = span_place(place(layer, argument_keys), place(layer, argument_values), head / (heads / kv_heads), positions_of(layer), (first_span + span) * 32u, count, seen);
+    span_place at = span_place(place(layer, argument_keys), place(layer, argument_values), head / (heads / kv_heads),
+                               positions_of(layer), (first_span + span) * 32u, count, seen);
     uint quarter = t >> 8 << 1;
     fetch_quarter(key_place(layer, at), quarter, 0u);
     if (keys_at_once) {
@@ -280,7 +301,8 @@ void attention(uint layer, uint64_t from, uint64_t to) {
     uint head = gl_WorkGroupID.x;
     barrier();
     [[dont_unroll]] for (uint round = 1u; round < spans; round += merged_together) {
-      uint there = min(merged_together, spans - round), own = t / quads, first = (head * most_spans + round) * partial_quads;
+      uint there = min(merged_together, spans - round), own = t / quads,
+           first = (head * most_spans + round) * partial_quads;
       vec4 s = await_quad(partials, first + own * partial_quads + t % quads, own < there);
       if (own < there) pool[own * quads + t % quads] = floatBitsToUint(s);
       vec4 its = await_quad(partials, first + t * partial_quads + quads, t < there);
@@ -299,35 +321,48 @@ void attention(uint layer, uint64_t from, uint64_t to) {
   }
 }
 
-// The same by four workgroups a head and span, where heads are few and wide: each scores a quarter of the positions, hands its scores to the others and sums up
-// a quarter of the channels. A workgroup has one head and one quarter, and all of its spans' scores are there before it waits for others' scores.
+// The same by four workgroups a head and span, where heads are few and wide: each scores a quarter of the positions,
+// hands its scores to the others and sums up a quarter of the channels. A workgroup has one head and one quarter, and
+// all of its spans' scores are there before it waits for others' scores.
 const uint shares = 4u, shared_quads = quads / shares, shared_positions = span_positions / shares;
 const bool shares_heads = (inner_norms == 0u ? nothing : shares * heads) <= parts;
 const uint scores_at = 32u * shared_quads;  // in pool, behind the sums of values by octet
 
 void fetch_shared_values(uint layer, span_place at, uint share) {
   uint octet = slot_octet(layer, min(at.first + gl_LocalInvocationIndex / shared_quads, (at.count - 1u) / 8u));
-  WordPairs values = WordPairs(at.values + uint64_t((at.kv_head * at.positions + octet * 8u) * quads + share * shared_quads + gl_LocalInvocationIndex % shared_quads) * 8u);
+  WordPairs values = WordPairs(at.values + uint64_t((at.kv_head * at.positions + octet * 8u) * quads +
+                                                    share * shared_quads + gl_LocalInvocationIndex % shared_quads) *
+                                               8u);
   [[unroll]] for (uint j = 0u; j < 8u; ++j) {
     value_words[j] = uvec2(0u);
-    if (gl_LocalInvocationIndex < 32u * shared_quads && (context % 8u == 0u || octet * 8u + j < at.positions)) value_words[j] = values.at[j * quads];
+    if (gl_LocalInvocationIndex < 32u * shared_quads && (context % 8u == 0u || octet * 8u + j < at.positions))
+      value_words[j] = values.at[j * quads];
   }
 }
 void fetch_shared_keys(uint layer, span_place at, uint share) {
-  uint octet = slot_octet(layer, min(at.first + (share * shared_positions + (gl_LocalInvocationIndex & (shared_positions - 1u))) / 8u, (at.count - 1u) / 8u));
-  uint64_t from = at.keys + uint64_t((at.kv_head * ((at.positions + 7u) / 8u) + octet) * chunks * 8u + (gl_LocalInvocationIndex & 7u)) * 16u;
-  [[unroll]] for (uint i = 0u; i < 8u; ++i) key_words[i] = uvec4(0u);
-  if (gl_LocalInvocationIndex < 4u * shared_positions) fetch_quarter(from, gl_LocalInvocationIndex / shared_positions, 0u);
+  uint octet = slot_octet(
+      layer, min(at.first + (share * shared_positions + (gl_LocalInvocationIndex & (shared_positions - 1u))) / 8u,
+                 (at.count - 1u) / 8u));
+  uint64_t from =
+      at.keys +
+      uint64_t((at.kv_head * ((at.positions + 7u) / 8u) + octet) * chunks * 8u + (gl_LocalInvocationIndex & 7u)) * 16u;
+  [[unroll]] for (uint i = 0u; i < 8u; ++i)
+    key_words[i] = uvec4(0u);
+  if (gl_LocalInvocationIndex < 4u * shared_positions)
+    fetch_quarter(from, gl_LocalInvocationIndex / shared_positions, 0u);
 }
 
 void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
   uint count = count_of(layer), seen = seen_from(layer, count), first_span = seen / span_positions;
   uint t = gl_LocalInvocationIndex, spans = (count + span_positions - 1u) / span_positions - first_span;
   const uint takers = heads * shares, at_once = parts / takers;  // spans
-  uint head = gl_WorkGroupID.x % heads, share = gl_WorkGroupID.x / heads % shares, first_of_own = gl_WorkGroupID.x / takers;
+  uint head = gl_WorkGroupID.x % heads, share = gl_WorkGroupID.x / heads % shares,
+       first_of_own = gl_WorkGroupID.x / takers;
   if (first_of_own < at_once && first_of_own < spans) {
-    SharedQuads partials = SharedQuads(place(layer, argument_partials)), scores = SharedQuads(from + uint64_t(4u * (q_size + 2u * kv_size)));
-    span_place at = span_place(place(layer, argument_keys), place(layer, argument_values), head / (heads / kv_heads), positions_of(layer), (first_span + first_of_own) * 32u, count, seen);
+    SharedQuads partials = SharedQuads(place(layer, argument_partials)),
+                scores = SharedQuads(from + uint64_t(4u * (q_size + 2u * kv_size)));
+    span_place at = span_place(place(layer, argument_keys), place(layer, argument_values), head / (heads / kv_heads),
+                               positions_of(layer), (first_span + first_of_own) * 32u, count, seen);
     fetch_shared_keys(layer, at, share);
     fetch_shared_values(layer, at, share);
     barrier();  // the product's x has been read
@@ -340,18 +375,22 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
       }
       uint own = t & (shared_positions - 1u);
       if (t < 4u * shared_positions) {
-        float part = quarter_score(t / shared_positions, 0u, at.first * 8u + share * shared_positions + own == position);
+        float part =
+            quarter_score(t / shared_positions, 0u, at.first * 8u + share * shared_positions + own == position);
         pool[scores_at + t / 4u][t & 3u] = floatBitsToUint(part);
       }
       barrier();
       if (t < shared_positions) {
         uint place_ = scores_at + own / 4u;
-        precise float low = uintBitsToFloat(pool[place_][own & 3u]) + uintBitsToFloat(pool[place_ + shared_positions / 4u][own & 3u]);
-        precise float high = uintBitsToFloat(pool[place_ + shared_positions / 2u][own & 3u]) + uintBitsToFloat(pool[place_ + 3u * shared_positions / 4u][own & 3u]);
+        precise float low =
+            uintBitsToFloat(pool[place_][own & 3u]) + uintBitsToFloat(pool[place_ + shared_positions / 4u][own & 3u]);
+        precise float high = uintBitsToFloat(pool[place_ + shared_positions / 2u][own & 3u]) +
+                             uintBitsToFloat(pool[place_ + 3u * shared_positions / 4u][own & 3u]);
         precise float sum = low + high;
         uint its = at.first * 8u + share * shared_positions + own;
         float score = its < at.count && its >= at.seen ? scaled_score(sum) : minus_infinity;
-        SharedWords(uint64_t(scores)).at[(span * heads + head) * span_positions + share * shared_positions + own] = floatBitsToUint(something(vec2(score)).x);
+        SharedWords(uint64_t(scores)).at[(span * heads + head) * span_positions + share * shared_positions + own] =
+            floatBitsToUint(something(vec2(score)).x);
       }
     }
     vec4 merged = vec4(0.0);
@@ -370,7 +409,8 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
       }
       barrier();
       vec4 most = pooled(maxima_from);
-      [[unroll]] for (uint i = 1u; i < 8u; ++i) most = max(most, pooled(maxima_from + i));
+      [[unroll]] for (uint i = 1u; i < 8u; ++i)
+        most = max(most, pooled(maxima_from + i));
       float m = max(max(most.x, most.y), max(most.z, most.w));
       if (t < 256u) {
         float score = uintBitsToFloat(pool[scores_at + t / 4u][t & 3u]);
@@ -387,7 +427,8 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
         if (first < at.count) {
           [[unroll]] for (uint j = 0u; j < 8u; ++j) {
             uvec2 words = value_words[j];
-            if (first + j >= position) words = first + j == position ? fresh_words[quads + share * shared_quads + t % shared_quads] : uvec2(0u);
+            if (first + j >= position)
+              words = first + j == position ? fresh_words[quads + share * shared_quads + t % shared_quads] : uvec2(0u);
             vec4 x = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
             precise vec4 products = (j < 4u ? p_low[j & 3u] : p_high[j & 3u]) * x;
             acc = acc + products;
@@ -395,12 +436,14 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
         }
         pool[octet * shared_quads + t % shared_quads] = floatBitsToUint(acc);
       }
-      if (t < 32u) pool[totals_from + t / 4u][t & 3u] = floatBitsToUint(octet_total(pooled(chances_from + 2u * t), pooled(chances_from + 2u * t + 1u)));
+      if (t < 32u)
+        pool[totals_from + t / 4u][t & 3u] =
+            floatBitsToUint(octet_total(pooled(chances_from + 2u * t), pooled(chances_from + 2u * t + 1u)));
       barrier();
       precise vec4 s[4];
       precise float l[4];
-      if (t < shared_quads)
-        [[unroll]] for (uint g = 0u; g < 4u; ++g) {
+      if (t < shared_quads) [[unroll]]
+        for (uint g = 0u; g < 4u; ++g) {
           s[g] = vec4(0.0);
           l[g] = 0.0;
           [[unroll]] for (uint i = 0u; i < 8u; ++i) {
@@ -425,8 +468,10 @@ void attention_of_shares(uint layer, uint64_t from, uint64_t to) {
     if (spans > 1u && first_of_own == 0u) {
       barrier();
       [[dont_unroll]] for (uint round = 1u; round < spans; round += merged_together) {
-        uint there = min(merged_together, spans - round), own = t / shared_quads, first = (head * most_spans + round) * partial_quads;
-        vec4 s = await_quad(partials, first + own * partial_quads + share * shared_quads + t % shared_quads, own < there);
+        uint there = min(merged_together, spans - round), own = t / shared_quads,
+             first = (head * most_spans + round) * partial_quads;
+        vec4 s =
+            await_quad(partials, first + own * partial_quads + share * shared_quads + t % shared_quads, own < there);
         if (own < there) pool[t] = floatBitsToUint(s);
         vec4 its = await_quad(partials, first + t * partial_quads + quads, t < there);
         if (t < there) pool[scores_at + t] = floatBitsToUint(its);

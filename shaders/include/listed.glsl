@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which rows of the output a workgroup of a product of few tokens has: neighbouring tokens, or with experts those of a tile of expert_tiles, whose lists hold
-// list_tokens rows each, of which a workgroup takes tile_tokens. The including shader has the constants, and `tiles` and `state` to read.
+// Which rows of the output a workgroup of a product of few tokens has: neighbouring tokens, or with experts those of a
+// tile of expert_tiles, whose lists hold list_tokens rows each, of which a workgroup takes tile_tokens. The including
+// shader has the constants, and `tiles` and `state` to read.
 #ifndef INTAGLIO_LISTED
 #define INTAGLIO_LISTED
 
@@ -17,7 +18,8 @@ struct tile_place {
 tile_place find_tile(uint index) {
   tile_place tile;
   if (listed) {
-    uint parts = list_tokens / tile_tokens, at = index / parts * (list_tokens + 2u), before = index % parts * tile_tokens, count = tiles.at[at + 1u];
+    uint parts = list_tokens / tile_tokens, at = index / parts * (list_tokens + 2u),
+         before = index % parts * tile_tokens, count = tiles.at[at + 1u];
     tile.wanted = before < count;
     tile.first = at + 2u + before;
     tile.tokens = min(max(count, before + 1u) - before, tile_tokens);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Products of shaders/layers_many.comp: the weights of a subgroup's 16 rows with x of all tokens, a stage of columns after the other, and the sums of the workgroup's columns.
+// Products of shaders/layers_many.comp: the weights of a subgroup's 16 rows with x of all tokens, a stage of columns
+// after the other, and the sums of the workgroup's columns.
 #ifndef INTAGLIO_MANY_PRODUCTS
 #define INTAGLIO_MANY_PRODUCTS
 
-// Where a lane's weights lie, of rows lane / 4 + 8 * n of its subgroup's tile: of its first stage (two steps) and way. Where a block has 32 bytes of codes, a unit is one half of the eight blocks of a
-// stage, of which a lane has two, so that 128 bytes of a row come together; else it is a step, of whose four blocks a lane has one.
+// Where a lane's weights lie, of rows lane / 4 + 8 * n of its subgroup's tile: of its first stage (two steps) and way.
+// Where a block has 32 bytes of codes, a unit is one half of the eight blocks of a stage, of which a lane has two, so
+// that 128 bytes of a row come together; else it is a step, of whose four blocks a lane has one.
 const bool placed = codec == codec_q8_0 || codec == codec_q4_0 || codec == codec_q4_1, by_halves = codec == codec_q8_0;
-struct weight_place { uint64_t codes, factors; uint half_bytes, second_bytes, tile, block; };
+struct weight_place {
+  uint64_t codes, factors;
+  uint half_bytes, second_bytes, tile, block;
+};
 weight_place here;
 weight_place place_of(uint64_t weight, uint product) {
   columns = columns_of(product);
@@ -24,11 +29,13 @@ weight_place place_of(uint64_t weight, uint product) {
   }
 #endif
   out_.codes = group + uint64_t((((by_halves ? 2u : 1u) * r + (by_halves ? way : 0u)) * blocks + out_.block) * 16u);
-  out_.factors = codec == codec_q8_0 ? group + uint64_t(128u * blocks + 8u * out_.block + r / 2u * 4u) : codec == codec_q4_0 ? group + uint64_t(64u * blocks + 8u * out_.block + r / 2u * 4u)
-                                                                                                         : group + uint64_t(64u * blocks + 16u * out_.block + r * 4u);
+  out_.factors = codec == codec_q8_0   ? group + uint64_t(128u * blocks + 8u * out_.block + r / 2u * 4u)
+                 : codec == codec_q4_0 ? group + uint64_t(64u * blocks + 8u * out_.block + r / 2u * 4u)
+                                       : group + uint64_t(64u * blocks + 16u * out_.block + r * 4u);
   return out_;
 }
-// Weights of a stage's unit, `of_two` the second of a way that has both, into a slot. Of dense weights a unit is 64 columns: a way has two of a stage, or four.
+// Weights of a stage's unit, `of_two` the second of a way that has both, into a slot. Of dense weights a unit is 64
+// columns: a way has two of a stage, or four.
 void load_part(uint64_t weight, uint slot, uint n, uint stage, uint of_two) {
   uint block = 8u * stage;
 #ifdef INNER_NORMS
@@ -54,7 +61,8 @@ void load_part(uint64_t weight, uint slot, uint n, uint stage, uint of_two) {
     }
   } else {
     uint r = lane >> 2 & 3u, its = here.block + block + 4u * of_two;
-    uvec2 group = unpackUint2x32(weight + uint64_t(here.tile * 4u + 2u * n + (lane >> 4)) * uint64_t(group_quads * 16u));
+    uvec2 group =
+        unpackUint2x32(weight + uint64_t(here.tile * 4u + 2u * n + (lane >> 4)) * uint64_t(group_quads * 16u));
     next_parts[slot].raw = load_codes(lane_place(group, advanced(group, 16u * its), advanced(group, 8u * its)), r);
     next_parts[slot].factor = load_factor(Words(group), r, its);
   }
@@ -85,11 +93,12 @@ vec4 workgroup_sum(uint ways, uint tile, uint token, uint q) {
 
 sums_of sums[4];  // of eight tokens each
 // 16 columns of both halves of the tile's rows, four words of halves, with those of all tokens.
-#define MULTIPLY_TOKENS \
+#define MULTIPLY_TOKENS                            \
   weights_of w = weights_matrix(four[0], four[1]); \
-  [[unroll]] for (uint g = 0u; g < 4u; ++g) \
+  [[unroll]] for (uint g = 0u; g < 4u; ++g)        \
     if (g < row_groups) sums[g] = coopMatMulAdd(w, tokens_matrix(e == 0u ? words[g].xy : words[g].zw), sums[g]);
-// A unit of the subgroup's tile, whose weights are in slots 2 * k and 2 * k + 1, where those of a later stage take their place. from: of x in pool
+// A unit of the subgroup's tile, whose weights are in slots 2 * k and 2 * k + 1, where those of a later stage take
+// their place. from: of x in pool
 void multiply_unit(uint64_t weight, const uint k, uint block, uint later, uint of_two, uint from, uint magic) {
   uint r = lane >> 2 & 3u;
   block_factors by[2];
@@ -125,33 +134,44 @@ void multiply_unit(uint64_t weight, const uint k, uint block, uint later, uint o
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     uvec4 words[4];
     [[unroll]] for (uint g = 0u; g < 4u; ++g)
-      if (g < row_groups) words[g] = floatBitsToUint(pool[from + g * 128u + (by_halves ? i / 2u * step_quads + (i & 1u) * 32u : i * 32u)]);
+      if (g < row_groups)
+        words[g] =
+            floatBitsToUint(pool[from + g * 128u + (by_halves ? i / 2u * step_quads + (i & 1u) * 32u : i * 32u)]);
     [[unroll]] for (uint e = 0u; e < 2u; ++e) {
       uvec2 four[2];
-      [[unroll]] for (uint n = 0u; n < 2u; ++n) four[n] = four_halves(part[n], by[n], 2u * i + e, magic);
+      [[unroll]] for (uint n = 0u; n < 2u; ++n)
+        four[n] = four_halves(part[n], by[n], 2u * i + e, magic);
       MULTIPLY_TOKENS
     }
   }
 }
-// The ways of a stage have a unit each; where there is one way, it has both. While a stage is multiplied the next one's x and the weights of two units are on their way. x is brought in front of the products: a wait is for
-// all reads on their way, and so is one for x and weights. Of q8_0 it is brought between a stage's two units, where subgroups are apart, so that some bring while others multiply.
+// The ways of a stage have a unit each; where there is one way, it has both. While a stage is multiplied the next one's
+// x and the weights of two units are on their way. x is brought in front of the products: a wait is for all reads on
+// their way, and so is one for x and weights. Of q8_0 it is brought between a stage's two units, where subgroups are
+// apart, so that some bring while others multiply.
 void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint most) {
   uint ways = ways_of(product), stages = stages_of(product), magic = code_magic;
   const uint second_unit = by_halves ? 64u : step_quads;  // of a stage's x in pool
   bool works = sub / ways < tile_count(product);
-  [[unroll]] for (uint g = 0u; g < 4u; ++g) sums[g] = sums_of(0.0);
+  [[unroll]] for (uint g = 0u; g < 4u; ++g)
+    sums[g] = sums_of(0.0);
   uvec4 ahead[2];
   ask(x, at, turned(min(1u, stages - 1u)), ahead);
-#define bring_next(stage_, to, behind) { bring(x, product, at, stage_, to, most, ahead); ask(x, at, behind, ahead); }
+#define bring_next(stage_, to, behind)              \
+  {                                                 \
+    bring(x, product, at, stage_, to, most, ahead); \
+    ask(x, at, behind, ahead);                      \
+  }
 #ifdef INNER_NORMS
   if (dense) {
     [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
-      uint from = (stage & 1u) * buffer_quads + lane, its = turned(stage), next_stage = turned(min(stage + 1u, stages - 1u));
-      bring_next(next_stage, ~stage & 1u, turned(min(stage + 2u, stages - 1u)))
-      if (works) {
+      uint from = (stage & 1u) * buffer_quads + lane, its = turned(stage),
+           next_stage = turned(min(stage + 1u, stages - 1u));
+      bring_next(next_stage, ~stage & 1u, turned(min(stage + 2u, stages - 1u))) if (works) {
         [[dont_unroll]] for (uint i = 0u; i < 3u - ways; ++i) {  // halves of the stage
           bool last = i + ways == 2u;
-          uint later = last ? next_stage : its, unit = last ? 0u : 2u, of_half = from + (ways == 2u ? sub & 1u : i) * step_quads;
+          uint later = last ? next_stage : its, unit = last ? 0u : 2u,
+               of_half = from + (ways == 2u ? sub & 1u : i) * step_quads;
           multiply_unit(weight, 0u, 0u, later, unit, of_half, magic);
           multiply_unit(weight, 1u, 0u, later, unit + 1u, of_half + 64u, magic);
         }
@@ -160,40 +180,46 @@ void multiply(uint product, uint64_t weight, SharedQuads x, x_place at, uint mos
     }
   } else
 #endif
-  if (ways == 2u) {
+      if (ways == 2u) {
     uint from = (sub & 1u) * second_unit + lane;
     [[dont_unroll]] for (uint stage = 0u; stage < stages; stage += 2u) {
 #ifdef INNER_NORMS
-      uint second = turned(min(stage + 1u, stages - 1u)), third = turned(min(stage + 2u, stages - 1u)), fourth = turned(min(stage + 3u, stages - 1u));
+      uint second = turned(min(stage + 1u, stages - 1u)), third = turned(min(stage + 2u, stages - 1u)),
+           fourth = turned(min(stage + 3u, stages - 1u));
 #else
-      uint second = turned(stage + 1u), third = turned(min(stage + 2u, stages - 2u)), fourth = turned(min(stage + 3u, stages - 1u));
+      uint second = turned(stage + 1u), third = turned(min(stage + 2u, stages - 2u)),
+           fourth = turned(min(stage + 3u, stages - 1u));
 #endif
-      bring_next(second, 1u, third)
-      if (works) multiply_unit(weight, 0u, here.block + 8u * turned(stage), third, 0u, from, magic);
+      bring_next(second, 1u, third) if (works)
+          multiply_unit(weight, 0u, here.block + 8u * turned(stage), third, 0u, from, magic);
       barrier();
 #ifdef INNER_NORMS
       if (stage + 1u == stages) break;
 #endif
-      bring_next(third, 0u, fourth)
-      if (works) multiply_unit(weight, 1u, here.block + 8u * second, fourth, 0u, from + buffer_quads, magic);
+      bring_next(third, 0u, fourth) if (works)
+          multiply_unit(weight, 1u, here.block + 8u * second, fourth, 0u, from + buffer_quads, magic);
       barrier();
     }
   } else {
     [[dont_unroll]] for (uint stage = 0u; stage < stages; ++stage) {
-      uint from = (stage & 1u) * buffer_quads + lane, next_stage = turned(min(stage + 1u, stages - 1u)), block = here.block + 8u * turned(stage), behind_it = turned(min(stage + 2u, stages - 1u));
-      if (!by_halves) bring_next(next_stage, ~stage & 1u, behind_it)
-      if (works) multiply_unit(weight, 0u, block, next_stage, 0u, from, magic);
-      if (by_halves) bring_next(next_stage, ~stage & 1u, behind_it)
-      if (works) multiply_unit(weight, 1u, block + 4u, next_stage, 1u, from + second_unit, magic);
+      uint from = (stage & 1u) * buffer_quads + lane, next_stage = turned(min(stage + 1u, stages - 1u)),
+           block = here.block + 8u * turned(stage), behind_it = turned(min(stage + 2u, stages - 1u));
+      if (!by_halves)
+        bring_next(next_stage, ~stage & 1u, behind_it) if (works)
+            multiply_unit(weight, 0u, block, next_stage, 0u, from, magic);
+      if (by_halves)
+        bring_next(next_stage, ~stage & 1u, behind_it) if (works)
+            multiply_unit(weight, 1u, block + 4u, next_stage, 1u, from + second_unit, magic);
       barrier();
     }
   }
-  if (works)
-    [[unroll]] for (uint g = 0u; g < 4u; ++g)
-      if (g < row_groups) [[unroll]] for (uint e = 0u; e < 4u; ++e) {
-        uint token = g * 8u + 2u * (lane & 3u) + (e & 1u), row = (lane >> 2) + 8u * (e >> 1);
-        pool[sum_quad(sub, token, row >> 2)][row & 3u] = sums[g][e];
-      }
+  if (works) [[unroll]]
+    for (uint g = 0u; g < 4u; ++g)
+      if (g < row_groups) [[unroll]]
+        for (uint e = 0u; e < 4u; ++e) {
+          uint token = g * 8u + 2u * (lane & 3u) + (e & 1u), row = (lane >> 2) + 8u * (e >> 1);
+          pool[sum_quad(sub, token, row >> 2)][row & 3u] = sums[g][e];
+        }
   barrier();
 }
 

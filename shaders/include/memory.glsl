@@ -12,22 +12,25 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) buffer WordQuads {
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer FloatQuads { vec4 at[]; };
 
 #if WIDE_LOADS
-// llvmpipe reads and writes lane by lane and component by component: 64-bit components halve the work. Each has an index of its own, and pointers are to be
-// the same for all lanes visibly: then LLVM adds one lane's offset to one pointer, where else it stores the addresses of all lanes for each lane
-// (512 bits, whose parts an Intel with AVX-512 waits for 15 cycles). What take_pushed reads, before all control flow, is so, and what subgroupBroadcastFirst gives.
+// llvmpipe reads and writes lane by lane and component by component: 64-bit components halve the work. Each has an
+// index of its own, and pointers are to be the same for all lanes visibly: then LLVM adds one lane's offset to one
+// pointer, where else it stores the addresses of all lanes for each lane (512 bits, whose parts an Intel with AVX-512
+// waits for 15 cycles). What take_pushed reads, before all control flow, is so, and what subgroupBroadcastFirst gives.
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Longs { uint64_t at[]; };
 
 uvec2 word_pair(Words from, uint index) { return unpack32(Longs(from).at[index]); }
-uvec4 word_quad(Words from, uint index) { return uvec4(unpack32(Longs(from).at[2u * index]), unpack32(Longs(from).at[2u * index + 1u])); }
+uvec4 word_quad(Words from, uint index) {
+  return uvec4(unpack32(Longs(from).at[2u * index]), unpack32(Longs(from).at[2u * index + 1u]));
+}
 void store_floats(Words to, uint pair, vec2 x) { Longs(to).at[pair] = pack64(floatBitsToUint(x)); }
 void store_floats(Words to, uint quad, vec4 x) {
   Longs(to).at[2u * quad] = pack64(floatBitsToUint(x.xy));
   Longs(to).at[2u * quad + 1u] = pack64(floatBitsToUint(x.zw));
 }
 
-// It also unpacks halves bit by bit, slowly. Finite halves, which is all that weights and caches hold, take a shift and a product:
-// the exponent's bias differs by 112.
+// It also unpacks halves bit by bit, slowly. Finite halves, which is all that weights and caches hold, take a shift and
+// a product: the exponent's bias differs by 112.
 float wide_half(int upper) { return intBitsToFloat((upper >> 3) & int(0x8fffe000)) * 5.192296858534828e33; }
 vec2 halves(uint word) { return vec2(wide_half(int(word << 16)), wide_half(int(word & 0xffff0000u))); }
 #else

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Root mean square norm and int8 quantisation of one token's activations, the same for every kernel: y = (x * w) * r. Blocks of 128 elements
-// go round the subgroups of the workgroup; an invocation holds up to eight quads of a chunk of them. Loads stand together.
-// The including shader says what `norm_width` is, the elements of a token, and norm_width_max, a constant that is not less.
+// Root mean square norm and int8 quantisation of one token's activations, the same for every kernel: y = (x * w) * r.
+// Blocks of 128 elements go round the subgroups of the workgroup; an invocation holds up to eight quads of a chunk of
+// them. Loads stand together. The including shader says what `norm_width` is, the elements of a token, and
+// norm_width_max, a constant that is not less.
 #ifndef INTAGLIO_NORM
 #define INTAGLIO_NORM
 
@@ -23,7 +24,9 @@ shared int sums_of_subgroups[workgroup_size / 4u];
 
 // Quad s of an invocation's chunk is that of virtual lane s % virtual_count in the chunk's block s / virtual_count.
 uint norm_block(uint chunk, uint s) { return (chunk * chunk_blocks + s / virtual_count) * subgroups + subgroup_index; }
-uint norm_quad(uint chunk, uint s) { return norm_block(chunk, s) * 32u + virtual_lane + (s & (virtual_count - 1u)) * virtual_width; }
+uint norm_quad(uint chunk, uint s) {
+  return norm_block(chunk, s) * 32u + virtual_lane + (s & (virtual_count - 1u)) * virtual_width;
+}
 // No subgroup has a block there; follows from constants where the subgroup size does.
 #define unused_slot(s) ((s) / virtual_count * subgroups >= norm_blocks)
 
@@ -39,14 +42,14 @@ vec4 chunk_input(Words x, uint first_quad, uint chunk, uint s) {
 
 // The chunk's `weighted` for those that follow inverse_rms(), which leaves it where there is one chunk.
 void reload_chunk(Words x, uint first_quad, Words weight, uint chunk) {
-  if (norm_chunks > 1u)
-    LATER_UNROLLED for (uint s = 0u; s < 8u; ++s) {
+  if (norm_chunks > 1u) LATER_UNROLLED for (uint s = 0u; s < 8u; ++s) {
       precise vec4 product = chunk_input(x, first_quad, chunk, s) * chunk_quad(weight, 0u, chunk, s);
       weighted[s] = product;
     }
 }
 
-// Which quads of the chunk the invocation has to deal with after reload_chunk: of 64 lanes the upper 32 repeat the lower ones.
+// Which quads of the chunk the invocation has to deal with after reload_chunk: of 64 lanes the upper 32 repeat the
+// lower ones.
 bool owns_quad(uint chunk, uint s) { return !unused_slot(s) && norm_quad(chunk, s) < norm_quads && lane < 32u; }
 
 float greatest(vec4 v) {
@@ -80,14 +83,13 @@ float inverse_rms(Words x, uint first_quad, Words weight, float eps, out float l
     if (virtual_count >= 4u) LATER_UNROLLED for (uint i = 0u; i < 6u; ++i) s[i] = s[i] + s[i + 2u];
     if (virtual_count >= 2u) LATER_UNROLLED for (uint i = 0u; i < 7u; ++i) s[i] = s[i] + s[i + 1u];
     // A quarter of the lanes ends with each block of four.
-    LATER_UNROLLED for (uint half_chunk = 0u; half_chunk < 2u; ++half_chunk)
-      if (4u * half_chunk < chunk_blocks) {
-        vec4 four;
-        LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) four[i] = s[((4u * half_chunk + i) * virtual_count) & 7u];
-        float sum = virtual_sum4(four);
-        uint place = 4u * half_chunk + (lane & 31u) / lane_quarter, block = norm_block(chunk, place * virtual_count);
-        if ((lane & (lane_quarter - 1u)) == 0u && place < chunk_blocks && block < norm_blocks) block_sums[block] = sum;
-      }
+    LATER_UNROLLED for (uint half_chunk = 0u; half_chunk < 2u; ++half_chunk) if (4u * half_chunk < chunk_blocks) {
+      vec4 four;
+      LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) four[i] = s[((4u * half_chunk + i) * virtual_count) & 7u];
+      float sum = virtual_sum4(four);
+      uint place = 4u * half_chunk + (lane & 31u) / lane_quarter, block = norm_block(chunk, place * virtual_count);
+      if ((lane & (lane_quarter - 1u)) == 0u && place < chunk_blocks && block < norm_blocks) block_sums[block] = sum;
+    }
   }
   largest = subgroup_max(largest);
   if (subgroups > 1u && lane == 0u) from_subgroups[subgroup_index] = largest;
@@ -135,7 +137,9 @@ ivec4 quantised(vec4 y, float s) {
   return clamp(ivec4(roundEven(scaled)), -128, 127);
 }
 
-uint packed(ivec4 q) { return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24; }
+uint packed(ivec4 q) {
+  return (uint(q.x) & 255u) | (uint(q.y) & 255u) << 8 | (uint(q.z) & 255u) << 16 | uint(q.w) << 24;
+}
 
 int sum_of(ivec4 q) { return (q.x + q.y) + (q.z + q.w); }
 

@@ -5,13 +5,16 @@
 
 const uint octets = columns / 8u;
 
-struct octet { vec4 low, high; };
+struct octet {
+  vec4 low, high;
+};
 
 octet load8(uint row, uint index) {
   uint at = row * octets + index;
   if (weight_element == element_f32) return octet(float_quad(weight, 2u * at), float_quad(weight, 2u * at + 1u));
   uvec4 words = word_quad(weight, at);
-  if (weight_element == element_f16) return octet(vec4(halves(words.x), halves(words.y)), vec4(halves(words.z), halves(words.w)));
+  if (weight_element == element_f16)
+    return octet(vec4(halves(words.x), halves(words.y)), vec4(halves(words.z), halves(words.w)));
   return octet(vec4(brain_halves(words.x), brain_halves(words.y)), vec4(brain_halves(words.z), brain_halves(words.w)));
 }
 

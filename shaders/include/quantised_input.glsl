@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The norm and the quantisation in front of products with int8 activations, for a workgroup: one token as int8 in shared memory, 16 columns a tile. The
-// including shader has `columns`, `eps`, norm.glsl, the push constants input_ and norm_weight, and `quantises`.
+// The norm and the quantisation in front of products with int8 activations, for a workgroup: one token as int8 in
+// shared memory, 16 columns a tile. The including shader has `columns`, `eps`, norm.glsl, the push constants input_ and
+// norm_weight, and `quantises`.
 #ifndef INTAGLIO_QUANTISED_INPUT
 #define INTAGLIO_QUANTISED_INPUT
 
@@ -16,13 +17,12 @@ float quantise_input(out int sum) {
   sum = 0;
   for (uint chunk = 0u; chunk < norm_chunks; ++chunk) {
     reload_chunk(input_, 0u, norm_weight, chunk);
-    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i)
-      if (owns_quad(chunk, i)) {
-        ivec4 q = quantised(normalised(i, r), s);
-        uint quad = norm_quad(chunk, i);
-        shared_x[quad / 4u][quad & 3u] = packed(q);
-        sum += sum_of(q);
-      }
+    LATER_UNROLLED for (uint i = 0u; i < 8u; ++i) if (owns_quad(chunk, i)) {
+      ivec4 q = quantised(normalised(i, r), s);
+      uint quad = norm_quad(chunk, i);
+      shared_x[quad / 4u][quad & 3u] = packed(q);
+      sum += sum_of(q);
+    }
   }
   sum = shared_sum(sum);
   float factor = grid_step(m, r);

@@ -7,7 +7,8 @@
 const float farthest_reach = 8.0;
 const uint fewest_shares = 16u;  // of the workgroups, for a rank over 1
 
-// What counts is not more than `reach` below the logit of `rank`, which are taken before any penalty; rank 0: everything counts.
+// What counts is not more than `reach` below the logit of `rank`, which are taken before any penalty; rank 0:
+// everything counts.
 struct screening {
   uint rank;
   float reach;
@@ -15,9 +16,12 @@ struct screening {
 
 // reference::screening_of has the same, and says why.
 screening screening_of(Words state, uint groups) {
-  float temperature = uintBitsToFloat(state.at[state_temperature]), penalty = uintBitsToFloat(state.at[state_repeat_penalty]);
+  float temperature = uintBitsToFloat(state.at[state_temperature]),
+        penalty = uintBitsToFloat(state.at[state_repeat_penalty]);
   float top_p = uintBitsToFloat(state.at[state_top_p]), min_p = uintBitsToFloat(state.at[state_min_p]);
-  uint top_k = state.at[state_top_k], penalised = penalty == 1.0 ? 0u : min(state.at[state_repeat_last_n], state.at[state_position] + state.at[state_count]);
+  uint top_k = state.at[state_top_k],
+       penalised =
+           penalty == 1.0 ? 0u : min(state.at[state_repeat_last_n], state.at[state_position] + state.at[state_count]);
   const screening none = screening(0u, 0.0);
   if (penalised != 0u && !(penalty > 1.0)) return none;
   screening s = screening(1u, 0.0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Passes over a batch: each row is the next token of a session of its own, whose slot of the state (kernels/state.hpp) says its position and which
-// pages of the pool its cache has. slot_words 0: rows are tokens of one session, and all of this is no code. The including shader has slot_words,
-// page_size, context (positions of the pool) and state.
+// Passes over a batch: each row is the next token of a session of its own, whose slot of the state (kernels/state.hpp)
+// says its position and which pages of the pool its cache has. slot_words 0: rows are tokens of one session, and all of
+// this is no code. The including shader has slot_words, page_size, context (positions of the pool) and state.
 #ifndef INTAGLIO_SLOTS
 #define INTAGLIO_SLOTS
 
@@ -30,7 +30,8 @@ uint pool_place(uint slot, uint position) {
   return min(page, context / page_size - 1u) * page_size + position % page_size;
 }
 uint row_position(uint row) { return state.at[slot_at(row) + state_position]; }
-// The place for what a row writes at its position, `context`, which is none, where nobody has the slot or its pages end.
+// The place for what a row writes at its position, `context`, which is none, where nobody has the slot or its pages
+// end.
 uint row_place(uint row, uint position) {
   uint slot = slot_at(row);
   if (state.at[slot + state_count] == 0u || position >= limit_of(slot)) return context;

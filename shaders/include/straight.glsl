@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Loads for llvmpipe, which makes a loop over the lanes of each, 17 instructions a lane. Only where an address is made of constants and push constants
-// alone, outside of all control flow, does it load a word once for all lanes; of neighbouring words between which lanes choose by their number its
-// compiler then makes one load of a vector. So what uses this has no loop that stays, no `if` around loads, and its place from uniform_number.
-// The including shader has subgroup_width.
+// Loads for llvmpipe, which makes a loop over the lanes of each, 17 instructions a lane. Only where an address is made
+// of constants and push constants alone, outside of all control flow, does it load a word once for all lanes; of
+// neighbouring words between which lanes choose by their number its compiler then makes one load of a vector. So what
+// uses this has no loop that stays, no `if` around loads, and its place from uniform_number. The including shader has
+// subgroup_width.
 #ifndef INTAGLIO_STRAIGHT
 #define INTAGLIO_STRAIGHT
 
@@ -13,12 +14,13 @@ const uint vector_width = subgroup_width == 0u ? 4u : subgroup_width < 16u ? sub
 uint vector_lane;
 void find_lane() { vector_lane = gl_SubgroupInvocationID & (vector_width - 1u); }
 
-// `number`, the same in all invocations and not more than `most`, so that llvmpipe knows the former: what comes from push constants at any index is, by the
-// rules of Vulkan. `binary` is the push constant of that type: 0 and 1.
-#define uniform_number(number, most, binary, out_) { \
-    uint number_ = number; \
-    out_ = 0u; \
-    uint bits_ = uint(findMSB(uint(most)) + 1); \
+// `number`, the same in all invocations and not more than `most`, so that llvmpipe knows the former: what comes from
+// push constants at any index is, by the rules of Vulkan. `binary` is the push constant of that type: 0 and 1.
+#define uniform_number(number, most, binary, out_)                                                            \
+  {                                                                                                           \
+    uint number_ = number;                                                                                    \
+    out_ = 0u;                                                                                                \
+    uint bits_ = uint(findMSB(uint(most)) + 1);                                                               \
     LATER_UNROLLED for (uint bit_ = 0u; bit_ < bits_; ++bit_) out_ |= binary[(number_ >> bit_) & 1u] << bit_; \
   }
 

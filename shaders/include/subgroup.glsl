@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Virtual lanes: reductions in the fixed order of docs/kernels.md whatever the subgroup size (4 to 64). Loops count by addition: drivers
-// unroll no others.
+// Virtual lanes: reductions in the fixed order of docs/kernels.md whatever the subgroup size (4 to 64). Loops count by
+// addition: drivers unroll no others.
 #ifndef INTAGLIO_SUBGROUP
 #define INTAGLIO_SUBGROUP
 
-// Loops for the driver to unroll, when it knows the specialization constants: the SPIR-V optimizer would make a copy for every subgroup
-// size. It leaves loops with this hint alone, and tools/embed_shaders turns the hint around in what it embeds.
+// Loops for the driver to unroll, when it knows the specialization constants: the SPIR-V optimizer would make a copy
+// for every subgroup size. It leaves loops with this hint alone, and tools/embed_shaders turns the hint around in what
+// it embeds.
 #define LATER_UNROLLED [[dont_unroll]]
 
 uint subgroup_size, lane;
-uint virtual_lane;   // of 64 lanes the upper 32 repeat the lower ones
-uint virtual_count;  // virtual lanes an invocation stands for: virtual_lane + j * subgroup_size
-uint virtual_width;  // lanes that virtual lanes live in
-uint lane_quarter;   // a quarter of them
+uint virtual_lane;               // of 64 lanes the upper 32 repeat the lower ones
+uint virtual_count;              // virtual lanes an invocation stands for: virtual_lane + j * subgroup_size
+uint virtual_width;              // lanes that virtual lanes live in
+uint lane_quarter;               // a quarter of them
 uint subgroups, subgroup_index;  // of the workgroup
 
 // First of all in main: read once, so that compilers see the same value everywhere.
@@ -29,9 +30,11 @@ void find_place() {
 
 // Waits for the other subgroups of the workgroup. Where there is one, only the order of its memory accesses is left:
 // llvmpipe suspends every invocation even for a barrier of the subgroup.
-#define workgroup_barrier() \
-  if (workgroup_size > subgroup_size) { memoryBarrierBuffer(); barrier(); } \
-  else subgroupMemoryBarrier();
+#define workgroup_barrier()             \
+  if (workgroup_size > subgroup_size) { \
+    memoryBarrierBuffer();              \
+    barrier();                          \
+  } else subgroupMemoryBarrier();
 
 // Folds the virtual lanes of an invocation into one.
 float fold_virtual(float partial[8]) {
@@ -45,8 +48,8 @@ float fold_virtual(float partial[8]) {
 // Sum over the 32 virtual lanes, in every lane.
 float virtual_sum(float partial[8]) {
   precise float sum = fold_virtual(partial);
-  LATER_UNROLLED for (uint i = 0u; i < 5u; ++i)
-    if ((16u >> i) < virtual_width) sum = sum + subgroupShuffleXor(sum, 16u >> i);
+  LATER_UNROLLED for (uint i = 0u; i < 5u; ++i) if ((16u >> i) < virtual_width) sum =
+      sum + subgroupShuffleXor(sum, 16u >> i);
   return sum;
 }
 
@@ -66,20 +69,19 @@ float virtual_sum4(vec4 v) {
   precise vec2 pair = (upper ? v.zw : v.xy) + subgroupShuffleXor(upper ? v.xy : v.zw, h);
   upper = (lane & q) != 0u;
   precise float sum = (upper ? pair.y : pair.x) + subgroupShuffleXor(upper ? pair.x : pair.y, q);
-  LATER_UNROLLED for (uint i = 0u; i < 3u; ++i)
-    if ((4u >> i) < q) sum = sum + subgroupShuffleXor(sum, 4u >> i);
+  LATER_UNROLLED for (uint i = 0u; i < 3u; ++i) if ((4u >> i) < q) sum = sum + subgroupShuffleXor(sum, 4u >> i);
   return sum;
 }
 
 float subgroup_max(float value) {
-  LATER_UNROLLED for (uint i = 0u; i < 6u; ++i)
-    if ((32u >> i) < subgroup_size) value = max(value, subgroupShuffleXor(value, 32u >> i));
+  LATER_UNROLLED for (uint i = 0u; i < 6u; ++i) if ((32u >> i) < subgroup_size) value =
+      max(value, subgroupShuffleXor(value, 32u >> i));
   return value;
 }
 
 int subgroup_sum(int value) {
-  LATER_UNROLLED for (uint i = 0u; i < 6u; ++i)
-    if ((32u >> i) < subgroup_size) value += subgroupShuffleXor(value, 32u >> i);
+  LATER_UNROLLED for (uint i = 0u; i < 6u; ++i) if ((32u >> i) < subgroup_size) value +=
+      subgroupShuffleXor(value, 32u >> i);
   return value;
 }
 
@@ -90,8 +92,7 @@ ivec4 subgroup_sum4(ivec4 v) {
   ivec2 pair = (upper ? v.zw : v.xy) + subgroupShuffleXor(upper ? v.xy : v.zw, h);
   upper = (lane & q) != 0u;
   int sum = (upper ? pair.y : pair.x) + subgroupShuffleXor(upper ? pair.x : pair.y, q);
-  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i)
-    if ((8u >> i) < q) sum += subgroupShuffleXor(sum, 8u >> i);
+  LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) if ((8u >> i) < q) sum += subgroupShuffleXor(sum, 8u >> i);
   return ivec4(subgroupShuffle(sum, 0u), subgroupShuffle(sum, q), subgroupShuffle(sum, h), subgroupShuffle(sum, h + q));
 }
 

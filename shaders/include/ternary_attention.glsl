@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Attention of shaders/layers.comp over short contexts: a task is a span of one head, and the workgroup of a head's first span merges them.
+// Attention of shaders/layers.comp over short contexts: a task is a span of one head, and the workgroup of a head's
+// first span merges them.
 #ifndef INTAGLIO_TERNARY_ATTENTION
 #define INTAGLIO_TERNARY_ATTENTION
 
 // What this form is written for.
 #define misfits_attention heads_together != 1u
 
-// Keys and values of this subgroup's octet of a span; of the last octet where it has none, so that the loads need no condition. head_dim is a
-// multiple of 32, chunks one of 4.
+// Keys and values of this subgroup's octet of a span; of the last octet where it has none, so that the loads need no
+// condition. head_dim is a multiple of 32, chunks one of 4.
 void fetch_octet(uint layer, uint head, uint span, uint count) {
   uint kv_head = head / (heads / kv_heads), octet = min(span * 32u + sub, (count - 1u) / 8u), chunk = lane >> 3;
-  WordQuads keys = WordQuads(place(layer, argument_keys) + uint64_t(((kv_head * octets_of_context + octet) * chunks + chunk) * 8u + (lane & 7u)) * 16u);
-  WordPairs values = WordPairs(place(layer, argument_values) + uint64_t((kv_head * context + octet * 8u) * quads + min(lane, quads - 1u)) * 8u);
+  WordQuads keys =
+      WordQuads(place(layer, argument_keys) +
+                uint64_t(((kv_head * octets_of_context + octet) * chunks + chunk) * 8u + (lane & 7u)) * 16u);
+  WordPairs values = WordPairs(place(layer, argument_values) +
+                               uint64_t((kv_head * context + octet * 8u) * quads + min(lane, quads - 1u)) * 8u);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     key_words[i] = uvec4(0u);
     if (4u * i < chunks) key_words[i] = keys.at[i * 32u];
@@ -22,14 +26,16 @@ void fetch_octet(uint layer, uint head, uint span, uint count) {
   }
 }
 
-// Maximum, total and sums of a span; the sums of channel quad sub * 8 + lane % 8 in every invocation of the first subgroups.
+// Maximum, total and sums of a span; the sums of channel quad sub * 8 + lane % 8 in every invocation of the first
+// subgroups.
 vec4 compute_span(uint span, uint count, out vec2 weight) {
   uint octet = span * 32u + sub, first = octet * 8u, own = first + (lane & 7u);
   bool here = first < count;
   if (octet == shared_position / 8u) {
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
       uint chunk = (lane >> 3) + 4u * i;
-      if (own == shared_position && 4u * i < chunks) key_words[i] = uvec4(fresh_words[2u * chunk], fresh_words[2u * chunk + 1u]);
+      if (own == shared_position && 4u * i < chunks)
+        key_words[i] = uvec4(fresh_words[2u * chunk], fresh_words[2u * chunk + 1u]);
     }
     uvec2 newest = fresh_words[quads + min(lane, quads - 1u)];
     [[unroll]] for (uint j = 0u; j < 8u; ++j)
@@ -41,7 +47,8 @@ vec4 compute_span(uint span, uint count, out vec2 weight) {
       uint chunk = (lane >> 3) + 4u * i;
       if (4u * i < chunks) {
         uvec4 words = key_words[i];
-        vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)), high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
+        vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)),
+             high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
         precise vec4 low_products = fresh[2u * chunk] * low;
         a = a + low_products;
         precise vec4 high_products = fresh[2u * chunk + 1u] * high;
@@ -54,11 +61,13 @@ vec4 compute_span(uint span, uint count, out vec2 weight) {
   sum = sum + subgroupShuffleXor(sum, 16u);
   float score = own < count ? scaled_score(sum) : minus_infinity;
   float m = score;
-  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1) m = max(m, subgroupShuffleXor(m, d));
+  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1)
+    m = max(m, subgroupShuffleXor(m, d));
   if (lane == 0u) span_maxima[sub] = m;
   barrier();
   m = span_maxima[lane];
-  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1) m = max(m, subgroupShuffleXor(m, d));
+  [[unroll]] for (uint d = 16u; d >= 1u; d >>= 1)
+    m = max(m, subgroupShuffleXor(m, d));
   precise vec4 acc = vec4(0.0);
   precise float total = 0.0;
   precise float below = score - m;
@@ -67,7 +76,8 @@ vec4 compute_span(uint span, uint count, out vec2 weight) {
   total = total + subgroupShuffleXor(total, 2u);
   total = total + subgroupShuffleXor(total, 1u);
   float chances[8];
-  [[unroll]] for (uint j = 0u; j < 8u; ++j) chances[j] = subgroupShuffle(p, j);
+  [[unroll]] for (uint j = 0u; j < 8u; ++j)
+    chances[j] = subgroupShuffle(p, j);
   if (here) {
     [[unroll]] for (uint j = 0u; j < 8u; ++j) {
       uvec2 words = value_words[j];
@@ -101,7 +111,8 @@ void await_fresh(uint layer, uint head) {
   uint from = which == 0u ? head : which == 1u ? heads + kv_head : heads + kv_heads + kv_head;
   vec4 v = await_quad(SharedQuads(input_of(layer, step_attention)), from * quads + t % quads, t < 3u * quads);
   if (t < quads) fresh[t] = v;
-  else if (t < 3u * quads) fresh_words[t - quads] = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));  // exact: they are halves
+  else if (t < 3u * quads)
+    fresh_words[t - quads] = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));  // exact: they are halves
   barrier();
 }
 
@@ -109,7 +120,8 @@ void store_attended(uint layer, uint quad, vec4 v) {
   if (lane < 8u) SharedQuads(output_of(layer, step_attention)).at[quad] = something(v);
 }
 
-// Task i is span i / heads of head i % heads; the workgroup of span 0 merges a head's spans, most of them while others have a last task.
+// Task i is span i / heads of head i % heads; the workgroup of span 0 merges a head's spans, most of them while others
+// have a last task.
 void attention(uint layer) {
   uint count = min(shared_position + 1u, context);
   uint t = gl_LocalInvocationIndex, spans = (count + span_positions - 1u) / span_positions;
@@ -152,7 +164,10 @@ void attention(uint layer) {
       vec4 s = await_quad(partials, first + min(lane, quads - 1u), own < spans && sub < merged_together);
       vec4 weight = await_quad(partials, first + quads, own < spans && sub < merged_together);
       if (sub < merged_together && lane < quads) sums_of[sub * quads + lane] = s;
-      if (sub < merged_together && lane == 0u) { span_maxima[sub] = weight.x; span_totals[sub] = weight.y; }
+      if (sub < merged_together && lane == 0u) {
+        span_maxima[sub] = weight.x;
+        span_totals[sub] = weight.y;
+      }
       barrier();
       if (sub * 8u < quads) {
         uint there = min(merged_together, spans - round);

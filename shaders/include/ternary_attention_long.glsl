@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention of shaders/layers.comp over long contexts: four heads share keys and values, which come once for three of them, a span a workgroup, and once for
-// the last one, two spans a workgroup: so all that a workgroup does takes about as long. The first workgroups, one a head, then merge the spans. Each has its
-// task at any position, so that its keys are on their way while q, k and v are computed.
+// Attention of shaders/layers.comp over long contexts: four heads share keys and values, which come once for three of
+// them, a span a workgroup, and once for the last one, two spans a workgroup: so all that a workgroup does takes about
+// as long. The first workgroups, one a head, then merge the spans. Each has its task at any position, so that its keys
+// are on their way while q, k and v are computed.
 #ifndef INTAGLIO_TERNARY_ATTENTION_LONG
 #define INTAGLIO_TERNARY_ATTENTION_LONG
 
@@ -22,7 +23,9 @@ bool misfits() {
 // This subgroup's octet of a span: the last octet where it has none. head_dim is a multiple of 32, chunks one of 4.
 void fetch_keys(uint layer, uint kv_head, uint span, uint count) {
   uint octet = min(span * 32u + sub, (count - 1u) / 8u), chunk = lane >> 3;
-  WordQuads keys = WordQuads(place(layer, argument_keys) + uint64_t(((kv_head * octets_of_context + octet) * chunks + chunk) * 8u + (lane & 7u)) * 16u);
+  WordQuads keys =
+      WordQuads(place(layer, argument_keys) +
+                uint64_t(((kv_head * octets_of_context + octet) * chunks + chunk) * 8u + (lane & 7u)) * 16u);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     key_words[i] = uvec4(0u);
     if (4u * i < chunks) key_words[i] = keys.at[i * 32u];
@@ -30,7 +33,8 @@ void fetch_keys(uint layer, uint kv_head, uint span, uint count) {
 }
 void fetch_values(uint layer, uint kv_head, uint span, uint count, uint from, uint to) {
   uint octet = min(span * 32u + sub, (count - 1u) / 8u);
-  WordPairs values = WordPairs(place(layer, argument_values) + uint64_t((kv_head * context + octet * 8u) * quads + min(lane, quads - 1u)) * 8u);
+  WordPairs values = WordPairs(place(layer, argument_values) +
+                               uint64_t((kv_head * context + octet * 8u) * quads + min(lane, quads - 1u)) * 8u);
   [[unroll]] for (uint j = from; j < to; ++j) {
     value_words[j] = uvec2(0u);
     if (context % 8u == 0u || octet * 8u + j < context) value_words[j] = values.at[j * quads];
@@ -40,7 +44,8 @@ void fetch_values(uint layer, uint kv_head, uint span, uint count, uint from, ui
 void put_newest_key(uint first) {
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     uint chunk = (lane >> 3) + 4u * i;
-    if (first + (lane & 7u) == shared_position && 4u * i < chunks) key_words[i] = uvec4(fresh_words[2u * chunk], fresh_words[2u * chunk + 1u]);
+    if (first + (lane & 7u) == shared_position && 4u * i < chunks)
+      key_words[i] = uvec4(fresh_words[2u * chunk], fresh_words[2u * chunk + 1u]);
   }
 }
 void put_newest_value(uint first) {
@@ -51,11 +56,14 @@ void put_newest_value(uint first) {
 
 void fetch_keys_ahead(uint layer) {
   if (gl_WorkGroupID.x < pair_tasks + span_tasks) {
-    uint task = gl_WorkGroupID.x < pair_tasks ? gl_WorkGroupID.x : gl_WorkGroupID.x - pair_tasks, kv_head = task % kv_heads;
-    uint span = gl_WorkGroupID.x < pair_tasks ? task / kv_heads * 2u : task / kv_heads, count = min(shared_position + 1u, context);
+    uint task = gl_WorkGroupID.x < pair_tasks ? gl_WorkGroupID.x : gl_WorkGroupID.x - pair_tasks,
+         kv_head = task % kv_heads;
+    uint span = gl_WorkGroupID.x < pair_tasks ? task / kv_heads * 2u : task / kv_heads,
+         count = min(shared_position + 1u, context);
     fetch_keys(layer, kv_head, span, count);
   } else {  // set on every path
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) key_words[i] = uvec4(0u);
+    [[unroll]] for (uint i = 0u; i < 4u; ++i)
+      key_words[i] = uvec4(0u);
   }
 }
 
@@ -65,16 +73,19 @@ void await_fresh(uint layer, uint kv_head, uint first_head, uint count) {
   uint from = which < count ? first_head + which : which == count ? heads + kv_head : heads + kv_heads + kv_head;
   vec4 v = await_quad(SharedQuads(input_of(layer, step_attention)), from * quads + t % quads, t < (count + 2u) * quads);
   if (t < count * quads) fresh[t] = v;
-  else if (t < (count + 2u) * quads) fresh_words[t - count * quads] = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));  // exact: they are halves
+  else if (t < (count + 2u) * quads)
+    fresh_words[t - count * quads] = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));  // exact: they are halves
   barrier();
 }
 
-// Sums of octets in sx, of `rows` heads, summed up: a quad of channels for every eight lanes of the subgroups from `by` on.
+// Sums of octets in sx, of `rows` heads, summed up: a quad of channels for every eight lanes of the subgroups from `by`
+// on.
 void store_sums(SharedQuads partials, uint first_head, uint span, uint by, uint rows, bool wanted) {
   if (sub >= by && sub < by + rows * quads / 8u) {
     uint head = (sub - by) / (quads / 8u), c = (sub - by) % (quads / 8u) * 8u + (lane & 7u), g = lane >> 3;
     precise vec4 s = vec4(0.0);
-    [[unroll]] for (uint i = 0u; i < 8u; ++i) s = s + uintBitsToFloat(sx[(head * 32u + 8u * g + i) * quads + c]);
+    [[unroll]] for (uint i = 0u; i < 8u; ++i)
+      s = s + uintBitsToFloat(sx[(head * 32u + 8u * g + i) * quads + c]);
     s = s + subgroupShuffleXor(s, 8u);
     s = s + subgroupShuffleXor(s, 16u);
     if (lane < 8u && wanted) partials.at[((first_head + head) * most_spans + span) * partial_quads + c] = something(s);
@@ -90,7 +101,8 @@ void attend(uint layer, uint task) {
   uint octet = span * 32u + sub, first = octet * 8u, own = first + (lane & 7u);
   if (octet == shared_position / 8u) put_newest_key(first);
   precise vec4 a[together];
-  [[unroll]] for (uint h = 0u; h < together; ++h) a[h] = vec4(0.0);
+  [[unroll]] for (uint h = 0u; h < together; ++h)
+    a[h] = vec4(0.0);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     uint chunk = (lane >> 3) + 4u * i;
     if (4u * i < chunks) {
@@ -110,20 +122,24 @@ void attend(uint layer, uint task) {
     fetch_values(layer, kv_head, span, count, 2u * i, 2u * i + 2u);
   }
   precise vec4 by_head = vec4(0.0);
-  [[unroll]] for (uint h = 0u; h < together; ++h) by_head[h] = (a[h].x + a[h].y) + (a[h].z + a[h].w);
-  // Halves are handed over: of the four lanes that a position has each ends with one head's score, the last one with none.
+  [[unroll]] for (uint h = 0u; h < together; ++h)
+    by_head[h] = (a[h].x + a[h].y) + (a[h].z + a[h].w);
+  // Halves are handed over: of the four lanes that a position has each ends with one head's score, the last one with
+  // none.
   bool upper = (lane & 8u) != 0u, odd = (lane & 16u) != 0u;
   precise vec2 two = (upper ? by_head.zw : by_head.xy) + subgroupShuffleXor(upper ? by_head.xy : by_head.zw, 8u);
   precise float sum = (odd ? two.y : two.x) + subgroupShuffleXor(odd ? two.x : two.y, 16u);
   uint head = (upper ? 2u : 0u) + (odd ? 1u : 0u);
   float score = own < count ? scaled_score(sum) : minus_infinity;
   float m = score;
-  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1) m = max(m, subgroupShuffleXor(m, d));
+  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1)
+    m = max(m, subgroupShuffleXor(m, d));
   if ((lane & 7u) == 0u) maxima_of[head * 8u + sub / 4u][sub % 4u] = m;
   barrier();
   vec4 most = maxima_of[head * 8u + (lane & 7u)];
   m = max(max(most.x, most.y), max(most.z, most.w));
-  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1) m = max(m, subgroupShuffleXor(m, d));
+  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1)
+    m = max(m, subgroupShuffleXor(m, d));
   precise float below = score - m;
   float p = own < count ? canonical_exp(own < count ? below : 0.0) : 0.0;
   precise float total = p + subgroupShuffleXor(p, 4u);
@@ -134,7 +150,8 @@ void attend(uint layer, uint task) {
   subgroupBarrier();
   if (octet == shared_position / 8u) put_newest_value(first);
   precise vec4 acc[together];
-  [[unroll]] for (uint h = 0u; h < together; ++h) acc[h] = vec4(0.0);
+  [[unroll]] for (uint h = 0u; h < together; ++h)
+    acc[h] = vec4(0.0);
   [[unroll]] for (uint j = 0u; j < 8u; ++j) {
     vec4 chances = uintBitsToFloat(sx[sub * quads + j]);
     vec4 v = vec4(unpackHalf2x16(value_words[j].x), unpackHalf2x16(value_words[j].y));
@@ -147,7 +164,8 @@ void attend(uint layer, uint task) {
   bool wanted = span < spans;
   // Two heads at a time: there is no room for more.
   if (lane < quads) {
-    [[unroll]] for (uint h = 0u; h < 2u; ++h) sx[(h * 32u + sub) * quads + lane] = floatBitsToUint(acc[h]);
+    [[unroll]] for (uint h = 0u; h < 2u; ++h)
+      sx[(h * 32u + sub) * quads + lane] = floatBitsToUint(acc[h]);
   }
   barrier();
   store_sums(partials, kv_head * sharing, span, 0u, 2u, wanted);
@@ -156,15 +174,20 @@ void attend(uint layer, uint task) {
     float its = subgroupShuffle(m, (h >> 1) << 3 | (h & 1u) << 4);
     vec4 low = totals_of[h * 8u + 2u * g], high = totals_of[h * 8u + 2u * g + 1u];
     precise float l = 0.0;
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) l = l + low[i];
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) l = l + high[i];
+    [[unroll]] for (uint i = 0u; i < 4u; ++i)
+      l = l + low[i];
+    [[unroll]] for (uint i = 0u; i < 4u; ++i)
+      l = l + high[i];
     l = l + subgroupShuffleXor(l, 1u);
     l = l + subgroupShuffleXor(l, 2u);
-    if (g == 0u && lane < 4u * together && wanted) partials.at[((kv_head * sharing + h) * most_spans + span) * partial_quads + quads] = something(vec4(its, l, 0.0, 0.0));
+    if (g == 0u && lane < 4u * together && wanted)
+      partials.at[((kv_head * sharing + h) * most_spans + span) * partial_quads + quads] =
+          something(vec4(its, l, 0.0, 0.0));
   }
   barrier();
   if (lane < quads) {
-    [[unroll]] for (uint h = 2u; h < together; ++h) sx[((h - 2u) * 32u + sub) * quads + lane] = floatBitsToUint(acc[h]);
+    [[unroll]] for (uint h = 2u; h < together; ++h)
+      sx[((h - 2u) * 32u + sub) * quads + lane] = floatBitsToUint(acc[h]);
   }
   barrier();
   store_sums(partials, kv_head * sharing + 2u, span, 2u * quads / 8u, together - 2u, wanted);
@@ -177,7 +200,8 @@ float score_of_one(uint own, uint count) {
     uint chunk = (lane >> 3) + 4u * i;
     if (4u * i < chunks) {
       uvec4 words = key_words[i];
-      vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)), high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
+      vec4 low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)),
+           high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
       precise vec4 low_products = fresh[2u * chunk] * low;
       a = a + low_products;
       precise vec4 high_products = fresh[2u * chunk + 1u] * high;
@@ -190,13 +214,15 @@ float score_of_one(uint own, uint count) {
   return own < count ? scaled_score(sum) : minus_infinity;
 }
 void keep_largest(float m, uint row) {
-  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1) m = max(m, subgroupShuffleXor(m, d));
+  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1)
+    m = max(m, subgroupShuffleXor(m, d));
   if (lane == 0u) maxima_of[row * 8u + sub / 4u][sub % 4u] = m;
 }
 float largest_of(uint row) {
   vec4 most = maxima_of[row * 8u + (lane & 7u)];
   float m = max(max(most.x, most.y), max(most.z, most.w));
-  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1) m = max(m, subgroupShuffleXor(m, d));
+  [[unroll]] for (uint d = 4u; d >= 1u; d >>= 1)
+    m = max(m, subgroupShuffleXor(m, d));
   return m;
 }
 void sum_values_of_one(float score, float m, bool sees, uint row) {
@@ -220,7 +246,8 @@ void sum_values_of_one(float score, float m, bool sees, uint row) {
   if (lane < quads) sx[place_ + lane] = floatBitsToUint(acc);
 }
 
-// Two spans of the last head that shares keys and values. What the second one needs is on its way while the first is computed.
+// Two spans of the last head that shares keys and values. What the second one needs is on its way while the first is
+// computed.
 void attend_pair(uint layer, uint task) {
   uint kv_head = task % kv_heads, span = task / kv_heads * 2u, head = kv_head * sharing + sharing - 1u;
   uint count = min(shared_position + 1u, context), spans = (count + span_positions - 1u) / span_positions;
@@ -249,25 +276,32 @@ void attend_pair(uint layer, uint task) {
   if (sub < 2u * quads / 8u) {
     uint row = sub / (quads / 8u), c = sub % (quads / 8u) * 8u + (lane & 7u), g = lane >> 3;
     precise vec4 s = vec4(0.0);
-    [[unroll]] for (uint i = 0u; i < 8u; ++i) s = s + uintBitsToFloat(sx[(row * 32u + 8u * g + i) * quads + c]);
+    [[unroll]] for (uint i = 0u; i < 8u; ++i)
+      s = s + uintBitsToFloat(sx[(row * 32u + 8u * g + i) * quads + c]);
     s = s + subgroupShuffleXor(s, 8u);
     s = s + subgroupShuffleXor(s, 16u);
-    if (lane < 8u && span + row < spans) partials.at[(head * most_spans + span + row) * partial_quads + c] = something(s);
+    if (lane < 8u && span + row < spans)
+      partials.at[(head * most_spans + span + row) * partial_quads + c] = something(s);
   }
   if (sub == members - 1u) {
     uint row = (lane >> 2) & 1u, g = lane & 3u;
     vec4 low = totals_of[row * 8u + 2u * g], high = totals_of[row * 8u + 2u * g + 1u];
     precise float l = 0.0;
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) l = l + low[i];
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) l = l + high[i];
+    [[unroll]] for (uint i = 0u; i < 4u; ++i)
+      l = l + low[i];
+    [[unroll]] for (uint i = 0u; i < 4u; ++i)
+      l = l + high[i];
     l = l + subgroupShuffleXor(l, 1u);
     l = l + subgroupShuffleXor(l, 2u);
-    if (g == 0u && lane < 8u && span + row < spans) partials.at[(head * most_spans + span + row) * partial_quads + quads] = something(vec4(row == 0u ? m : m_later, l, 0.0, 0.0));
+    if (g == 0u && lane < 8u && span + row < spans)
+      partials.at[(head * most_spans + span + row) * partial_quads + quads] =
+          something(vec4(row == 0u ? m : m_later, l, 0.0, 0.0));
   }
 }
 
-// Merges a head's spans in rising order, `merged_at_once` at a time. The first subgroups wait for a span's sums each, the one behind them for the weights of the
-// spans, one a lane: what the sums are multiplied with is there before they are.
+// Merges a head's spans in rising order, `merged_at_once` at a time. The first subgroups wait for a span's sums each,
+// the one behind them for the weights of the spans, one a lane: what the sums are multiplied with is there before they
+// are.
 void merge_spans(uint layer, uint head) {
   uint count = min(shared_position + 1u, context), spans = (count + span_positions - 1u) / span_positions;
   SharedQuads partials = SharedQuads(place(layer, argument_partials));
@@ -277,7 +311,8 @@ void merge_spans(uint layer, uint head) {
   [[dont_unroll]] for (uint round = 0u; round < most_spans; round += merged_at_once) {
     bool of_sums = sub < merged_at_once;
     uint its_span = round + (of_sums ? sub : lane);
-    bool wanted = its_span < spans && its_span < most_spans && (of_sums ? lane < quads : sub == merged_at_once && lane < merged_at_once);
+    bool wanted = its_span < spans && its_span < most_spans &&
+                  (of_sums ? lane < quads : sub == merged_at_once && lane < merged_at_once);
     vec4 s = await_quad(partials, (head * most_spans + its_span) * partial_quads + (of_sums ? lane : quads), wanted);
     if (round != 0u) barrier();
     if (of_sums && lane < quads) sx[sub * quads + lane] = floatBitsToUint(s);
@@ -315,7 +350,8 @@ void merge_spans(uint layer, uint head) {
   }
   if (channel < head_dim) {
     precise float result = merged / total;
-    SharedWords(output_of(layer, step_attention)).at[head * head_dim + channel] = floatBitsToUint(isnan(result) ? not_a_number : result);
+    SharedWords(output_of(layer, step_attention)).at[head * head_dim + channel] =
+        floatBitsToUint(isnan(result) ? not_a_number : result);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products of ternary weights with int8 activations for a workgroup's share of the rows: the norm and the quantisation in front of it, the sums,
-// and the scales. The including shader has `columns`, `rows`, the push constants' names, and which share it is: product_part of product_parts.
+// Products of ternary weights with int8 activations for a workgroup's share of the rows: the norm and the quantisation
+// in front of it, the sums, and the scales. The including shader has `columns`, `rows`, the push constants' names, and
+// which share it is: product_part of product_parts.
 #ifndef INTAGLIO_TERNARY_PRODUCT
 #define INTAGLIO_TERNARY_PRODUCT
 
@@ -19,15 +20,18 @@ void finish_sums(uint token, uint group, ivec4 sums, float factor, int activatio
 
 #if WIDE_LOADS
 
-// On a CPU every lane has groups of its own: no sum crosses lanes, and activations that are read, from shared memory where they fit,
-// serve `batches` groups of every lane. Lanes' loads of weights are most of the time, so many tokens share them, and fewer groups the activations.
-const uint most_tokens = 16u, batches = tile_tokens > 8u ? 2u : 4u, all_pairs = tile_tokens * (columns_max / 16u), pair_octets = all_pairs <= 768u ? all_pairs : 0u;
+// On a CPU every lane has groups of its own: no sum crosses lanes, and activations that are read, from shared memory
+// where they fit, serve `batches` groups of every lane. Lanes' loads of weights are most of the time, so many tokens
+// share them, and fewer groups the activations.
+const uint most_tokens = 16u, batches = tile_tokens > 8u ? 2u : 4u, all_pairs = tile_tokens * (columns_max / 16u),
+           pair_octets = all_pairs <= 768u ? all_pairs : 0u;
 shared u64vec4 shared_pairs[pair_octets + 1u];  // llvmpipe reads one of these in as many instructions as one word
 
 void share_pairs(uint first_token, uint tokens) {
   for (uint i = gl_LocalInvocationIndex; i < tokens * tiles; i += workgroup_size) {
     prepared p = prepare(activations(first_token, i / tiles, i % tiles));
-    shared_pairs[i] = u64vec4(pack64(uvec2(p.pair[0], p.pair[1])), pack64(uvec2(p.pair[2], p.pair[3])), pack64(uvec2(p.pair[4], p.pair[5])), pack64(uvec2(p.pair[6], p.pair[7])));
+    shared_pairs[i] = u64vec4(pack64(uvec2(p.pair[0], p.pair[1])), pack64(uvec2(p.pair[2], p.pair[3])),
+                              pack64(uvec2(p.pair[4], p.pair[5])), pack64(uvec2(p.pair[6], p.pair[7])));
   }
   workgroup_barrier();
 }
@@ -39,9 +43,11 @@ prepared activation_pairs(uint first_token, uint t, uint tile) {
   return prepared(uint[8](a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y));
 }
 
-// Of several tokens each lane reads another one's activations, at once, and all lanes get them from there: a load is a loop over the lanes whether they differ or not,
-// a shuffle from a constant lane one instruction. (A broadcast is none: llvmpipe looks for the first active lane before it, in a loop.)
-const uint token_vectors = subgroup_width == 0u ? (tile_tokens + 3u) / 4u : (tile_tokens + subgroup_width - 1u) / subgroup_width;
+// Of several tokens each lane reads another one's activations, at once, and all lanes get them from there: a load is a
+// loop over the lanes whether they differ or not, a shuffle from a constant lane one instruction. (A broadcast is none:
+// llvmpipe looks for the first active lane before it, in a loop.)
+const uint token_vectors =
+    subgroup_width == 0u ? (tile_tokens + 3u) / 4u : (tile_tokens + subgroup_width - 1u) / subgroup_width;
 prepared of_token(prepared own[token_vectors], uint t) {
   prepared p = own[t / subgroup_size];
   if (tile_tokens > 1u)
@@ -49,16 +55,19 @@ prepared of_token(prepared own[token_vectors], uint t) {
   return p;
 }
 
-// A word of each cache line of the next step's weights where all of them are more than a CPU's caches keep: so many streams side by side no prefetcher follows.
-// Nobody needs the words; they end in a sum of zeros that no compiler knows to be one.
+// A word of each cache line of the next step's weights where all of them are more than a CPU's caches keep: so many
+// streams side by side no prefetcher follows. Nobody needs the words; they end in a sum of zeros that no compiler knows
+// to be one.
 #ifndef reads_ahead
 #define reads_ahead (rows * columns > 1u << 22)
 #endif
 uint words_ahead;
 void read_ahead(uint first, uint groups_ahead) {
   uint begin = 4u * first * tiles, end = min(begin + 4u * groups_ahead * tiles, rows * tiles);
-  for (uint word = begin + 16u * lane; word < end; word += 64u * subgroup_size)  // few turns, of which llvmpipe allows 65,535
-    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) words_ahead |= weight.at[min(word + 16u * i * subgroup_size, end - 1u)];
+  for (uint word = begin + 16u * lane; word < end;
+       word += 64u * subgroup_size)  // few turns, of which llvmpipe allows 65,535
+    LATER_UNROLLED for (uint i = 0u; i < 4u; ++i) words_ahead |=
+        weight.at[min(word + 16u * i * subgroup_size, end - 1u)];
 }
 
 void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
@@ -69,7 +78,8 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
   words_ahead = 0u;
   uvec2 token_factors[token_vectors];  // each lane has another token's
   if (!quantises)
-    LATER_UNROLLED for (uint k = 0u; k < token_vectors; ++k) token_factors[k] = word_pair(factors, first_token + min(k * subgroup_size + lane, tokens - 1u));
+    LATER_UNROLLED for (uint k = 0u; k < token_vectors; ++k) token_factors[k] =
+        word_pair(factors, first_token + min(k * subgroup_size + lane, tokens - 1u));
   for (uint first = place * steps / sharers * step; first < end; first += step) {
     if (reads_ahead) read_ahead(first + step, step);
     ivec4 sums[most_tokens][batches];
@@ -82,33 +92,31 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
       unpacked_codes codes[batches];
       LATER_UNROLLED for (uint b = 0u; b < batches; ++b) codes[b] = unpack(word_quad(weight, at[b] + tile));
       prepared own[token_vectors];
-      LATER_UNROLLED for (uint k = 0u; k < token_vectors; ++k) own[k] = activation_pairs(first_token, tile_tokens == 1u ? 0u : min(k * subgroup_size + lane, tokens - 1u), tile);
-      LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t)
-        if (t < tokens) {
-          prepared pairs = of_token(own, t);
-          LATER_UNROLLED for (uint b = 0u; b < batches; ++b) accumulate(sums[t][b], codes[b], pairs);
-        }
+      LATER_UNROLLED for (uint k = 0u; k < token_vectors; ++k) own[k] =
+          activation_pairs(first_token, tile_tokens == 1u ? 0u : min(k * subgroup_size + lane, tokens - 1u), tile);
+      LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t) if (t < tokens) {
+        prepared pairs = of_token(own, t);
+        LATER_UNROLLED for (uint b = 0u; b < batches; ++b) accumulate(sums[t][b], codes[b], pairs);
+      }
     }
     // Four tokens at a time, one by one, in loops, so that what follows is there but once.
     for (uint four = 0u; four < tokens; four += 4u) {
       ivec4 sums_of[4][batches];
       uvec2 factor_of[4];
-      LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t)
-        if ((t & ~3u) == four) {
-          LATER_UNROLLED for (uint b = 0u; b < batches; ++b) sums_of[t & 3u][b] = sums[t][b];
-          if (!quantises) factor_of[t & 3u] = subgroupShuffle(token_factors[t / subgroup_size], t % subgroup_size);
-        }
+      LATER_UNROLLED for (uint t = 0u; t < tile_tokens; ++t) if ((t & ~3u) == four) {
+        LATER_UNROLLED for (uint b = 0u; b < batches; ++b) sums_of[t & 3u][b] = sums[t][b];
+        if (!quantises) factor_of[t & 3u] = subgroupShuffle(token_factors[t / subgroup_size], t % subgroup_size);
+      }
       for (uint i = 0u; i < min(tokens - four, 4u) * batches; ++i) {
         ivec4 own = ivec4(0);
         LATER_UNROLLED for (uint t = 0u; t < min(tile_tokens, 4u); ++t)
-          LATER_UNROLLED for (uint b = 0u; b < batches; ++b)
-            if (i == t * batches + b) {
-              own = sums_of[t][b];
-              if (!quantises) {
-                factor = uintBitsToFloat(factor_of[t].x);
-                activation_sum = int(factor_of[t].y);
-              }
-            }
+            LATER_UNROLLED for (uint b = 0u; b < batches; ++b) if (i == t * batches + b) {
+          own = sums_of[t][b];
+          if (!quantises) {
+            factor = uintBitsToFloat(factor_of[t].x);
+            activation_sum = int(factor_of[t].y);
+          }
+        }
         uint group = first + i % batches * subgroup_size + lane + (words_ahead & gl_WorkGroupID.z);
         if (group < groups) finish_sums(first_token + four + i / batches, group, own, factor, activation_sum);
       }
@@ -118,7 +126,8 @@ void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
 
 #else
 
-// Every lane keeps the sums of one token and group until all lanes have some, then all finish at once; subgroups of 4 keep two each. Up to 8 tokens.
+// Every lane keeps the sums of one token and group until all lanes have some, then all finish at once; subgroups of 4
+// keep two each. Up to 8 tokens.
 void multiply_few(uint first_token, uint tokens, float factor, int activation_sum) {
   ivec4 kept[2];
   uint kept_group[2], kept_token[2], filled = 0u;
@@ -132,38 +141,36 @@ void multiply_few(uint first_token, uint tokens, float factor, int activation_su
         accumulate_one(sums[0], codes, activations(first_token, 0u, tile));
       } else {
         unpacked_codes unpacked = unpack(codes);
-        LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-          if (t < tile_tokens && t < tokens) accumulate(sums[t], unpacked, prepare(activations(first_token, t, tile)));
+        LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) if (t < tile_tokens && t < tokens)
+            accumulate(sums[t], unpacked, prepare(activations(first_token, t, tile)));
       }
     }
-    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t)
-      if (t < tile_tokens && t < tokens) {
-        ivec4 all = subgroup_sum4(sums[t]);
-        LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-          if (k * subgroup_size < room && lane + k * subgroup_size == filled) {
-            kept[k] = all;
-            kept_group[k] = group;
-            kept_token[k] = first_token + t;
-          }
-        ++filled;
+    LATER_UNROLLED for (uint t = 0u; t < 8u; ++t) if (t < tile_tokens && t < tokens) {
+      ivec4 all = subgroup_sum4(sums[t]);
+      LATER_UNROLLED for (uint k = 0u; k < 2u;
+                          ++k) if (k * subgroup_size < room && lane + k * subgroup_size == filled) {
+        kept[k] = all;
+        kept_group[k] = group;
+        kept_token[k] = first_token + t;
       }
+      ++filled;
+    }
     if (filled + tokens <= room && group + stride < groups) continue;
-    LATER_UNROLLED for (uint k = 0u; k < 2u; ++k)
-      if (k * subgroup_size < room && lane + k * subgroup_size < filled) {
-        if (!quantises) {
-          uvec2 word = word_pair(factors, kept_token[k]);
-          factor = uintBitsToFloat(word.x);
-          activation_sum = int(word.y);
-        }
-        finish_sums(kept_token[k], kept_group[k], kept[k], factor, activation_sum);
+    LATER_UNROLLED for (uint k = 0u; k < 2u; ++k) if (k * subgroup_size < room && lane + k * subgroup_size < filled) {
+      if (!quantises) {
+        uvec2 word = word_pair(factors, kept_token[k]);
+        factor = uintBitsToFloat(word.x);
+        activation_sum = int(word.y);
       }
+      finish_sums(kept_token[k], kept_group[k], kept[k], factor, activation_sum);
+    }
     filled = 0u;
   }
 }
 
 void multiply(uint first_token, uint tokens, float factor, int activation_sum) {
-  LATER_UNROLLED for (uint t = 0u; t < tile_tokens; t += 8u)
-    if (t < tokens) multiply_few(first_token + t, min(tokens - t, 8u), factor, activation_sum);
+  LATER_UNROLLED for (uint t = 0u; t < tile_tokens; t += 8u) if (t < tokens)
+      multiply_few(first_token + t, min(tokens - t, 8u), factor, activation_sum);
 }
 
 #endif

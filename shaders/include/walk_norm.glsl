@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The norm over an FFN's features from what walk_gate_up left of them: the sum of squares of every four, and the greatest |value * norm weight| of each of
-// its `shares` workgroups, one behind the other in `totals`. The bits of norm.glsl. The including shader has `columns`, `shares`, subgroup.glsl and the push constants
-// input_, norm_weight, values and totals.
+// The norm over an FFN's features from what walk_gate_up left of them: the sum of squares of every four, and the
+// greatest |value * norm weight| of each of its `shares` workgroups, one behind the other in `totals`. The bits of
+// norm.glsl. The including shader has `columns`, `shares`, subgroup.glsl and the push constants input_, norm_weight,
+// values and totals.
 #ifndef INTAGLIO_WALK_NORM
 #define INTAGLIO_WALK_NORM
 
 #define quads (columns / 4u)
 #define norm_blocks ((columns + 127u) / 128u)
-shared float eighths[9u * norm_blocks];  // of a block's 32 quads, four each; one word between blocks, so that banks differ
+shared float
+    eighths[9u * norm_blocks];  // of a block's 32 quads, four each; one word between blocks, so that banks differ
 shared float block_sums[norm_blocks];
 shared float from_subgroups[workgroup_size / 4u];
 
@@ -36,7 +38,8 @@ float inverse_rms(float eps, out float greatest) {
   workgroup_barrier();
   for (uint block = me; block < norm_blocks; block += workgroup_size) {
     uint at = 9u * block;
-    precise float sum = ((eighths[at] + eighths[at + 4u]) + (eighths[at + 2u] + eighths[at + 6u])) + ((eighths[at + 1u] + eighths[at + 5u]) + (eighths[at + 3u] + eighths[at + 7u]));
+    precise float sum = ((eighths[at] + eighths[at + 4u]) + (eighths[at + 2u] + eighths[at + 6u])) +
+                        ((eighths[at + 1u] + eighths[at + 5u]) + (eighths[at + 3u] + eighths[at + 7u]));
     block_sums[block] = sum;
   }
   workgroup_barrier();
@@ -59,8 +62,11 @@ float inverse_rms(float eps, out float greatest) {
   return finite(mean) ? r : not_a_number;
 }
 
-// The int8 grid of a token's values: values times `scale`, rounded, are its integers, which stand for so many times `factor`.
-struct int8_grid { float r, scale, factor; };
+// The int8 grid of a token's values: values times `scale`, rounded, are its integers, which stand for so many times
+// `factor`.
+struct int8_grid {
+  float r, scale, factor;
+};
 int8_grid grid_of(float eps) {
   float greatest, r = inverse_rms(eps, greatest);
   precise float y = greatest * r;
@@ -71,7 +77,8 @@ int8_grid grid_of(float eps) {
 
 // Integers of features 4 * quad .. 4 * quad + 3.
 ivec4 integers(uint quad, int8_grid grid) {
-  precise vec4 product = float_quad(input_, quad) * float_quad(norm_weight, quad), y = product * grid.r, scaled = y * grid.scale;
+  precise vec4 product = float_quad(input_, quad) * float_quad(norm_weight, quad), y = product * grid.r,
+               scaled = y * grid.scale;
   return clamp(ivec4(roundEven(scaled)), -128, 127);
 }
 

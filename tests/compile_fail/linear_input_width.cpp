@@ -9,7 +9,10 @@ using mine = sound_model;
 struct mine {
   static constexpr const decoder_config& config = sizes;
   static constexpr auto graph() {
-    return start | repeat(8, residual(attention_step | rms_norm{"attn_sub_norm.weight", 1e-5f} | linear<dtype::i2_s>{"attn_output.weight", 384, 256})) | last_norm | head;
+    return start |
+           repeat(8, residual(attention_step | rms_norm{"attn_sub_norm.weight", 1e-5f} |
+                              linear<dtype::i2_s>{"attn_output.weight", 384, 256})) |
+           last_norm | head;
   }
 };
 #endif

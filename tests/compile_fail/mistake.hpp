@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the cases share: fable and its parts, to be put together wrongly. The twin of a case has everything but the mistake.
+// What the cases share: fable and its parts, to be put together wrongly. The twin of a case has everything but the
+// mistake.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"
@@ -23,7 +24,8 @@ constexpr Sound mistaken(Sound sound, [[maybe_unused]] auto mistake) {
 inline constexpr const decoder_config& sizes = models::fable_config;
 inline constexpr embedding start{"token_embd.weight", 4096, 256};
 inline constexpr auto attention_step = rms_norm{"attn_norm.weight", 1e-5f} | self_attention<dtype::i2_s>{sizes};
-inline constexpr auto branch = attention_step | rms_norm{"attn_sub_norm.weight", 1e-5f} | linear<dtype::i2_s>{"attn_output.weight", 256, 256};
+inline constexpr auto branch =
+    attention_step | rms_norm{"attn_sub_norm.weight", 1e-5f} | linear<dtype::i2_s>{"attn_output.weight", 256, 256};
 inline constexpr auto blocks = repeat(8, residual(branch));
 inline constexpr rms_norm last_norm{"output_norm.weight", 1e-5f};
 inline constexpr lm_head head{"token_embd.weight", 4096, 256};

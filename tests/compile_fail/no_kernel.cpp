@@ -9,7 +9,8 @@ using mine = sound_model;
 struct mine {
   static constexpr const decoder_config& config = sizes;
   static constexpr auto graph() {
-    return start | repeat(8, residual(attention_step | linear<dtype::tq1_0>{"attn_output.weight", 256, 256})) | last_norm | head;
+    return start | repeat(8, residual(attention_step | linear<dtype::tq1_0>{"attn_output.weight", 256, 256})) |
+           last_norm | head;
   }
 };
 #endif

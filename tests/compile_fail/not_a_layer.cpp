@@ -8,9 +8,7 @@ using mine = sound_model;
 #else
 struct mine {
   static constexpr const decoder_config& config = sizes;
-  static constexpr auto graph() {
-    return start | 3;
-  }
+  static constexpr auto graph() { return start | 3; }
 };
 #endif
 constexpr auto& table = plan::engraved<mine, plan::profiles::cpu>::table;

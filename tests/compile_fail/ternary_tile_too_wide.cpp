@@ -3,6 +3,7 @@
 // expect: profile cpu: ternary_tile_tokens: expected 1 to 16, found 32
 #include "mistake.hpp"
 
-inline constexpr plan::profile mine = mistaken(plan::profiles::cpu, [](plan::profile& p) { p.ternary_tile_tokens = 32; });
+inline constexpr plan::profile mine =
+    mistaken(plan::profiles::cpu, [](plan::profile& p) { p.ternary_tile_tokens = 32; });
 constexpr auto& table = plan::engraved<models::fable, mine>::table;
 static_assert(table.decode.dispatch_count() > 0);

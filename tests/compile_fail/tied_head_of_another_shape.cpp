@@ -8,9 +8,7 @@ using mine = sound_model;
 #else
 struct mine {
   static constexpr const decoder_config& config = sizes;
-  static constexpr auto graph() {
-    return start | blocks | last_norm | lm_head{"token_embd.weight", 4000, 256};
-  }
+  static constexpr auto graph() { return start | blocks | last_norm | lm_head{"token_embd.weight", 4000, 256}; }
 };
 #endif
 constexpr auto& table = plan::engraved<mine, plan::profiles::cpu>::table;

@@ -9,14 +9,17 @@ using intaglio::checked_size;
 
 namespace {
 constexpr std::uint64_t top = ~0ull, half = 1ull << 63, root = 1ull << 32;
-static_assert((checked_size{2} + 3).value() == 5 && (checked_size{7} - 7).value() == 0 && (checked_size{6} * 7).value() == 42);
+static_assert((checked_size{2} + 3).value() == 5 && (checked_size{7} - 7).value() == 0 &&
+              (checked_size{6} * 7).value() == 42);
 static_assert(!(checked_size{top} + 1) && (checked_size{top} + 0) && !(checked_size{0} - 1));
 static_assert(!(checked_size{1ull << 32} * (1ull << 32)) && (checked_size{1ull << 32} * ((1ull << 32) - 1)));
 static_assert((checked_size{0} * top).value() == 0 && !(checked_size{1} / 0));
 static_assert(!(checked_size{top} * 2 / 2), "an overflow is never forgotten");
-static_assert(checked_size{0}.round_up(32).value() == 0 && checked_size{33}.round_up(32).value() == 64 && checked_size{64}.round_up(32).value() == 64);
+static_assert(checked_size{0}.round_up(32).value() == 0 && checked_size{33}.round_up(32).value() == 64 &&
+              checked_size{64}.round_up(32).value() == 64);
 static_assert(!checked_size{top}.round_up(32) && !checked_size{1}.round_up(0));
-static_assert(intaglio::range_inside(0, 10, 10) && intaglio::range_inside(10, 0, 10) && !intaglio::range_inside(1, 10, 10));
+static_assert(intaglio::range_inside(0, 10, 10) && intaglio::range_inside(10, 0, 10) &&
+              !intaglio::range_inside(1, 10, 10));
 static_assert(!intaglio::range_inside(top, 2, 10), "a wrapped end is not inside");
 static_assert(checked_size{5}.fits(5) && !checked_size{6}.fits(5) && !checked_size::overflowed().fits(top));
 }  // namespace
@@ -34,12 +37,17 @@ constexpr checked_size none = checked_size::overflowed();
 using result = std::optional<std::uint64_t>;
 
 constexpr checked_size apply(char operation, checked_size a, checked_size b) {
-  return operation == '+' ? a + b : operation == '-' ? a - b : operation == '*' ? a * b : operation == '/' ? a / b : a.round_up(b);
+  return operation == '+'   ? a + b
+         : operation == '-' ? a - b
+         : operation == '*' ? a * b
+         : operation == '/' ? a / b
+                            : a.round_up(b);
 }
 constexpr result value(checked_size of) { return of ? result(of.value()) : std::nullopt; }
 
-/// Modified condition/decision coverage: below the first row of an operator, which is right in every condition, each row is the first but
-/// for one condition, which it names and which alone decides; then the values on both sides of the border.
+/// Modified condition/decision coverage: below the first row of an operator, which is right in every condition, each
+/// row is the first but for one condition, which it names and which alone decides; then the values on both sides of the
+/// border.
 struct row {
   char operation;
   checked_size a, b;
@@ -47,34 +55,64 @@ struct row {
 };
 constexpr std::array table{
     row{'+', 1, 2, 3},
-    row{'+', none, 2, {}},      // left overflowed before
-    row{'+', 1, none, {}},      // right overflowed before
-    row{'+', top, 2, {}},       // the sum
-    row{'+', top, 0, top}, row{'+', 0, top, top}, row{'+', top - 1, 1, top}, row{'+', top, 1, {}}, row{'+', half, half - 1, top}, row{'+', half, half, {}},
+    row{'+', none, 2, {}},  // left overflowed before
+    row{'+', 1, none, {}},  // right overflowed before
+    row{'+', top, 2, {}},   // the sum
+    row{'+', top, 0, top},
+    row{'+', 0, top, top},
+    row{'+', top - 1, 1, top},
+    row{'+', top, 1, {}},
+    row{'+', half, half - 1, top},
+    row{'+', half, half, {}},
     row{'-', 3, 2, 1},
-    row{'-', none, 2, {}},      // left
-    row{'-', 3, none, {}},      // right
-    row{'-', 1, 2, {}},         // below zero
-    row{'-', 2, 2, 0}, row{'-', top, top, 0}, row{'-', 0, 1, {}}, row{'-', 0, top, {}}, row{'-', top - 1, top, {}}, row{'-', top, 0, top},
+    row{'-', none, 2, {}},  // left
+    row{'-', 3, none, {}},  // right
+    row{'-', 1, 2, {}},     // below zero
+    row{'-', 2, 2, 0},
+    row{'-', top, top, 0},
+    row{'-', 0, 1, {}},
+    row{'-', 0, top, {}},
+    row{'-', top - 1, top, {}},
+    row{'-', top, 0, top},
     row{'*', 3, 2, 6},
-    row{'*', none, 2, {}},      // left
-    row{'*', 3, none, {}},      // right
-    row{'*', half, 2, {}},      // the product
-    row{'*', half, 0, 0},       // of zero, which divides nothing
-    row{'*', half - 1, 2, top - 1}, row{'*', top, 1, top}, row{'*', 1, top, top}, row{'*', root, root, {}}, row{'*', root, root - 1, top - root + 1},
-    row{'*', root + 1, root - 1, top}, row{'*', top / 3, 3, top}, row{'*', top / 3 + 1, 3, {}}, row{'*', 0, 0, 0}, row{'*', top, top, {}},
+    row{'*', none, 2, {}},  // left
+    row{'*', 3, none, {}},  // right
+    row{'*', half, 2, {}},  // the product
+    row{'*', half, 0, 0},   // of zero, which divides nothing
+    row{'*', half - 1, 2, top - 1},
+    row{'*', top, 1, top},
+    row{'*', 1, top, top},
+    row{'*', root, root, {}},
+    row{'*', root, root - 1, top - root + 1},
+    row{'*', root + 1, root - 1, top},
+    row{'*', top / 3, 3, top},
+    row{'*', top / 3 + 1, 3, {}},
+    row{'*', 0, 0, 0},
+    row{'*', top, top, {}},
     row{'/', 6, 2, 3},
-    row{'/', none, 2, {}},      // left
-    row{'/', 6, none, {}},      // right
-    row{'/', 6, 0, {}},         // by zero
-    row{'/', top, 1, top}, row{'/', top, top, 1}, row{'/', top - 1, top, 0}, row{'/', 0, 1, 0}, row{'/', 0, 0, {}},
+    row{'/', none, 2, {}},  // left
+    row{'/', 6, none, {}},  // right
+    row{'/', 6, 0, {}},     // by zero
+    row{'/', top, 1, top},
+    row{'/', top, top, 1},
+    row{'/', top - 1, top, 0},
+    row{'/', 0, 1, 0},
+    row{'/', 0, 0, {}},
     row{'^', 33, 32, 64},
-    row{'^', none, 32, {}},     // left
-    row{'^', 33, none, {}},     // right
-    row{'^', 33, 0, {}},        // to a multiple of zero
-    row{'^', top, 32, {}},      // the next multiple
-    row{'^', 0, 32, 0}, row{'^', 1, 1, 1}, row{'^', 32, 32, 32}, row{'^', top - 31, 32, top - 31}, row{'^', top - 30, 32, {}}, row{'^', top, 1, top}, row{'^', half, half, half},
-    row{'^', half + 1, half, {}}, row{'^', 1, top, top}, row{'^', 2, top, {}},
+    row{'^', none, 32, {}},  // left
+    row{'^', 33, none, {}},  // right
+    row{'^', 33, 0, {}},     // to a multiple of zero
+    row{'^', top, 32, {}},   // the next multiple
+    row{'^', 0, 32, 0},
+    row{'^', 1, 1, 1},
+    row{'^', 32, 32, 32},
+    row{'^', top - 31, 32, top - 31},
+    row{'^', top - 30, 32, {}},
+    row{'^', top, 1, top},
+    row{'^', half, half, half},
+    row{'^', half + 1, half, {}},
+    row{'^', 1, top, top},
+    row{'^', 2, top, {}},
 };
 static_assert([] {
   for (const row& each : table)
@@ -89,13 +127,15 @@ struct extent {
   bool inside;
 };
 constexpr std::array extents{
-    extent{2, 3, 5, true},
-    extent{none, 3, 5, false},   // the offset is no number
-    extent{2, none, 5, false},   // the size is none
-    extent{2, top - 1, 5, false},// the end wraps, to 0
-    extent{2, 3, 4, false},      // the end is outside
-    extent{0, 0, 0, true}, extent{5, 0, 5, true}, extent{6, 0, 5, false}, extent{0, 5, 5, true}, extent{0, 6, 5, false}, extent{4, 1, 5, true}, extent{5, 1, 5, false},
-    extent{top, 0, top, true}, extent{top, 1, top, false}, extent{top - 1, 1, top, true}, extent{0, top, top, true}, extent{1, top, top, false}, extent{half, half, top, false},
+    extent{2, 3, 5, true},          extent{none, 3, 5, false},  // the offset is no number
+    extent{2, none, 5, false},                                  // the size is none
+    extent{2, top - 1, 5, false},                               // the end wraps, to 0
+    extent{2, 3, 4, false},                                     // the end is outside
+    extent{0, 0, 0, true},          extent{5, 0, 5, true},     extent{6, 0, 5, false},
+    extent{0, 5, 5, true},          extent{0, 6, 5, false},    extent{4, 1, 5, true},
+    extent{5, 1, 5, false},         extent{top, 0, top, true}, extent{top, 1, top, false},
+    extent{top - 1, 1, top, true},  extent{0, top, top, true}, extent{1, top, top, false},
+    extent{half, half, top, false},
 };
 static_assert([] {
   for (const extent& each : extents)
@@ -118,8 +158,11 @@ TEST_CASE("sizes at the borders are right or absent", "[core][checked]") {
   CHECK(checked_size{5}.fits(5));
   CHECK_FALSE(checked_size{6}.fits(5));
   CHECK_FALSE(none.fits(5));  // though it has no value above 5
-  constexpr std::array<std::uint64_t, 17> borders{0, 1, 2, 3, 31, 32, 33, root - 1, root, root + 1, top / 3, half - 1, half, half + 1, top - 31, top - 1, top};
-  const auto fitting = [](bool defined, wide of) { return defined && of <= top ? result(static_cast<std::uint64_t>(of)) : std::nullopt; };
+  constexpr std::array<std::uint64_t, 17> borders{
+      0, 1, 2, 3, 31, 32, 33, root - 1, root, root + 1, top / 3, half - 1, half, half + 1, top - 31, top - 1, top};
+  const auto fitting = [](bool defined, wide of) {
+    return defined && of <= top ? result(static_cast<std::uint64_t>(of)) : std::nullopt;
+  };
   for (const std::uint64_t a : borders)
     for (const std::uint64_t b : borders) {
       CAPTURE(a, b);
@@ -129,7 +172,8 @@ TEST_CASE("sizes at the borders are right or absent", "[core][checked]") {
       CHECK(value(checked_size{a} * b) == fitting(true, left * right));
       CHECK(value(checked_size{a} / b) == fitting(b != 0, b == 0 ? 0 : left / right));
       // The sum before the division has to fit as well.
-      CHECK(value(checked_size{a}.round_up(b)) == fitting(b != 0 && left + right - 1 <= top, b == 0 ? 0 : (left + right - 1) / right * right));
+      CHECK(value(checked_size{a}.round_up(b)) ==
+            fitting(b != 0 && left + right - 1 <= top, b == 0 ? 0 : (left + right - 1) / right * right));
       for (const std::uint64_t whole : borders) CHECK(intaglio::range_inside(a, b, whole) == (left + right <= whole));
     }
 }

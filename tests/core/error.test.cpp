@@ -16,9 +16,11 @@ TEST_CASE("a file's error names path, offset, expected and found", "[core][error
 }
 
 TEST_CASE("a mismatch lists every difference and the remedy", "[core][error]") {
-  const mismatch_error e("m.gguf", {"num_hidden_layers: engraved 30, file 24", "vocab_size: engraved 1, file 2"}, "intaglio engrave m.gguf -o DIR");
-  CHECK(std::string(e.what()) == "m.gguf: the file does not match the engraved model\n  num_hidden_layers: engraved 30, file 24\n"
-                                 "  vocab_size: engraved 1, file 2\n  engrave it with: intaglio engrave m.gguf -o DIR");
+  const mismatch_error e("m.gguf", {"num_hidden_layers: engraved 30, file 24", "vocab_size: engraved 1, file 2"},
+                         "intaglio engrave m.gguf -o DIR");
+  CHECK(std::string(e.what()) ==
+        "m.gguf: the file does not match the engraved model\n  num_hidden_layers: engraved 30, file 24\n"
+        "  vocab_size: engraved 1, file 2\n  engrave it with: intaglio engrave m.gguf -o DIR");
   CHECK(e.differences().size() == 2);
 }
 
@@ -26,7 +28,8 @@ TEST_CASE("names are UTF-8 without control characters", "[core][error]") {
   CHECK(is_printable("blk.0.caf\xC3\xA9"));
   CHECK(is_printable(std::string(500, 'a')));
   CHECK(is_printable(""));
-  for (const char* odd : {"a\n", "a\x1B[2J", "\x7F", "\xC2\x85", "\xFF", "\xED\xA0\x80"}) CHECK_FALSE(is_printable(odd));
+  for (const char* odd : {"a\n", "a\x1B[2J", "\x7F", "\xC2\x85", "\xFF", "\xED\xA0\x80"})
+    CHECK_FALSE(is_printable(odd));
   CHECK_FALSE(is_printable(std::string_view("a\0b", 3)));
 }
 
@@ -35,7 +38,7 @@ TEST_CASE("what a file holds is printed safely", "[core][error]") {
   CHECK(printable(std::string_view("a\0b\n\x7F", 5)) == "a\\x00b\\x0a\\x7f");
   CHECK(printable("\xFF\xC3(") == "\\xff\\xc3(");
   CHECK(printable("\xED\xA0\x80") == "\\xed\\xa0\\x80");  // a surrogate
-  CHECK(printable("\xC2\x9B[31m") == "\\xc2\\x9b[31m");    // a C1 control character
+  CHECK(printable("\xC2\x9B[31m") == "\\xc2\\x9b[31m");   // a C1 control character
   CHECK(printable(std::string(1000, 'x'), 40).size() <= 43);
   CHECK(hexadecimal(0) == "0x0");
   CHECK(hexadecimal(~0ull) == "0xffffffffffffffff");

@@ -35,7 +35,8 @@ static_assert(text<8>("abcdefghijkl") == "abcd...");
 static_assert(text<16>{}.append("one", ' ', 2).append(text<8>(" three")) == "one 2 three");
 
 // Equal sentences are one template argument, however they came about.
-template <auto Text> struct tag {};
+template <auto Text>
+struct tag {};
 static_assert(std::is_same_v<tag<message("n = ", 12)>, tag<message("n = 12")>>);
 
 static_assert(intaglio::reason<text<>{}>::model_fits);

@@ -17,7 +17,8 @@ std::string content(const std::string& path) {
 }
 
 /// From the first line that begins with `first` to the first one behind it that begins with `last`, both among them.
-std::string lines_between(const std::string& text, const std::string& first, const std::string& last, const std::string& indent = "") {
+std::string lines_between(const std::string& text, const std::string& first, const std::string& last,
+                          const std::string& indent = "") {
   std::istringstream in(text);
   std::string out;
   bool inside = false;

@@ -6,7 +6,8 @@
 #include <sstream>
 #include <string>
 
-static_assert(INTAGLIO_VERSION == intaglio::version_major * 10000 + intaglio::version_minor * 100 + intaglio::version_patch);
+static_assert(INTAGLIO_VERSION ==
+              intaglio::version_major * 10000 + intaglio::version_minor * 100 + intaglio::version_patch);
 static_assert(INTAGLIO_VERSION_MINOR < 100 && INTAGLIO_VERSION_PATCH < 100, "the parts must not run into each other");
 
 TEST_CASE("the change log opens with this version", "[version]") {

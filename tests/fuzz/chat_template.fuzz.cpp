@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Template texts and conversations out of arbitrary bytes: known or refused, and typed text never becomes a control token.
+// Template texts and conversations out of arbitrary bytes: known or refused, and typed text never becomes a control
+// token.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -17,7 +18,9 @@ const io::tokenizer& tokens() {
     io::vocabulary file;
     file.source = "fuzz", file.model = "gpt2", file.pre_tokenizer = "llama-bpe";
     for (const char32_t c : io::byte_alphabet) io::append_utf8(file.tokens.emplace_back(), c);
-    for (const char* text : {"<bos>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<start_of_turn>", "<end_of_turn>", "[INST]", "[/INST]"}) file.tokens.push_back(text);
+    for (const char* text : {"<bos>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<start_of_turn>",
+                             "<end_of_turn>", "[INST]", "[/INST]"})
+      file.tokens.push_back(text);
     file.token_types.assign(file.tokens.size(), 1);
     for (std::size_t i = 256; i < file.tokens.size(); ++i) file.token_types[i] = 3;
     file.bos_id = 256, file.eos_id = 257;
@@ -37,7 +40,8 @@ std::size_t control_tokens(const std::vector<std::int32_t>& ids) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   io::vocabulary file;
-  file.source = "fuzz", file.chat_template = std::string(text), file.tokens = {"<bos>", "</s>"}, file.bos_id = 0, file.eos_id = 1;
+  file.source = "fuzz", file.chat_template = std::string(text), file.tokens = {"<bos>", "</s>"}, file.bos_id = 0,
+  file.eos_id = 1;
   for (const char* architecture : {"llama", "bitnet", "bitnet-b1.58"}) {
     file.architecture = architecture;
     try {
@@ -67,8 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (range.begin < before || range.end <= range.begin || range.end > whole.text.size()) std::abort();
       before = range.end;
     }
-    if (control_tokens(chat.encode(tokens(), messages, prompt)) != control_tokens(chat.encode(tokens(), empty, prompt))) std::abort();
-  } catch (const argument_error&) {
-  }
+    if (control_tokens(chat.encode(tokens(), messages, prompt)) != control_tokens(chat.encode(tokens(), empty, prompt)))
+      std::abort();
+  } catch (const argument_error&) {}
   return 0;
 }

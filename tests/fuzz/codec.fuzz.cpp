@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Blocks of any bits decode; values of any bits encode or are refused, and what was encoded from finite values within f16 decodes to finite ones;
-// BCML1 has the same words on both ways. The first byte picks what is done with the rest.
+// Blocks of any bits decode; values of any bits encode or are refused, and what was encoded from finite values within
+// f16 decodes to finite ones; BCML1 has the same words on both ways. The first byte picks what is done with the rest.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -44,13 +44,12 @@ void encode_any(const dtype_info& type, std::span<const std::byte> bytes) {
     if (!std::isfinite(value)) __builtin_trap();
 }
 
-bool encode_panels(dtype type, std::span<const std::byte> bytes, const bcml1_layout& layout, std::span<std::byte> out, bcml1::path path) {
+bool encode_panels(dtype type, std::span<const std::byte> bytes, const bcml1_layout& layout, std::span<std::byte> out,
+                   bcml1::path path) {
   try {
     encode_bcml1(type, bytes, layout, out, {.threads = 1, .progress = {}, .path = path});
     return true;
-  } catch (const argument_error&) {
-    return false;
-  }
+  } catch (const argument_error&) { return false; }
 }
 
 void panels(dtype type, std::uint8_t width, std::span<const std::byte> bytes) {
@@ -81,7 +80,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 1:
       if (is_encodable(type.type)) encode_any(type, bytes);
       break;
-    default: panels(data[0] % 3 == 0 ? dtype::f32 : data[0] % 3 == 1 ? dtype::f16 : dtype::bf16, data[1], bytes);
+    default:
+      panels(data[0] % 3 == 0 ? dtype::f32 : data[0] % 3 == 1 ? dtype::f16 : dtype::bf16, data[1], bytes);
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A layer's graph of any bytes, and a graph's manifest, either read or throw file_error; the links that read are a layer's own, at levels that both ends
-// have, and are written as they were read. Seeds: python3 tests/fuzz/seeds.py FOLDER
+// A layer's graph of any bytes, and a graph's manifest, either read or throw file_error; the links that read are a
+// layer's own, at levels that both ends have, and are written as they were read. Seeds: python3 tests/fuzz/seeds.py
+// FOLDER
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,8 +28,7 @@ void read_links(std::span<const std::byte> bytes) {
       }
     }
     if (!std::ranges::equal(feature_links_bytes(links, parameters), bytes)) __builtin_trap();
-  } catch (const intaglio::file_error&) {
-  }
+  } catch (const intaglio::file_error&) {}
 }
 
 }  // namespace
@@ -47,7 +47,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     document.read_text({reinterpret_cast<const char*>(data), size});
     const feature_graph_manifest found = feature_graph_manifest_of(document);
     expect_graph_parameters(found.parameters);
-  } catch (const intaglio::file_error&) {
-  }
+  } catch (const intaglio::file_error&) {}
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A feature index's manifest of any bytes either reads or throws file_error; what reads has its blocks one behind the other, as large as their vectors.
-// Seeds: python3 tests/fuzz/seeds.py FOLDER
+// A feature index's manifest of any bytes either reads or throws file_error; what reads has its blocks one behind the
+// other, as large as their vectors. Seeds: python3 tests/fuzz/seeds.py FOLDER
 #include <cstddef>
 #include <cstdint>
 
@@ -22,7 +22,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       if (layer.bytes() != end || layer.file.find('/') != std::string::npos) __builtin_trap();
     }
-  } catch (const intaglio::file_error&) {
-  }
+  } catch (const intaglio::file_error&) {}
   return 0;
 }

@@ -14,7 +14,8 @@ void read_everything(const intaglio::io::checkpoint& model) {
   std::vector<float> values;
   for (const auto& tensor : model.tensors()) {
     const auto size = static_cast<std::size_t>(tensor.stored.rows * tensor.stored.columns);
-    if (model.config().model_type == intaglio::architecture::bitnet && tensor.role == intaglio::io::tensor_role::matrix) {
+    if (model.config().model_type == intaglio::architecture::bitnet &&
+        tensor.role == intaglio::io::tensor_role::matrix) {
       codes.resize(size);
       model.ternary(tensor).rows(0, tensor.stored.rows, codes);
       for (const auto code : codes)
@@ -36,12 +37,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       try {
         if (value.type == intaglio::io::gguf_type::array) file.array<std::string>(value.key);
         else file.value<std::string>(value.key);
-      } catch (const intaglio::file_error&) {
-      }
+      } catch (const intaglio::file_error&) {}
     }
-    for (const auto layout : {intaglio::io::i2s_layout::block128, intaglio::io::i2s_layout::block64, intaglio::io::i2s_layout::rows4})
+    for (const auto layout :
+         {intaglio::io::i2s_layout::block128, intaglio::io::i2s_layout::block64, intaglio::io::i2s_layout::rows4})
       read_everything(intaglio::io::checkpoint::open_gguf(bytes, "fuzz", {layout}));
-  } catch (const intaglio::file_error&) {
-  }
+  } catch (const intaglio::file_error&) {}
   return 0;
 }

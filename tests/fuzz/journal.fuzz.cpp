@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A journal of any bytes beside an index either reads or throws file_error, as it is and with its head and checksums made right. What reads has finite
-// vectors for every feature, and takes another change, which is there when it is read again. Seeds: python3 tests/fuzz/seeds.py FOLDER
+// A journal of any bytes beside an index either reads or throws file_error, as it is and with its head and checksums
+// made right. What reads has finite vectors for every feature, and takes another change, which is there when it is read
+// again. Seeds: python3 tests/fuzz/seeds.py FOLDER
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,8 @@ struct place {
   io::feature_index index;
   place() : index(made(folder.path())) {}
   static void put(const std::filesystem::path& file, std::span<const std::byte> bytes) {
-    std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(file, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
   static io::feature_index made(const std::filesystem::path& to) {
     io::feature_manifest manifest;
@@ -39,7 +41,8 @@ struct place {
       std::vector<std::byte> bytes(2 * io::feature_block_alignment + sizeof(float) * width * features);
       for (std::size_t i = 0; i < 3; ++i) {
         layer.blocks[i] = {dtype::f32, 1.f, i * io::feature_block_alignment, sizeof(float) * width * features, 0};
-        layer.blocks[i].crc32 = io::crc32(std::span(bytes).subspan(static_cast<std::size_t>(layer.blocks[i].offset), sizeof(float) * width * features));
+        layer.blocks[i].crc32 = io::crc32(std::span(bytes).subspan(static_cast<std::size_t>(layer.blocks[i].offset),
+                                                                   sizeof(float) * width * features));
       }
       put(to / layer.file, bytes);
       manifest.layers.push_back(layer);

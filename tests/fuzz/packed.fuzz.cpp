@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Packed files of any bytes either open or throw file_error, with their checksums as they are and made right; what opens is read to the last byte of
-// its weights. Seeds: python3 tests/fuzz/seeds.py FOLDER
+// Packed files of any bytes either open or throw file_error, with their checksums as they are and made right; what
+// opens is read to the last byte of its weights. Seeds: python3 tests/fuzz/seeds.py FOLDER
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The server's request bodies out of arbitrary bytes: read or refused in words of ours, and a form that was taken has a text that it allows byte by byte.
-// The first byte says which path the body is for.
+// The server's request bodies out of arbitrary bytes: read or refused in words of ours, and a form that was taken has a
+// text that it allows byte by byte. The first byte says which path the body is for.
+#include "../../examples/serve/request.cpp"
 #include "../../examples/serve/grammar.cpp"
 #include "../../examples/serve/json_document.cpp"
 #include "../../examples/serve/json_schema.cpp"
-#include "../../examples/serve/request.cpp"
 
 #include <intaglio/core/error.hpp>
 
@@ -22,12 +22,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const serve::json body = serve::parse_json({reinterpret_cast<const char*>(data) + 1, size - 1}, limit);
     std::shared_ptr<const serve::grammar> form;
     switch (data[0] % 6) {
-      case 0: form = serve::read_chat_request(body, model, limit).shape.form; break;
-      case 1: form = serve::read_completion_request(body, model, limit).shape.form; break;
-      case 2: serve::read_tokenize_request(body); break;
-      case 3: serve::read_detokenize_request(body, model, limit); break;
-      case 4: serve::read_infer_request(body); break;
-      default: serve::read_trace_request(body, limit); break;
+      case 0:
+        form = serve::read_chat_request(body, model, limit).shape.form;
+        break;
+      case 1:
+        form = serve::read_completion_request(body, model, limit).shape.form;
+        break;
+      case 2:
+        serve::read_tokenize_request(body);
+        break;
+      case 3:
+        serve::read_detokenize_request(body, model, limit);
+        break;
+      case 4:
+        serve::read_infer_request(body);
+        break;
+      default:
+        serve::read_trace_request(body, limit);
+        break;
     }
     if (form) {
       serve::text_match match(form);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// safetensors bytes of any kind either open or throw file_error, and what opens covers its file exactly. An input that starts with '{'
-// is read as an index and as a bare header too. Seeds: python3 tests/fuzz/seeds.py FOLDER
+// safetensors bytes of any kind either open or throw file_error, and what opens covers its file exactly. An input that
+// starts with '{' is read as an index and as a bare header too. Seeds: python3 tests/fuzz/seeds.py FOLDER
 #include <cstddef>
 #include <cstdint>
 
@@ -12,8 +12,7 @@ template <class Read>
 void accept_file_errors(Read&& read) {
   try {
     read();
-  } catch (const intaglio::file_error&) {
-  }
+  } catch (const intaglio::file_error&) {}
 }
 
 }  // namespace

@@ -13,8 +13,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace intaglio;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const io::tokenizer tokens(io::is_tiktoken_list(text) ? io::vocabulary_from_tiktoken(text, "fuzz") : io::vocabulary_from_sentencepiece(text, "fuzz"));
-    for (const bool special : {false, true}) (void)tokens.decode(tokens.encode(text.substr(0, 4096), {.parse_special = special}));
+    const io::tokenizer tokens(io::is_tiktoken_list(text) ? io::vocabulary_from_tiktoken(text, "fuzz")
+                                                          : io::vocabulary_from_sentencepiece(text, "fuzz"));
+    for (const bool special : {false, true})
+      (void)tokens.decode(tokens.encode(text.substr(0, 4096), {.parse_special = special}));
   } catch (const file_error& problem) {
     if (std::string_view(problem.what()).size() > 1000) std::abort();
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Vocabularies, tokenizer.json and texts out of arbitrary bytes: nothing but file_error and argument_error, and every text round trips.
+// Vocabularies, tokenizer.json and texts out of arbitrary bytes: nothing but file_error and argument_error, and every
+// text round trips.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -58,7 +59,8 @@ io::vocabulary arbitrary_vocabulary(input& in, bool sentences) {
   constexpr const char* names[] = {"llama-bpe", "gpt-2", "qwen2", "starcoder", "default"};
   out.pre_tokenizer = names[in.byte() % 5];
   const auto add = [&](std::string text, int type) {
-    out.tokens.push_back(std::move(text)), out.token_types.push_back(type), out.scores.push_back(static_cast<float>(static_cast<int>(in.byte()) - 128));
+    out.tokens.push_back(std::move(text)), out.token_types.push_back(type),
+        out.scores.push_back(static_cast<float>(static_cast<int>(in.byte()) - 128));
   };
   for (std::size_t byte = 0; byte < 256; ++byte) {
     const char* digits = "0123456789ABCDEF";
@@ -95,8 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
       const auto file = io::vocabulary_from_tokenizer_json(in.left, "fuzz");
       check_vocabulary(file, in.left);
-    } catch (const file_error&) {
-    }
+    } catch (const file_error&) {}
     return 0;
   }
   const auto file = arbitrary_vocabulary(in, mode == 2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// PyTorch's files of any kind either open or throw file_error; what opens is read to its last element through its strides. An input that
-// is no ZIP is read as a bare pickle too, which checksums would hide from the fuzzer. Seeds: python3 tests/fuzz/seeds.py FOLDER
+// PyTorch's files of any kind either open or throw file_error; what opens is read to its last element through its
+// strides. An input that is no ZIP is read as a bare pickle too, which checksums would hide from the fuzzer. Seeds:
+// python3 tests/fuzz/seeds.py FOLDER
 #include <cstddef>
 #include <cstdint>
 
@@ -17,7 +18,8 @@ void read_everything(const intaglio::io::torch_file& file) {
     const auto pieces = pieces_of(tensor, &file.file());
     const bool matrix = tensor.shape.size() == 2;
     if (pieces.empty() && tensor.contiguous()) file.file().read(tensor.offset, bytes);
-    else if (!pieces.empty()) read_pieces(pieces, tensor.element_bytes, tensor.shape.back(), 0, matrix ? tensor.shape[0] : 1, bytes);
+    else if (!pieces.empty())
+      read_pieces(pieces, tensor.element_bytes, tensor.shape.back(), 0, matrix ? tensor.shape[0] : 1, bytes);
   }
   for (const auto& member : file.members()) check_member(file.file(), member);
 }

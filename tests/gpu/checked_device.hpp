@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The device of most GPU tests: opened by rule, with validation as INTAGLIO_VALIDATE says; a message of the layer fails the test.
+// The device of most GPU tests: opened by rule, with validation as INTAGLIO_VALIDATE says; a message of the layer fails
+// the test.
 #pragma once
 
 #include <intaglio/gpu/device.hpp>

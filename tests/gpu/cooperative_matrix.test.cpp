@@ -11,7 +11,8 @@ namespace {
 
 gpu::matrix_shape int8_shape() {
   using enum gpu::matrix_element;
-  return {.m = 16, .n = 16, .k = 32, .a = s8, .b = s8, .c = s32, .result = s32, .scope = gpu::matrix_shape::subgroup_scope};
+  return {
+      .m = 16, .n = 16, .k = 32, .a = s8, .b = s8, .c = s32, .result = s32, .scope = gpu::matrix_shape::subgroup_scope};
 }
 
 }  // namespace
@@ -50,7 +51,14 @@ TEST_CASE("int8 products want their very shape, for a subgroup, without saturati
 
 TEST_CASE("products of halves want sums in f32") {
   using enum gpu::matrix_element;
-  const gpu::matrix_shape shape{.m = 16, .n = 16, .k = 16, .a = f16, .b = f16, .c = f32, .result = f32, .scope = gpu::matrix_shape::subgroup_scope};
+  const gpu::matrix_shape shape{.m = 16,
+                                .n = 16,
+                                .k = 16,
+                                .a = f16,
+                                .b = f16,
+                                .c = f32,
+                                .result = f32,
+                                .scope = gpu::matrix_shape::subgroup_scope};
   CHECK(gpu::multiplies_halves({int8_shape(), shape}));
   CHECK_FALSE(gpu::multiplies_halves({int8_shape()}));
   CHECK_FALSE(gpu::multiplies_halves({shape}, 8));
@@ -64,5 +72,6 @@ TEST_CASE("products of halves want sums in f32") {
 
 TEST_CASE("a device lists shapes exactly where it has the feature") {
   const checked_device on;
-  CHECK(on.device.description().matrix_shapes.empty() != gpu::contains(on.device.description().features, gpu::feature::cooperative_matrix));
+  CHECK(on.device.description().matrix_shapes.empty() !=
+        gpu::contains(on.device.description().features, gpu::feature::cooperative_matrix));
 }

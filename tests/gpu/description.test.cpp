@@ -29,7 +29,8 @@ TEST_CASE("a usable device lacks nothing and says its limits") {
   CHECK(found.queue_family.has_value());
   CHECK((found.features & gpu::required_features()) == gpu::required_features());
   CHECK(found.limits.max_push_constant_bytes >= 128);
-  CHECK((found.limits.subgroup_size >= found.limits.min_subgroup_size && found.limits.subgroup_size <= found.limits.max_subgroup_size));
+  CHECK((found.limits.subgroup_size >= found.limits.min_subgroup_size &&
+         found.limits.subgroup_size <= found.limits.max_subgroup_size));
   CHECK(found.limits.max_buffer_bytes > 0);
   CHECK_FALSE(found.heaps.empty());
 }

@@ -11,7 +11,8 @@ using namespace intaglio;
 
 namespace {
 
-gpu::device_description made_up(std::uint32_t index, std::string name, gpu::device_type type, std::vector<std::string> missing = {}) {
+gpu::device_description made_up(std::uint32_t index, std::string name, gpu::device_type type,
+                                std::vector<std::string> missing = {}) {
   gpu::device_description out;
   out.index = index;
   out.name = std::move(name);
@@ -25,9 +26,7 @@ gpu::device_description made_up(std::uint32_t index, std::string name, gpu::devi
 std::string refusal(auto&& body) {
   try {
     body();
-  } catch (const device_error& problem) {
-    return problem.what();
-  }
+  } catch (const device_error& problem) { return problem.what(); }
   return "nothing was thrown";
 }
 
@@ -37,27 +36,36 @@ bool says(const std::string& text, std::string_view part) { return text.find(par
 
 TEST_CASE("the rule takes the best usable device, a CPU last") {
   using enum gpu::device_type;
-  const std::vector devices{made_up(0, "llvmpipe", cpu), made_up(1, "Iris", integrated), made_up(2, "Old card", discrete, {"feature bufferDeviceAddress"}),
+  const std::vector devices{made_up(0, "llvmpipe", cpu), made_up(1, "Iris", integrated),
+                            made_up(2, "Old card", discrete, {"feature bufferDeviceAddress"}),
                             made_up(3, "New card", discrete), made_up(4, "New card", discrete)};
   CHECK(gpu::choose_device(devices, "", true).index == 3);
   CHECK(gpu::choose_device({devices.begin(), devices.begin() + 3}, "", true).index == 1);
   CHECK(gpu::choose_device({devices.begin(), devices.begin() + 1}, "", true).index == 0);
-  CHECK(says(refusal([&] { (void)gpu::choose_device({devices.begin(), devices.begin() + 1}, "", false); }), "only a CPU device"));
-  const std::string none = refusal([&] { (void)gpu::choose_device({devices.begin() + 2, devices.begin() + 3}, "", true); });
+  CHECK(says(refusal([&] {
+               (void)gpu::choose_device({devices.begin(), devices.begin() + 1}, "", false);
+             }),
+             "only a CPU device"));
+  const std::string none = refusal([&] {
+    (void)gpu::choose_device({devices.begin() + 2, devices.begin() + 3}, "", true);
+  });
   CHECK(says(none, "Old card"));
   CHECK(says(none, "driver version 77 lacks feature bufferDeviceAddress"));
 }
 
 TEST_CASE("a device is chosen by index, part of its name, or UUID") {
   using enum gpu::device_type;
-  const std::vector devices{made_up(0, "llvmpipe", cpu), made_up(1, "Iris", integrated), made_up(2, "Old card", discrete, {"feature bufferDeviceAddress"}),
+  const std::vector devices{made_up(0, "llvmpipe", cpu), made_up(1, "Iris", integrated),
+                            made_up(2, "Old card", discrete, {"feature bufferDeviceAddress"}),
                             made_up(3, "New card", discrete)};
   CHECK(gpu::choose_device(devices, "1", false).index == 1);
   CHECK(gpu::choose_device(devices, "LLVM", false).index == 0);  // asked for by name: a CPU is no surprise
   CHECK(gpu::choose_device(devices, "card", true).index == 3);   // the usable one of two
   CHECK(gpu::choose_device(devices, "04040404-0404-0404-0404-040404040404", true).index == 3);
-  CHECK(says(refusal([&] { (void)gpu::choose_device(devices, "old", true); }), "Old card: choose a device: driver version 77 lacks feature bufferDeviceAddress"));
-  for (const char* wrong : {"9", "radeon", "-1", "4294967296", "04040404"}) CHECK(says(refusal([&] { (void)gpu::choose_device(devices, wrong, true); }), "0: llvmpipe"));
+  CHECK(says(refusal([&] { (void)gpu::choose_device(devices, "old", true); }),
+             "Old card: choose a device: driver version 77 lacks feature bufferDeviceAddress"));
+  for (const char* wrong : {"9", "radeon", "-1", "4294967296", "04040404"})
+    CHECK(says(refusal([&] { (void)gpu::choose_device(devices, wrong, true); }), "0: llvmpipe"));
 }
 
 TEST_CASE("a device opens with all required features and says what it is") {
@@ -85,9 +93,11 @@ TEST_CASE("robust accesses and extra features can be asked for") {
   for (const auto& entry : gpu::feature_table)
     if (!entry.required && !gpu::contains(devices.front().features, entry.id)) options.require = {entry.id};
   const bool lacks_one = options.require.front() != gpu::feature::count;
-  if (!lacks_one && devices.front().type != gpu::device_type::cpu) SKIP("NOT RUN: needs a device that lacks a feature, found " << devices.front().label());
+  if (!lacks_one && devices.front().type != gpu::device_type::cpu)
+    SKIP("NOT RUN: needs a device that lacks a feature, found " << devices.front().label());
   REQUIRE(lacks_one);
-  CHECK(says(refusal([&] { gpu::device refused(options); }), "lacks feature " + std::string(gpu::name(options.require.front()))));
+  CHECK(says(refusal([&] { gpu::device refused(options); }),
+             "lacks feature " + std::string(gpu::name(options.require.front()))));
 }
 
 TEST_CASE("a host program lends its device and queue") {
@@ -108,8 +118,14 @@ TEST_CASE("a host program lends its device and queue") {
     info.queueCreateInfoCount = 1;
     info.pQueueCreateInfos = &queue_info;
     std::mutex guard;
-    gpu::host_device lent{.entry = &faults::entry, .instance = host.handle(), .physical = physical, .device = VK_NULL_HANDLE, .queue = VK_NULL_HANDLE,
-                          .queue_family = *description.queue_family, .enabled = gpu::required_features(), .queue_mutex = &guard};
+    gpu::host_device lent{.entry = &faults::entry,
+                          .instance = host.handle(),
+                          .physical = physical,
+                          .device = VK_NULL_HANDLE,
+                          .queue = VK_NULL_HANDLE,
+                          .queue_family = *description.queue_family,
+                          .enabled = gpu::required_features(),
+                          .queue_mutex = &guard};
     CHECK(says(refusal([&] { gpu::device refused(lent); }), "one of them is null"));
     REQUIRE(host.call().vkCreateDevice(physical, gpu::native(info), nullptr, &lent.device) == VK_SUCCESS);
     host.call().vkGetDeviceQueue(lent.device, lent.queue_family, 0, &lent.queue);
@@ -147,9 +163,7 @@ TEST_CASE("a forked child is refused and harms nothing") {
     int code = 1;
     try {
       gpu::buffer refused(on, 64, gpu::placement::shared, "words");
-    } catch (const device_error& problem) {
-      code = says(problem.what(), "forked") ? 0 : 2;
-    }
+    } catch (const device_error& problem) { code = says(problem.what(), "forked") ? 0 : 2; }
     ::_exit(code);
   }
   int status = 0;

@@ -9,16 +9,19 @@ using namespace intaglio;
 namespace {
 
 // The C view of a struct is the struct itself, const as it is.
-static_assert(std::is_same_v<decltype(gpu::native(std::declval<const gpu::vk::BufferCreateInfo&>())), const VkBufferCreateInfo*>);
+static_assert(
+    std::is_same_v<decltype(gpu::native(std::declval<const gpu::vk::BufferCreateInfo&>())), const VkBufferCreateInfo*>);
 static_assert(std::is_same_v<decltype(gpu::native(std::declval<gpu::vk::BufferCreateInfo&>())), VkBufferCreateInfo*>);
-static_assert(sizeof(gpu::vk::BufferCreateInfo) == sizeof(VkBufferCreateInfo) && std::is_standard_layout_v<gpu::vk::BufferCreateInfo>);
+static_assert(sizeof(gpu::vk::BufferCreateInfo) == sizeof(VkBufferCreateInfo) &&
+              std::is_standard_layout_v<gpu::vk::BufferCreateInfo>);
 
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL only_versions(VkInstance, const char* name) {
   const PFN_vkEnumerateInstanceVersion version = [](std::uint32_t* out) {
     *out = VK_API_VERSION_1_3;
     return VK_SUCCESS;
   };
-  return std::string_view(name) == "vkEnumerateInstanceVersion" ? reinterpret_cast<PFN_vkVoidFunction>(version) : nullptr;
+  return std::string_view(name) == "vkEnumerateInstanceVersion" ? reinterpret_cast<PFN_vkVoidFunction>(version)
+                                                                : nullptr;
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ const std::string* find(const gpu::report_section& in, const std::string& key) {
 }  // namespace
 
 TEST_CASE("a report's keys are aligned") {
-  CHECK(gpu::report_text({{"first", {{"a", "1"}, {"longer", "2"}}}, {"second", {}}}) == "first\n  a       1\n  longer  2\nsecond\n");
+  CHECK(gpu::report_text({{"first", {{"a", "1"}, {"longer", "2"}}}, {"second", {}}}) ==
+        "first\n  a       1\n  longer  2\nsecond\n");
 }
 
 TEST_CASE("a device that cannot be used says why") {
@@ -33,13 +34,21 @@ TEST_CASE("a device that cannot be used says why") {
   CHECK(*find(section, "int8 products of chunks") == "by dot products");
   CHECK(*find(section, "f16 products of chunks") == "in tiles");
   using enum gpu::matrix_element;
-  card.matrix_shapes = {{.m = 16, .n = 16, .k = 32, .a = s8, .b = s8, .c = s32, .result = s32, .scope = gpu::matrix_shape::subgroup_scope}};
+  card.matrix_shapes = {{.m = 16,
+                         .n = 16,
+                         .k = 32,
+                         .a = s8,
+                         .b = s8,
+                         .c = s32,
+                         .result = s32,
+                         .scope = gpu::matrix_shape::subgroup_scope}};
   const gpu::report_section matrices = gpu::report_device(card);
   CHECK(*find(matrices, "cooperative matrices") == "16x16x32 s8 s8 s32");
 }
 
 TEST_CASE("subgroup operations are listed in words") {
-  CHECK(gpu::detail::subgroup_operations_text(VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT) == "basic shuffle");
+  CHECK(gpu::detail::subgroup_operations_text(VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT) ==
+        "basic shuffle");
 }
 
 TEST_CASE("the machine's own report has a chosen device, and a loader that knows nothing is a finding") {

@@ -8,8 +8,8 @@
 namespace faults {
 
 struct allocation_order {
-  long left = -1;        ///< allocations until the first failure; negative: none fails
-  bool for_good = false; ///< all after it fail too
+  long left = -1;         ///< allocations until the first failure; negative: none fails
+  bool for_good = false;  ///< all after it fail too
   long seen = 0;
   bool failed = false;
 };

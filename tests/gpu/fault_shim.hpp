@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A layer between the library and the Vulkan loader: makes the Nth call that may fail return an error of its choice, loses the
-// device, counts calls, and keeps a ledger of handles, so that leaks and double frees show. Pass faults::entry as the library's
-// vkGetInstanceProcAddr. One shim a process; not for tests that run side by side.
+// A layer between the library and the Vulkan loader: makes the Nth call that may fail return an error of its choice,
+// loses the device, counts calls, and keeps a ledger of handles, so that leaks and double frees show. Pass
+// faults::entry as the library's vkGetInstanceProcAddr. One shim a process; not for tests that run side by side.
 #pragma once
 
 #include <intaglio/gpu/instance.hpp>
@@ -24,68 +24,70 @@ inline thread_local int inside_vulkan = 0;
 
 enum class role : unsigned char { plain, create, destroy };
 
-// Which function, what it does to handles, and what it may return beside VK_ERROR_UNKNOWN, by the Vulkan 1.3 specification.
+// Which function, what it does to handles, and what it may return beside VK_ERROR_UNKNOWN, by the Vulkan 1.3
+// specification.
 #define FAULTS_HOST VK_ERROR_OUT_OF_HOST_MEMORY
 #define FAULTS_MEMORY VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY
-#define FAULTS_FUNCTIONS(X) \
-  X(vkEnumerateInstanceVersion, plain, FAULTS_HOST) \
-  X(vkEnumerateInstanceLayerProperties, plain, FAULTS_MEMORY, VK_INCOMPLETE) \
-  X(vkCreateInstance, create, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_LAYER_NOT_PRESENT, VK_ERROR_EXTENSION_NOT_PRESENT, \
-    VK_ERROR_INCOMPATIBLE_DRIVER) \
-  X(vkDestroyInstance, destroy) \
-  X(vkCreateDebugUtilsMessengerEXT, create, FAULTS_HOST) \
-  X(vkDestroyDebugUtilsMessengerEXT, destroy) \
-  X(vkEnumeratePhysicalDevices, plain, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_INCOMPLETE) \
+#define FAULTS_FUNCTIONS(X)                                                                                \
+  X(vkEnumerateInstanceVersion, plain, FAULTS_HOST)                                                        \
+  X(vkEnumerateInstanceLayerProperties, plain, FAULTS_MEMORY, VK_INCOMPLETE)                               \
+  X(vkCreateInstance, create, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_LAYER_NOT_PRESENT,   \
+    VK_ERROR_EXTENSION_NOT_PRESENT, VK_ERROR_INCOMPATIBLE_DRIVER)                                          \
+  X(vkDestroyInstance, destroy)                                                                            \
+  X(vkCreateDebugUtilsMessengerEXT, create, FAULTS_HOST)                                                   \
+  X(vkDestroyDebugUtilsMessengerEXT, destroy)                                                              \
+  X(vkEnumeratePhysicalDevices, plain, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_INCOMPLETE)       \
   X(vkEnumerateDeviceExtensionProperties, plain, FAULTS_MEMORY, VK_ERROR_LAYER_NOT_PRESENT, VK_INCOMPLETE) \
-  X(vkGetPhysicalDeviceProperties, plain) \
-  X(vkGetPhysicalDeviceProperties2, plain) \
-  X(vkGetPhysicalDeviceFeatures2, plain) \
-  X(vkGetPhysicalDeviceMemoryProperties, plain) \
-  X(vkGetPhysicalDeviceMemoryProperties2, plain) \
-  X(vkGetPhysicalDeviceQueueFamilyProperties, plain) \
-  X(vkCreateDevice, create, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_EXTENSION_NOT_PRESENT, VK_ERROR_FEATURE_NOT_PRESENT, \
-    VK_ERROR_TOO_MANY_OBJECTS, VK_ERROR_DEVICE_LOST) \
-  X(vkDestroyDevice, destroy) \
-  X(vkGetDeviceQueue, plain) \
-  X(vkCreateBuffer, create, FAULTS_MEMORY, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS) \
-  X(vkDestroyBuffer, destroy) \
-  X(vkGetBufferMemoryRequirements, plain) \
-  X(vkAllocateMemory, create, FAULTS_MEMORY, VK_ERROR_TOO_MANY_OBJECTS, VK_ERROR_INVALID_EXTERNAL_HANDLE, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS) \
-  X(vkFreeMemory, destroy) \
-  X(vkBindBufferMemory, plain, FAULTS_MEMORY, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS) \
-  X(vkMapMemory, plain, FAULTS_MEMORY, VK_ERROR_MEMORY_MAP_FAILED) \
-  X(vkGetBufferDeviceAddress, plain) \
-  X(vkCreateShaderModule, create, FAULTS_MEMORY, VK_ERROR_INVALID_SHADER_NV) \
-  X(vkDestroyShaderModule, destroy) \
-  X(vkCreatePipelineLayout, create, FAULTS_MEMORY) \
-  X(vkDestroyPipelineLayout, destroy) \
-  X(vkCreatePipelineCache, create, FAULTS_MEMORY) \
-  X(vkDestroyPipelineCache, destroy) \
-  X(vkGetPipelineCacheData, plain, FAULTS_MEMORY, VK_INCOMPLETE) \
-  X(vkCreateComputePipelines, create, FAULTS_MEMORY, VK_ERROR_INVALID_SHADER_NV) \
-  X(vkDestroyPipeline, destroy) \
-  X(vkCreateCommandPool, create, FAULTS_MEMORY) \
-  X(vkDestroyCommandPool, destroy) \
-  X(vkResetCommandPool, plain, VK_ERROR_OUT_OF_DEVICE_MEMORY) \
-  X(vkAllocateCommandBuffers, plain, FAULTS_MEMORY) \
-  X(vkBeginCommandBuffer, plain, FAULTS_MEMORY) \
-  X(vkEndCommandBuffer, plain, FAULTS_MEMORY) \
-  X(vkCmdBindPipeline, plain) \
-  X(vkCmdPushConstants, plain) \
-  X(vkCmdDispatch, plain) \
-  X(vkCmdPipelineBarrier2, plain) \
-  X(vkCmdCopyBuffer, plain) \
-  X(vkCmdFillBuffer, plain) \
-  X(vkCmdResetQueryPool, plain) \
-  X(vkCmdWriteTimestamp2, plain) \
-  X(vkCreateSemaphore, create, FAULTS_MEMORY) \
-  X(vkDestroySemaphore, destroy) \
-  X(vkQueueSubmit, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST) \
-  X(vkQueueWaitIdle, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST) \
-  X(vkWaitSemaphores, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST, VK_TIMEOUT) \
-  X(vkGetSemaphoreCounterValue, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST) \
-  X(vkCreateQueryPool, create, FAULTS_MEMORY) \
-  X(vkDestroyQueryPool, destroy) \
+  X(vkGetPhysicalDeviceProperties, plain)                                                                  \
+  X(vkGetPhysicalDeviceProperties2, plain)                                                                 \
+  X(vkGetPhysicalDeviceFeatures2, plain)                                                                   \
+  X(vkGetPhysicalDeviceMemoryProperties, plain)                                                            \
+  X(vkGetPhysicalDeviceMemoryProperties2, plain)                                                           \
+  X(vkGetPhysicalDeviceQueueFamilyProperties, plain)                                                       \
+  X(vkCreateDevice, create, FAULTS_MEMORY, VK_ERROR_INITIALIZATION_FAILED, VK_ERROR_EXTENSION_NOT_PRESENT, \
+    VK_ERROR_FEATURE_NOT_PRESENT, VK_ERROR_TOO_MANY_OBJECTS, VK_ERROR_DEVICE_LOST)                         \
+  X(vkDestroyDevice, destroy)                                                                              \
+  X(vkGetDeviceQueue, plain)                                                                               \
+  X(vkCreateBuffer, create, FAULTS_MEMORY, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)                        \
+  X(vkDestroyBuffer, destroy)                                                                              \
+  X(vkGetBufferMemoryRequirements, plain)                                                                  \
+  X(vkAllocateMemory, create, FAULTS_MEMORY, VK_ERROR_TOO_MANY_OBJECTS, VK_ERROR_INVALID_EXTERNAL_HANDLE,  \
+    VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)                                                               \
+  X(vkFreeMemory, destroy)                                                                                 \
+  X(vkBindBufferMemory, plain, FAULTS_MEMORY, VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)                     \
+  X(vkMapMemory, plain, FAULTS_MEMORY, VK_ERROR_MEMORY_MAP_FAILED)                                         \
+  X(vkGetBufferDeviceAddress, plain)                                                                       \
+  X(vkCreateShaderModule, create, FAULTS_MEMORY, VK_ERROR_INVALID_SHADER_NV)                               \
+  X(vkDestroyShaderModule, destroy)                                                                        \
+  X(vkCreatePipelineLayout, create, FAULTS_MEMORY)                                                         \
+  X(vkDestroyPipelineLayout, destroy)                                                                      \
+  X(vkCreatePipelineCache, create, FAULTS_MEMORY)                                                          \
+  X(vkDestroyPipelineCache, destroy)                                                                       \
+  X(vkGetPipelineCacheData, plain, FAULTS_MEMORY, VK_INCOMPLETE)                                           \
+  X(vkCreateComputePipelines, create, FAULTS_MEMORY, VK_ERROR_INVALID_SHADER_NV)                           \
+  X(vkDestroyPipeline, destroy)                                                                            \
+  X(vkCreateCommandPool, create, FAULTS_MEMORY)                                                            \
+  X(vkDestroyCommandPool, destroy)                                                                         \
+  X(vkResetCommandPool, plain, VK_ERROR_OUT_OF_DEVICE_MEMORY)                                              \
+  X(vkAllocateCommandBuffers, plain, FAULTS_MEMORY)                                                        \
+  X(vkBeginCommandBuffer, plain, FAULTS_MEMORY)                                                            \
+  X(vkEndCommandBuffer, plain, FAULTS_MEMORY)                                                              \
+  X(vkCmdBindPipeline, plain)                                                                              \
+  X(vkCmdPushConstants, plain)                                                                             \
+  X(vkCmdDispatch, plain)                                                                                  \
+  X(vkCmdPipelineBarrier2, plain)                                                                          \
+  X(vkCmdCopyBuffer, plain)                                                                                \
+  X(vkCmdFillBuffer, plain)                                                                                \
+  X(vkCmdResetQueryPool, plain)                                                                            \
+  X(vkCmdWriteTimestamp2, plain)                                                                           \
+  X(vkCreateSemaphore, create, FAULTS_MEMORY)                                                              \
+  X(vkDestroySemaphore, destroy)                                                                           \
+  X(vkQueueSubmit, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST)                                             \
+  X(vkQueueWaitIdle, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST)                                           \
+  X(vkWaitSemaphores, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST, VK_TIMEOUT)                              \
+  X(vkGetSemaphoreCounterValue, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST)                                \
+  X(vkCreateQueryPool, create, FAULTS_MEMORY)                                                              \
+  X(vkDestroyQueryPool, destroy)                                                                           \
   X(vkGetQueryPoolResults, plain, FAULTS_MEMORY, VK_ERROR_DEVICE_LOST, VK_NOT_READY)
 
 /// One function that the shim stands before.
@@ -186,7 +188,8 @@ class shim {
     if (!armed_ || which != target_.which || nth != target_.nth) return false;
     injected_ = true;
     code = code_;
-    lost_ = code == VK_ERROR_DEVICE_LOST && which != id::vkCreateDevice;  // that one has no device yet that could stay lost
+    lost_ =
+        code == VK_ERROR_DEVICE_LOST && which != id::vkCreateDevice;  // that one has no device yet that could stay lost
     return true;
   }
   void created(id which, std::uint64_t handle) {
@@ -232,7 +235,8 @@ inline PFN_vkGetInstanceProcAddr real_entry() {
   static const PFN_vkGetInstanceProcAddr entry = [] {
     const intaglio::gpu::loader system;
     try {
-      const intaglio::gpu::instance first(system);  // keeps the drivers loaded, which those made by the shim would unload
+      const intaglio::gpu::instance first(
+          system);  // keeps the drivers loaded, which those made by the shim would unload
     } catch (const intaglio::device_error&) {}
     return system.entry();
   }();
@@ -282,11 +286,13 @@ struct wrapped<Which, Does, Result(VKAPI_PTR*)(Arguments...)> {
     }
     VkResult code = VK_SUCCESS;
     const bool fails = the_shim().before(Which, code);
-    [[maybe_unused]] const bool timed_out = code == VK_TIMEOUT;  // said of work that does end: of other work nothing may be destroyed
+    [[maybe_unused]] const bool timed_out =
+        code == VK_TIMEOUT;  // said of work that does end: of other work nothing may be destroyed
     if constexpr (std::is_same_v<Result, VkResult>) {
       if (timed_out) drain_device();
       if constexpr (Which == id::vkQueueWaitIdle)
-        if (code == VK_ERROR_DEVICE_LOST) drain_device();  // only when this one returns is nothing of a lost device in use
+        if (code == VK_ERROR_DEVICE_LOST)
+          drain_device();  // only when this one returns is nothing of a lost device in use
       if (fails) return code;
       const VkResult result = real.load()(arguments...);
       if constexpr (Does == role::create) {
@@ -320,7 +326,8 @@ inline PFN_vkVoidFunction stand_before(const char* name, PFN_vkVoidFunction real
 
 #ifdef VK_EXT_device_fault
 /// A device that is lost here is not for the driver, which may not be asked why.
-inline VKAPI_ATTR VkResult VKAPI_CALL planted_fault(VkDevice, VkDeviceFaultCountsEXT* counts, VkDeviceFaultInfoEXT* info) {
+inline VKAPI_ATTR VkResult VKAPI_CALL planted_fault(VkDevice, VkDeviceFaultCountsEXT* counts,
+                                                    VkDeviceFaultInfoEXT* info) {
   counts->addressInfoCount = counts->vendorInfoCount = 0;
   counts->vendorBinarySize = 0;
   if (info != nullptr) std::strcpy(info->description, "planted");
@@ -338,11 +345,14 @@ inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL entry(VkInstance instance, const
   const PFN_vkGetInstanceProcAddr from = beneath.load();
   const PFN_vkVoidFunction real = (from != nullptr ? from : real_entry())(instance, name);
 #ifdef VK_EXT_device_fault
-  if (real != nullptr && std::strcmp(name, "vkGetDeviceFaultInfoEXT") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&planted_fault);
+  if (real != nullptr && std::strcmp(name, "vkGetDeviceFaultInfoEXT") == 0)
+    return reinterpret_cast<PFN_vkVoidFunction>(&planted_fault);
 #endif
   return real == nullptr ? nullptr : stand_before(name, real);
 }
 
-inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice, const char* name) { return entry(last_instance.load(), name); }
+inline VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice, const char* name) {
+  return entry(last_instance.load(), name);
+}
 
 }  // namespace faults

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every fault of Vulkan and of the host's memory during a whole life: device, memory, pipelines, recording, submission, download.
-// Expected each time: the right result or one of intaglio's exceptions, no handle left, and a new attempt that works.
+// Every fault of Vulkan and of the host's memory during a whole life: device, memory, pipelines, recording, submission,
+// download. Expected each time: the right result or one of intaglio's exceptions, no handle left, and a new attempt
+// that works.
 #include "gpu/checked_device.hpp"
 #include "gpu/failing_new.hpp"
 #include "gpu/scale_add.hpp"
@@ -35,12 +36,14 @@ bool whole_life(const std::string& cache_folder, gpu::validation validate = gpu:
   const gpu::buffer x(on, count * 4, gpu::placement::device_local, "x");
   const gpu::buffer y(on, count * 4, gpu::placement::device_local, "y");
   const gpu::buffer notes(on, 64, gpu::placement::shared, "notes");
-  const std::vector<gpu::buffer> weights = gpu::allocate_split(on, 1U << 16U, 256, gpu::placement::device_local, "weights", 1U << 14U);
+  const std::vector<gpu::buffer> weights =
+      gpu::allocate_split(on, 1U << 16U, 256, gpu::placement::device_local, "weights", 1U << 14U);
 
   gpu::pipeline_cache cache(on, cache_folder, 42);
   const gpu::specialization constants[] = {{0, 64}, {1, 3}};
-  const gpu::pipeline_description descriptions[] = {{.name = "scale_add", .spirv = scale_add_spirv(), .constants = constants, .push_constant_bytes = 24},
-                                                    {.name = "scale_add again", .spirv = scale_add_spirv(), .constants = constants, .push_constant_bytes = 24}};
+  const gpu::pipeline_description descriptions[] = {
+      {.name = "scale_add", .spirv = scale_add_spirv(), .constants = constants, .push_constant_bytes = 24},
+      {.name = "scale_add again", .spirv = scale_add_spirv(), .constants = constants, .push_constant_bytes = 24}};
   const auto pipelines = gpu::build_pipelines(on, descriptions, &cache, 1);
   cache.set_note("checked");
   cache.store();
@@ -123,14 +126,17 @@ void fail_each_call(gpu::validation validate, Choose choose) {
         CHECK(lost == (dynamic_cast<const device_lost*>(&typed) != nullptr));
       }
       // how often a counter is looked at depends on how long the device takes
-      CHECK((faults::the_shim().injected() || (call.which == faults::id::vkGetSemaphoreCounterValue && call.nth != 0 && right)));
+      CHECK((faults::the_shim().injected() ||
+             (call.which == faults::id::vkGetSemaphoreCounterValue && call.nth != 0 && right)));
       CHECK(faults::the_shim().live().empty());
       CHECK(faults::the_shim().wrong_destroys() == 0);
-      // a list that grew while it was read is read again; nothing else may pass unnoticed but a call after which all is done
+      // a list that grew while it was read is read again; nothing else may pass unnoticed but a call after which all is
+      // done
       if (problem.empty()) {
         CHECK(right);
-        const bool excused = code == VK_INCOMPLETE || call.which == faults::id::vkCreatePipelineCache || call.which == faults::id::vkWaitSemaphores ||
-                             call.which == faults::id::vkAllocateMemory || call.which == faults::id::vkGetSemaphoreCounterValue;
+        const bool excused = code == VK_INCOMPLETE || call.which == faults::id::vkCreatePipelineCache ||
+                             call.which == faults::id::vkWaitSemaphores || call.which == faults::id::vkAllocateMemory ||
+                             call.which == faults::id::vkGetSemaphoreCounterValue;
         CHECK(excused);
       }
     }
@@ -148,10 +154,12 @@ TEST_CASE("every Vulkan call returns each of its errors") {
 
 TEST_CASE("opening the validation layer fails at each call") {
 #ifdef __SANITIZE_ADDRESS__
-  const __lsan::ScopedDisabler layer_leaks;  // seven objects a pipeline in layer 1.3.239; without the layer nothing does
+  const __lsan::ScopedDisabler
+      layer_leaks;  // seven objects a pipeline in layer 1.3.239; without the layer nothing does
 #endif
   fail_each_call(gpu::validation::synchronization, [](faults::id which) {
-    return which == faults::id::vkEnumerateInstanceLayerProperties || which == faults::id::vkCreateDebugUtilsMessengerEXT;
+    return which == faults::id::vkEnumerateInstanceLayerProperties ||
+           which == faults::id::vkCreateDebugUtilsMessengerEXT;
   });
 }
 
@@ -196,9 +204,7 @@ TEST_CASE("the host's memory ends at each allocation") {
         const faults::failing_allocations order(at, for_good);
         try {
           right = whole_life(cache);
-        } catch (const out_of_memory&) {
-          typed = true;
-        } catch (const std::bad_alloc&) {
+        } catch (const out_of_memory&) { typed = true; } catch (const std::bad_alloc&) {
           foreign = true;  // allocated by this test itself, between calls of the library
         }
         failed = faults::allocations.failed;

@@ -29,7 +29,8 @@ TEST_CASE("only what is wanted is switched on") {
   enable(chain, wanted);
   for (const feature_entry& each : feature_table) {
     CAPTURE(each.name);
-    if (each.member != nullptr) CHECK(*each.member(chain) == (each.id == feature::timeline_semaphore ? VK_TRUE : VK_FALSE));
+    if (each.member != nullptr)
+      CHECK(*each.member(chain) == (each.id == feature::timeline_semaphore ? VK_TRUE : VK_FALSE));
   }
 }
 

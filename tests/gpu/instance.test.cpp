@@ -32,7 +32,9 @@ TEST_CASE("a list that shrinks while it is read, an empty one, and one that neve
   CHECK(shrinking.size() == 2);
   CHECK(gpu::enumerate<int>("card", "list", [](std::uint32_t* count, int*) { return *count = 0, VK_SUCCESS; }).empty());
   CHECK_THROWS_AS(gpu::enumerate<int>("card", "list",
-                                      [](std::uint32_t* count, int* items) { return *count = 1, items == nullptr ? VK_SUCCESS : VK_INCOMPLETE; }),
+                                      [](std::uint32_t* count, int* items) {
+                                        return *count = 1, items == nullptr ? VK_SUCCESS : VK_INCOMPLETE;
+                                      }),
                   device_error);
 }
 

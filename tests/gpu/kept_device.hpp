@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Beneath the shim, a device that stays: of the lives of a session that end in a fault each would make a device and compile the same pipelines anew, which is
-// nearly all that they cost. The library's calls and the ledger of handles are the same; the driver sees the device made and destroyed once.
+// Beneath the shim, a device that stays: of the lives of a session that end in a fault each would make a device and
+// compile the same pipelines anew, which is nearly all that they cost. The library's calls and the ledger of handles
+// are the same; the driver sees the device made and destroyed once.
 #pragma once
 
 #include "gpu/checked_device.hpp"
@@ -16,8 +17,10 @@
 
 namespace faults {
 
-/// While it lives, devices that ask for the same extensions get one device by turns (features are not compared: a test asks for one set), and pipelines made of the same get one
-/// pipeline. At its end the driver destroys both, where a layer tells of what was left of them. Of several the first begins and the last ends; no device of the shim may live then.
+/// While it lives, devices that ask for the same extensions get one device by turns (features are not compared: a test
+/// asks for one set), and pipelines made of the same get one pipeline. At its end the driver destroys both, where a
+/// layer tells of what was left of them. Of several the first begins and the last ends; no device of the shim may live
+/// then.
 class kept_device {
  public:
   kept_device() {
@@ -29,8 +32,11 @@ class kept_device {
     state& all = the_state();
     if (--all.users != 0) return;
     beneath = nullptr;
-    const auto real = [&]<class Function>(Function, const char* name) { return reinterpret_cast<Function>(real_entry()(all.instance, name)); };
-    for (const auto& [key, each] : all.pipelines) real(PFN_vkDestroyPipeline{}, "vkDestroyPipeline")(all.device, each, nullptr);
+    const auto real = [&]<class Function>(Function, const char* name) {
+      return reinterpret_cast<Function>(real_entry()(all.instance, name));
+    };
+    for (const auto& [key, each] : all.pipelines)
+      real(PFN_vkDestroyPipeline{}, "vkDestroyPipeline")(all.device, each, nullptr);
     if (all.device != VK_NULL_HANDLE) real(PFN_vkDestroyDevice{}, "vkDestroyDevice")(all.device, nullptr);
     if (all.instance != VK_NULL_HANDLE) real(PFN_vkDestroyInstance{}, "vkDestroyInstance")(all.instance, nullptr);
     all.device = VK_NULL_HANDLE, all.instance = VK_NULL_HANDLE;
@@ -63,9 +69,11 @@ class kept_device {
     key.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
-  static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice of, const VkDeviceCreateInfo* info, const VkAllocationCallbacks* with, VkDevice* made) {
+  static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice of, const VkDeviceCreateInfo* info,
+                                                      const VkAllocationCallbacks* with, VkDevice* made) {
     std::string key;
-    for (std::uint32_t i = 0; i < info->enabledExtensionCount; ++i) key += std::string(info->ppEnabledExtensionNames[i]) + ' ';
+    for (std::uint32_t i = 0; i < info->enabledExtensionCount; ++i)
+      key += std::string(info->ppEnabledExtensionNames[i]) + ' ';
     state& all = the_state();
     if (all.device != VK_NULL_HANDLE && !all.in_use && key == all.asked) {
       *made = all.device;
@@ -73,7 +81,8 @@ class kept_device {
       return VK_SUCCESS;
     }
     const VkResult result = behind<PFN_vkCreateDevice>.load()(of, info, with, made);
-    if (result == VK_SUCCESS && all.device == VK_NULL_HANDLE) all.instance = last_instance, all.device = *made, all.asked = key, all.in_use = true;
+    if (result == VK_SUCCESS && all.device == VK_NULL_HANDLE)
+      all.instance = last_instance, all.device = *made, all.asked = key, all.in_use = true;
     return result;
   }
   static VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice which, const VkAllocationCallbacks* with) {
@@ -83,31 +92,36 @@ class kept_device {
   static VKAPI_ATTR void VKAPI_CALL destroy_instance(VkInstance which, const VkAllocationCallbacks* with) {
     if (which != the_state().instance) behind<PFN_vkDestroyInstance>.load()(which, with);
   }
-  static VKAPI_ATTR VkResult VKAPI_CALL create_module(VkDevice on, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks* with, VkShaderModule* made) {
+  static VKAPI_ATTR VkResult VKAPI_CALL create_module(VkDevice on, const VkShaderModuleCreateInfo* info,
+                                                      const VkAllocationCallbacks* with, VkShaderModule* made) {
     const VkResult result = behind<PFN_vkCreateShaderModule>.load()(on, info, with, made);
     if (result != VK_SUCCESS) return result;
     const std::lock_guard lock(the_state().mutex);
     the_state().modules[*made].assign(reinterpret_cast<const char*>(info->pCode), info->codeSize);
     return result;
   }
-  static VKAPI_ATTR void VKAPI_CALL destroy_module(VkDevice on, VkShaderModule which, const VkAllocationCallbacks* with) {
+  static VKAPI_ATTR void VKAPI_CALL destroy_module(VkDevice on, VkShaderModule which,
+                                                   const VkAllocationCallbacks* with) {
     {
       const std::lock_guard lock(the_state().mutex);
       the_state().modules.erase(which);
     }
     behind<PFN_vkDestroyShaderModule>.load()(on, which, with);
   }
-  static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice on, VkPipelineCache cache, std::uint32_t count, const VkComputePipelineCreateInfo* infos,
+  static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice on, VkPipelineCache cache, std::uint32_t count,
+                                                         const VkComputePipelineCreateInfo* infos,
                                                          const VkAllocationCallbacks* with, VkPipeline* made) {
     state& all = the_state();
     const VkPipelineShaderStageCreateInfo& stage = infos->stage;
-    const auto* const size = static_cast<const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo*>(stage.pNext);  // all that the library links there
+    const auto* const size = static_cast<const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo*>(
+        stage.pNext);  // all that the library links there
     std::string key;
     {
       const std::lock_guard lock(all.mutex);
       key = all.modules[stage.module];
     }
-    const std::array<std::uint32_t, 3> numbers{infos->flags, stage.flags, size != nullptr ? size->requiredSubgroupSize : 0};
+    const std::array<std::uint32_t, 3> numbers{infos->flags, stage.flags,
+                                               size != nullptr ? size->requiredSubgroupSize : 0};
     add(key, numbers.data(), numbers.size());
     if (const VkSpecializationInfo* const constants = stage.pSpecializationInfo; constants != nullptr) {
       add(key, constants->pMapEntries, constants->mapEntryCount);

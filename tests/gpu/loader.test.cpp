@@ -10,9 +10,7 @@ namespace {
 std::string message_of(auto&& body) {
   try {
     body();
-  } catch (const device_error& problem) {
-    return problem.what();
-  }
+  } catch (const device_error& problem) { return problem.what(); }
   return "nothing was thrown";
 }
 
@@ -42,9 +40,11 @@ TEST_CASE("the system's loader is found and tells its version") {
 }
 
 TEST_CASE("no Vulkan loader is named as such") {
-  CHECK(message_of([] { gpu::loader("libno-such-vulkan.so.1"); }).find("no Vulkan loader: libno-such-vulkan.so.1") != std::string::npos);
+  CHECK(message_of([] { gpu::loader("libno-such-vulkan.so.1"); }).find("no Vulkan loader: libno-such-vulkan.so.1") !=
+        std::string::npos);
   CHECK(message_of([] { gpu::loader("libm.so.6"); }).find("offers no vkCreateInstance") != std::string::npos);
-  CHECK(message_of([] { (void)gpu::loader(PFN_vkGetInstanceProcAddr{nullptr}); }).find("no Vulkan loader") != std::string::npos);
+  CHECK(message_of([] { (void)gpu::loader(PFN_vkGetInstanceProcAddr{nullptr}); }).find("no Vulkan loader") !=
+        std::string::npos);
   CHECK(message_of([] { (void)gpu::loader(&empty_entry); }).find("no Vulkan loader") != std::string::npos);
 }
 
@@ -63,6 +63,7 @@ TEST_CASE("the doctor's report names loader, device, driver, limits and features
   const gpu::report report = gpu::examine();
   REQUIRE(report.size() >= 2);
   const std::string text = gpu::report_text(report);
-  for (const char* expected : {"loader", "chosen", "uuid", "driver version", "largest allocation", "subgroup operations", "bufferDeviceAddress", "without"})
+  for (const char* expected : {"loader", "chosen", "uuid", "driver version", "largest allocation",
+                               "subgroup operations", "bufferDeviceAddress", "without"})
     CHECK(text.find(expected) != std::string::npos);
 }

@@ -33,7 +33,8 @@ TEST_CASE("sizes that no device allows are refused before Vulkan is asked") {
   const checked_device checked;
   const gpu::device& on = checked.device;
   CHECK_THROWS_AS(gpu::buffer(on, 0, gpu::placement::shared, "nothing"), argument_error);
-  for (const std::uint64_t size : {on.limits().max_buffer_bytes + 1, on.limits().max_allocation_bytes + 1, ~std::uint64_t{0}})
+  for (const std::uint64_t size :
+       {on.limits().max_buffer_bytes + 1, on.limits().max_allocation_bytes + 1, ~std::uint64_t{0}})
     CHECK_THROWS_AS(gpu::buffer(on, size, gpu::placement::device_local, "too much"), device_error);
   CHECK(on.counters().allocations == 0);
 }
@@ -47,7 +48,8 @@ TEST_CASE("a region splits at the limit and at whole rows") {
   CHECK(pieces[2].size_bytes() == 2200);
   CHECK(gpu::allocate_split(checked.device, 0, 300, gpu::placement::device_local, "nothing").empty());
   CHECK_THROWS_AS(gpu::allocate_split(checked.device, 10, 0, gpu::placement::device_local, "weights"), argument_error);
-  CHECK_THROWS_AS(gpu::allocate_split(checked.device, 10'000, 5000, gpu::placement::device_local, "weights", 4096), argument_error);
+  CHECK_THROWS_AS(gpu::allocate_split(checked.device, 10'000, 5000, gpu::placement::device_local, "weights", 4096),
+                  argument_error);
 }
 
 namespace {
@@ -66,7 +68,8 @@ TEST_CASE("where a large piece is refused, smaller ones are tried") {
     options.entry = &faults::entry;
     options.selector = "llvmpipe";  // one memory type: no other to fall back on
     const checked_device checked(options);
-    const auto pieces = gpu::allocate_split(checked.device, std::uint64_t{64} << 20U, 1024, gpu::placement::device_local, "weights");
+    const auto pieces =
+        gpu::allocate_split(checked.device, std::uint64_t{64} << 20U, 1024, gpu::placement::device_local, "weights");
     REQUIRE(pieces.size() == 2);
     CHECK(pieces[0].size_bytes() == std::uint64_t{32} << 20U);
     faults::the_shim().arm(faults::id::vkAllocateMemory, 0, VK_ERROR_OUT_OF_DEVICE_MEMORY);
@@ -86,7 +89,8 @@ TEST_CASE("where a large piece is refused, smaller ones are tried") {
 TEST_CASE("memory of the host is read in place, where the device takes it") {
   const checked_device checked;
   const gpu::device& on = checked.device;
-  if (!on.has(gpu::feature::external_memory_host)) SKIP("NOT RUN: needs VK_EXT_external_memory_host, found " << on.label());
+  if (!on.has(gpu::feature::external_memory_host))
+    SKIP("NOT RUN: needs VK_EXT_external_memory_host, found " << on.label());
   const auto step = static_cast<std::size_t>(on.limits().host_pointer_alignment);
   std::shared_ptr<std::byte> host(static_cast<std::byte*>(std::aligned_alloc(step, 4 * step)), &std::free);
   const std::span bytes(host.get(), 4 * step);
@@ -107,7 +111,8 @@ TEST_CASE("memory of the host is read in place, where the device takes it") {
   CHECK(host.use_count() == 1);
 }
 
-TEST_CASE("without the extension, or where the driver refuses, host memory is not read in place, and the error says why") {
+TEST_CASE(
+    "without the extension, or where the driver refuses, host memory is not read in place, and the error says why") {
   skip_without_llvmpipe();
   gpu::device_options options;
   options.entry = &faults::entry;
@@ -115,7 +120,8 @@ TEST_CASE("without the extension, or where the driver refuses, host memory is no
   faults::the_shim().reset();
   const checked_device checked(options);
   const gpu::device& on = checked.device;
-  if (!on.has(gpu::feature::external_memory_host)) SKIP("NOT RUN: needs VK_EXT_external_memory_host, found " << on.label());
+  if (!on.has(gpu::feature::external_memory_host))
+    SKIP("NOT RUN: needs VK_EXT_external_memory_host, found " << on.label());
   const auto step = static_cast<std::size_t>(on.limits().host_pointer_alignment);
   std::shared_ptr<std::byte> host(static_cast<std::byte*>(std::aligned_alloc(step, step)), &std::free);
   for (const auto which : {faults::id::vkCreateBuffer, faults::id::vkAllocateMemory, faults::id::vkBindBufferMemory}) {
@@ -128,6 +134,11 @@ TEST_CASE("without the extension, or where the driver refuses, host memory is no
     }
     CHECK(host.use_count() == 1);
   }
-  const gpu::host_device lent{.entry = &faults::entry, .instance = on.on()->from->handle(), .physical = on.on()->physical, .device = on.on()->handle, .queue = on.on()->queue, .queue_family = on.on()->queue_family};
+  const gpu::host_device lent{.entry = &faults::entry,
+                              .instance = on.on()->from->handle(),
+                              .physical = on.on()->physical,
+                              .device = on.on()->handle,
+                              .queue = on.on()->queue,
+                              .queue_family = on.on()->queue_family};
   CHECK_THROWS_AS(gpu::buffer::imported(gpu::device(lent), {host.get(), step}, host, "words"), device_error);
 }

@@ -19,9 +19,7 @@ gpu::pipeline_description sound() {
 std::string refusal(const gpu::device& on, const gpu::pipeline_description& of) {
   try {
     gpu::pipeline made(on, of);
-  } catch (const device_error& problem) {
-    return problem.what();
-  }
+  } catch (const device_error& problem) { return problem.what(); }
   return "nothing was thrown";
 }
 
@@ -62,11 +60,14 @@ TEST_CASE("a required subgroup size is taken where the device has it") {
   const checked_device checked;
   auto description = sound();
   description.required_subgroup_size = checked.device.limits().min_subgroup_size;
-  if (checked.device.limits().subgroup_size_selectable) CHECK(gpu::pipeline(checked.device, description).handle() != VK_NULL_HANDLE);
+  if (checked.device.limits().subgroup_size_selectable)
+    CHECK(gpu::pipeline(checked.device, description).handle() != VK_NULL_HANDLE);
   else CHECK(refusal(checked.device, description).find("does not let a shader choose") != std::string::npos);
-  for (const std::uint32_t wrong : {checked.device.limits().max_subgroup_size * 2, checked.device.limits().min_subgroup_size + 1, 1U << 31U}) {
+  for (const std::uint32_t wrong :
+       {checked.device.limits().max_subgroup_size * 2, checked.device.limits().min_subgroup_size + 1, 1U << 31U}) {
     description.required_subgroup_size = wrong;
-    CHECK(refusal(checked.device, description).find("scale_add: subgroup size: expected a power of two") != std::string::npos);
+    CHECK(refusal(checked.device, description).find("scale_add: subgroup size: expected a power of two") !=
+          std::string::npos);
   }
 }
 
@@ -78,7 +79,8 @@ TEST_CASE("what is no SPIR-V or too much is refused by name") {
   description.push_constant_bytes = 23;
   CHECK(refusal(checked.device, description).find("found 23") != std::string::npos);
   const auto spirv = scale_add_spirv();
-  for (const auto wrong : {spirv.first(0), spirv.first(3), spirv.first(16), spirv.first(spirv.size() - 1), spirv.subspan(4)}) {
+  for (const auto wrong :
+       {spirv.first(0), spirv.first(3), spirv.first(16), spirv.first(spirv.size() - 1), spirv.subspan(4)}) {
     description = sound();
     description.spirv = wrong;
     CHECK(refusal(checked.device, description).find("not SPIR-V") != std::string::npos);

@@ -23,9 +23,7 @@ std::string content(const std::string& path) {
   return out.str();
 }
 
-void write(const std::string& path, std::string_view text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
+void write(const std::string& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }
 
 std::size_t files_in(const std::string& folder) {
   std::size_t out = 0;
@@ -35,7 +33,8 @@ std::size_t files_in(const std::string& folder) {
 
 void build_one(const gpu::device& on, gpu::pipeline_cache& cache) {
   const gpu::specialization constants[] = {{0, 64}};
-  const gpu::pipeline_description one{.name = "scale_add", .spirv = scale_add_spirv(), .constants = constants, .push_constant_bytes = 24};
+  const gpu::pipeline_description one{
+      .name = "scale_add", .spirv = scale_add_spirv(), .constants = constants, .push_constant_bytes = 24};
   (void)gpu::build_pipelines(on, {&one, 1}, &cache);
 }
 
@@ -86,7 +85,8 @@ TEST_CASE("an unusable file is ignored with one warning and rewritten") {
   std::string corrupt = sound;
   corrupt[sound.size() - 1] = static_cast<char>(corrupt[sound.size() - 1] ^ 1);
   const std::string foreign = gpu::detail::frame_cache({}, "", "another driver's");
-  for (const std::string& bad : {std::string(), std::string("x"), std::string(300, 'x'), sound.substr(0, sound.size() / 2), corrupt, sound + "tail", foreign}) {
+  for (const std::string& bad : {std::string(), std::string("x"), std::string(300, 'x'),
+                                 sound.substr(0, sound.size() / 2), corrupt, sound + "tail", foreign}) {
     write(path, bad);
     gpu::pipeline_cache cache(checked.device, folder.path(), 7);
     CHECK_FALSE(cache.loaded());
@@ -136,7 +136,8 @@ TEST_CASE("a writer killed at any moment leaves the old file or the new one") {
   const temporary_folder folder;
   const std::string path = folder / "x.pipelines";
   const gpu::detail::cache_key key{};
-  const std::string contents[] = {gpu::detail::frame_cache(key, "a", std::string(200'000, 'a')), gpu::detail::frame_cache(key, "b", std::string(150'000, 'b'))};
+  const std::string contents[] = {gpu::detail::frame_cache(key, "a", std::string(200'000, 'a')),
+                                  gpu::detail::frame_cache(key, "b", std::string(150'000, 'b'))};
   REQUIRE(gpu::detail::write_whole_file(folder.path(), path, contents[0]).empty());
   for (int round = 0; round < 100; ++round) {
     const pid_t child = ::fork();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Marks the stretch of a test that earns the validation layer's messages on purpose by a planted mistake. The validation step of
+// Marks the stretch of a test that earns the validation layer's messages on purpose by a planted mistake. The
+// validation step of
 // ./dev test leaves out what stands between the marks.
 #pragma once
 

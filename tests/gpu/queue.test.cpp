@@ -81,12 +81,14 @@ class long_work {
   static constexpr std::uint32_t mark = 0x0BADCAFE;
 
   explicit long_work(const gpu::device& on)
-      : room_(on, std::uint64_t{64} << 20U, gpu::placement::device_local, "long work"), end_(on, 4, gpu::placement::readback, "its end") {
+      : room_(on, std::uint64_t{64} << 20U, gpu::placement::device_local, "long work"),
+        end_(on, 4, gpu::placement::readback, "its end") {
     std::memset(end_.mapped().data(), 0, 4);
   }
   gpu::recording record(const gpu::device& on) const {
     gpu::recorder to(on, "long work");
-    const std::uint32_t rounds = on.description().type == gpu::device_type::cpu ? 16 : 1600;  // a GPU writes 64 MiB in some 30 us
+    const std::uint32_t rounds =
+        on.description().type == gpu::device_type::cpu ? 16 : 1600;  // a GPU writes 64 MiB in some 30 us
     for (std::uint32_t i = 0; i < rounds; ++i) to.fill(room_, 0, room_.size_bytes(), i).full_barrier();
     to.fill(end_, 0, 4, mark);
     return to.finish();
@@ -117,17 +119,21 @@ TEST_CASE("an error leaves nothing in flight, so that the caller may destroy wha
   };
   const failure failures[] = {
       {"wait", faults::id::vkWaitSemaphores, 0, [](gpu::queue& line, const gpu::recording&) { line.wait(1); }},
-      {"progress", faults::id::vkGetSemaphoreCounterValue, 0, [](gpu::queue& line, const gpu::recording&) { line.finished(1); }},
-      {"a second submission", faults::id::vkQueueSubmit, 0, [](gpu::queue& line, const gpu::recording& what) { submit(line, what); }},
+      {"progress", faults::id::vkGetSemaphoreCounterValue, 0,
+       [](gpu::queue& line, const gpu::recording&) { line.finished(1); }},
+      {"a second submission", faults::id::vkQueueSubmit, 0,
+       [](gpu::queue& line, const gpu::recording& what) { submit(line, what); }},
   };
   for (const auto& each : failures)
-    for (const VkResult code : {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST, VK_ERROR_UNKNOWN}) {
+    for (const VkResult code :
+         {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST, VK_ERROR_UNKNOWN}) {
       INFO(each.what << " fails with " << gpu::result_name(code));
       faults::the_shim().reset();
       {
         const gpu::device on = shimmed_device();
         const long_work work(on);
-        gpu::queue line(on), other(on);  // outlive the commands, as they do where a member submits what a function has recorded
+        gpu::queue line(on),
+            other(on);  // outlive the commands, as they do where a member submits what a function has recorded
         {
           const gpu::recording commands = work.record(on);
           submit(line, commands);
@@ -180,7 +186,8 @@ TEST_CASE("a wait that times out on work that is done is no error") {
 
 namespace {
 
-/// Runs `abandon` on a queue with long work in flight, lets all go, and demands that nothing was destroyed before the work's end.
+/// Runs `abandon` on a queue with long work in flight, lets all go, and demands that nothing was destroyed before the
+/// work's end.
 template <class Abandon>
 void check_that_all_stays(Abandon abandon) {
   faults::the_shim().reset();
@@ -216,14 +223,16 @@ void check_that_all_stays(Abandon abandon) {
 
 }  // namespace
 
-TEST_CASE("work that does not end in time: the device is lost, by name of what ran, and nothing it may use is destroyed") {
+TEST_CASE(
+    "work that does not end in time: the device is lost, by name of what ran, and nothing it may use is destroyed") {
   check_that_all_stays([](const gpu::device& on, gpu::queue& line) {
     try {
       line.wait(1, std::chrono::milliseconds(5));
       FAIL("nothing was thrown");
     } catch (const device_lost& lost) {
       CHECK(std::string(lost.what()).find("no end after 5 ms, in flight: long work") != std::string::npos);
-      CHECK(std::string(lost.what()).find("driver:") == std::string::npos);  // which may only be asked about a loss that it reported
+      CHECK(std::string(lost.what()).find("driver:") ==
+            std::string::npos);  // which may only be asked about a loss that it reported
       CHECK(lost.device() == on.label());
     }
   });

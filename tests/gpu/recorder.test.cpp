@@ -17,7 +17,9 @@ gpu::pipeline scale_add(const gpu::device& on, std::uint32_t factor) {
   return {on, {.name = "scale_add", .spirv = scale_add_spirv(), .constants = constants, .push_constant_bytes = 24}};
 }
 
-std::span<const std::byte> bytes_of(const scale_add_arguments& arguments) { return std::as_bytes(std::span(&arguments, 1)); }
+std::span<const std::byte> bytes_of(const scale_add_arguments& arguments) {
+  return std::as_bytes(std::span(&arguments, 1));
+}
 
 std::vector<std::uint32_t> read(gpu::transfer& moves, const gpu::buffer& from) {
   std::vector<std::uint32_t> out(from.size_bytes() / 4);
@@ -30,7 +32,8 @@ std::vector<std::uint32_t> read(gpu::transfer& moves, const gpu::buffer& from) {
 TEST_CASE("a recording replays: each run goes on from the last one's result") {
   const checked_device checked;
   const gpu::device& on = checked.device;
-  const gpu::buffer x(on, count * 4, gpu::placement::device_local, "x"), y(on, count * 4, gpu::placement::device_local, "y");
+  const gpu::buffer x(on, count * 4, gpu::placement::device_local, "x"),
+      y(on, count * 4, gpu::placement::device_local, "y");
   const gpu::pipeline triple = scale_add(on, 3), copy = scale_add(on, 1);
   const std::array<std::uint32_t, 3> groups{count / 64, 1, 1};
   gpu::recorder commands(on, "x = 3 x + 2");
@@ -47,7 +50,8 @@ TEST_CASE("a recording replays: each run goes on from the last one's result") {
   gpu::queue line(on);
   const VkCommandBuffer twice[] = {recorded.handle(), recorded.handle()};
 
-  const auto recorded_before = on.counters().recorded_commands.load(), allocated_before = on.counters().allocations.load();
+  const auto recorded_before = on.counters().recorded_commands.load(),
+             allocated_before = on.counters().allocations.load();
   for (int run = 0; run < 5; ++run) line.submit(twice, recorded.name());
   line.wait(line.submitted());
   CHECK(on.counters().recorded_commands == recorded_before);  // replayed, not recorded
@@ -81,7 +85,8 @@ TEST_CASE("what was recorded is recorded anew in the same memory") {
 TEST_CASE("a touched kernel runs no workgroup, and the next dispatch is not its") {
   const checked_device checked;
   const gpu::device& on = checked.device;
-  const gpu::buffer x(on, count * 4, gpu::placement::device_local, "x"), y(on, count * 4, gpu::placement::device_local, "y");
+  const gpu::buffer x(on, count * 4, gpu::placement::device_local, "x"),
+      y(on, count * 4, gpu::placement::device_local, "y");
   const gpu::pipeline triple = scale_add(on, 3), copy = scale_add(on, 1);
   const scale_add_arguments there{x.address(), y.address(), count, 1};
   gpu::recorder commands(on, "y = x + 1, or 3 x + 1");
@@ -178,7 +183,8 @@ TEST_CASE("what does not fit is refused while recording") {
   const scale_add_arguments arguments{x.address(), x.address(), 16, 0};
   CHECK_THROWS_AS(commands.dispatch(kernel, bytes_of(arguments).first(20), {1, 1, 1}), argument_error);
   CHECK_THROWS_AS(commands.dispatch(kernel, bytes_of(arguments), {0, 1, 1}), argument_error);
-  CHECK_THROWS_AS(commands.dispatch(kernel, bytes_of(arguments), {1, on.limits().max_workgroup_count[1] + 1, 1}), argument_error);
+  CHECK_THROWS_AS(commands.dispatch(kernel, bytes_of(arguments), {1, on.limits().max_workgroup_count[1] + 1, 1}),
+                  argument_error);
   CHECK_THROWS_AS(commands.fill(x, 2, 4, 0), argument_error);
   CHECK_THROWS_AS(commands.fill(x, 0, 68, 0), argument_error);
   CHECK_THROWS_AS(commands.copy(x, ~std::uint64_t{0}, x, 0, 4), argument_error);

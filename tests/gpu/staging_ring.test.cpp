@@ -26,10 +26,12 @@ TEST_CASE("a staging ring copies what several threads put into its places, howev
     {
       std::vector<std::jthread> threads;
       for (std::size_t i = 0; i < ring.places(); ++i)
-        threads.emplace_back([&, i] { std::memcpy(ring.place(i).data(), expected.data() + (first + i) * piece, piece); });
+        threads.emplace_back(
+            [&, i] { std::memcpy(ring.place(i).data(), expected.data() + (first + i) * piece, piece); });
     }
     for (std::size_t i = 0; i < ring.places(); ++i) {  // in two parts, the last one first
-      const gpu::staging_ring::part parts[] = {{1000, piece - 1000, &store, (first + i) * piece + 1000}, {0, 1000, &store, (first + i) * piece}};
+      const gpu::staging_ring::part parts[] = {{1000, piece - 1000, &store, (first + i) * piece + 1000},
+                                               {0, 1000, &store, (first + i) * piece}};
       ring.copy(i, parts);
     }
   }
@@ -48,7 +50,8 @@ TEST_CASE("a staging ring of no places, and copies beyond a place or a target, a
   CHECK_THROWS_AS(gpu::staging_ring(on, 0, 1), argument_error);
   gpu::staging_ring ring(on, 512, 2);
   using part = gpu::staging_ring::part;
-  const part beyond{1, 512, &store, 0}, behind{513, 0, &store, 0}, too_far{0, 512, &store, 513}, right{0, 512, &store, 512};
+  const part beyond{1, 512, &store, 0}, behind{513, 0, &store, 0}, too_far{0, 512, &store, 513},
+      right{0, 512, &store, 512};
   for (const part& wrong : {beyond, behind, too_far}) CHECK_THROWS_AS(ring.copy(0, {&wrong, 1}), argument_error);
   CHECK(ring.place(1).size() == 512);
   std::memset(ring.place(1).data(), 7, 512);

@@ -19,9 +19,11 @@ TEST_CASE("bytes go up and come back, by both ways, at every kind of offset") {
   ways[0].finish();
   for (int round = 0; round < 60; ++round) {
     gpu::transfer& way = ways[round % 2];
-    const std::size_t offset = random() % mirror.size(), size = random() % std::min<std::size_t>(20'000, mirror.size() - offset + 1);
+    const std::size_t offset = random() % mirror.size(),
+                      size = random() % std::min<std::size_t>(20'000, mirror.size() - offset + 1);
     way.upload(store, offset, size, [&](std::span<std::byte> into, std::uint64_t at) {
-      for (std::size_t i = 0; i < into.size(); ++i) mirror[offset + at + i] = into[i] = static_cast<std::byte>(random());
+      for (std::size_t i = 0; i < into.size(); ++i)
+        mirror[offset + at + i] = into[i] = static_cast<std::byte>(random());
     });
     way.finish();
     if (round % 5 == 4) {
@@ -60,7 +62,8 @@ TEST_CASE("a producer that throws ends the upload and leaves nothing behind") {
       gpu::transfer way(checked.device, 4096, direct);
       CHECK_THROWS_AS(way.upload(store, 0, store.size_bytes(),
                                  [](std::span<std::byte>, std::uint64_t at) {
-                                   if (at >= 12288) throw file_error("model.gguf", at, "the file ended", "65536 bytes", "12288");
+                                   if (at >= 12288)
+                                     throw file_error("model.gguf", at, "the file ended", "65536 bytes", "12288");
                                  }),
                       file_error);
       std::vector<std::byte> works(64);

@@ -43,20 +43,26 @@ TEST_CASE("a mistake is heard, counted and kept") {
   CHECK(on.validation_messages().size() == on.validation_message_count());
 }
 
-TEST_CASE("what the layer changes for its own checks and what drivers ask for is no message, what it can't check is one") {
+TEST_CASE(
+    "what the layer changes for its own checks and what drivers ask for is no message, what it can't check is one") {
   gpu::message_log log;
   const auto tell = [&](const char* id, const char* text) {
     VkDebugUtilsMessengerCallbackDataEXT data{};
     data.pMessageIdName = id;
     data.pMessage = text;
-    CHECK(gpu::message_log::receive(VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT, VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT, &data, &log) == VK_FALSE);
+    CHECK(gpu::message_log::receive(VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT,
+                                    VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT, &data, &log) == VK_FALSE);
     return log.count();
   };
   const planted_messages planted;
-  CHECK(tell("WARNING-GPU-Assisted-Validation", "vkCreateDevice(): Internal Warning: Forcing fragmentStoresAndAtomics to VK_TRUE") == 0);
+  CHECK(tell("WARNING-GPU-Assisted-Validation",
+             "vkCreateDevice(): Internal Warning: Forcing fragmentStoresAndAtomics to VK_TRUE") == 0);
   CHECK(tell("BestPractices-vkAllocateMemory-small-allocation", "small") == 0);
-  CHECK(tell("WARNING-vkGetDeviceProcAddr-device", "vkGetDeviceProcAddr(): pName is trying to grab vkGetPhysicalDeviceFeatures which is an instance level function") == 0);
-  CHECK(tell("WARNING-GPU-Assisted-Validation", "vkCreateDevice(): Internal Warning: the device lacks a feature. GPU-AV disabled.") == 1);
+  CHECK(tell("WARNING-vkGetDeviceProcAddr-device",
+             "vkGetDeviceProcAddr(): pName is trying to grab vkGetPhysicalDeviceFeatures which is an instance level "
+             "function") == 0);
+  CHECK(tell("WARNING-GPU-Assisted-Validation",
+             "vkCreateDevice(): Internal Warning: the device lacks a feature. GPU-AV disabled.") == 1);
   CHECK(tell(nullptr, nullptr) == 2);
   CHECK(log.messages().back() == "(no text)");
 }
@@ -87,7 +93,8 @@ TEST_CASE("GPU-assisted validation sees an address outside its buffer") {
   const gpu::device on(options);
   const gpu::buffer x(on, 256, gpu::placement::device_local, "x"), y(on, 1U << 16U, gpu::placement::device_local, "y");
   const gpu::specialization constants[] = {{0, 64}};
-  const gpu::pipeline kernel(on, {.name = "scale_add", .spirv = scale_add_spirv(), .constants = constants, .push_constant_bytes = 24});
+  const gpu::pipeline kernel(
+      on, {.name = "scale_add", .spirv = scale_add_spirv(), .constants = constants, .push_constant_bytes = 24});
   for (const std::uint32_t count : {64U, 65U}) {
     gpu::recorder commands(on, "read past the end");
     const scale_add_arguments arguments{x.address(), y.address(), count, 0};
@@ -97,7 +104,8 @@ TEST_CASE("GPU-assisted validation sees an address outside its buffer") {
     const VkCommandBuffer handle = recorded.handle();
     line.wait(line.submit({&handle, 1}, recorded.name()));
     // Layer 1.4 tells it from a thread of its own.
-    for (int i = 0; i < 1000 && count > 64 && on.validation_message_count() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 1000 && count > 64 && on.validation_message_count() == 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     CHECK((on.validation_message_count() > 0) == (count > 64));
   }
 }

@@ -13,7 +13,8 @@ using namespace intaglio::graph;
 namespace {
 constexpr rms_norm norm{"norm.weight", 1e-5f};
 constexpr linear<dtype::i2_s> projection{"w.weight", 256, 256};
-static_assert(layer<rms_norm> && layer<linear<dtype::f16>> && !layer<embedding> && source_layer<embedding> && !layer<int>);
+static_assert(layer<rms_norm> && layer<linear<dtype::f16>> && !layer<embedding> && source_layer<embedding> &&
+              !layer<int>);
 // Piping is associative: one flat list however it is written.
 static_assert(std::is_same_v<decltype((norm | projection) | norm), decltype(norm | (projection | norm))>);
 
@@ -25,7 +26,9 @@ constexpr std::size_t ops(const auto& model) {
 constexpr auto table = embedding{"token_embd.weight", 512, 256};
 static_assert(ops(table | norm) == 2);
 static_assert(ops(table | residual(norm | projection)) == 1 + 1 + 2 + 1, "a ternary product quantises its input");
-static_assert(ops(table | repeat(4, residual(norm | projection))) == ops(table | repeat(40, residual(norm | projection))), "one block, however often");
+static_assert(ops(table | repeat(4, residual(norm | projection))) ==
+                  ops(table | repeat(40, residual(norm | projection))),
+              "one block, however often");
 }  // namespace
 
 TEST_CASE("a residual adds the branch to its input", "[graph]") {

@@ -74,9 +74,7 @@ TEST_CASE("atomic_file: a full disk is an error with the offset, and leaves noth
     std::string text = "written";
     try {
       file.write(data);
-    } catch (const file_error& problem) {
-      text = problem.what();
-    }
+    } catch (const file_error& problem) { text = problem.what(); }
     ::setrlimit(RLIMIT_FSIZE, &before);
     CHECK_THAT(text, ContainsSubstring("offset 0x1000: cannot write: File too large"));
     CHECK(file.size() == 4096);

@@ -34,7 +34,8 @@ class bad_file_judge {
       return watch.seconds();
     };
     double seconds = timed();
-    for (int again = 0; again < 2 && seconds > 1.0; ++again) seconds = std::min(seconds, timed());  // the machine itself may pause
+    for (int again = 0; again < 2 && seconds > 1.0; ++again)
+      seconds = std::min(seconds, timed());  // the machine itself may pause
     times_.push_back(seconds);
     INFO(name);
     if (expected == verdict::refused) CHECK_FALSE(report.ok());
@@ -50,9 +51,11 @@ class bad_file_judge {
         CHECK(end - at <= 400 + path.string().size());
         at = end + 1;
       }
-      CHECK(std::none_of(finding.text.begin(), finding.text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
+      CHECK(std::none_of(finding.text.begin(), finding.text.end(),
+                         [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
     }
-    // The peak only ever rises, so a rise beyond the limit belongs to this file. Sanitizers slow everything down, but keep these limits too.
+    // The peak only ever rises, so a rise beyond the limit belongs to this file. Sanitizers slow everything down, but
+    // keep these limits too.
     CHECK(seconds <= 1.0);
     CHECK((peak_kib() - before) * 1024 <= (std::uint64_t{64} << 20) + size);
   }

@@ -15,7 +15,8 @@ void judge_all(const std::string& base) {
     write_bytes(path, file);
     judge.judge(name, path, file.size(), expected);
   }).all();
-  std::printf("%zu malformed GGUF files: median %.1f ms, worst %.1f ms\n", judge.count(), judge.median() * 1e3, judge.worst() * 1e3);
+  std::printf("%zu malformed GGUF files: median %.1f ms, worst %.1f ms\n", judge.count(), judge.median() * 1e3,
+              judge.worst() * 1e3);
   CHECK(judge.count() >= 300);
   CHECK(judge.median() <= 0.020);
 }
@@ -33,7 +34,8 @@ TEST_CASE("malformed GGUF: every fault in a TQ2_0 model is refused with a clear 
 TEST_CASE("malformed GGUF: the sound file that the faults are made from passes", "[gguf][bad]") {
   const temporary_folder folder;
   for (const char* name : {"b158-i2_s", "b158-tq2_0"}) {
-    const auto image = gguf_image::of(conformance("bitnet-tiny") / "gguf" / ("bitnet-tiny-" + std::string(name) + ".gguf"));
+    const auto image =
+        gguf_image::of(conformance("bitnet-tiny") / "gguf" / ("bitnet-tiny-" + std::string(name) + ".gguf"));
     const auto report = intaglio::io::check(write_bytes(folder / "good.gguf", image.build()));
     for (const auto& finding : report.errors) FAIL_CHECK(finding.text);
     CHECK(report.ok());
@@ -43,7 +45,8 @@ TEST_CASE("malformed GGUF: the sound file that the faults are made from passes",
 
 TEST_CASE("malformed GGUF: cutting the file while it is open gives an error, not a signal", "[gguf][bad]") {
   const temporary_folder folder;
-  const auto path = write_bytes(folder / "model.gguf", read_bytes(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf")));
+  const auto path =
+      write_bytes(folder / "model.gguf", read_bytes(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf")));
   const auto model = intaglio::io::checkpoint::open(path);
   std::filesystem::resize_file(path, 40'000);
   std::vector<std::int8_t> codes(256 * 256);

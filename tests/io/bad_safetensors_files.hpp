@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Malformed Hugging Face folders made from a sound one: safetensors headers and data, indexes, config.json. Each has exactly one fault.
+// Malformed Hugging Face folders made from a sound one: safetensors headers and data, indexes, config.json. Each has
+// exactly one fault.
 #pragma once
 
 #include <cstring>
@@ -25,7 +26,8 @@ struct safetensors_image {
     std::uint64_t length;
     std::memcpy(&length, file.data(), 8);
     safetensors_image out;
-    out.header = json::parse(std::string(reinterpret_cast<const char*>(file.data()) + 8, static_cast<std::size_t>(length)));
+    out.header =
+        json::parse(std::string(reinterpret_cast<const char*>(file.data()) + 8, static_cast<std::size_t>(length)));
     out.data.assign(file.begin() + 8 + static_cast<std::ptrdiff_t>(length), file.end());
     return out;
   }
@@ -45,7 +47,8 @@ class bad_safetensors_folders {
  public:
   using sink = std::function<void(const std::string& name, std::uint64_t largest_file, verdict expected)>;
   bad_safetensors_folders(std::filesystem::path folder, sink call)
-      : folder_(std::move(folder)), file_(folder_ / "model.safetensors"), base_(safetensors_image::of(file_)), sound_(read_bytes(file_)), text_(base_.header.dump()), sink_(std::move(call)) {}
+      : folder_(std::move(folder)), file_(folder_ / "model.safetensors"), base_(safetensors_image::of(file_)),
+        sound_(read_bytes(file_)), text_(base_.header.dump()), sink_(std::move(call)) {}
 
   void all() {
     files();
@@ -72,7 +75,9 @@ class bad_safetensors_folders {
     edit(image);
     model(name, image.build());
   }
-  void header_text(const std::string& name, const std::string& text) { model(name, safetensors_image::join(text, base_.data)); }
+  void header_text(const std::string& name, const std::string& text) {
+    model(name, safetensors_image::join(text, base_.data));
+  }
   std::string replaced(std::string_view from, std::string_view to) const {
     const auto at = text_.find(from);
     if (at == std::string::npos) throw std::runtime_error("nothing to replace: " + std::string(from));
@@ -83,13 +88,16 @@ class bad_safetensors_folders {
 
   void files() {
     const std::size_t header = 8 + text_length();
-    for (std::size_t at : {std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{9}, header / 2, header - 1, header, header + 1, sound_.size() / 2, sound_.size() - 1})
+    for (std::size_t at : {std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{9}, header / 2, header - 1,
+                           header, header + 1, sound_.size() / 2, sound_.size() - 1})
       model("cut at " + std::to_string(at), start(at));
     for (const auto& [name, entry] : base_.header.items())
       if (name != "__metadata__") {
         const std::size_t end = header + entry["data_offsets"][1].get<std::size_t>();
         if (end < sound_.size()) model("cut after " + name, start(end));
-        model("cut in " + name, start(header + (entry["data_offsets"][0].get<std::size_t>() + entry["data_offsets"][1].get<std::size_t>()) / 2));
+        model("cut in " + name,
+              start(header +
+                    (entry["data_offsets"][0].get<std::size_t>() + entry["data_offsets"][1].get<std::size_t>()) / 2));
       }
     for (const std::size_t more : {1u, 8u, 4096u}) {
       bytes longer = sound_;
@@ -105,8 +113,10 @@ class bad_safetensors_folders {
   }
 
   void header_lengths() {
-    for (const auto length : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{text_.size() - 1}, std::uint64_t{text_.size() + 1}, std::uint64_t{sound_.size()},
-                              std::uint64_t{100'000'001}, std::uint64_t{1} << 31, std::uint64_t{1} << 32, std::uint64_t{1} << 63, ~std::uint64_t{0}, ~std::uint64_t{0} - 7})
+    for (const auto length : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{text_.size() - 1},
+                              std::uint64_t{text_.size() + 1}, std::uint64_t{sound_.size()}, std::uint64_t{100'000'001},
+                              std::uint64_t{1} << 31, std::uint64_t{1} << 32, std::uint64_t{1} << 63, ~std::uint64_t{0},
+                              ~std::uint64_t{0} - 7})
       model("header length " + std::to_string(length), safetensors_image::join(text_, base_.data, length));
   }
 
@@ -137,7 +147,8 @@ class bad_safetensors_folders {
     for (int i = 0; i < 100'000; ++i) deep += R"({"a":)";
     header_text("100000 open objects", deep);
     header_text("a name of 2 MB", R"({")" + std::string(2'000'000, 'n') + R"(":{}})");
-    header_text("a long name", R"({")" + std::string(2000, 'n') + R"(":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})");
+    header_text("a long name",
+                R"({")" + std::string(2000, 'n') + R"(":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})");
     // Duplicates, plain and by escape.
     const std::string first = "model.embed_tokens.weight", entry = base_.header[first].dump();
     header_text("tensor twice", "{\"" + first + "\":" + entry + "," + text_.substr(1));
@@ -149,8 +160,13 @@ class bad_safetensors_folders {
     header_text("metadata list", replaced("{\"format\":\"pt\"}", "[]"));
     header_text("metadata null", replaced("{\"format\":\"pt\"}", "null"));
     for (const char* field : {"dtype", "shape", "data_offsets"}) {
-      header_text(std::string(field) + " twice", replaced("{\"dtype\":", "{\"" + std::string(field) + "\":" + base_.header[first][field].dump() + ",\"dtype\":"));
-      header_text(std::string("no ") + field, replaced("\"" + std::string(field) + "\":" + base_.header[first][field].dump() + (std::string_view(field) == "data_offsets" ? "" : ","), ""));
+      header_text(std::string(field) + " twice",
+                  replaced("{\"dtype\":",
+                           "{\"" + std::string(field) + "\":" + base_.header[first][field].dump() + ",\"dtype\":"));
+      header_text(std::string("no ") + field,
+                  replaced("\"" + std::string(field) + "\":" + base_.header[first][field].dump() +
+                               (std::string_view(field) == "data_offsets" ? "" : ","),
+                           ""));
     }
     header_text("unknown field", replaced("{\"dtype\":", "{\"extra\":1,\"dtype\":"));
   }
@@ -163,21 +179,32 @@ class bad_safetensors_folders {
         changed(what + " of " + tensor, [&](safetensors_image& image) { image.header[tensor][field] = value; });
       };
       const std::uint64_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1];
-      for (const char* type : {"F33", "f32", "", "F4", "F8_E8M0", "C64", "Q4_0"}) edit(std::string("dtype '") + type + "'", "dtype", type);
+      for (const char* type : {"F33", "f32", "", "F4", "F8_E8M0", "C64", "Q4_0"})
+        edit(std::string("dtype '") + type + "'", "dtype", type);
       edit("dtype null", "dtype", nullptr);
       edit("dtype number", "dtype", 1);
       edit("dtype list", "dtype", json::array({"F32"}));
       edit("a wider dtype", "dtype", "F64");
-      for (const json& shape : {json(nullptr), json(1), json("x"), json::object(), json::array({-1}), json::array({1.5}), json::array({"1"}), json::array({json::array()}), json::array({true}),
-                                json::array({json::parse("18446744073709551616")}), json::array({std::uint64_t{1} << 63, 2}), json::array({std::uint64_t{1} << 32, std::uint64_t{1} << 32}),
-                                json::array({~std::uint64_t{0}, ~std::uint64_t{0}}), json::array({0}), json::array({1, 1, 1, 1, 1, 1, 1, 1, 1}), json::array({7})})
+      for (const json& shape :
+           {json(nullptr), json(1), json("x"), json::object(), json::array({-1}), json::array({1.5}),
+            json::array({"1"}), json::array({json::array()}), json::array({true}),
+            json::array({json::parse("18446744073709551616")}), json::array({std::uint64_t{1} << 63, 2}),
+            json::array({std::uint64_t{1} << 32, std::uint64_t{1} << 32}),
+            json::array({~std::uint64_t{0}, ~std::uint64_t{0}}), json::array({0}),
+            json::array({1, 1, 1, 1, 1, 1, 1, 1, 1}), json::array({7})})
         edit("shape " + shape.dump(), "shape", shape);
-      for (const json& range : {json(nullptr), json(1), json::object(), json::array(), json::array({begin}), json::array({begin, end, end}), json::array({end, begin}), json::array({begin + 1, end}),
-                                json::array({begin, end - 1}), json::array({begin, end + 1}), json::array({begin + 2, end + 2}), json::array({-1, end}), json::array({begin, 1e300}), json::array({0.5, end}),
-                                json::array({begin, ~std::uint64_t{0}}), json::array({~std::uint64_t{0} - 1, ~std::uint64_t{0}}), json::array({std::uint64_t{1} << 63, std::uint64_t{1} << 63})})
+      for (const json& range :
+           {json(nullptr), json(1), json::object(), json::array(), json::array({begin}), json::array({begin, end, end}),
+            json::array({end, begin}), json::array({begin + 1, end}), json::array({begin, end - 1}),
+            json::array({begin, end + 1}), json::array({begin + 2, end + 2}), json::array({-1, end}),
+            json::array({begin, 1e300}), json::array({0.5, end}), json::array({begin, ~std::uint64_t{0}}),
+            json::array({~std::uint64_t{0} - 1, ~std::uint64_t{0}}),
+            json::array({std::uint64_t{1} << 63, std::uint64_t{1} << 63})})
         edit("data_offsets " + range.dump(), "data_offsets", range);
-      changed("an entry that is a list: " + name, [&, tensor = name](safetensors_image& image) { image.header[tensor] = json::array(); });
-      changed("an entry that is null: " + name, [&, tensor = name](safetensors_image& image) { image.header[tensor] = nullptr; });
+      changed("an entry that is a list: " + name,
+              [&, tensor = name](safetensors_image& image) { image.header[tensor] = json::array(); });
+      changed("an entry that is null: " + name,
+              [&, tensor = name](safetensors_image& image) { image.header[tensor] = nullptr; });
     }
   }
 
@@ -192,18 +219,23 @@ class bad_safetensors_folders {
           image.header = renamed;
         });
       };
-      edit("renamed", [](json& out, const std::string& key, const json& value, bool it) { out[it ? key + "x" : key] = value; });
-      edit("in another layer", [](json& out, const std::string& key, const json& value, bool it) { out[it ? "model.layers.9.input_layernorm.weight" : key] = value; });
+      edit("renamed",
+           [](json& out, const std::string& key, const json& value, bool it) { out[it ? key + "x" : key] = value; });
+      edit("in another layer", [](json& out, const std::string& key, const json& value, bool it) {
+        out[it ? "model.layers.9.input_layernorm.weight" : key] = value;
+      });
       if (entry["shape"].size() == 2)
         edit("transposed", [](json& out, const std::string& key, json value, bool it) {
           if (it) std::reverse(value["shape"].begin(), value["shape"].end());
-          if (it && value["shape"][0] == value["shape"][1]) value["shape"] = json::array({value["shape"][0], value["shape"][1], 1});
+          if (it && value["shape"][0] == value["shape"][1])
+            value["shape"] = json::array({value["shape"][0], value["shape"][1], 1});
           out[key] = value;
         });
-      if (entry["dtype"] == "BF16") edit("I16 instead of BF16", [](json& out, const std::string& key, json value, bool it) {
-        if (it) value["dtype"] = "I16";
-        out[key] = value;
-      });
+      if (entry["dtype"] == "BF16")
+        edit("I16 instead of BF16", [](json& out, const std::string& key, json value, bool it) {
+          if (it) value["dtype"] = "I16";
+          out[key] = value;
+        });
     }
     changed("extra tensor", [](safetensors_image& image) {
       const std::uint64_t at = image.data.size();
@@ -223,7 +255,8 @@ class bad_safetensors_folders {
     std::size_t number = 0;
     for (const auto& [name, entry] : base_.header.items()) {
       if (name == "__metadata__") continue;
-      const std::size_t begin = data + entry["data_offsets"][0].get<std::size_t>(), end = data + entry["data_offsets"][1].get<std::size_t>();
+      const std::size_t begin = data + entry["data_offsets"][0].get<std::size_t>(),
+                        end = data + entry["data_offsets"][1].get<std::size_t>();
       const auto put = [&](const std::string& what, std::size_t at, std::uint16_t value) {
         bytes file = sound_;
         std::memcpy(file.data() + at, &value, 2);
@@ -251,8 +284,10 @@ class bad_safetensors_folders {
     const bytes raw = read_bytes(folder_ / "config.json");
     const std::string text(reinterpret_cast<const char*>(raw.data()), raw.size());
     const auto sound = json::parse(text);
-    for (const char* key : {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "vocab_size", "max_position_embeddings"}) {
-      for (const json& value : {json(0), json(-1), json(3.5), json("4"), json(std::uint64_t{1} << 32), json(std::uint64_t{0xFFFFFFFF}), json(1e300), json::array({1}), json(true)}) {
+    for (const char* key : {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                            "num_key_value_heads", "vocab_size", "max_position_embeddings"}) {
+      for (const json& value : {json(0), json(-1), json(3.5), json("4"), json(std::uint64_t{1} << 32),
+                                json(std::uint64_t{0xFFFFFFFF}), json(1e300), json::array({1}), json(true)}) {
         json edited = sound;
         edited[key] = value;
         config("config " + std::string(key) + " = " + value.dump(), edited.dump());
@@ -267,10 +302,14 @@ class bad_safetensors_folders {
       change(edited);
       config("config " + name, edited.dump());
     };
-    for (const json& value : {json(0), json(-1), json("x"), json(1e300), json(nullptr)}) edit("rms_norm_eps " + value.dump(), [&](json& c) { c["rms_norm_eps"] = value; });
-    for (const json& value : {json(0), json(-1), json("x"), json(1e300)}) edit("rope_theta " + value.dump(), [&](json& c) { c["rope_theta"] = value; });
-    for (const json& value : {json("other"), json(1), json(nullptr), json("")}) edit("model_type " + value.dump(), [&](json& c) { c["model_type"] = value; });
-    for (const json& value : {json("tanh"), json(1)}) edit("hidden_act " + value.dump(), [&](json& c) { c["hidden_act"] = value; });
+    for (const json& value : {json(0), json(-1), json("x"), json(1e300), json(nullptr)})
+      edit("rms_norm_eps " + value.dump(), [&](json& c) { c["rms_norm_eps"] = value; });
+    for (const json& value : {json(0), json(-1), json("x"), json(1e300)})
+      edit("rope_theta " + value.dump(), [&](json& c) { c["rope_theta"] = value; });
+    for (const json& value : {json("other"), json(1), json(nullptr), json("")})
+      edit("model_type " + value.dump(), [&](json& c) { c["model_type"] = value; });
+    for (const json& value : {json("tanh"), json(1)})
+      edit("hidden_act " + value.dump(), [&](json& c) { c["hidden_act"] = value; });
     edit("num_key_value_heads that divide nothing", [](json& c) { c["num_key_value_heads"] = 3; });
     edit("linear_class", [](json& c) { c["quantization_config"]["linear_class"] = "other"; });
     edit("quant_method", [](json& c) { c["quantization_config"]["quant_method"] = "gptq"; });
@@ -300,8 +339,10 @@ class bad_safetensors_folders {
       if (name == "__metadata__") continue;
       safetensors_image& to = name == embedding ? first : second;
       const std::uint64_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1], at = to.data.size();
-      to.data.insert(to.data.end(), base_.data.begin() + static_cast<std::ptrdiff_t>(begin), base_.data.begin() + static_cast<std::ptrdiff_t>(end));
-      to.header[name] = {{"dtype", entry["dtype"]}, {"shape", entry["shape"]}, {"data_offsets", {at, at + end - begin}}};
+      to.data.insert(to.data.end(), base_.data.begin() + static_cast<std::ptrdiff_t>(begin),
+                     base_.data.begin() + static_cast<std::ptrdiff_t>(end));
+      to.header[name] = {
+          {"dtype", entry["dtype"]}, {"shape", entry["shape"]}, {"data_offsets", {at, at + end - begin}}};
     }
     const char *one = "model-00001-of-00002.safetensors", *two = "model-00002-of-00002.safetensors";
     write_bytes(folder_ / one, first.build());
@@ -319,12 +360,17 @@ class bad_safetensors_folders {
       change(edited);
       text(name, edited.dump(), expected);
     };
-    edit("that is sound but for its total_size", [](json& i) { i["metadata"]["total_size"] = 1; }, verdict::warned);
-    for (const char* bad : {"../model.safetensors", "/etc/passwd", "/model.safetensors", "..\\model.safetensors", "C:model.safetensors", "a/b.safetensors", "", ".", "..", "model.safetensors.index.json", ".safetensors",
-                            "other.bin", "missing-00001-of-00002.safetensors", "a\nb.safetensors", "..safetensors"})
+    edit(
+        "that is sound but for its total_size", [](json& i) { i["metadata"]["total_size"] = 1; }, verdict::warned);
+    for (const char* bad :
+         {"../model.safetensors", "/etc/passwd", "/model.safetensors", "..\\model.safetensors", "C:model.safetensors",
+          "a/b.safetensors", "", ".", "..", "model.safetensors.index.json", ".safetensors", "other.bin",
+          "missing-00001-of-00002.safetensors", "a\nb.safetensors", "..safetensors"})
       edit("with file name " + std::string(bad), [&](json& i) { i["weight_map"][embedding] = bad; });
-    for (const json& bad : {json(nullptr), json(1), json(true), json::array({one}), json::object(), json(1.5)}) edit("with " + bad.dump() + " as a file name", [&](json& i) { i["weight_map"][embedding] = bad; });
-    for (const json& bad : {json(nullptr), json(1), json("x"), json::array({one}), json::object()}) edit("with weight_map " + bad.dump(), [&](json& i) { i["weight_map"] = bad; });
+    for (const json& bad : {json(nullptr), json(1), json(true), json::array({one}), json::object(), json(1.5)})
+      edit("with " + bad.dump() + " as a file name", [&](json& i) { i["weight_map"][embedding] = bad; });
+    for (const json& bad : {json(nullptr), json(1), json("x"), json::array({one}), json::object()})
+      edit("with weight_map " + bad.dump(), [&](json& i) { i["weight_map"] = bad; });
     edit("without weight_map", [](json& i) { i.erase("weight_map"); });
     edit("that puts a tensor in the other shard", [&](json& i) { i["weight_map"]["model.norm.weight"] = one; });
     edit("without a tensor", [&](json& i) { i["weight_map"].erase("model.norm.weight"); });

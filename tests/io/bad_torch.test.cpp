@@ -23,7 +23,8 @@ struct faults {
 
   faults() {
     std::vector<std::pair<std::string, std::string>> storages;
-    sound.write(1, [&](std::uint64_t, auto& tensors, auto& data) { pickle = pickled::file(dict(tensors)), storages = data; });
+    sound.write(
+        1, [&](std::uint64_t, auto& tensors, auto& data) { pickle = pickled::file(dict(tensors)), storages = data; });
     file = sound.made / "consolidated.00.pth";
     whole = read_bytes(file);
     image = torch_image(pickle, storages);
@@ -62,7 +63,8 @@ TEST_CASE("malformed PyTorch files: every fault is refused with a clear error, a
   REQUIRE(intaglio::io::check(all.sound.made.path()).ok());
   const std::string body = all.pickle.substr(2, all.pickle.size() - 3), name = text("norm.weight");
 
-  for (std::size_t at = 1; at < all.whole.size(); at += at < 200 || at + 200 > all.whole.size() ? 7 : 131) all.put("cut at " + std::to_string(at), {all.whole.begin(), all.whole.begin() + static_cast<std::ptrdiff_t>(at)});
+  for (std::size_t at = 1; at < all.whole.size(); at += at < 200 || at + 200 > all.whole.size() ? 7 : 131)
+    all.put("cut at " + std::to_string(at), {all.whole.begin(), all.whole.begin() + static_cast<std::ptrdiff_t>(at)});
   for (const std::size_t more : {1u, 22u, 4096u}) {
     bytes longer = all.whole;
     longer.resize(longer.size() + more);
@@ -70,18 +72,69 @@ TEST_CASE("malformed PyTorch files: every fault is refused with a clear error, a
   }
 
   // Globals that do something, called at once, kept for later, or in a branch that nothing reads.
-  for (const auto& [module, which] : {std::pair{"os", "system"}, {"posix", "system"}, {"nt", "system"}, {"subprocess", "Popen"}, {"builtins", "eval"}, {"builtins", "exec"}, {"__builtin__", "eval"},
-                                      {"builtins", "__import__"}, {"builtins", "getattr"}, {"importlib", "import_module"}, {"runpy", "run_path"}, {"shutil", "rmtree"}, {"torch", "load"},
-                                      {"torch.hub", "load"}, {"torch._utils", "_rebuild_tensor"}, {"torch.jit", "load"}, {"numpy.core.multiarray", "_reconstruct"}, {"collections", "Counter"},
-                                      {"_codecs", "encode"}, {"pickle", "loads"}, {"torch._utils", "_rebuild_device_tensor_from_numpy"}}) {
-    const std::string which_one = std::string(module) + "." + which, called = global(module, which) + tuple({text("touch intaglio-was-here")}) + "R";
+  for (const auto& [module, which] : {std::pair{"os", "system"},
+                                      {"posix", "system"},
+                                      {"nt", "system"},
+                                      {"subprocess", "Popen"},
+                                      {"builtins", "eval"},
+                                      {"builtins", "exec"},
+                                      {"__builtin__", "eval"},
+                                      {"builtins", "__import__"},
+                                      {"builtins", "getattr"},
+                                      {"importlib", "import_module"},
+                                      {"runpy", "run_path"},
+                                      {"shutil", "rmtree"},
+                                      {"torch", "load"},
+                                      {"torch.hub", "load"},
+                                      {"torch._utils", "_rebuild_tensor"},
+                                      {"torch.jit", "load"},
+                                      {"numpy.core.multiarray", "_reconstruct"},
+                                      {"collections", "Counter"},
+                                      {"_codecs", "encode"},
+                                      {"pickle", "loads"},
+                                      {"torch._utils", "_rebuild_device_tensor_from_numpy"}}) {
+    const std::string which_one = std::string(module) + "." + which,
+                      called = global(module, which) + tuple({text("touch intaglio-was-here")}) + "R";
     all.pickled_as(which_one + " called first", "\x80\x02" + called + "q\x7F" + body + ".");
     all.pickled_as(which_one + " as a value", file(dict({{"x", called}})));
     all.replaced(which_one + " in the place of a tensor", "ctorch._utils\n_rebuild_tensor_v2\n", global(module, which));
     all.pickled_as(which_one + " in a second pickle", all.pickle + file(called));
   }
-  for (const char* opcode : {"\x93", "i", "o", "\x81", "\x92", "\x82\x01", "\x83\x01\x01", "\x84\x01\x01\x01\x01", "P", "0", "1", "2", "\x94", "\x95", "\x8C", "\x8D", "\x96", "\x97", "I", "L", "S", "T", "V", "F", "d", "l", "g", "p",
-                             "\x90", "\x91", "B", "C", "\x8E", "\x8B", "\xFE"})
+  for (const char* opcode : {"\x93",
+                             "i",
+                             "o",
+                             "\x81",
+                             "\x92",
+                             "\x82\x01",
+                             "\x83\x01\x01",
+                             "\x84\x01\x01\x01\x01",
+                             "P",
+                             "0",
+                             "1",
+                             "2",
+                             "\x94",
+                             "\x95",
+                             "\x8C",
+                             "\x8D",
+                             "\x96",
+                             "\x97",
+                             "I",
+                             "L",
+                             "S",
+                             "T",
+                             "V",
+                             "F",
+                             "d",
+                             "l",
+                             "g",
+                             "p",
+                             "\x90",
+                             "\x91",
+                             "B",
+                             "C",
+                             "\x8E",
+                             "\x8B",
+                             "\xFE"})
     all.pickled_as("opcode " + std::to_string(static_cast<unsigned char>(opcode[0])), "\x80\x02" + body + opcode + ".");
   all.pickled_as("protocol 4", "\x80\x04" + all.pickle.substr(2));
   all.pickled_as("empty", "");
@@ -98,12 +151,14 @@ TEST_CASE("malformed PyTorch files: every fault is refused with a clear error, a
   all.replaced("name twice", text("norm.weight"), text("output.weight"));
 
   // Views of the storage of "layers.0.attention.wv.weight", which has 32 elements.
-  const auto viewed = [&](const std::string& what, std::int64_t elements, std::int64_t offset, const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
+  const auto viewed = [&](const std::string& what, std::int64_t elements, std::int64_t offset,
+                          const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
     std::vector<std::pair<std::string, std::string>> tensors, storages;
     zip_image other;
     all.sound.write(1, [&](std::uint64_t, auto& list, auto& data) {
       for (std::size_t i = 0; i < list.size(); ++i)
-        if (list[i].first == "layers.0.attention.wv.weight") list[i].second = tensor(storage("FloatStorage", data[i].first, elements), offset, shape, strides);
+        if (list[i].first == "layers.0.attention.wv.weight")
+          list[i].second = tensor(storage("FloatStorage", data[i].first, elements), offset, shape, strides);
       other = torch_image(pickled::file(dict(list)), data);
     });
     all.put(what, other.build());
@@ -141,23 +196,36 @@ TEST_CASE("malformed PyTorch files: every fault is refused with a clear error, a
   all.changed("big endian", [](zip_image& i) { i.at("model/byteorder").data = "big"; });
   all.changed("version of letters", [](zip_image& i) { i.at("model/version").data = "latest"; });
   all.changed("no version", [](zip_image& i) { i.members.pop_back(); });
-  all.changed("a link", [](zip_image& i) { i.at("model/data/3").maker = 3 << 8, i.at("model/data/3").attributes = 0xA1FF0000; });
-  for (const char* path : {"../../evil", "/evil", "model\\evil", "model/../evil", "model//evil", "model/\x1b[31m"}) all.changed(path, [&](zip_image& i) { i.members.push_back({path, "x"}); });
-  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{200}, std::int64_t{1} << 40}) all.changed(std::to_string(count) + " members", [&](zip_image& i) { i.zip64 = true, i.count = count; });
-  for (const std::int64_t offset : {std::int64_t{0}, std::int64_t{1} << 40, INT64_MAX}) all.changed("directory at " + std::to_string(offset), [&](zip_image& i) { i.zip64 = true, i.directory_offset = offset; });
+  all.changed("a link",
+              [](zip_image& i) { i.at("model/data/3").maker = 3 << 8, i.at("model/data/3").attributes = 0xA1FF0000; });
+  for (const char* path : {"../../evil", "/evil", "model\\evil", "model/../evil", "model//evil", "model/\x1b[31m"})
+    all.changed(path, [&](zip_image& i) { i.members.push_back({path, "x"}); });
+  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{200}, std::int64_t{1} << 40})
+    all.changed(std::to_string(count) + " members", [&](zip_image& i) { i.zip64 = true, i.count = count; });
+  for (const std::int64_t offset : {std::int64_t{0}, std::int64_t{1} << 40, INT64_MAX})
+    all.changed("directory at " + std::to_string(offset),
+                [&](zip_image& i) { i.zip64 = true, i.directory_offset = offset; });
   all.changed("text in front", [](zip_image& i) { i.front = "#!/bin/sh\n"; });
   all.changed("a comment", [](zip_image& i) { i.comment = "PK\x05\x06"; });
-  all.changed("NaN in a storage", [](zip_image& i) { i.at("model/data/3").data.replace(4, 4, packed(std::numeric_limits<float>::quiet_NaN())); });
-  all.changed("infinity in a storage", [](zip_image& i) { i.at("model/data/3").data.replace(8, 4, packed(std::numeric_limits<float>::infinity())); });
+  all.changed("NaN in a storage", [](zip_image& i) {
+    i.at("model/data/3").data.replace(4, 4, packed(std::numeric_limits<float>::quiet_NaN()));
+  });
+  all.changed("infinity in a storage", [](zip_image& i) {
+    i.at("model/data/3").data.replace(8, 4, packed(std::numeric_limits<float>::infinity()));
+  });
 
-  const std::string fields = R"("n_layers":1,"n_heads":2,"n_kv_heads":1,"hidden_dim":12,"vocab_size":10,"norm_eps":1e-5)";
-  for (const char* other : {R"("dim":16)", R"("dim":0)", R"("dim":-8)", R"("dim":8.5)", R"("dim":"8")", R"("dim":4294967296)", R"("dim":8,"dim":8)", R"("dim":8,"moe":{})", R"("dim":8,"rope_theta":0)",
-                            R"("dim":8,"head_dim":3)", R"("dim":8,"sliding_window":-1)", R"("dim":8,"vocab_size":10)"})
+  const std::string fields =
+      R"("n_layers":1,"n_heads":2,"n_kv_heads":1,"hidden_dim":12,"vocab_size":10,"norm_eps":1e-5)";
+  for (const char* other :
+       {R"("dim":16)", R"("dim":0)", R"("dim":-8)", R"("dim":8.5)", R"("dim":"8")", R"("dim":4294967296)",
+        R"("dim":8,"dim":8)", R"("dim":8,"moe":{})", R"("dim":8,"rope_theta":0)", R"("dim":8,"head_dim":3)",
+        R"("dim":8,"sliding_window":-1)", R"("dim":8,"vocab_size":10)"})
     all.params(other, "{" + fields + "," + other + "}");
   all.params("params.json without fields", "{}");
   all.params("params.json cut", "{\"dim\":8");
 
-  std::printf("%zu malformed PyTorch files: median %.1f ms, worst %.1f ms\n", all.judge.count(), all.judge.median() * 1e3, all.judge.worst() * 1e3);
+  std::printf("%zu malformed PyTorch files: median %.1f ms, worst %.1f ms\n", all.judge.count(),
+              all.judge.median() * 1e3, all.judge.worst() * 1e3);
   CHECK(all.judge.count() >= 281);
   CHECK(all.judge.median() <= 0.020);
   CHECK_FALSE(std::filesystem::exists("intaglio-was-here"));
@@ -183,9 +251,9 @@ TEST_CASE("malformed PyTorch files: any byte may be another, and what passes hol
         for (const auto& member : got.members()) intaglio::io::check_member(got.file(), member);
         ++passed;
         REQUIRE(got.tensors().size() == sound.size());
-        for (std::size_t i = 0; i < sound.size(); ++i) REQUIRE((got.tensors()[i].name == sound[i].name && got.tensors()[i].offset == sound[i].offset));
-      } catch (const intaglio::file_error&) {
-      }
+        for (std::size_t i = 0; i < sound.size(); ++i)
+          REQUIRE((got.tensors()[i].name == sound[i].name && got.tensors()[i].offset == sound[i].offset));
+      } catch (const intaglio::file_error&) {}
     }
   CHECK(passed < all.whole.size());  // dates, versions of ZIP and the like
 }

@@ -16,7 +16,8 @@ using ids = std::vector<std::int32_t>;
 namespace {
 
 static_assert(byte_alphabet['A'] == U'A' && byte_alphabet['~'] == U'~' && byte_alphabet[0xFF] == U'\u00FF');
-static_assert(byte_alphabet[0] == U'\u0100' && byte_alphabet[' '] == U'\u0120' && byte_alphabet['\n'] == U'\u010A' && byte_alphabet[0x7F] == U'\u0121');
+static_assert(byte_alphabet[0] == U'\u0100' && byte_alphabet[' '] == U'\u0120' && byte_alphabet['\n'] == U'\u010A' &&
+              byte_alphabet[0x7F] == U'\u0121');
 static_assert(byte_alphabet[0xAD] == U'\u0143', "the soft hyphen is the last byte without a form of its own");
 
 /// The encoder with what it borrows: texts of all tokens, and those that text may become.
@@ -25,7 +26,8 @@ struct encoder {
   token_index ordinary;
   byte_level_bpe model;
 
-  encoder(const vocabulary& file, pretokenizer kind, bool ignore_merges) : texts(texts_of(file)), ordinary(index_of(file, texts)), model(file, kind, ignore_merges, texts, ordinary) {}
+  encoder(const vocabulary& file, pretokenizer kind, bool ignore_merges)
+      : texts(texts_of(file)), ordinary(index_of(file, texts)), model(file, kind, ignore_merges, texts, ordinary) {}
   ids operator()(std::string_view text) const {
     merge_scratch work;
     ids out;
@@ -58,7 +60,8 @@ TEST_CASE("byte_level_bpe: the alphabet has a visible character for each byte, a
     CHECK(from_byte_alphabet(text) == std::string(1, static_cast<char>(byte)));
   }
   CHECK(from_byte_alphabet("") == "");
-  CHECK(from_byte_alphabet("\xC4\xA0" "a\xC3\xA9") == " a\xE9");
+  CHECK(from_byte_alphabet("\xC4\xA0"
+                           "a\xC3\xA9") == " a\xE9");
   // A space, a soft hyphen, a character behind the alphabet, and what is not UTF-8.
   for (const char* text : {" ", "a b", "\xC2\xAD", "\xC5\x84", "\xE2\x96\x81", "\xFF", "a\xC4"}) {
     CAPTURE(text);
@@ -94,16 +97,16 @@ TEST_CASE("byte_level_bpe: merges in the order of the file, each of tokens that 
     file.merges = {"a b", merge};
     try {
       read_merges(file, token_of);
-    } catch (const file_error& problem) {
-      return std::string(problem.what());
-    }
+    } catch (const file_error& problem) { return std::string(problem.what()); }
     return std::string("accepted");
   };
   CHECK(refused("ab b") == "accepted");
   CHECK(refused("ab") == "file: tokenizer.ggml.merges[1]: expected two texts with a space between, found 'ab'");
   CHECK(refused("a x") == "file: tokenizer.ggml.merges[1]: expected two tokens of the vocabulary, found 'a x'");
-  CHECK(refused("x\x1b a") == "file: tokenizer.ggml.merges[1]: expected two tokens of the vocabulary, found 'x\\x1b a'");
-  CHECK(refused("b a") == "file: tokenizer.ggml.merges[1]: expected two tokens that make a token of the vocabulary, found 'b a'");
+  CHECK(refused("x\x1b a") ==
+        "file: tokenizer.ggml.merges[1]: expected two tokens of the vocabulary, found 'x\\x1b a'");
+  CHECK(refused("b a") ==
+        "file: tokenizer.ggml.merges[1]: expected two tokens that make a token of the vocabulary, found 'b a'");
   CHECK(refused("a b") == "file: tokenizer.ggml.merges[1]: expected each pair once, found 'a b'");
 }
 
@@ -129,5 +132,8 @@ TEST_CASE("byte_level_bpe: pieces become whole tokens at once, or by merges alon
 TEST_CASE("byte_level_bpe: a vocabulary without a token for some byte is refused") {
   auto file = small_byte_level();
   file.token_types[0xE9] = 3;  // there, but not for text
-  CHECK_THROWS_WITH(encoder(file, pretokenizer::llama_bpe, true), ContainsSubstring("small.gguf: tokenizer.ggml.tokens: expected a token for each of the 256 bytes, found none for byte 0xe9"));
+  CHECK_THROWS_WITH(
+      encoder(file, pretokenizer::llama_bpe, true),
+      ContainsSubstring(
+          "small.gguf: tokenizer.ggml.tokens: expected a token for each of the 256 bytes, found none for byte 0xe9"));
 }

@@ -11,9 +11,12 @@ using namespace intaglio::io;
 
 namespace {
 
-std::string golden_template(const char* name) { return shared_json("conformance/chat/goldens.json")["templates"][name]["template"].get<std::string>(); }
+std::string golden_template(const char* name) {
+  return shared_json("conformance/chat/goldens.json")["templates"][name]["template"].get<std::string>();
+}
 
-// After a block its line feed goes, before a block the blanks of its line; after and before a variable all stays; a dash takes all white space.
+// After a block its line feed goes, before a block the blanks of its line; after and before a variable all stays; a
+// dash takes all white space.
 static_assert(printed_between("\n text \n  ", '%', false, '%', false) == " text \n");
 static_assert(printed_between("\n\n", '%', false, '{', false) == "\n");
 static_assert(printed_between("\n a ", '}', false, '{', false) == "\n a ");
@@ -21,12 +24,16 @@ static_assert(printed_between(" \t\r\n a \t\r\n ", '}', true, '{', true) == "a")
 static_assert(printed_between("  ", '%', false, '%', false).empty(), "a line of its own");
 static_assert(printed_between("  ", '}', false, '%', false) == "  ", "behind a variable the line has begun");
 static_assert(printed_between("a  ", '%', false, '%', false) == "a  ");
-static_assert(printed_between("  ", 0, false, '%', false).empty() && printed_between("a\n", 0, false, 0, false) == "a" && printed_between("a\n\n", '%', false, 0, false) == "a\n");
+static_assert(printed_between("  ", 0, false, '%', false).empty() &&
+              printed_between("a\n", 0, false, 0, false) == "a" &&
+              printed_between("a\n\n", '%', false, 0, false) == "a\n");
 static_assert(printed_between("", '%', true, '%', true).empty());
 
 }  // namespace
 
-TEST_CASE("chat_fingerprint: templates are recognised whatever their layout, and not at all when a character of code differs") {
+TEST_CASE(
+    "chat_fingerprint: templates are recognised whatever their layout, and not at all when a character of code "
+    "differs") {
   for (const char* name : {"llama3", "mistral-v0.2", "gemma2", "gemma3", "bitnet"}) {
     INFO(name);
     const std::string text = golden_template(name);
@@ -46,7 +53,8 @@ TEST_CASE("chat_fingerprint: templates are recognised whatever their layout, and
     }
     CHECK_FALSE(find_chat_style(text + "{{ 'more' }}"));
   }
-  // White space that is printed counts: inside of strings, and between tags unless a dash or the end of a block takes it away.
+  // White space that is printed counts: inside of strings, and between tags unless a dash or the end of a block takes
+  // it away.
   const std::string bitnet = golden_template("bitnet");
   std::string printing = bitnet;
   printing.replace(printing.find("{{ content }}"), 13, "{{ content }}\n");

@@ -14,7 +14,8 @@ namespace {
 
 std::vector<chat_message> messages_of(const json& conversation) {
   std::vector<chat_message> out;
-  for (const auto& message : conversation) out.push_back({message["role"].get<std::string>(), message["content"].get<std::string>()});
+  for (const auto& message : conversation)
+    out.push_back({message["role"].get<std::string>(), message["content"].get<std::string>()});
   return out;
 }
 
@@ -24,14 +25,14 @@ io::vocabulary with_template(std::string text) {
   return out;
 }
 
-std::string golden_template(const char* name) { return shared_json("conformance/chat/goldens.json")["templates"][name]["template"].get<std::string>(); }
+std::string golden_template(const char* name) {
+  return shared_json("conformance/chat/goldens.json")["templates"][name]["template"].get<std::string>();
+}
 
 std::string refusal(const chat_template& chat, const std::vector<chat_message>& messages) {
   try {
     chat.apply(messages, true);
-  } catch (const argument_error& e) {
-    return e.what();
-  }
+  } catch (const argument_error& e) { return e.what(); }
   return "accepted";
 }
 
@@ -77,7 +78,8 @@ TEST_CASE("variants of published templates") {
   const std::vector<chat_message> turns{{"user", "a"}, {"assistant", "b"}, {"user", "c"}};
   CHECK(chat_template(*v01, "<s>", "</s>").apply(turns, true) == "<s>[INST] a [/INST]b</s> [INST] c [/INST]");
   const std::vector<chat_message> v1{{"system", "s"}, {"user", "a"}, {"assistant", "b"}, {"user", "c"}};
-  CHECK(chat_template({.family = chat_family::mistral_v1}, "<s>", "</s>").apply(v1, true) == "<s> [INST] s\n\na [/INST] b</s> [INST] c [/INST]");
+  CHECK(chat_template({.family = chat_family::mistral_v1}, "<s>", "</s>").apply(v1, true) ==
+        "<s> [INST] s\n\na [/INST] b</s> [INST] c [/INST]");
 }
 
 TEST_CASE("a template comes from the file, and BitNet's wrong one is ignored") {
@@ -105,10 +107,14 @@ TEST_CASE("a template comes from the file, and BitNet's wrong one is ignored") {
   CHECK(other.front() == 1000);
   CHECK(std::count(other.begin(), other.end(), 1000) == 1);
 
-  CHECK(chat_template::of(io::vocabulary_from_hf_directory(shared("conformance/mistral-tiny/hf"))).family() == chat_family::mistral_v02);
-  CHECK(chat_template::of(io::vocabulary_from_hf_directory(shared("conformance/gemma3-tiny/hf"))).family() == chat_family::gemma3);
-  CHECK(chat_template::of(io::vocabulary_from_hf_directory(shared("conformance/bitnet-tiny/hf-bf16"))).family() == chat_family::bitnet);
-  CHECK(chat_template::of(io::vocabulary_from_hf_directory(shared("models/fable-bitnet"))).family() == chat_family::bitnet);
+  CHECK(chat_template::of(io::vocabulary_from_hf_directory(shared("conformance/mistral-tiny/hf"))).family() ==
+        chat_family::mistral_v02);
+  CHECK(chat_template::of(io::vocabulary_from_hf_directory(shared("conformance/gemma3-tiny/hf"))).family() ==
+        chat_family::gemma3);
+  CHECK(chat_template::of(io::vocabulary_from_hf_directory(shared("conformance/bitnet-tiny/hf-bf16"))).family() ==
+        chat_family::bitnet);
+  CHECK(chat_template::of(io::vocabulary_from_hf_directory(shared("models/fable-bitnet"))).family() ==
+        chat_family::bitnet);
 }
 
 TEST_CASE("an unknown template is an error that names the way out") {
@@ -150,7 +156,8 @@ TEST_CASE("what a user typed never becomes a control token") {
 TEST_CASE("conversations that no family has") {
   const chat_template chat({.family = chat_family::llama3}, "", "");
   CHECK(refusal(chat, {}) == "messages: expected at least one, found none");
-  CHECK(refusal(chat, {{"user", ""}, {"tool", "x"}}) == "messages[1].role: expected system, user or assistant, found 'tool'");
+  CHECK(refusal(chat, {{"user", ""}, {"tool", "x"}}) ==
+        "messages[1].role: expected system, user or assistant, found 'tool'");
   CHECK(refusal(chat, {{"user<|end_header_id|>", ""}}).find("messages[0].role") == 0);
 }
 
@@ -185,7 +192,8 @@ TEST_CASE("special texts come from ids that are tokens, and BOS only where the m
     return chat_template::named("mistral-v0.2", file).apply(hello, false);
   };
   CHECK(first(261) == "<|begin_of_text|>[INST] x [/INST]");
-  for (const std::optional<std::int64_t> none : {std::optional<std::int64_t>{}, {-1}, {264}, {std::int64_t{1} << 40}}) CHECK(first(none) == "[INST] x [/INST]");
+  for (const std::optional<std::int64_t> none : {std::optional<std::int64_t>{}, {-1}, {264}, {std::int64_t{1} << 40}})
+    CHECK(first(none) == "[INST] x [/INST]");
   file = small_byte_level();
   const chat_template chat({.family = chat_family::bitnet, .writes_bos = false}, "", "");
   for (const bool wanted : {true, false}) {
@@ -197,14 +205,20 @@ TEST_CASE("special texts come from ids that are tokens, and BOS only where the m
 
 TEST_CASE("turns out of order are refused where they stand") {
   const auto chat = [](chat_family family) { return chat_template({.family = family}, "", "</s>"); };
-  const auto mistral = chat(chat_family::mistral_v02), v1 = chat(chat_family::mistral_v1), gemma = chat(chat_family::gemma3);
-  CHECK(refusal(mistral, {{"user", "a"}, {"system", "b"}}).find("messages[1].role: expected user or assistant: Only user and assistant roles are supported!") == 0);
-  CHECK(refusal(mistral, {{"user", "a"}, {"user", "b"}}).find("messages[1].role: expected assistant: Conversation roles must alternate") == 0);
-  CHECK(refusal(mistral, {{"assistant", "a"}}).find("messages[0].role: expected user: Conversation roles must alternate") == 0);
+  const auto mistral = chat(chat_family::mistral_v02), v1 = chat(chat_family::mistral_v1),
+             gemma = chat(chat_family::gemma3);
+  CHECK(refusal(mistral, {{"user", "a"}, {"system", "b"}})
+            .find("messages[1].role: expected user or assistant: Only user and assistant roles are supported!") == 0);
+  CHECK(refusal(mistral, {{"user", "a"}, {"user", "b"}})
+            .find("messages[1].role: expected assistant: Conversation roles must alternate") == 0);
+  CHECK(refusal(mistral, {{"assistant", "a"}})
+            .find("messages[0].role: expected user: Conversation roles must alternate") == 0);
   CHECK(refusal(v1, {{"system", "a"}}) == "messages: expected a user's message after the system's, found none");
-  CHECK(refusal(v1, {{"user", "a"}, {"system", "b"}}).find("messages[1].role: expected user or assistant, found 'system'") == 0);
+  CHECK(refusal(v1, {{"user", "a"}, {"system", "b"}})
+            .find("messages[1].role: expected user or assistant, found 'system'") == 0);
   CHECK(refusal(v1, {{"system", "s"}, {"assistant", "b"}}).find("messages[1].role: expected user:") == 0);
   CHECK(v1.apply(std::vector<chat_message>{{"user", "a"}, {"assistant", "b"}}, true) == " [INST] a [/INST] b</s>");
   CHECK(refusal(gemma, {{"user", "a"}, {"user", "b"}}).find("messages[1].role: expected assistant:") == 0);
-  CHECK(gemma.apply(std::vector<chat_message>{{"system", "s"}, {"user", "a"}}, false) == "<start_of_turn>user\ns\n\na<end_of_turn>\n");
+  CHECK(gemma.apply(std::vector<chat_message>{{"system", "s"}, {"user", "a"}}, false) ==
+        "<start_of_turn>user\ns\n\na<end_of_turn>\n");
 }

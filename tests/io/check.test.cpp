@@ -35,12 +35,14 @@ TEST_CASE("check: reads all values and says how far it is", "[check]") {
 TEST_CASE("check: goes on behind a fault, up to as many as were asked for", "[check]") {
   const temporary_folder folder;
   gguf_image image = tiny();
-  for (const char* name : {"blk.0.attn_q.weight", "blk.1.attn_q.weight", "blk.2.attn_q.weight"}) image.tensor_at(name).data[5] = std::byte{0xFF};
+  for (const char* name : {"blk.0.attn_q.weight", "blk.1.attn_q.weight", "blk.2.attn_q.weight"})
+    image.tensor_at(name).data[5] = std::byte{0xFF};
   const auto path = write_bytes(folder / "model.gguf", image.build());
   const auto all = check(path);
   CHECK(all.errors.size() == 3);
   CHECK(all.tensors == 32);
-  for (const auto& finding : all.errors) CHECK_THAT(finding.text, ContainsSubstring("ternary code: expected 0, 1 or 2, found 3"));
+  for (const auto& finding : all.errors)
+    CHECK_THAT(finding.text, ContainsSubstring("ternary code: expected 0, 1 or 2, found 3"));
   check_options options;
   options.most_errors = 2;
   CHECK(check(path, options).errors.size() == 2);

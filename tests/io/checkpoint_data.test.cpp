@@ -21,9 +21,7 @@ std::string refusal(const gguf_image& image) {
   const bytes file = image.build();
   try {
     checkpoint::open_gguf(file, "memory");
-  } catch (const intaglio::file_error& problem) {
-    return problem.what();
-  }
+  } catch (const intaglio::file_error& problem) { return problem.what(); }
   return "accepted";
 }
 
@@ -61,16 +59,20 @@ TEST_CASE("checkpoint_data: a packed matrix reads as scale times code", "[checkp
 }
 
 TEST_CASE("checkpoint_data: rows that turn together come in NeoX order from every form", "[checkpoint]") {
-  static_assert(row_in_pairs(8, 0) == 0 && row_in_pairs(8, 1) == 2 && row_in_pairs(8, 4) == 1 && row_in_pairs(8, 15) == 15 && row_in_pairs(8, 9) == 10);
-  const auto pairs = checkpoint::open(conformance("llama-tiny") / "gguf/llama-tiny-f16.gguf"), halves = checkpoint::open(conformance("llama-tiny") / "hf");
+  static_assert(row_in_pairs(8, 0) == 0 && row_in_pairs(8, 1) == 2 && row_in_pairs(8, 4) == 1 &&
+                row_in_pairs(8, 15) == 15 && row_in_pairs(8, 9) == 10);
+  const auto pairs = checkpoint::open(conformance("llama-tiny") / "gguf/llama-tiny-f16.gguf"),
+             halves = checkpoint::open(conformance("llama-tiny") / "hf");
   CHECK(pairs.at("blk.0.attn_q.weight").rows_in_pairs == 32);
   CHECK(pairs.at("blk.2.attn_k.weight").rows_in_pairs == 32);
-  for (const char* name : {"blk.1.attn_v.weight", "blk.1.attn_output.weight", "blk.1.ffn_up.weight", "output.weight"}) CHECK(pairs.at(name).rows_in_pairs == 0);
+  for (const char* name : {"blk.1.attn_v.weight", "blk.1.attn_output.weight", "blk.1.ffn_up.weight", "output.weight"})
+    CHECK(pairs.at(name).rows_in_pairs == 0);
   for (const char* name : {"blk.1.attn_q.weight", "blk.1.attn_k.weight", "blk.1.attn_v.weight"}) {
     INFO(name);
     const auto &one = pairs.at(name), &other = halves.at(name);
     CHECK(other.rows_in_pairs == 0);
-    for (const auto& [row0, count] : {std::pair<std::uint64_t, std::uint64_t>{0, one.stored.rows}, {31, 2}, {17, 1}, {5, 40}}) {
+    for (const auto& [row0, count] :
+         {std::pair<std::uint64_t, std::uint64_t>{0, one.stored.rows}, {31, 2}, {17, 1}, {5, 40}}) {
       const auto size = static_cast<std::size_t>(count * one.stored.columns);
       std::vector<float> x(size), y(size), raw(size);
       pairs.read_f32(one, row0, count, x);
@@ -114,8 +116,12 @@ TEST_CASE("checkpoint_data: BCML1 is read by panels, and its bad values are name
       std::vector<float> some(count * columns);
       model.read_f32(tensor, row0, count, some);
       for (std::size_t row = 0; row < count; ++row) {
-        const auto at = static_cast<std::size_t>(tensor.rows_in_pairs == 0 ? row0 + row : row_in_pairs(tensor.rows_in_pairs, row0 + row)) * columns;
-        REQUIRE(std::equal(some.begin() + static_cast<std::ptrdiff_t>(row * columns), some.begin() + static_cast<std::ptrdiff_t>((row + 1) * columns), values.begin() + static_cast<std::ptrdiff_t>(at)));
+        const auto at = static_cast<std::size_t>(
+                            tensor.rows_in_pairs == 0 ? row0 + row : row_in_pairs(tensor.rows_in_pairs, row0 + row)) *
+                        columns;
+        REQUIRE(std::equal(some.begin() + static_cast<std::ptrdiff_t>(row * columns),
+                           some.begin() + static_cast<std::ptrdiff_t>((row + 1) * columns),
+                           values.begin() + static_cast<std::ptrdiff_t>(at)));
       }
     }
   }
@@ -129,7 +135,8 @@ TEST_CASE("checkpoint_data: BCML1 is read by panels, and its bad values are name
   const auto bad = checkpoint::open_gguf(file, "memory");
   std::vector<float> all(256 * 768);
   CHECK_THROWS_WITH(bad.read_f32(bad.at("blk.0.ffn_down.weight"), 0, 256, all),
-                    ContainsSubstring("blk.0.ffn_down.weight") && ContainsSubstring("value in the panel of rows from 128: expected a finite number, found NaN"));
+                    ContainsSubstring("blk.0.ffn_down.weight") &&
+                        ContainsSubstring("value in the panel of rows from 128: expected a finite number, found NaN"));
 }
 
 TEST_CASE("checkpoint_data: a value that is no number is refused where it lies", "[checkpoint]") {
@@ -145,7 +152,9 @@ TEST_CASE("checkpoint_data: a value that is no number is refused where it lies",
       FAIL("read");
     } catch (const intaglio::file_error& problem) {
       CHECK(problem.offset() == norm.stored.offset + 400);
-      CHECK_THAT(problem.what(), ContainsSubstring("tensor 'blk.1.ffn_norm.weight': value: expected a finite number, found " + std::string(bad < 0 ? "infinity" : "NaN")));
+      CHECK_THAT(problem.what(),
+                 ContainsSubstring("tensor 'blk.1.ffn_norm.weight': value: expected a finite number, found " +
+                                   std::string(bad < 0 ? "infinity" : "NaN")));
     }
   }
 }
@@ -159,15 +168,20 @@ TEST_CASE("checkpoint_data: how a list of tensors differs from the config's is t
   image.tensor_at("blk.2.attn_norm.weight").shape = {64, 2, 2};
   image.tensor_at("blk.2.attn_v.weight").shape = {256, 64, 2};
   const std::string text = refusal(image);
-  CHECK_THAT(text, ContainsSubstring("6 differences") && ContainsSubstring("missing: blk.1.attn_q.weight [256, 256]") && ContainsSubstring("not part of the model: surplus") &&
-                       ContainsSubstring("shape of blk.0.ffn_up.weight: expected [768, 256], found [256, 768]") && ContainsSubstring("type of output_norm.weight: expected f32 f16 bf16, found i32"));
-  CHECK_THAT(text, ContainsSubstring("shape of blk.2.attn_norm.weight: expected [256], found [4, 64] of 3 dimensions") &&
-                       ContainsSubstring("shape of blk.2.attn_v.weight: expected [128, 256], found [128, 256] of 3 dimensions"));
+  CHECK_THAT(text, ContainsSubstring("6 differences") && ContainsSubstring("missing: blk.1.attn_q.weight [256, 256]") &&
+                       ContainsSubstring("not part of the model: surplus") &&
+                       ContainsSubstring("shape of blk.0.ffn_up.weight: expected [768, 256], found [256, 768]") &&
+                       ContainsSubstring("type of output_norm.weight: expected f32 f16 bf16, found i32"));
+  CHECK_THAT(
+      text,
+      ContainsSubstring("shape of blk.2.attn_norm.weight: expected [256], found [4, 64] of 3 dimensions") &&
+          ContainsSubstring("shape of blk.2.attn_v.weight: expected [128, 256], found [128, 256] of 3 dimensions"));
   // Of very many the first hundred.
   image = tiny();
   image.set("bitnet-b1.58.block_count", std::uint32_t{20});
   const std::string many = refusal(image);
-  CHECK_THAT(many, ContainsSubstring("the tensors do not fit the model's config (187 differences)") && ContainsSubstring("missing: blk.3.attn_norm.weight [256]") && ContainsSubstring("and 87 more"));
+  CHECK_THAT(many, ContainsSubstring("the tensors do not fit the model's config (187 differences)") &&
+                       ContainsSubstring("missing: blk.3.attn_norm.weight [256]") && ContainsSubstring("and 87 more"));
   CHECK(std::count(many.begin(), many.end(), '\n') == 101);
 }
 
@@ -195,14 +209,20 @@ TEST_CASE("checkpoint_data: a factor is a number above 0 beside its matrix", "[c
   };
   const auto as_is = [](auto&) {};
   CHECK(with(0.25f, as_is) == "accepted");
-  for (const float factor : {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
-    CHECK_THAT(with(factor, as_is), ContainsSubstring("tensor 'blk.0.attn_q.scale': expected a finite number above 0, found "));
-  const auto drop = [](gguf_image& image, std::string_view name) { std::erase_if(image.tensors, [&](const auto& tensor) { return tensor.name == name; }); };
-  CHECK_THAT(with(0.25f, [&](auto& i) { drop(i, "blk.0.attn_q.weight"); }), ContainsSubstring("2 differences") && ContainsSubstring("missing: blk.0.attn_q.weight") &&
-                                                                              ContainsSubstring("a factor without its matrix: blk.0.attn_q.scale"));
+  for (const float factor :
+       {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    CHECK_THAT(with(factor, as_is),
+               ContainsSubstring("tensor 'blk.0.attn_q.scale': expected a finite number above 0, found "));
+  const auto drop = [](gguf_image& image, std::string_view name) {
+    std::erase_if(image.tensors, [&](const auto& tensor) { return tensor.name == name; });
+  };
+  CHECK_THAT(with(0.25f, [&](auto& i) { drop(i, "blk.0.attn_q.weight"); }),
+             ContainsSubstring("2 differences") && ContainsSubstring("missing: blk.0.attn_q.weight") &&
+                 ContainsSubstring("a factor without its matrix: blk.0.attn_q.scale"));
   const auto all_before = [&](auto& i) {
     for (const char* name : {"token_embd.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight"}) drop(i, name);
     i.set("bitnet-b1.58.vocab_size", std::uint32_t{1024});
   };
-  CHECK_THAT(with(0.25f, all_before), ContainsSubstring("4 differences") && ContainsSubstring("a factor without its matrix: blk.0.attn_q.scale"));
+  CHECK_THAT(with(0.25f, all_before), ContainsSubstring("4 differences") &&
+                                          ContainsSubstring("a factor without its matrix: blk.0.attn_q.scale"));
 }

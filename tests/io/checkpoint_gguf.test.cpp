@@ -30,9 +30,7 @@ template <class Edit>
 std::string refusal(const gguf_image& sound, Edit&& edit) {
   try {
     edited(sound, edit);
-  } catch (const intaglio::file_error& problem) {
-    return problem.what();
-  }
+  } catch (const intaglio::file_error& problem) { return problem.what(); }
   return "accepted";
 }
 gguf_image bitnet() { return gguf_image::of(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf")); }
@@ -42,7 +40,8 @@ gguf_image llama() { return gguf_image::of(shared("conformance/llama-tiny/gguf/l
 
 TEST_CASE("checkpoint_gguf: the architecture string decides activation and its type", "[checkpoint]") {
   const auto folder = conformance("bitnet-tiny");
-  const auto old = checkpoint::open(folder / "gguf/bitnet-tiny-f16.gguf"), current = checkpoint::open(folder / "gguf/bitnet-tiny-b158-f16.gguf");
+  const auto old = checkpoint::open(folder / "gguf/bitnet-tiny-f16.gguf"),
+             current = checkpoint::open(folder / "gguf/bitnet-tiny-b158-f16.gguf");
   CHECK(old.stated_architecture() == "bitnet");
   CHECK(old.config().hidden_act == activation::silu);
   CHECK(old.config().activation_type == dtype::f32);
@@ -76,13 +75,15 @@ TEST_CASE("checkpoint_gguf: a second table is the head, unless it is the embeddi
     head.data.assign(view.begin(), view.end());
   };
   const std::vector<std::string> ignored{"output.weight is ignored: the model's head is its embedding"};
-  for (const auto& copied : {with_head("bitnet-b1.58", same), with_head("bitnet", same), with_head("bitnet-25", same), with_head("bitnet-25", other)}) {
+  for (const auto& copied : {with_head("bitnet-b1.58", same), with_head("bitnet", same), with_head("bitnet-25", same),
+                             with_head("bitnet-25", other)}) {
     CAPTURE(copied.stated_architecture());
     CHECK(copied.config().tie_word_embeddings);
     CHECK(copied.find("output.weight") == nullptr);
     CHECK(copied.warnings() == ignored);
   }
-  for (const auto& untied : {with_head("bitnet-b1.58", other), with_head("bitnet", other), with_head("bitnet-b1.58", in_f32)}) {
+  for (const auto& untied :
+       {with_head("bitnet-b1.58", other), with_head("bitnet", other), with_head("bitnet-b1.58", in_f32)}) {
     CAPTURE(untied.stated_architecture());
     CHECK_FALSE(untied.config().tie_word_embeddings);
     CHECK(untied.find("output.weight") != nullptr);
@@ -97,23 +98,35 @@ TEST_CASE("checkpoint_gguf: keys and values of heads have one width", "[checkpoi
   CHECK(checkpoint::open(write_bytes(made / "model.gguf", image.build())).config().head_dim == 64);
   image.set("bitnet-b1.58.attention.value_length", std::uint32_t{32});
   CHECK_THROWS_WITH(checkpoint::open(write_bytes(made / "model.gguf", image.build())),
-                    ContainsSubstring("attention.value_length") && ContainsSubstring("expected 64 as attention.key_length, found 32"));
+                    ContainsSubstring("attention.value_length") &&
+                        ContainsSubstring("expected 64 as attention.key_length, found 32"));
 }
 
-TEST_CASE("checkpoint_gguf: keys that are absent, of another type or out of range are refused by name", "[checkpoint]") {
+TEST_CASE("checkpoint_gguf: keys that are absent, of another type or out of range are refused by name",
+          "[checkpoint]") {
   const gguf_image sound = bitnet();
-  for (const char* tail : {"embedding_length", "feed_forward_length", "block_count", "attention.head_count", "context_length", "attention.layer_norm_rms_epsilon"}) {
+  for (const char* tail : {"embedding_length", "feed_forward_length", "block_count", "attention.head_count",
+                           "context_length", "attention.layer_norm_rms_epsilon"}) {
     const std::string key = "bitnet-b1.58." + std::string(tail);
-    CHECK_THAT(refusal(sound, [&](auto& i) { i.remove(key); }), ContainsSubstring("key '" + key + "': expected a number, found no such key"));
-    CHECK_THAT(refusal(sound, [&](auto& i) { i.set(key, true); }), ContainsSubstring("key '" + key + "' has another type: expected ") && ContainsSubstring("found bool"));
+    CHECK_THAT(refusal(sound, [&](auto& i) { i.remove(key); }),
+               ContainsSubstring("key '" + key + "': expected a number, found no such key"));
+    CHECK_THAT(refusal(sound, [&](auto& i) { i.set(key, true); }),
+               ContainsSubstring("key '" + key + "' has another type: expected ") && ContainsSubstring("found bool"));
   }
-  CHECK_THAT(refusal(sound, [](auto& i) { i.remove("general.architecture"); }), ContainsSubstring("type 36"));  // I2_S is BitNet's
-  CHECK_THAT(refusal(llama(), [](auto& i) { i.remove("general.architecture"); }), ContainsSubstring("expected one of: bitnet, bitnet-b1.58, bitnet-25, llama, gemma3, found no such key"));
-  CHECK_THAT(refusal(llama(), [](auto& i) { i.template set<std::string>("general.architecture", "falcon\x1b"); }), ContainsSubstring("found 'falcon\\x1b'"));
-  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.attention.head_count", std::uint32_t{3}); }), ContainsSubstring("a divisor of embedding_length 256, found 3"));
-  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.attention.head_count", std::uint32_t{0}); }), ContainsSubstring("a divisor of embedding_length 256, found 0"));
-  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.rope.dimension_count", std::uint32_t{32}); }), ContainsSubstring("expected 64 as the heads are wide, found 32"));
-  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.expert_count", std::uint32_t{8}); }), ContainsSubstring("expert_count': expected 0, found 8"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.remove("general.architecture"); }),
+             ContainsSubstring("type 36"));  // I2_S is BitNet's
+  CHECK_THAT(refusal(llama(), [](auto& i) { i.remove("general.architecture"); }),
+             ContainsSubstring("expected one of: bitnet, bitnet-b1.58, bitnet-25, llama, gemma3, found no such key"));
+  CHECK_THAT(refusal(llama(), [](auto& i) { i.template set<std::string>("general.architecture", "falcon\x1b"); }),
+             ContainsSubstring("found 'falcon\\x1b'"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.attention.head_count", std::uint32_t{3}); }),
+             ContainsSubstring("a divisor of embedding_length 256, found 3"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.attention.head_count", std::uint32_t{0}); }),
+             ContainsSubstring("a divisor of embedding_length 256, found 0"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.rope.dimension_count", std::uint32_t{32}); }),
+             ContainsSubstring("expected 64 as the heads are wide, found 32"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.expert_count", std::uint32_t{8}); }),
+             ContainsSubstring("expert_count': expected 0, found 8"));
   CHECK(refusal(sound, [](auto& i) { i.set("bitnet-b1.58.expert_count", std::uint32_t{0}); }) == "accepted");
 }
 
@@ -121,15 +134,24 @@ TEST_CASE("checkpoint_gguf: the vocabulary's size is stated, or that of the embe
   const gguf_image sound = bitnet();
   constexpr const char* key = "bitnet-b1.58.vocab_size";
   CHECK(edited(sound, [](auto& i) { i.remove(key); }).config().vocab_size == 1024);
-  CHECK_THAT(refusal(sound, [](auto& i) { i.set(key, std::uint32_t{1023}); }), ContainsSubstring("tokenizer.ggml.tokens has more tokens than the embedding has rows: expected at most 1023, found 1024"));
-  const auto without = [](auto& i) { std::erase_if(i.tensors, [](const auto& tensor) { return tensor.name == "token_embd.weight"; }); };
-  CHECK_THAT(refusal(sound, [&](auto& i) { without(i), i.remove(key); }), ContainsSubstring("vocab_size': expected a number, found no such key"));
-  CHECK_THAT(refusal(sound, [&](auto& i) { without(i), i.set(key, std::uint32_t{1024}); }), ContainsSubstring("missing: token_embd.weight [1024, 256]"));
+  CHECK_THAT(
+      refusal(sound, [](auto& i) { i.set(key, std::uint32_t{1023}); }),
+      ContainsSubstring(
+          "tokenizer.ggml.tokens has more tokens than the embedding has rows: expected at most 1023, found 1024"));
+  const auto without = [](auto& i) {
+    std::erase_if(i.tensors, [](const auto& tensor) { return tensor.name == "token_embd.weight"; });
+  };
+  CHECK_THAT(refusal(sound, [&](auto& i) { without(i), i.remove(key); }),
+             ContainsSubstring("vocab_size': expected a number, found no such key"));
+  CHECK_THAT(refusal(sound, [&](auto& i) { without(i), i.set(key, std::uint32_t{1024}); }),
+             ContainsSubstring("missing: token_embd.weight [1024, 256]"));
   const auto huge = [&](auto& i) {
     without(i), i.remove(key);
-    i.tensors.push_back({"token_embd.weight", {1, config_limits::vocab_size + 1}, 24, bytes(config_limits::vocab_size + 1)});
+    i.tensors.push_back(
+        {"token_embd.weight", {1, config_limits::vocab_size + 1}, 24, bytes(config_limits::vocab_size + 1)});
   };
-  CHECK_THAT(refusal(sound, huge), ContainsSubstring("rows of token_embd.weight': expected at most 16777216, found 16777217"));
+  CHECK_THAT(refusal(sound, huge),
+             ContainsSubstring("rows of token_embd.weight': expected at most 16777216, found 16777217"));
 }
 
 TEST_CASE("checkpoint_gguf: a head of another shape than the embedding is refused as such", "[checkpoint]") {
@@ -140,7 +162,11 @@ TEST_CASE("checkpoint_gguf: a head of another shape than the embedding is refuse
     i.tensors.push_back(head);
     return i.tensors.back();
   };
-  CHECK_THAT(refusal(bitnet(), [&](auto& i) { auto& head = with_head(i); head.shape = {256, 1023}, head.data.resize(2 * 256 * 1023); }),
+  CHECK_THAT(refusal(bitnet(),
+                     [&](auto& i) {
+                       auto& head = with_head(i);
+                       head.shape = {256, 1023}, head.data.resize(2 * 256 * 1023);
+                     }),
              ContainsSubstring("shape of output.weight: expected [1024, 256], found [1023, 256]"));
   // With a head, and a vocabulary of stated size, but no embedding.
   CHECK_THAT(refusal(bitnet(),
@@ -160,35 +186,51 @@ TEST_CASE("checkpoint_gguf: scaled RoPE is read, or refused where it is not know
       if (factor) i.set(prefix + ".rope.scaling.factor", *factor);
     };
   };
-  for (const auto& [type, factor] : {std::pair<const char*, std::optional<float>>{"none", 4.f}, {"linear", 1.f}, {"linear", std::nullopt}}) {
+  for (const auto& [type, factor] :
+       {std::pair<const char*, std::optional<float>>{"none", 4.f}, {"linear", 1.f}, {"linear", std::nullopt}}) {
     CHECK(edited(bitnet(), scaled("bitnet-b1.58", type, factor)).warnings().empty());
     CHECK(edited(llama(), scaled("llama", type, factor)).warnings().empty());
   }
-  CHECK((edited(llama(), scaled("llama", "linear", 4.f)).config().rope_scaling == intaglio::rope_scaling_config{.type = intaglio::rope_type::linear, .factor = 4.f}));
-  CHECK_THAT(refusal(bitnet(), scaled("bitnet-b1.58", "linear", 4.f)), ContainsSubstring("expected none, or linear with factor 1, found 'linear' with factor 4"));
+  CHECK((edited(llama(), scaled("llama", "linear", 4.f)).config().rope_scaling ==
+         intaglio::rope_scaling_config{.type = intaglio::rope_type::linear, .factor = 4.f}));
+  CHECK_THAT(refusal(bitnet(), scaled("bitnet-b1.58", "linear", 4.f)),
+             ContainsSubstring("expected none, or linear with factor 1, found 'linear' with factor 4"));
   for (const char* type : {"yarn", "longrope", "spiral"})
-    CHECK_THAT(refusal(llama(), scaled("llama", type, 4.f)), ContainsSubstring("expected none or linear, found '" + std::string(type) + "'"));
-  for (const float factor : {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
-    CHECK_THAT(refusal(llama(), scaled("llama", "linear", factor)), ContainsSubstring("rope.scaling.factor': expected a finite number above 0"));
+    CHECK_THAT(refusal(llama(), scaled("llama", type, 4.f)),
+               ContainsSubstring("expected none or linear, found '" + std::string(type) + "'"));
+  for (const float factor :
+       {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    CHECK_THAT(refusal(llama(), scaled("llama", "linear", factor)),
+               ContainsSubstring("rope.scaling.factor': expected a finite number above 0"));
 }
 
 TEST_CASE("checkpoint_gguf: Llama 3.1's factors become the scaling that they come from", "[checkpoint]") {
   const gguf_image sound = gguf_image::of(conformance("llama-tiny") / "gguf/llama-tiny-rope31-f16.gguf");
   const auto scaling = checkpoint::open(conformance("llama-tiny") / "hf-rope31").config().rope_scaling;
   CHECK((edited(sound, [](auto&) {}).config().rope_scaling == scaling));
-  const auto with = [&](auto&& edit) { return refusal(sound, [&](auto& i) { edit(i.tensor_at("rope_freqs.weight")); }); };
-  CHECK_THAT(with([](auto& t) { t.data[3] = std::byte{0x41}; }), ContainsSubstring("tensor 'rope_freqs.weight': expected factors of Llama 3.1's RoPE scaling"));
-  CHECK_THAT(with([](auto& t) { t.shape = {8}, t.data.resize(32); }), ContainsSubstring("tensor 'rope_freqs.weight': expected 16 values of f32, found 32 bytes of f32"));
+  const auto with = [&](auto&& edit) {
+    return refusal(sound, [&](auto& i) { edit(i.tensor_at("rope_freqs.weight")); });
+  };
+  CHECK_THAT(with([](auto& t) { t.data[3] = std::byte{0x41}; }),
+             ContainsSubstring("tensor 'rope_freqs.weight': expected factors of Llama 3.1's RoPE scaling"));
+  CHECK_THAT(with([](auto& t) { t.shape = {8}, t.data.resize(32); }),
+             ContainsSubstring("tensor 'rope_freqs.weight': expected 16 values of f32, found 32 bytes of f32"));
 }
 
 TEST_CASE("checkpoint_gguf: Gemma's windows, and what no key says", "[checkpoint]") {
   const gguf_image sound = gguf_image::of(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q4_0.gguf");
   const auto config = edited(sound, [](auto&) {}).config();
-  CHECK((config.sliding_window == 32 && config.sliding_window_pattern == 6 && config.rope_local_base_freq == 10'000.f && config.query_pre_attn_scalar == 0));
-  const auto other = edited(sound, [](auto& i) { i.set("gemma3.attention.sliding_window_pattern", std::uint32_t{3}), i.set("gemma3.rope.freq_base_swa", 5'000.f); }).config();
+  CHECK((config.sliding_window == 32 && config.sliding_window_pattern == 6 && config.rope_local_base_freq == 10'000.f &&
+         config.query_pre_attn_scalar == 0));
+  const auto other = edited(sound, [](auto& i) {
+                       i.set("gemma3.attention.sliding_window_pattern", std::uint32_t{3}),
+                           i.set("gemma3.rope.freq_base_swa", 5'000.f);
+                     }).config();
   CHECK((other.sliding_window_pattern == 3 && other.rope_local_base_freq == 5'000.f));
-  CHECK_THAT(refusal(sound, [](auto& i) { i.remove("gemma3.attention.sliding_window"); }), ContainsSubstring("attention.sliding_window': expected a number, found no such key"));
-  CHECK_THAT(refusal(sound, [](auto& i) { i.set("gemma3.final_logit_softcapping", 30.f); }), ContainsSubstring("final_logit_softcapping': expected 0, found 30"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.remove("gemma3.attention.sliding_window"); }),
+             ContainsSubstring("attention.sliding_window': expected a number, found no such key"));
+  CHECK_THAT(refusal(sound, [](auto& i) { i.set("gemma3.final_logit_softcapping", 30.f); }),
+             ContainsSubstring("final_logit_softcapping': expected 0, found 30"));
 }
 
 TEST_CASE("checkpoint_gguf: the tokenizer's keys as they are", "[checkpoint]") {
@@ -211,5 +253,6 @@ TEST_CASE("checkpoint_gguf: the tokenizer's keys as they are", "[checkpoint]") {
   none.set<std::string>("general.architecture", "llama");
   const bytes empty = none.build();
   const vocabulary absent = gguf_vocabulary(gguf::from_memory(empty, "memory"));
-  CHECK((absent.model.empty() && absent.tokens.empty() && absent.merges.empty() && !absent.bos_id && !absent.add_bos && !absent.chat_template));
+  CHECK((absent.model.empty() && absent.tokens.empty() && absent.merges.empty() && !absent.bos_id && !absent.add_bos &&
+         !absent.chat_template));
 }

@@ -50,9 +50,7 @@ struct hf_folder {
   std::string refusal() const {
     try {
       open();
-    } catch (const intaglio::file_error& problem) {
-      return problem.what();
-    }
+    } catch (const intaglio::file_error& problem) { return problem.what(); }
     return "accepted";
   }
 };
@@ -77,7 +75,8 @@ TEST_CASE("checkpoint_hf: a folder's config, tensors and warnings", "[checkpoint
   CHECK(model.warnings() == std::vector<std::string>{"neither tokenizer.json nor tokenizer.model in this folder"});
   // Rows of the matrix, four of which share a row of bytes.
   const auto& packed = model.at("blk.0.attn_q.weight");
-  CHECK((packed.stored.type == dtype::u8 && packed.stored.rows == 256 && packed.stored.columns == 256 && packed.stored.bytes == 64 * 256));
+  CHECK((packed.stored.type == dtype::u8 && packed.stored.rows == 256 && packed.stored.columns == 256 &&
+         packed.stored.bytes == 64 * 256));
   CHECK(packed.stored_name == q);
   REQUIRE(packed.packed_scale);
   CHECK(model.at("blk.0.attn_norm.weight").dimensions == 1);
@@ -90,8 +89,10 @@ TEST_CASE("checkpoint_hf: a head in the folder is one where the config does not 
   CHECK(folder.open().config().tie_word_embeddings);
   const auto embedding = folder.image.header["model.embed_tokens.weight"];
   const auto begin = folder.image.data.begin();
-  const bytes rows(begin + embedding["data_offsets"][0].get<std::ptrdiff_t>(), begin + embedding["data_offsets"][1].get<std::ptrdiff_t>());
-  folder.put("lm_head.weight", embedding["dtype"].get<std::string>().c_str(), embedding["shape"].get<std::vector<std::uint64_t>>(), rows);
+  const bytes rows(begin + embedding["data_offsets"][0].get<std::ptrdiff_t>(),
+                   begin + embedding["data_offsets"][1].get<std::ptrdiff_t>());
+  folder.put("lm_head.weight", embedding["dtype"].get<std::string>().c_str(),
+             embedding["shape"].get<std::vector<std::uint64_t>>(), rows);
   CHECK_FALSE(folder.open().config().tie_word_embeddings);
   CHECK(folder.open().find("output.weight") != nullptr);
   folder.config["tie_word_embeddings"] = true;
@@ -101,7 +102,8 @@ TEST_CASE("checkpoint_hf: a head in the folder is one where the config does not 
 
 TEST_CASE("checkpoint_hf: a scale multiplies or divides, in any float", "[checkpoint]") {
   need_shared();
-  const auto scale = [](const json& quantization, const char* type, std::vector<std::uint64_t> shape, const bytes& value) {
+  const auto scale = [](const json& quantization, const char* type, std::vector<std::uint64_t> shape,
+                        const bytes& value) {
     hf_folder folder;
     folder.config["quantization_config"] = quantization;
     folder.remove(q_scale);
@@ -115,7 +117,8 @@ TEST_CASE("checkpoint_hf: a scale multiplies or divides, in any float", "[checkp
   CHECK(scale(multiplies, "F16", {1}, bytes_of(intaglio::f16_from_f32(0.25f))) == 0.25f);
   CHECK(scale(divides, "BF16", {1}, bytes_of(intaglio::bf16_from_f32(0.25f))) == 4.f);
   // The largest divisor leaves a multiplier that is still above 0.
-  CHECK(scale(divides, "F32", {1}, bytes_of(std::numeric_limits<float>::max())) == 1.f / std::numeric_limits<float>::max());
+  CHECK(scale(divides, "F32", {1}, bytes_of(std::numeric_limits<float>::max())) ==
+        1.f / std::numeric_limits<float>::max());
   const auto refused = [&](const char* linear, float value) {
     hf_folder folder;
     folder.config["quantization_config"] = {{"linear_class", linear}};
@@ -124,10 +127,13 @@ TEST_CASE("checkpoint_hf: a scale multiplies or divides, in any float", "[checkp
     return folder.refusal();
   };
   for (const char* linear : {"autobitlinear", "bitlinear"})
-    for (const float value : {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
-      CHECK_THAT(refused(linear, value), ContainsSubstring("tensor '" + q_scale + "': expected a finite number above 0, found "));
+    for (const float value :
+         {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+      CHECK_THAT(refused(linear, value),
+                 ContainsSubstring("tensor '" + q_scale + "': expected a finite number above 0, found "));
   CHECK(refused("autobitlinear", std::numeric_limits<float>::denorm_min()) == "accepted");
-  CHECK_THAT(refused("bitlinear", std::numeric_limits<float>::denorm_min()), ContainsSubstring("expected a finite number above 0, found "));  // its inverse is infinite
+  CHECK_THAT(refused("bitlinear", std::numeric_limits<float>::denorm_min()),
+             ContainsSubstring("expected a finite number above 0, found "));  // its inverse is infinite
 }
 
 TEST_CASE("checkpoint_hf: scales and packed matrices belong together", "[checkpoint]") {
@@ -141,27 +147,36 @@ TEST_CASE("checkpoint_hf: scales and packed matrices belong together", "[checkpo
   unscaled.remove(q_scale);
   CHECK_THAT(unscaled.refusal(), ContainsSubstring("1 difference)") && ContainsSubstring("missing: " + q + "_scale"));
   unpacked.remove(q);
-  CHECK_THAT(unpacked.refusal(), ContainsSubstring("a scale without its packed matrix: " + q_scale) && ContainsSubstring("missing: blk.0.attn_q.weight [256, 256]"));
-  CHECK_THAT(replaced(q, "BF16", {256, 256}, bytes(2 * 256 * 256)), ContainsSubstring("1 difference)") && ContainsSubstring("a scale without its packed matrix: " + q_scale));
+  CHECK_THAT(unpacked.refusal(), ContainsSubstring("a scale without its packed matrix: " + q_scale) &&
+                                     ContainsSubstring("missing: blk.0.attn_q.weight [256, 256]"));
+  CHECK_THAT(replaced(q, "BF16", {256, 256}, bytes(2 * 256 * 256)),
+             ContainsSubstring("1 difference)") && ContainsSubstring("a scale without its packed matrix: " + q_scale));
 }
 
 TEST_CASE("checkpoint_hf: tensors that are no part of the model, or cannot be read, are listed", "[checkpoint]") {
   need_shared();
-  CHECK_THAT(replaced(q, "F8_E4M3", {256, 256}, bytes(256 * 256)), ContainsSubstring("type of " + q + ": found F8_E4M3, which is not read"));
-  CHECK_THAT(replaced(q, "U8", {}, bytes(1)), ContainsSubstring("shape of " + q + ": expected 1 or 2 dimensions above 0, found []"));
-  CHECK_THAT(replaced(q, "U8", {4, 4, 4}, bytes(64)), ContainsSubstring("expected 1 or 2 dimensions above 0, found [4, 4, 4]"));
+  CHECK_THAT(replaced(q, "F8_E4M3", {256, 256}, bytes(256 * 256)),
+             ContainsSubstring("type of " + q + ": found F8_E4M3, which is not read"));
+  CHECK_THAT(replaced(q, "U8", {}, bytes(1)),
+             ContainsSubstring("shape of " + q + ": expected 1 or 2 dimensions above 0, found []"));
+  CHECK_THAT(replaced(q, "U8", {4, 4, 4}, bytes(64)),
+             ContainsSubstring("expected 1 or 2 dimensions above 0, found [4, 4, 4]"));
   CHECK_THAT(replaced(q, "U8", {0, 256}, {}), ContainsSubstring("expected 1 or 2 dimensions above 0, found [0, 256]"));
-  CHECK_THAT(replaced(q, "U8", {256}, bytes(256)), ContainsSubstring("shape of " + q + ": expected [256, 256], found [256]"));
+  CHECK_THAT(replaced(q, "U8", {256}, bytes(256)),
+             ContainsSubstring("shape of " + q + ": expected [256, 256], found [256]"));
   hf_folder surplus, seeing, llama;
   surplus.put("model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {32}, bytes(128));
-  CHECK_THAT(surplus.refusal(), ContainsSubstring("1 difference)") && ContainsSubstring("not part of the model: model.layers.0.self_attn.rotary_emb.inv_freq"));
+  CHECK_THAT(surplus.refusal(),
+             ContainsSubstring("1 difference)") &&
+                 ContainsSubstring("not part of the model: model.layers.0.self_attn.rotary_emb.inv_freq"));
   seeing.put("vision_tower.patch", "F32", {32}, bytes(128));
   CHECK(seeing.open().warnings().back() == "1 tensors of the vision model are not read");
   // Bytes are packed codes in BitNet only.
   llama.config["model_type"] = "llama";
   llama.config["hidden_act"] = "silu";
   llama.config.erase("quantization_config");
-  CHECK_THAT(llama.refusal(), ContainsSubstring("shape of " + q + ": expected [256, 256], found [64, 256]") && ContainsSubstring("type of " + q + ": expected f32 "));
+  CHECK_THAT(llama.refusal(), ContainsSubstring("shape of " + q + ": expected [256, 256], found [64, 256]") &&
+                                  ContainsSubstring("type of " + q + ": expected f32 "));
 }
 
 TEST_CASE("checkpoint_hf: one tensor under two names is refused with both", "[checkpoint]") {
@@ -170,7 +185,8 @@ TEST_CASE("checkpoint_hf: one tensor under two names is refused with both", "[ch
   std::filesystem::copy_file(in / "config.json", made / "config.json");
   auto image = safetensors_image::of(in / "model.safetensors");
   const std::uint64_t at = image.data.size();
-  image.header["language_model.model.norm.weight"] = {{"dtype", "F32"}, {"shape", {256}}, {"data_offsets", {at, at + 1024}}};
+  image.header["language_model.model.norm.weight"] = {
+      {"dtype", "F32"}, {"shape", {256}}, {"data_offsets", {at, at + 1024}}};
   image.data.resize(image.data.size() + 1024);
   write_bytes(made / "model.safetensors", image.build());
   CHECK_THROWS_WITH(checkpoint::open_hf(made.path()), ContainsSubstring("'output_norm.weight' is there twice"));
@@ -183,5 +199,7 @@ TEST_CASE("checkpoint_hf: a vocabulary may not be larger than the embedding", "[
   CHECK_FALSE(std::filesystem::exists(folder.made / "tokenizer_config.json"));
   std::filesystem::remove(folder.made / "tokenizer.json");
   std::filesystem::copy_file(shared("models/fable-bitnet/tokenizer.json"), folder.made / "tokenizer.json");
-  CHECK_THAT(folder.refusal(), ContainsSubstring("tokenizer.json: more tokens than the embedding has rows: expected at most 1024, found 4096"));
+  CHECK_THAT(
+      folder.refusal(),
+      ContainsSubstring("tokenizer.json: more tokens than the embedding has rows: expected at most 1024, found 4096"));
 }

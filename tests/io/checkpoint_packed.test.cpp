@@ -20,15 +20,33 @@ packed_index small_index() {
   packed_index out;
   out.codec = "q8_0";
   out.stated_architecture = "llama";
-  out.config = {.model_type = architecture::llama, .hidden_size = 64, .intermediate_size = 128, .num_hidden_layers = 3, .num_attention_heads = 4, .num_key_value_heads = 2,
-                .head_dim = 16, .vocab_size = 8, .max_position_embeddings = 256, .rope_theta = 10'000.f, .rope_scaling = {rope_type::llama3, 8.f, 1.f, 4.f, 64},
-                .rms_norm_eps = 1e-5f, .hidden_act = activation::silu, .tie_word_embeddings = false, .activation_type = dtype::i8, .sliding_window = 48,
-                .query_pre_attn_scalar = 96, .num_local_experts = 4, .num_experts_per_tok = 2};
+  out.config = {.model_type = architecture::llama,
+                .hidden_size = 64,
+                .intermediate_size = 128,
+                .num_hidden_layers = 3,
+                .num_attention_heads = 4,
+                .num_key_value_heads = 2,
+                .head_dim = 16,
+                .vocab_size = 8,
+                .max_position_embeddings = 256,
+                .rope_theta = 10'000.f,
+                .rope_scaling = {rope_type::llama3, 8.f, 1.f, 4.f, 64},
+                .rms_norm_eps = 1e-5f,
+                .hidden_act = activation::silu,
+                .tie_word_embeddings = false,
+                .activation_type = dtype::i8,
+                .sliding_window = 48,
+                .query_pre_attn_scalar = 96,
+                .num_local_experts = 4,
+                .num_experts_per_tok = 2};
   io::vocabulary& words = out.vocabulary.emplace();
   words.architecture = "llama", words.model = "gpt2", words.pre_tokenizer = "llama-bpe";
-  words.tokens = {"a", "b", "ab", "c"}, words.scores = {0.f, 1.f, 2.f, 3.f}, words.token_types = {1, 1, 1, 3}, words.merges = {"a b"};
+  words.tokens = {"a", "b", "ab", "c"}, words.scores = {0.f, 1.f, 2.f, 3.f}, words.token_types = {1, 1, 1, 3},
+  words.merges = {"a b"};
   words.bos_id = 3, words.add_bos = true, words.ignore_merges = false, words.chat_template = "{{ messages }}";
-  out.weights = {{.layout = "one", .copies = 1, .bytes = 3}, {.layout = "a layer's", .copies = 3, .bytes = 70'000}, {.layout = "whole chunks", .copies = 1, .bytes = 131'072}};
+  out.weights = {{.layout = "one", .copies = 1, .bytes = 3},
+                 {.layout = "a layer's", .copies = 3, .bytes = 70'000},
+                 {.layout = "whole chunks", .copies = 1, .bytes = 131'072}};
   return out;
 }
 /// Without the vocabulary, which is none that a tokenizer takes.
@@ -85,9 +103,11 @@ TEST_CASE("checkpoint_packed: what is written is read", "[packed]") {
   CHECK(model.tensors().empty());
   const io::vocabulary &words = *model.vocabulary(), &wanted = *index.vocabulary;
   CHECK(words.source == "model.packed");
-  CHECK((words.tokens == wanted.tokens && words.scores == wanted.scores && words.token_types == wanted.token_types && words.merges == wanted.merges));
+  CHECK((words.tokens == wanted.tokens && words.scores == wanted.scores && words.token_types == wanted.token_types &&
+         words.merges == wanted.merges));
   CHECK((words.model == "gpt2" && words.pre_tokenizer == "llama-bpe" && words.chat_template == "{{ messages }}"));
-  CHECK((words.bos_id == 3 && !words.eos_id && words.add_bos == true && words.ignore_merges == false && !words.add_eos));
+  CHECK(
+      (words.bos_id == 3 && !words.eos_id && words.add_bos == true && words.ignore_merges == false && !words.add_eos));
   REQUIRE(model.packed() != nullptr);
   const packed_image& image = *model.packed();
   CHECK(image.layout_version == 7);
@@ -99,7 +119,9 @@ TEST_CASE("checkpoint_packed: what is written is read", "[packed]") {
       CHECK(each.layout == index.weights[w].layout);
       CHECK((each.offset + copy * each.step()) % packed_layout::alignment == 0);
       const auto content = noise(each.bytes, static_cast<unsigned>(10 * w) + copy);
-      for (const auto& [begin, size] : {std::pair<std::uint64_t, std::uint64_t>{0, each.bytes}, {each.bytes / 2, each.bytes / 4}, {each.bytes - 1, 1}}) {
+      for (const auto& [begin, size] : {std::pair<std::uint64_t, std::uint64_t>{0, each.bytes},
+                                        {each.bytes / 2, each.bytes / 4},
+                                        {each.bytes - 1, 1}}) {
         std::vector<std::byte> got(static_cast<std::size_t>(size));
         image.read(each, copy, begin, got);
         CHECK(std::equal(got.begin(), got.end(), content.begin() + static_cast<std::ptrdiff_t>(begin)));
@@ -143,16 +165,25 @@ TEST_CASE("packed_writer: more bytes than a weight has are refused", "[packed][b
 
 TEST_CASE("checkpoint_packed: a sealed index that says what cannot be is refused by its place", "[packed][bad]") {
   CHECK_THAT(refusal_of([](packed_index& i) { i.config.head_dim = 0; }), ContainsSubstring("head_dim"));
-  CHECK_THAT(refusal_of([](packed_index& i) { i.vocabulary->tokens.resize(9); }), ContainsSubstring("tokens: expected at most 8, the rows of the embedding, found 9"));
-  CHECK_THAT(refusal_of([](packed_index& i) { i.weights[0].copies = 2; }), ContainsSubstring("weight 'one': copies: expected 1 or one a layer, 3, found 2"));
-  CHECK_THAT(refusal_of([](packed_index& i) { i.weights[0].bytes = 0; i.weights.erase(i.weights.begin() + 1, i.weights.end()); }), ContainsSubstring("bytes: expected 1 to"));
-  CHECK_THAT(refusal_of([](packed_index& i) { i.weights[2].layout = "one"; }), ContainsSubstring("weight 'one': expected one of these, found two"));
-  CHECK_THAT(refusal_of([](packed_index& i) { i.weights.assign(4097, {.layout = "w", .copies = 1, .bytes = 1}); }), ContainsSubstring("at most 4096"));
+  CHECK_THAT(refusal_of([](packed_index& i) { i.vocabulary->tokens.resize(9); }),
+             ContainsSubstring("tokens: expected at most 8, the rows of the embedding, found 9"));
+  CHECK_THAT(refusal_of([](packed_index& i) { i.weights[0].copies = 2; }),
+             ContainsSubstring("weight 'one': copies: expected 1 or one a layer, 3, found 2"));
+  CHECK_THAT(refusal_of([](packed_index& i) {
+               i.weights[0].bytes = 0;
+               i.weights.erase(i.weights.begin() + 1, i.weights.end());
+             }),
+             ContainsSubstring("bytes: expected 1 to"));
+  CHECK_THAT(refusal_of([](packed_index& i) { i.weights[2].layout = "one"; }),
+             ContainsSubstring("weight 'one': expected one of these, found two"));
+  CHECK_THAT(refusal_of([](packed_index& i) { i.weights.assign(4097, {.layout = "w", .copies = 1, .bytes = 1}); }),
+             ContainsSubstring("at most 4096"));
 }
 
 TEST_CASE("checkpoint_packed: damage below the checksums is refused by its place", "[packed][bad]") {
   const bytes sound = file_of(small_index());
-  const auto index = static_cast<std::size_t>(packed_field<std::uint64_t>(sound, 24)), size = static_cast<std::size_t>(packed_field<std::uint64_t>(sound, 32));
+  const auto index = static_cast<std::size_t>(packed_field<std::uint64_t>(sound, 24)),
+             size = static_cast<std::size_t>(packed_field<std::uint64_t>(sound, 32));
   const auto with = [&](std::size_t at, auto value) {
     bytes file = sound;
     set_packed_field(std::span(file), at, value);
@@ -160,7 +191,8 @@ TEST_CASE("checkpoint_packed: damage below the checksums is refused by its place
     return refusal(file);
   };
   CHECK_THAT(with(0, 'I'), ContainsSubstring("magic"));
-  CHECK_THAT(with(8, std::uint32_t{2}), ContainsSubstring("offset 0x8: version of the packed file: expected 1, found 2"));
+  CHECK_THAT(with(8, std::uint32_t{2}),
+             ContainsSubstring("offset 0x8: version of the packed file: expected 1, found 2"));
   CHECK_THAT(with(16, std::uint64_t{sound.size() + 1}), ContainsSubstring("offset 0x10: size of the file"));
   // An index that reaches into the weights, and one that begins behind its place.
   CHECK_THAT(with(24, std::uint64_t{index - 256}), ContainsSubstring("offset 0x18: offset of the index"));
@@ -169,8 +201,10 @@ TEST_CASE("checkpoint_packed: damage below the checksums is refused by its place
   CHECK_THAT(with(32, ~std::uint64_t{0}), ContainsSubstring("offset 0x20: size of the index"));
   CHECK_THAT(with(32, std::uint64_t{sound.size()}), ContainsSubstring("size of the index"));
   CHECK_THAT(with(40, std::uint8_t{1}), ContainsSubstring("reserved bytes"));
-  CHECK_THAT(with(100, std::uint8_t{1}), ContainsSubstring("offset 0x64: padding behind the header: expected 0, found 1"));
-  // Any four bytes of the index as the largest number: a count, a size, a length, a value. Those behind the vocabulary's end are checksums.
+  CHECK_THAT(with(100, std::uint8_t{1}),
+             ContainsSubstring("offset 0x64: padding behind the header: expected 0, found 1"));
+  // Any four bytes of the index as the largest number: a count, a size, a length, a value. Those behind the
+  // vocabulary's end are checksums.
   for (std::size_t at = index; at + 4 <= index + size; ++at) {
     bytes file = sound;
     set_packed_field(std::span(file), at, 0xFFFFFFFFu);
@@ -188,7 +222,8 @@ TEST_CASE("checkpoint_packed: damage below the checksums is refused by its place
   }
   // One weight more than there is room for, and one checksum less.
   bytes file = sound;
-  const std::size_t copies = index + size - 8 * 9 - 4 - 12;  // of the last weight: nine checksums and their count follow its copies and bytes
+  const std::size_t copies =
+      index + size - 8 * 9 - 4 - 12;  // of the last weight: nine checksums and their count follow its copies and bytes
   CHECK(packed_field<std::uint64_t>(file, copies + 4) == 131'072);
   CHECK_THAT(with(copies + 4, std::uint64_t{131'073}), ContainsSubstring("where the index begins"));
   CHECK_THAT(with(copies + 4, std::uint64_t{65'536}), ContainsSubstring("end of the weights"));
@@ -203,7 +238,8 @@ TEST_CASE("checkpoint_packed: every damaged or cut file is refused in time", "[p
   const auto path = folder / "bad";
   CHECK(io::check(write_bytes(path, sound)).ok());
   bad_file_judge judge;
-  for (const std::size_t size : {std::size_t{1}, std::size_t{8}, std::size_t{63}, std::size_t{64}, std::size_t{4095}, std::size_t{4104}, sound.size() / 2, sound.size() - 8, sound.size() - 1}) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{8}, std::size_t{63}, std::size_t{64}, std::size_t{4095},
+                                 std::size_t{4104}, sound.size() / 2, sound.size() - 8, sound.size() - 1}) {
     write_bytes(path, std::span(sound).first(size));
     judge.judge("cut to " + std::to_string(size), path, sound.size(), verdict::refused);
   }
@@ -215,6 +251,7 @@ TEST_CASE("checkpoint_packed: every damaged or cut file is refused in time", "[p
     write_bytes(path, file);
     judge.judge("byte " + std::to_string(at), path, sound.size(), verdict::refused);
   }
-  std::printf("%zu malformed packed files: median %.1f ms, worst %.1f ms\n", judge.count(), judge.median() * 1e3, judge.worst() * 1e3);
+  std::printf("%zu malformed packed files: median %.1f ms, worst %.1f ms\n", judge.count(), judge.median() * 1e3,
+              judge.worst() * 1e3);
   CHECK(judge.count() >= 300);
 }

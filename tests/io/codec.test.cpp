@@ -16,7 +16,8 @@ using namespace intaglio::io;
 
 namespace {
 
-// The formats' rules element by element, in double: every value of these types is exact in f32, so both must agree bit for bit.
+// The formats' rules element by element, in double: every value of these types is exact in f32, so both must agree bit
+// for bit.
 double element(dtype type, const std::uint8_t* b, std::size_t e) {
   const auto half = [&](std::size_t at) {
     std::uint16_t bits;
@@ -25,9 +26,12 @@ double element(dtype type, const std::uint8_t* b, std::size_t e) {
   };
   const auto s8 = [&](std::size_t at) { return static_cast<double>(static_cast<std::int8_t>(b[at])); };
   switch (type) {
-    case dtype::q8_0: return half(0) * s8(2 + e);
-    case dtype::q4_0: return half(0) * ((e < 16 ? b[2 + e] & 15 : b[2 + e - 16] >> 4) - 8);
-    case dtype::q4_1: return half(0) * (e < 16 ? b[4 + e] & 15 : b[4 + e - 16] >> 4) + half(2);
+    case dtype::q8_0:
+      return half(0) * s8(2 + e);
+    case dtype::q4_0:
+      return half(0) * ((e < 16 ? b[2 + e] & 15 : b[2 + e - 16] >> 4) - 8);
+    case dtype::q4_1:
+      return half(0) * (e < 16 ? b[4 + e] & 15 : b[4 + e - 16] >> 4) + half(2);
     case dtype::q4_k: {
       const std::size_t j = e / 32, k = e / 64, l = e % 32;
       const int scale = j < 4 ? b[4 + j] & 63 : (b[8 + j] & 15) | (b[j] >> 6 << 4);
@@ -41,7 +45,8 @@ double element(dtype type, const std::uint8_t* b, std::size_t e) {
       const int q = (quarter < 2 ? low & 15 : low >> 4) | ((high >> (2 * quarter) & 3) << 4);
       return half(208) * s8(192 + 8 * h + 2 * quarter + l / 16) * (q - 32);
     }
-    case dtype::tq2_0: return half(64) * ((b[32 * (e / 128) + e % 32] >> (2 * (e % 128 / 32)) & 3) - 1);
+    case dtype::tq2_0:
+      return half(64) * ((b[32 * (e / 128) + e % 32] >> (2 * (e % 128 / 32)) & 3) - 1);
     case dtype::tq1_0: {
       const std::size_t byte = e < 160 ? e % 32 : e < 240 ? 32 + (e - 160) % 16 : 48 + (e - 240) % 4;
       const std::size_t n = e < 160 ? e / 32 : e < 240 ? (e - 160) / 16 : (e - 240) / 4;
@@ -49,7 +54,8 @@ double element(dtype type, const std::uint8_t* b, std::size_t e) {
       for (std::size_t i = 0; i < n; ++i) power *= 3;
       return half(52) * ((static_cast<std::uint8_t>(b[byte] * power) * 3 >> 8) - 1);
     }
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -57,7 +63,8 @@ double element(dtype type, const std::uint8_t* b, std::size_t e) {
 
 TEST_CASE("codec: decoding agrees with the format's rule for every element of random blocks", "[codec]") {
   std::mt19937 random(7);
-  for (const dtype type : {dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k, dtype::tq1_0, dtype::tq2_0}) {
+  for (const dtype type :
+       {dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k, dtype::tq1_0, dtype::tq2_0}) {
     const auto& layout = intaglio::info(type);
     INFO(layout.name);
     constexpr std::size_t blocks = 300;
@@ -65,16 +72,18 @@ TEST_CASE("codec: decoding agrees with the format's rule for every element of ra
     for (auto& byte : raw) byte = static_cast<std::uint8_t>(random());
     // Scales that are numbers: clear the top exponent bit of each half that is read as f16.
     for (std::size_t b = 0; b < blocks; ++b)
-      for (const std::size_t at : type == dtype::q6_k    ? std::vector<std::size_t>{209}
-                                  : type == dtype::tq1_0 ? std::vector<std::size_t>{53}
-                                  : type == dtype::tq2_0 ? std::vector<std::size_t>{65}
-                                  : type == dtype::q4_1 || type == dtype::q4_k ? std::vector<std::size_t>{1, 3} : std::vector<std::size_t>{1})
+      for (const std::size_t at : type == dtype::q6_k                          ? std::vector<std::size_t>{209}
+                                  : type == dtype::tq1_0                       ? std::vector<std::size_t>{53}
+                                  : type == dtype::tq2_0                       ? std::vector<std::size_t>{65}
+                                  : type == dtype::q4_1 || type == dtype::q4_k ? std::vector<std::size_t>{1, 3}
+                                                                               : std::vector<std::size_t>{1})
         raw[b * layout.block_bytes + at] &= 0xBF;
     std::vector<float> out(blocks * layout.block_elements);
     decode_row(type, std::as_bytes(std::span(raw)), out);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < out.size(); ++i)
-      wrong += out[i] != static_cast<float>(element(type, raw.data() + i / layout.block_elements * layout.block_bytes, i % layout.block_elements));
+      wrong += out[i] != static_cast<float>(element(type, raw.data() + i / layout.block_elements * layout.block_bytes,
+                                                    i % layout.block_elements));
     CHECK(wrong == 0);
   }
 }
@@ -89,7 +98,9 @@ TEST_CASE("codec: 16-bit floats are decoded exactly at any alignment", "[codec]"
   decode_row(dtype::bf16, std::as_bytes(std::span(raw).subspan(1)), out);
   for (std::size_t i = 0; i < out.size(); ++i) REQUIRE(std::bit_cast<std::uint32_t>(out[i]) == i << 16);
   decode_row(dtype::f16, std::as_bytes(std::span(raw).subspan(1)), out);
-  for (std::size_t i = 0; i < out.size(); ++i) REQUIRE(std::bit_cast<std::uint32_t>(out[i]) == std::bit_cast<std::uint32_t>(intaglio::f32_from_f16(static_cast<std::uint16_t>(i))));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    REQUIRE(std::bit_cast<std::uint32_t>(out[i]) ==
+            std::bit_cast<std::uint32_t>(intaglio::f32_from_f16(static_cast<std::uint16_t>(i))));
   CHECK(out[0x3C00] == 1.f);
   CHECK(out[0x0001] == std::ldexp(1.f, -24));
   CHECK(out[0xFBFF] == -65504.f);
@@ -98,8 +109,13 @@ TEST_CASE("codec: 16-bit floats are decoded exactly at any alignment", "[codec]"
 TEST_CASE("codec: quantised files of llama-quantize decode near their masters", "[codec]") {
   const auto folder = conformance("llama-tiny") / "gguf";
   const auto masters = gguf::open(folder / "llama-tiny-f32.gguf");
-  // Root mean square error against root mean square of the weights, as these codecs are known to give on normal weights.
-  for (const auto& [type, name, limit] : {std::tuple{dtype::q8_0, "q8_0", 0.01}, {dtype::q4_0, "q4_0", 0.12}, {dtype::q4_1, "q4_1", 0.1}, {dtype::q4_k, "q4_k", 0.09}, {dtype::q6_k, "q6_k", 0.025}}) {
+  // Root mean square error against root mean square of the weights, as these codecs are known to give on normal
+  // weights.
+  for (const auto& [type, name, limit] : {std::tuple{dtype::q8_0, "q8_0", 0.01},
+                                          {dtype::q4_0, "q4_0", 0.12},
+                                          {dtype::q4_1, "q4_1", 0.1},
+                                          {dtype::q4_k, "q4_k", 0.09},
+                                          {dtype::q6_k, "q6_k", 0.025}}) {
     const auto quantised = gguf::open(folder / ("llama-tiny-" + std::string(name) + ".gguf"));
     double error = 0, power = 0;
     for (const auto& tensor : quantised.tensors()) {

@@ -21,7 +21,8 @@ TEST_CASE("codec_encode: encoding gives the very bytes that llama-quantize wrote
   for (const std::string model : {"llama-tiny", "gemma3-tiny"}) {
     const auto folder = conformance(model) / "gguf";
     const auto masters = gguf::open(folder / (model + "-f32.gguf"));
-    for (const dtype type : {dtype::f16, dtype::bf16, dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k}) {
+    for (const dtype type :
+         {dtype::f16, dtype::bf16, dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k}) {
       const std::string name(intaglio::name(type));
       INFO(model << " " << name);
       const auto quantised = gguf::open(folder / (model + "-" + name + ".gguf"));
@@ -81,8 +82,9 @@ TEST_CASE("codec_encode: halves round away from zero, and their neighbours do no
 
 TEST_CASE("codec_encode: ternary blocks hold all 3^5 digit patterns", "[codec]") {
   for (unsigned q = 0; q < 243; ++q) {
-    const std::array<std::uint8_t, 5> digits{static_cast<std::uint8_t>(q / 81), static_cast<std::uint8_t>(q / 27 % 3), static_cast<std::uint8_t>(q / 9 % 3),
-                                             static_cast<std::uint8_t>(q / 3 % 3), static_cast<std::uint8_t>(q % 3)};
+    const std::array<std::uint8_t, 5> digits{static_cast<std::uint8_t>(q / 81), static_cast<std::uint8_t>(q / 27 % 3),
+                                             static_cast<std::uint8_t>(q / 9 % 3), static_cast<std::uint8_t>(q / 3 % 3),
+                                             static_cast<std::uint8_t>(q % 3)};
     REQUIRE(tq1_0_digits(codec_blocks::pack_243(q)) == digits);
   }
   std::mt19937 random(3);
@@ -156,21 +158,30 @@ TEST_CASE("codec_encode: sizes that do not fit together and types without an enc
       CHECK_THROWS_AS(encode_row(row.type, first, out), argument_error);
       CHECK_THROWS_AS(encode_row(row.type, first, std::span(out).first(row.block_bytes - 1)), argument_error);
       if (length > 1)  // a value more than a block
-        CHECK_THROWS_WITH(encode_row(row.type, values, std::span(out).first(row.block_bytes)),
-                          ContainsSubstring("whole blocks of " + std::string(row.name) + ", found " + std::to_string(row.block_bytes) + " for " + std::to_string(length + 1) + " elements"));
+        CHECK_THROWS_WITH(
+            encode_row(row.type, values, std::span(out).first(row.block_bytes)),
+            ContainsSubstring("whole blocks of " + std::string(row.name) + ", found " +
+                              std::to_string(row.block_bytes) + " for " + std::to_string(length + 1) + " elements"));
     } else {
-      CHECK_THROWS_WITH(encode_row(row.type, first, std::span(out).first(row.block_bytes)), ContainsSubstring("expected f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k tq1_0 tq2_0, found " + std::string(row.name)));
+      CHECK_THROWS_WITH(encode_row(row.type, first, std::span(out).first(row.block_bytes)),
+                        ContainsSubstring("expected f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k tq1_0 tq2_0, found " +
+                                          std::string(row.name)));
     }
     const auto some = std::span(codes).first(length);
-    const bool holds_codes = row.type == dtype::i2_s || row.type == dtype::tq1_0 || row.type == dtype::tq2_0 || row.type == dtype::f32 || row.type == dtype::f16 || row.type == dtype::bf16;
+    const bool holds_codes = row.type == dtype::i2_s || row.type == dtype::tq1_0 || row.type == dtype::tq2_0 ||
+                             row.type == dtype::f32 || row.type == dtype::f16 || row.type == dtype::bf16;
     if (holds_codes) CHECK_NOTHROW(encode_ternary_rows(row.type, some, 1.f, std::span(out).first(row.block_bytes)));
-    else CHECK_THROWS_WITH(encode_ternary_rows(row.type, some, 1.f, std::span(out).first(row.block_bytes)), ContainsSubstring("expected i2_s tq1_0 tq2_0 f32 f16 bf16, found " + std::string(row.name)));
+    else
+      CHECK_THROWS_WITH(encode_ternary_rows(row.type, some, 1.f, std::span(out).first(row.block_bytes)),
+                        ContainsSubstring("expected i2_s tq1_0 tq2_0 f32 f16 bf16, found " + std::string(row.name)));
     CHECK_THROWS_AS(encode_ternary_rows(row.type, some, 1.f, out), argument_error);
-    if (length > 1) CHECK_THROWS_AS(encode_ternary_rows(row.type, codes, 1.f, std::span(out).first(row.block_bytes)), argument_error);
+    if (length > 1)
+      CHECK_THROWS_AS(encode_ternary_rows(row.type, codes, 1.f, std::span(out).first(row.block_bytes)), argument_error);
   }
 }
 
-TEST_CASE("codec_encode: what is beyond a block's scale decodes as no number, and nothing is cast beyond its type", "[codec]") {
+TEST_CASE("codec_encode: what is beyond a block's scale decodes as no number, and nothing is cast beyond its type",
+          "[codec]") {
   for (const auto& row : intaglio::dtype_table) {
     if (!is_encodable(row.type) || row.block_elements == 1) continue;
     for (const float large : {3e38f, 1e30f, 1e19f, 1e15f, 1e10f}) {
@@ -196,8 +207,9 @@ TEST_CASE("codec_encode: blocks of what is no number are refused with its place"
       bytes out(static_cast<std::size_t>(row_bytes(row.type, 512)));
       if (row.block_elements == 1) CHECK_NOTHROW(encode_row(row.type, values, out));
       else
-        CHECK_THROWS_WITH(encode_row(row.type, values, out), ContainsSubstring("finite numbers for blocks of " + std::string(row.name) + ", found " +
-                                                                               (std::isnan(bad) ? "NaN" : "infinity") + " at 301"));
+        CHECK_THROWS_WITH(encode_row(row.type, values, out),
+                          ContainsSubstring("finite numbers for blocks of " + std::string(row.name) + ", found " +
+                                            (std::isnan(bad) ? "NaN" : "infinity") + " at 301"));
     }
   }
 }
@@ -213,7 +225,12 @@ TEST_CASE("codec_encode: searched blocks of every kind come within a step of the
       for (std::size_t i = 0; i < values.size(); ++i) {
         const float v = uniform();
         const float gain = std::ldexp(1.f, static_cast<int>(i / 32) - 4);
-        values[i] = kind == 0 ? v * gain : kind == 1 ? std::fabs(v) : kind == 2 ? (i == 100 ? 50.f : v * 1e-3f) : kind == 3 ? v * 1e-39f : (i / 32) % 2 == 0 ? 0.f : v;
+        values[i] = kind == 0           ? v * gain
+                    : kind == 1         ? std::fabs(v)
+                    : kind == 2         ? (i == 100 ? 50.f : v * 1e-3f)
+                    : kind == 3         ? v * 1e-39f
+                    : (i / 32) % 2 == 0 ? 0.f
+                                        : v;
       }
       for (const auto& [type, steps] : {std::pair{dtype::q4_k, 15.f}, {dtype::q6_k, 31.f}}) {
         bytes encoded(static_cast<std::size_t>(row_bytes(type, 256)));

@@ -31,7 +31,8 @@ TEST_CASE("codec_search: what a lane finds does not depend on its neighbours", "
       std::array<float, 128> alone;
       for (std::size_t i = 0; i < alone.size(); ++i) alone[i] = x[32 * lane + i % 32];
       const affine_search one(alone.data());
-      REQUIRE((one.scale[0] == together.scale[lane] && one.least[0] == together.least[lane] && one.inverse[3] == together.inverse[lane] && one.from[2] == together.from[lane]));
+      REQUIRE((one.scale[0] == together.scale[lane] && one.least[0] == together.least[lane] &&
+               one.inverse[3] == together.inverse[lane] && one.from[2] == together.from[lane]));
       for (std::size_t i = 0; i < 64; ++i) alone[i] = x[16 * lane + i % 16];
       const symmetric_search half(alone.data());
       REQUIRE((half.scale[1] == halves.scale[lane] && half.inverse[1] == halves.inverse[lane]));
@@ -53,13 +54,16 @@ TEST_CASE("codec_search: a searched scale loses no more than the plain one", "[c
       const auto loss = [&](float scale, float least, float inverse, float from) {
         double sum = 0;
         for (std::size_t i = 0; i < 32; ++i) {
-          const double off = static_cast<double>(scale) * std::clamp(nearest(inverse * (of[i] - from)), 0, 15) + least - of[i];
+          const double off =
+              static_cast<double>(scale) * std::clamp(nearest(inverse * (of[i] - from)), 0, 15) + least - of[i];
           sum += (std::sqrt(squares / 32) + std::fabs(of[i])) * off * off;
         }
         return sum;
       };
-      const float least = std::min(0.f, *std::min_element(of, of + 32)), step = (*std::max_element(of, of + 32) - least) / 15.f;
-      const double plain = loss(step, least, 1.f / step, least), searched = loss(found.scale[lane], found.least[lane], found.inverse[lane], found.from[lane]);
+      const float least = std::min(0.f, *std::min_element(of, of + 32)),
+                  step = (*std::max_element(of, of + 32) - least) / 15.f;
+      const double plain = loss(step, least, 1.f / step, least),
+                   searched = loss(found.scale[lane], found.least[lane], found.inverse[lane], found.from[lane]);
       REQUIRE(searched <= plain * 1.00001);
       gained += searched < 0.95 * plain ? 1 : 0;
     }

@@ -52,7 +52,8 @@ struct source {
   mapped_file file;
   stored_tensor tensor;
   source(bytes raw, dtype type, std::uint64_t rows, std::uint64_t columns)
-      : data(std::move(raw)), file(mapped_file::from_memory(data, "memory")), tensor{"matrix", type, rows, columns, &file, 0, data.size()} {}
+      : data(std::move(raw)), file(mapped_file::from_memory(data, "memory")),
+        tensor{"matrix", type, rows, columns, &file, 0, data.size()} {}
 };
 
 std::vector<std::int8_t> all_codes(const ternary_tensor& tensor) {
@@ -64,9 +65,7 @@ template <class Read>
 std::string refusal(Read&& read) {
   try {
     read();
-  } catch (const intaglio::file_error& problem) {
-    return problem.what();
-  }
+  } catch (const intaglio::file_error& problem) { return problem.what(); }
   return "accepted";
 }
 
@@ -130,7 +129,9 @@ TEST_CASE("ternary: packed rows a quarter apart", "[ternary]") {
   const auto codes = random_codes(12 * 8);
   std::vector<std::uint8_t> packed(3 * 8);
   for (std::size_t r = 0; r < 12; ++r)
-    for (std::size_t c = 0; c < 8; ++c) packed[r % 3 * 8 + c] = static_cast<std::uint8_t>(packed[r % 3 * 8 + c] | (codes[r * 8 + c] + 1) << (2 * (r / 3)));
+    for (std::size_t c = 0; c < 8; ++c)
+      packed[r % 3 * 8 + c] =
+          static_cast<std::uint8_t>(packed[r % 3 * 8 + c] | (codes[r * 8 + c] + 1) << (2 * (r / 3)));
   const auto view = std::as_bytes(std::span(packed));
   const source s({view.begin(), view.end()}, dtype::u8, 12, 8);
   const ternary_tensor tensor(s.tensor, {i2s_layout::block128, 0.5f});
@@ -151,7 +152,10 @@ TEST_CASE("ternary: packed rows whose bytes are no multiple of eight", "[ternary
   for (std::size_t i = 0; i < 12; ++i) CHECK(codes[i] == static_cast<int>((i / 3 + i % 3) % 3) - 1);
   packed[2] = std::byte{0b11'00'00'00};  // of row 3
   const source bad(packed, dtype::u8, 4, 3);
-  CHECK_THAT(refusal([&] { all_codes(ternary_tensor(bad.tensor, {i2s_layout::block128, 0.5f})); }), ContainsSubstring("offset 0x2") && ContainsSubstring("ternary code"));
+  CHECK_THAT(refusal([&] {
+               all_codes(ternary_tensor(bad.tensor, {i2s_layout::block128, 0.5f}));
+             }),
+             ContainsSubstring("offset 0x2") && ContainsSubstring("ternary code"));
 }
 
 TEST_CASE("ternary: masters by mean magnitude, half to even", "[ternary]") {
@@ -173,7 +177,9 @@ TEST_CASE("ternary: masters by mean magnitude, half to even", "[ternary]") {
   // And of f16 masters an f16 number.
   encode_row(dtype::f16, mixed, half);
   const source v(half, dtype::f16, 1, 4);
-  CHECK(ternary_tensor(v.tensor).scale() == intaglio::f32_from_f16(intaglio::f16_from_f32((1.f + intaglio::f32_from_f16(intaglio::f16_from_f32(1.0078125f))) / 4)));
+  CHECK(ternary_tensor(v.tensor).scale() ==
+        intaglio::f32_from_f16(
+            intaglio::f16_from_f32((1.f + intaglio::f32_from_f16(intaglio::f16_from_f32(1.0078125f))) / 4)));
   // However the I2_S tensors of the file are laid out, masters are not.
   CHECK(ternary_tensor(v.tensor, {i2s_layout::rows4}).scale() == ternary_tensor(v.tensor).scale());
 
@@ -190,14 +196,21 @@ TEST_CASE("ternary: faults name the tensor and the offset", "[ternary]") {
     data[200] |= std::byte{0xFF};
     const source s(data, dtype::i2_s, 8, 128);
     const std::string text = refusal([&] { all_codes(ternary_tensor(s.tensor, {layout})); });
-    CHECK_THAT(text, ContainsSubstring("offset 0xc8") && ContainsSubstring("'matrix'") && ContainsSubstring("ternary code") && ContainsSubstring("found 3"));
+    CHECK_THAT(text, ContainsSubstring("offset 0xc8") && ContainsSubstring("'matrix'") &&
+                         ContainsSubstring("ternary code") && ContainsSubstring("found 3"));
   }
-  for (const float scale : {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float scale :
+       {0.f, -1.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     const source s(i2_s(codes, 128, i2s_layout::block128, scale), dtype::i2_s, 8, 128);
-    CHECK_THAT(refusal([&] { ternary_tensor t(s.tensor); }), ContainsSubstring("offset 0x100") && ContainsSubstring("scale"));
+    CHECK_THAT(refusal([&] { ternary_tensor t(s.tensor); }),
+               ContainsSubstring("offset 0x100") && ContainsSubstring("scale"));
     const source u(bytes(64), dtype::u8, 16, 16);
     CHECK_THAT(refusal([&] { ternary_tensor t(u.tensor, {i2s_layout::block128, scale}); }), ContainsSubstring("scale"));
-    if (!(scale > 0.f && std::isfinite(scale))) CHECK_THAT(refusal([&] { ternary_tensor t(u.tensor, {i2s_layout::block128, 1.f, scale}); }), ContainsSubstring("scale"));
+    if (!(scale > 0.f && std::isfinite(scale)))
+      CHECK_THAT(refusal([&] {
+                   ternary_tensor t(u.tensor, {i2s_layout::block128, 1.f, scale});
+                 }),
+                 ContainsSubstring("scale"));
   }
   const auto many = random_codes(8 * 256);
   for (const dtype type : {dtype::tq1_0, dtype::tq2_0}) {
@@ -206,7 +219,8 @@ TEST_CASE("ternary: faults name the tensor and the offset", "[ternary]") {
     const std::size_t block = static_cast<std::size_t>(row_bytes(type, 256));
     data[6 * block - 1] = std::byte{0x3C};  // 1.something instead of 0.5
     const source s(data, type, 8, 256);
-    CHECK_THAT(refusal([&] { all_codes(ternary_tensor(s.tensor)); }), ContainsSubstring("block 5") && ContainsSubstring("unlike the other blocks'"));
+    CHECK_THAT(refusal([&] { all_codes(ternary_tensor(s.tensor)); }),
+               ContainsSubstring("block 5") && ContainsSubstring("unlike the other blocks'"));
     for (std::size_t b = 0; b < 8; ++b) data[b * block + block - 1] = data[b * block + block - 2] = std::byte{0};
     const source zero(data, type, 8, 256);
     CHECK_THAT(refusal([&] { ternary_tensor t(zero.tensor); }), ContainsSubstring("scale of all blocks"));
@@ -215,29 +229,37 @@ TEST_CASE("ternary: faults name the tensor and the offset", "[ternary]") {
   encode_ternary_rows(dtype::tq2_0, std::span(many).first(256), 0.5f, three);
   three[41] |= std::byte{0x0C};
   const source t(three, dtype::tq2_0, 1, 256);
-  CHECK_THAT(refusal([&] { all_codes(ternary_tensor(t.tensor)); }), ContainsSubstring("offset 0x29") && ContainsSubstring("ternary code: expected 0, 1 or 2, found 3 in byte"));
+  CHECK_THAT(
+      refusal([&] { all_codes(ternary_tensor(t.tensor)); }),
+      ContainsSubstring("offset 0x29") && ContainsSubstring("ternary code: expected 0, 1 or 2, found 3 in byte"));
   for (const float value : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     const std::vector<float> masters{1.f, 2.f, value, 0.f};
     const auto view = std::as_bytes(std::span(masters));
     const source m({view.begin(), view.end()}, dtype::f32, 1, 4);
-    CHECK_THAT(refusal([&] { ternary_tensor(m.tensor); }), ContainsSubstring("offset 0x8") && ContainsSubstring("value: expected a finite number"));
+    CHECK_THAT(refusal([&] { ternary_tensor(m.tensor); }),
+               ContainsSubstring("offset 0x8") && ContainsSubstring("value: expected a finite number"));
   }
   // Shapes of which nothing holds: empty, past 64 bits, rows that do not share bytes by four, and too many bytes.
   const bytes some(64);
   const auto file = mapped_file::from_memory(some, "memory");
-  const auto shaped = [&](dtype type, std::uint64_t rows, std::uint64_t columns, i2s_layout layout = i2s_layout::block128) {
+  const auto shaped = [&](dtype type, std::uint64_t rows, std::uint64_t columns,
+                          i2s_layout layout = i2s_layout::block128) {
     return refusal([&] { ternary_tensor({"matrix", type, rows, columns, &file, 0, some.size()}, {layout, 1.f}); });
   };
   CHECK_THAT(shaped(dtype::f32, 0, 16), ContainsSubstring("columns divisible by it, found [0, 16]"));
   CHECK_THAT(shaped(dtype::f32, 16, 0), ContainsSubstring("columns divisible by it, found [16, 0]"));
-  CHECK_THAT(shaped(dtype::u8, std::uint64_t{1} << 62, 4), ContainsSubstring("columns divisible by it, found [4611686018427387904, 4]"));
+  CHECK_THAT(shaped(dtype::u8, std::uint64_t{1} << 62, 4),
+             ContainsSubstring("columns divisible by it, found [4611686018427387904, 4]"));
   CHECK_THAT(shaped(dtype::f32, std::uint64_t{1} << 59, 16), ContainsSubstring("'matrix': size"));
-  CHECK_THAT(shaped(dtype::u8, 6, 16), ContainsSubstring("packed by four rows: expected rows divisible by 4, found [6, 16]"));
-  CHECK_THAT(shaped(dtype::i2_s, 2, 64, i2s_layout::rows4), ContainsSubstring("packed by four rows: expected rows divisible by 4, found [2, 64]"));
+  CHECK_THAT(shaped(dtype::u8, 6, 16),
+             ContainsSubstring("packed by four rows: expected rows divisible by 4, found [6, 16]"));
+  CHECK_THAT(shaped(dtype::i2_s, 2, 64, i2s_layout::rows4),
+             ContainsSubstring("packed by four rows: expected rows divisible by 4, found [2, 64]"));
   CHECK_THAT(shaped(dtype::f32, 3, 4), ContainsSubstring("size: expected 48 bytes for [3, 4], found 64"));
   CHECK_THAT(shaped(dtype::f32, 5, 4), ContainsSubstring("size: expected 80 bytes for [5, 4], found 64"));
   const source short_one(bytes(63), dtype::i2_s, 1, 128);
-  CHECK_THAT(refusal([&] { ternary_tensor t(short_one.tensor); }), ContainsSubstring("64 bytes") && ContainsSubstring("found 63"));
+  CHECK_THAT(refusal([&] { ternary_tensor t(short_one.tensor); }),
+             ContainsSubstring("64 bytes") && ContainsSubstring("found 63"));
   const source odd(bytes(132), dtype::i2_s, 4, 100);
   CHECK_THAT(refusal([&] { ternary_tensor t(odd.tensor); }), ContainsSubstring("blocks of 128"));
   const source wrong(bytes(64), dtype::i32, 4, 4);

@@ -53,7 +53,8 @@ void expect_same(const std::filesystem::path& one, const std::filesystem::path& 
 TEST_CASE("convert: every ternary codec from every form keeps codes, scales and values", "[unsanitized][convert]") {
   const temporary_folder folder;
   const auto out = folder / "out.gguf";
-  for (const char* in : {"models/fable-bitnet", "models/fable-bitnet-packed", "models/fable-bitnet-i2_s.gguf", "models/fable-bitnet-tq2_0.gguf"})
+  for (const char* in : {"models/fable-bitnet", "models/fable-bitnet-packed", "models/fable-bitnet-i2_s.gguf",
+                         "models/fable-bitnet-tq2_0.gguf"})
     for (const dtype codec : {dtype::i2_s, dtype::tq1_0, dtype::tq2_0, dtype::f32, dtype::f16, dtype::bf16}) {
       INFO(in << " to " << intaglio::name(codec));
       convert_options options;
@@ -90,7 +91,8 @@ TEST_CASE("convert: every ternary codec from every form keeps codes, scales and 
 
 TEST_CASE("convert: the tensors of fable come out as the published files have them", "[convert]") {
   const temporary_folder folder;
-  for (const auto& [codec, name] : {std::pair{dtype::i2_s, "models/fable-bitnet-i2_s.gguf"}, {dtype::tq2_0, "models/fable-bitnet-tq2_0.gguf"}}) {
+  for (const auto& [codec, name] :
+       {std::pair{dtype::i2_s, "models/fable-bitnet-i2_s.gguf"}, {dtype::tq2_0, "models/fable-bitnet-tq2_0.gguf"}}) {
     convert_options options;
     options.codec = codec;
     convert(shared("models/fable-bitnet"), folder / "out.gguf", options);
@@ -121,8 +123,9 @@ TEST_CASE("convert: a folder with SiLU becomes the architecture that means SiLU"
   convert_options options;
   options.codec = dtype::i2_s;
   const auto report = convert(folder / "silu", folder / "out.gguf", options);
-  CHECK(report.warnings == std::vector<std::string>{"neither tokenizer.json nor tokenizer.model in this folder",
-                                                    "GGUF has SiLU only with f32 activations (architecture bitnet); the folder's are i8"});
+  CHECK(report.warnings ==
+        std::vector<std::string>{"neither tokenizer.json nor tokenizer.model in this folder",
+                                 "GGUF has SiLU only with f32 activations (architecture bitnet); the folder's are i8"});
   const auto written = checkpoint::open(folder / "out.gguf");
   CHECK(written.stated_architecture() == "bitnet");
   auto expected = checkpoint::open(folder / "silu").config();
@@ -158,14 +161,17 @@ TEST_CASE("convert: numbers that the codec cannot hold are refused by name", "[c
   CHECK_THROWS_WITH(convert(write_bytes(folder / "in.gguf", image.build()), folder / "out.gguf", options),
                     ContainsSubstring("blk.1.ffn_up.weight") && ContainsSubstring("expected values that f16 can hold"));
   // Neither do blocks whose scale is beyond f16, wherever the work is done, and no number is never one.
-  for (const auto& [value, codecs, what] : {std::tuple{1e10f, std::vector{dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k, dtype::bcml1}, "values that "},
-                                            {std::nanf(""), std::vector{dtype::f32, dtype::q8_0, dtype::bcml1}, "expected a finite number, found NaN"},
-                                            {-INFINITY, std::vector{dtype::f32, dtype::q4_k}, "expected a finite number, found infinity"}}) {
+  for (const auto& [value, codecs, what] :
+       {std::tuple{1e10f, std::vector{dtype::q8_0, dtype::q4_0, dtype::q4_1, dtype::q4_k, dtype::q6_k, dtype::bcml1},
+                   "values that "},
+        {std::nanf(""), std::vector{dtype::f32, dtype::q8_0, dtype::bcml1}, "expected a finite number, found NaN"},
+        {-INFINITY, std::vector{dtype::f32, dtype::q4_k}, "expected a finite number, found infinity"}}) {
     auto broken = gguf_image::of(conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf");
     std::memcpy(broken.tensor_at("blk.1.ffn_up.weight").data.data() + 400, &value, 4);
     write_bytes(folder / "broken.gguf", broken.build());
     for (const dtype codec : codecs)
-      CHECK_THROWS_WITH(convert(folder / "broken.gguf", folder / "out.gguf", {.codec = codec, .threads = 2}), ContainsSubstring("blk.1.ffn_up.weight") && ContainsSubstring(what));
+      CHECK_THROWS_WITH(convert(folder / "broken.gguf", folder / "out.gguf", {.codec = codec, .threads = 2}),
+                        ContainsSubstring("blk.1.ffn_up.weight") && ContainsSubstring(what));
   }
   image = gguf_image::of(conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-i2_s.gguf");
   bytes& data = image.tensor_at("blk.1.ffn_up.weight").data;
@@ -173,12 +179,15 @@ TEST_CASE("convert: numbers that the codec cannot hold are refused by name", "[c
   std::memcpy(data.data() + data.size() - 32, &tiny, 4);
   options.codec = dtype::tq2_0;
   CHECK_THROWS_WITH(convert(write_bytes(folder / "in.gguf", image.build()), folder / "out.gguf", options),
-                    ContainsSubstring("blk.1.ffn_up.weight") && ContainsSubstring("scale: expected one that tq2_0 can hold, found 1e-12"));
+                    ContainsSubstring("blk.1.ffn_up.weight") &&
+                        ContainsSubstring("scale: expected one that tq2_0 can hold, found 1e-12"));
   options.codec = dtype::bf16;
   CHECK(convert(folder / "in.gguf", folder / "out.gguf", options).warnings.size() == 1);
   for (const dtype embedding : {dtype::tq1_0, dtype::tq2_0, dtype::i2_s}) {
     options.embedding = embedding;
-    CHECK_THROWS_WITH(convert(folder / "in.gguf", folder / "out.gguf", options), ContainsSubstring("embedding: expected f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k, found " + std::string(intaglio::name(embedding))));
+    CHECK_THROWS_WITH(convert(folder / "in.gguf", folder / "out.gguf", options),
+                      ContainsSubstring("embedding: expected f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k, found " +
+                                        std::string(intaglio::name(embedding))));
   }
   options.embedding = dtype::q8_0;
   convert(folder / "in.gguf", folder / "out.gguf", options);
@@ -187,7 +196,8 @@ TEST_CASE("convert: numbers that the codec cannot hold are refused by name", "[c
   std::memcpy(data.data() + data.size() - 32, &huge, 4);
   options = {};
   options.codec = dtype::tq1_0;
-  CHECK_THROWS_WITH(convert(write_bytes(folder / "in.gguf", image.build()), folder / "out.gguf", options), ContainsSubstring("scale: expected one that tq1_0 can hold, found 1000000"));
+  CHECK_THROWS_WITH(convert(write_bytes(folder / "in.gguf", image.build()), folder / "out.gguf", options),
+                    ContainsSubstring("scale: expected one that tq1_0 can hold, found 1000000"));
 }
 
 TEST_CASE("convert: a folder whose heads do not add up to the model's width", "[convert]") {
@@ -199,14 +209,17 @@ TEST_CASE("convert: a folder whose heads do not add up to the model's width", "[
   for (const auto& [name, entry] : source.header.items()) {
     if (name == "__metadata__") continue;
     auto shape = entry["shape"].get<std::vector<std::size_t>>();
-    const auto from = source.data.begin() + entry["data_offsets"][0].get<std::ptrdiff_t>(), to = source.data.begin() + entry["data_offsets"][1].get<std::ptrdiff_t>();
+    const auto from = source.data.begin() + entry["data_offsets"][0].get<std::ptrdiff_t>(),
+               to = source.data.begin() + entry["data_offsets"][1].get<std::ptrdiff_t>();
     bytes data(from, to);
     const auto has = [&, tensor = name](std::string_view part) { return tensor.ends_with(part); };
     if (has("q_proj.weight") || has("k_proj.weight") || has("v_proj.weight") || has("attn_sub_norm.weight")) {
       shape[0] /= 2;
       data.resize(data.size() / 2);
     } else if (has("o_proj.weight")) {
-      for (std::size_t row = 1; row < shape[0]; ++row) std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(row * shape[1]), shape[1] / 2, data.begin() + static_cast<std::ptrdiff_t>(row * shape[1] / 2));
+      for (std::size_t row = 1; row < shape[0]; ++row)
+        std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(row * shape[1]), shape[1] / 2,
+                    data.begin() + static_cast<std::ptrdiff_t>(row * shape[1] / 2));
       shape[1] /= 2;
       data.resize(data.size() / 2);
     }
@@ -228,7 +241,9 @@ TEST_CASE("convert: a folder whose heads do not add up to the model's width", "[
   convert_options blocks;
   blocks.codec = dtype::tq2_0;
   const auto report = convert(folder / "narrow", folder / "blocks.gguf", blocks);
-  CHECK(std::count_if(report.warnings.begin(), report.warnings.end(), [](const auto& line) { return line.ends_with(": rows of 128 are no whole blocks of tq2_0, written as f16"); }) == 3);
+  CHECK(std::count_if(report.warnings.begin(), report.warnings.end(), [](const auto& line) {
+          return line.ends_with(": rows of 128 are no whole blocks of tq2_0, written as f16");
+        }) == 3);
   CHECK(checkpoint::open(folder / "blocks.gguf").at("blk.0.attn_output.weight").stored.type == dtype::f16);
   CHECK(checkpoint::open(folder / "blocks.gguf").at("blk.0.attn_q.weight").stored.type == dtype::tq2_0);
   CHECK(written.config() == checkpoint::open(folder / "narrow").config());
@@ -242,11 +257,18 @@ TEST_CASE("convert: what cannot be done leaves nothing behind", "[convert]") {
   options.codec = dtype::q8_0;
   CHECK_THROWS_AS(convert(shared("models/fable-bitnet"), folder / "out.gguf", options), intaglio::argument_error);
   options.codec = dtype::i2_s;
-  CHECK_THROWS_AS(convert(shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf"), folder / "out.gguf", options), intaglio::argument_error);
-  CHECK_THROWS_AS(convert(conformance("llama-tiny") / "hf", folder / "out.gguf", {.codec = dtype::tq1_0}), intaglio::argument_error);
-  CHECK_THROWS_WITH(convert(conformance("llama-tiny") / "hf", folder / "out.safetensors", {.codec = dtype::q8_0}), ContainsSubstring("f32 f16 bf16 for safetensors, found q8_0"));
-  CHECK_THROWS_WITH(convert(conformance("llama-tiny") / "hf", folder / "out.safetensors", {.codec = dtype::f16, .embedding = dtype::q8_0}), ContainsSubstring("embedding: expected f32 f16 bf16 for safetensors"));
-  CHECK_THROWS_WITH(convert(conformance("llama-tiny") / "hf", folder / "out.gguf", {.codec = dtype::f16, .embedding = dtype::bcml1}), ContainsSubstring("embedding: expected f32 f16 bf16 q8_0"));
+  CHECK_THROWS_AS(convert(shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf"), folder / "out.gguf", options),
+                  intaglio::argument_error);
+  CHECK_THROWS_AS(convert(conformance("llama-tiny") / "hf", folder / "out.gguf", {.codec = dtype::tq1_0}),
+                  intaglio::argument_error);
+  CHECK_THROWS_WITH(convert(conformance("llama-tiny") / "hf", folder / "out.safetensors", {.codec = dtype::q8_0}),
+                    ContainsSubstring("f32 f16 bf16 for safetensors, found q8_0"));
+  CHECK_THROWS_WITH(convert(conformance("llama-tiny") / "hf", folder / "out.safetensors",
+                            {.codec = dtype::f16, .embedding = dtype::q8_0}),
+                    ContainsSubstring("embedding: expected f32 f16 bf16 for safetensors"));
+  CHECK_THROWS_WITH(
+      convert(conformance("llama-tiny") / "hf", folder / "out.gguf", {.codec = dtype::f16, .embedding = dtype::bcml1}),
+      ContainsSubstring("embedding: expected f32 f16 bf16 q8_0"));
   CHECK_THROWS_AS(convert(folder / "nothing.gguf", folder / "out.gguf", options), intaglio::file_error);
   CHECK_THROWS_AS(convert(shared("models/fable-bitnet"), folder / "no" / "out.gguf", options), intaglio::file_error);
 
@@ -275,7 +297,8 @@ TEST_CASE("convert: a folder's name is the model's, where it is text", "[convert
   const auto in = shared("conformance/bitnet-tiny/hf-packed");
   const auto named = [&](const std::string& name, const std::string& tail) {
     std::filesystem::create_directory(folder / name);
-    for (const char* file : {"model.safetensors", "config.json"}) std::filesystem::copy_file(in / file, folder.path() / name / file);
+    for (const char* file : {"model.safetensors", "config.json"})
+      std::filesystem::copy_file(in / file, folder.path() / name / file);
     convert(folder.path() / (name + tail), folder / "out.gguf");
     return gguf::open(folder / "out.gguf").value<std::string>("general.name");
   };
@@ -288,7 +311,8 @@ TEST_CASE("convert: a folder with another kind of tokenizer keeps it", "[convert
   const temporary_folder folder;
   const auto in = shared("conformance/bitnet-tiny/hf-packed"), tokens = shared("conformance/mistral-tiny/hf");
   std::filesystem::create_directory(folder / "in");
-  for (const char* file : {"model.safetensors", "config.json"}) std::filesystem::copy_file(in / file, folder / "in" / file);
+  for (const char* file : {"model.safetensors", "config.json"})
+    std::filesystem::copy_file(in / file, folder / "in" / file);
   std::filesystem::copy_file(tokens / "tokenizer.json", folder / "in/tokenizer.json");
   convert(folder / "in", folder / "out.gguf");
   const auto from = checkpoint::open(folder / "in"), to = checkpoint::open(folder / "out.gguf");
@@ -296,7 +320,8 @@ TEST_CASE("convert: a folder with another kind of tokenizer keeps it", "[convert
   CHECK(after.model == "llama");
   CHECK_FALSE(after.pre_tokenizer);
   CHECK((after.tokens == before.tokens && after.token_types == before.token_types && after.merges == before.merges));
-  CHECK((after.bos_id == before.bos_id && after.unknown_id == before.unknown_id && after.add_bos == before.add_bos && after.add_space_prefix == before.add_space_prefix));
+  CHECK((after.bos_id == before.bos_id && after.unknown_id == before.unknown_id && after.add_bos == before.add_bos &&
+         after.add_space_prefix == before.add_space_prefix));
   CHECK_FALSE(after.chat_template);
 }
 
@@ -320,7 +345,9 @@ TEST_CASE("convert: a folder becomes the very tensors that llama.cpp makes of it
       INFO(model << " " << intaglio::name(codec));
       const auto report = convert(conformance(model) / "hf", folder / "out.gguf", {.codec = codec, .threads = 3});
       CHECK(report.warnings.empty());
-      const auto ours = gguf::open(folder / "out.gguf"), theirs = gguf::open(conformance(model) / "gguf" / (model + "-" + std::string(intaglio::name(codec)) + ".gguf"));
+      const auto ours = gguf::open(folder / "out.gguf"),
+                 theirs = gguf::open(conformance(model) / "gguf" /
+                                     (model + "-" + std::string(intaglio::name(codec)) + ".gguf"));
       CHECK(ours.tensors().size() == theirs.tensors().size());
       std::size_t same_type = 0;
       for (const auto& tensor : theirs.tensors()) {
@@ -344,7 +371,8 @@ TEST_CASE("convert: Llama 3.1's scaling becomes the tensor of factors", "[conver
   const temporary_folder folder;
   const auto in = conformance("llama-tiny") / "hf-rope31";
   convert(in, folder / "out.gguf", {.codec = dtype::f16});
-  const auto ours = gguf::open(folder / "out.gguf"), theirs = gguf::open(conformance("llama-tiny") / "gguf/llama-tiny-rope31-f16.gguf");
+  const auto ours = gguf::open(folder / "out.gguf"),
+             theirs = gguf::open(conformance("llama-tiny") / "gguf/llama-tiny-rope31-f16.gguf");
   CHECK(ours.tensors().size() == theirs.tensors().size());
   const bytes one = data_of(ours, "rope_freqs.weight"), other = data_of(theirs, "rope_freqs.weight");
   REQUIRE(one.size() == other.size());
@@ -365,14 +393,17 @@ TEST_CASE("convert: a GGUF file becomes the safetensors that it came from", "[co
     INFO(model);
     const auto in = conformance(model) / "gguf" / (model + "-f32.gguf");
     convert(in, folder / "model.safetensors", {.codec = dtype::bf16});
-    std::filesystem::copy_file(conformance(model) / "hf/config.json", folder / "config.json", std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(conformance(model) / "hf/config.json", folder / "config.json",
+                               std::filesystem::copy_options::overwrite_existing);
     expect_same(conformance(model) / "hf", folder.path());
-    const auto ours = safetensors_model::open(folder.path()), theirs = safetensors_model::open(conformance(model) / "hf");
+    const auto ours = safetensors_model::open(folder.path()),
+               theirs = safetensors_model::open(conformance(model) / "hf");
     CHECK(ours.tensors().size() == theirs.tensors().size());
     // The norms are f32 here, all else has the folder's bytes.
     for (const auto& tensor : theirs.tensors()) {
       INFO(tensor.name);
-      const auto other = std::find_if(ours.tensors().begin(), ours.tensors().end(), [&](const auto& each) { return each.name == tensor.name; });
+      const auto other = std::find_if(ours.tensors().begin(), ours.tensors().end(),
+                                      [&](const auto& each) { return each.name == tensor.name; });
       REQUIRE(other != ours.tensors().end());
       CHECK(other->shape == tensor.shape);
       if (tensor.shape.size() == 1) continue;
@@ -384,8 +415,10 @@ TEST_CASE("convert: a GGUF file becomes the safetensors that it came from", "[co
   }
   // Ternary codes as floats, under the folder's names.
   convert(shared("models/fable-bitnet-i2_s.gguf"), folder / "model.safetensors", {.codec = dtype::f32});
-  std::filesystem::copy_file(shared("models/fable-bitnet/config.json"), folder / "config.json", std::filesystem::copy_options::overwrite_existing);
-  const auto floats = checkpoint::open(folder.path()), source = checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
+  std::filesystem::copy_file(shared("models/fable-bitnet/config.json"), folder / "config.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto floats = checkpoint::open(folder.path()),
+             source = checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   std::vector<float> x(256 * 8), y(256 * 8);
   floats.read_f32(floats.at("blk.2.attn_output.weight"), 3, 8, x);
   source.read_f32(source.at("blk.2.attn_output.weight"), 3, 8, y);
@@ -423,8 +456,14 @@ TEST_CASE("convert: tensors that have their type already are copied", "[convert]
 TEST_CASE("convert: what a codec cost is told by kind of tensor and for all", "[convert]") {
   const temporary_folder folder;
   const auto in = conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf";
-  for (const auto& [codec, least, most] : {std::tuple{dtype::f32, 0., 0.}, {dtype::f16, 0., 0.}, {dtype::q8_0, 0.001, 0.01}, {dtype::q6_k, 0.01, 0.03},
-                                           {dtype::q4_k, 0.05, 0.09}, {dtype::q4_1, 0.06, 0.1}, {dtype::bcml1, 0.06, 0.1}, {dtype::q4_0, 0.06, 0.12}}) {
+  for (const auto& [codec, least, most] : {std::tuple{dtype::f32, 0., 0.},
+                                           {dtype::f16, 0., 0.},
+                                           {dtype::q8_0, 0.001, 0.01},
+                                           {dtype::q6_k, 0.01, 0.03},
+                                           {dtype::q4_k, 0.05, 0.09},
+                                           {dtype::q4_1, 0.06, 0.1},
+                                           {dtype::bcml1, 0.06, 0.1},
+                                           {dtype::q4_0, 0.06, 0.12}}) {
     INFO(intaglio::name(codec));
     const auto report = convert(in, folder / "out.gguf", {.codec = codec});
     const auto before = checkpoint::open(in), after = checkpoint::open(folder / "out.gguf");
@@ -440,7 +479,8 @@ TEST_CASE("convert: what a codec cost is told by kind of tensor and for all", "[
       if (tensor.stored.name.ends_with("ffn_up.weight")) ups.add(x, y);
     }
     const auto same = [](const conversion_loss& a, const conversion_loss& b) {
-      return a.values == b.values && a.largest == b.largest && std::fabs(a.rms() - b.rms()) <= 1e-9 * b.rms() && std::fabs(a.relative() - b.relative()) <= 1e-9 * b.relative();
+      return a.values == b.values && a.largest == b.largest && std::fabs(a.rms() - b.rms()) <= 1e-9 * b.rms() &&
+             std::fabs(a.relative() - b.relative()) <= 1e-9 * b.relative();
     };
     CHECK(same(report.loss, all));
     for (const auto& kind : report.kinds) {

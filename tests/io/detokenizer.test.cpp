@@ -61,7 +61,8 @@ TEST_CASE("bytes that never become a character come out as U+FFFD") {
   std::mt19937 random(17);
   for (int round = 0; round < 2'000; ++round) {
     ids all;
-    for (std::size_t i = random() % 12; i > 0; --i) all.push_back(static_cast<std::int32_t>(random() % 3 ? 0x80 + random() % 128 : random() % 264));
+    for (std::size_t i = random() % 12; i > 0; --i)
+      all.push_back(static_cast<std::int32_t>(random() % 3 ? 0x80 + random() % 128 : random() % 264));
     io::detokenizer out(tokens, {.skip_control = true, .text_start = true});
     const std::string streamed = whole_stream(out, all);
     std::string whole;
@@ -91,7 +92,8 @@ TEST_CASE("the added space goes at the start of a text only") {
 
 TEST_CASE("every split of valid text into tokens streams back the text") {
   const io::tokenizer tokens(production_vocabulary("llama-bpe"));
-  const std::string text = "na\xC3\xAFve \xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E \xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9 end";
+  const std::string text =
+      "na\xC3\xAFve \xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E \xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9 end";
   io::detokenizer out(tokens);
   CHECK(whole_stream(out, tokens.encode(text)) == text);
   const io::tokenizer single(small_byte_level());

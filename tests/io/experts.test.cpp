@@ -36,9 +36,7 @@ std::string refusal(const std::filesystem::path& folder, const std::string& from
   std::string out = "accepted";
   try {
     io::checkpoint::open(folder);
-  } catch (const error& problem) {
-    out = problem.what();
-  }
+  } catch (const error& problem) { out = problem.what(); }
   std::ofstream(path, std::ios::binary) << before;
   return out;
 }
@@ -67,9 +65,11 @@ TEST_CASE("experts: names") {
   CHECK(seven->number == 7);
   CHECK(io::expert_of("model.layers.0.block_sparse_moe.experts.10.w2.weight")->gguf == "blk.0.ffn_down_exps.weight");
   CHECK(io::expert_of("model.layers.0.block_sparse_moe.experts.0.w3.weight")->gguf == "blk.0.ffn_up_exps.weight");
-  for (const char* name : {"model.layers.3.block_sparse_moe.experts.07.w1.weight", "model.layers.3.block_sparse_moe.experts.7.w4.weight", "model.layers..block_sparse_moe.experts.7.w1.weight",
-                           "model.layers.3.block_sparse_moe.experts.7.weight", "model.layers.3.block_sparse_moe.experts.7.w1.bias", "layers.3.block_sparse_moe.experts.7.w1.weight",
-                           "model.layers.3.block_sparse_moe.experts.1234567.w1.weight"})
+  for (const char* name :
+       {"model.layers.3.block_sparse_moe.experts.07.w1.weight", "model.layers.3.block_sparse_moe.experts.7.w4.weight",
+        "model.layers..block_sparse_moe.experts.7.w1.weight", "model.layers.3.block_sparse_moe.experts.7.weight",
+        "model.layers.3.block_sparse_moe.experts.7.w1.bias", "layers.3.block_sparse_moe.experts.7.w1.weight",
+        "model.layers.3.block_sparse_moe.experts.1234567.w1.weight"})
     CHECK_FALSE(io::expert_of(name));
 }
 
@@ -77,11 +77,15 @@ TEST_CASE("experts: what is missing, too many or of another shape is named") {
   const temporary_folder folder;
   model().write_hf(folder.path());
   const std::string name = "block_sparse_moe.experts.4.w1.weight";
-  CHECK_THAT(refusal(folder.path(), name, "block_sparse_moe.experts.9.w1.weight"), ContainsSubstring("not part of the model: model.layers.0.block_sparse_moe.experts.9.w1.weight") &&
-                                                                                       ContainsSubstring("experts of blk.0.ffn_gate_exps.weight: expected 6, found 5"));
-  CHECK_THAT(refusal(folder.path(), name, "block_sparse_moe.experts.4.w2.weight"), ContainsSubstring("'model.layers.0.block_sparse_moe.experts.4.w2.weight' occurs twice"));
-  CHECK_THAT(refusal(folder.path(), "\"shape\":[96,64]", "\"shape\":[64,96]"), ContainsSubstring("block_sparse_moe.experts.0.w1.weight: expected [96, 64], found [64, 96]"));
-  CHECK_THAT(refusal(folder.path(), name, "block_sparse_moe.experts.4.w7.weight"), ContainsSubstring("not part of the model: model.layers.0.block_sparse_moe.experts.4.w7.weight"));
+  CHECK_THAT(refusal(folder.path(), name, "block_sparse_moe.experts.9.w1.weight"),
+             ContainsSubstring("not part of the model: model.layers.0.block_sparse_moe.experts.9.w1.weight") &&
+                 ContainsSubstring("experts of blk.0.ffn_gate_exps.weight: expected 6, found 5"));
+  CHECK_THAT(refusal(folder.path(), name, "block_sparse_moe.experts.4.w2.weight"),
+             ContainsSubstring("'model.layers.0.block_sparse_moe.experts.4.w2.weight' occurs twice"));
+  CHECK_THAT(refusal(folder.path(), "\"shape\":[96,64]", "\"shape\":[64,96]"),
+             ContainsSubstring("block_sparse_moe.experts.0.w1.weight: expected [96, 64], found [64, 96]"));
+  CHECK_THAT(refusal(folder.path(), name, "block_sparse_moe.experts.4.w7.weight"),
+             ContainsSubstring("not part of the model: model.layers.0.block_sparse_moe.experts.4.w7.weight"));
 }
 
 TEST_CASE("experts: converted to another codec the router stays f32 and experts stay in three dimensions") {
@@ -93,5 +97,6 @@ TEST_CASE("experts: converted to another codec the router stays f32 and experts 
   CHECK(file.at("blk.0.ffn_gate_inp.weight").stored.type == dtype::f32);
   CHECK(file.at("blk.0.ffn_up_exps.weight").stored.type == dtype::q8_0);
   CHECK(file.at("blk.0.ffn_up_exps.weight").dimensions == 3);
-  CHECK_THROWS_WITH(io::convert(folder / "tiny.gguf", folder / "out.safetensors", {.codec = dtype::f16}), ContainsSubstring("a .gguf for a mixture of experts"));
+  CHECK_THROWS_WITH(io::convert(folder / "tiny.gguf", folder / "out.safetensors", {.codec = dtype::f16}),
+                    ContainsSubstring("a .gguf for a mixture of experts"));
 }

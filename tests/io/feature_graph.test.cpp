@@ -54,9 +54,11 @@ TEST_CASE("feature graph: links come back as they were, from bytes that are writ
   CHECK(feature_links_of(written, 4, two_links, "x") == links);
 }
 
-TEST_CASE("feature graph: whatever a layer's bytes are, they are refused or link features of the layer alone", "[feature_index]") {
+TEST_CASE("feature graph: whatever a layer's bytes are, they are refused or link features of the layer alone",
+          "[feature_index]") {
   const bytes good = feature_links_bytes(four(), two_links);
-  for (std::size_t size = 0; size < good.size(); ++size) CHECK_THROWS_AS(feature_links_of(std::span(good).first(size), 4, two_links, "x"), file_error);
+  for (std::size_t size = 0; size < good.size(); ++size)
+    CHECK_THROWS_AS(feature_links_of(std::span(good).first(size), 4, two_links, "x"), file_error);
   std::size_t taken = 0;
   for (std::size_t at = 0; at < good.size(); at += 4)
     for (const std::uint32_t value : {0u, 1u, 2u, 3u, 4u, 5u, 64u, 0x7FFFFFFFu, 0xFFFFFFFFu}) {
@@ -71,11 +73,11 @@ TEST_CASE("feature graph: whatever a layer's bytes are, they are refused or link
           REQUIRE(found.level(f) <= found.level(found.entry));
           for (std::uint32_t level = 0; level <= found.level(f); ++level) {
             REQUIRE(found.at(f, level).size() <= two_links.most_links(level));
-            for (const std::uint32_t other : found.at(f, level)) REQUIRE((other < 4 && other != f && found.level(other) >= level));
+            for (const std::uint32_t other : found.at(f, level))
+              REQUIRE((other < 4 && other != f && found.level(other) >= level));
           }
         }
-      } catch (const file_error&) {
-      }
+      } catch (const file_error&) {}
     }
   CHECK(taken > good.size() / 4);  // each word as it is, and other links
 
@@ -92,14 +94,21 @@ TEST_CASE("feature graph: whatever a layer's bytes are, they are refused or link
       {words({0x31534e48, 1, 2, 0, 0, 0, 0}), "expected the end of the file, found 4 bytes more"},
       {words({0x31534e48, 1, 2, 0, 0, 4}), "expected more, found the end of the file"},
   };
-  for (const auto& [each, text] : table) CHECK_THROWS_MATCHES(feature_links_of(each, 1, two_links, "x"), file_error, MessageMatches(ContainsSubstring(text)));
+  for (const auto& [each, text] : table)
+    CHECK_THROWS_MATCHES(feature_links_of(each, 1, two_links, "x"), file_error,
+                         MessageMatches(ContainsSubstring(text)));
   const bytes higher = words({0x31534e48, 2, 2, 0, 1, 0, 1, 1, 0, 0});
-  CHECK_THROWS_MATCHES(feature_links_of(higher, 2, two_links, "x"), file_error, MessageMatches(ContainsSubstring("feature 0 at level 1: expected links with features of that level, found 1 of level 0")));
+  CHECK_THROWS_MATCHES(feature_links_of(higher, 2, two_links, "x"), file_error,
+                       MessageMatches(ContainsSubstring(
+                           "feature 0 at level 1: expected links with features of that level, found 1 of level 0")));
   const bytes low_entry = words({0x31534e48, 2, 2, 1, 1, 0, 0, 0, 0});
-  CHECK_THROWS_MATCHES(feature_links_of(low_entry, 2, two_links, "x"), file_error, MessageMatches(ContainsSubstring("entry: expected a feature of the highest level, 1, found 1 of level 0")));
+  CHECK_THROWS_MATCHES(
+      feature_links_of(low_entry, 2, two_links, "x"), file_error,
+      MessageMatches(ContainsSubstring("entry: expected a feature of the highest level, 1, found 1 of level 0")));
 }
 
-TEST_CASE("feature graph: the manifest says of which index, how and what; files that do not agree are refused", "[feature_index]") {
+TEST_CASE("feature graph: the manifest says of which index, how and what; files that do not agree are refused",
+          "[feature_index]") {
   const temporary_folder folder;
   build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), folder.path());
   const feature_index index = feature_index::open(folder.path());
@@ -118,14 +127,18 @@ TEST_CASE("feature graph: the manifest says of which index, how and what; files 
   CHECK(found.parameters == two_links);
   CHECK(feature_graph_layers(index) == 1);
   CHECK(read_feature_links(index, found, 0) == ring);
-  CHECK_THROWS_MATCHES(read_feature_links(index, found, 1), argument_error, MessageMatches(ContainsSubstring("a layer of the graph's 1, found 1")));
+  CHECK_THROWS_MATCHES(read_feature_links(index, found, 1), argument_error,
+                       MessageMatches(ContainsSubstring("a layer of the graph's 1, found 1")));
 
   bytes damaged = layer;
   damaged[40] ^= std::byte{1};
   write_bytes(folder / "hnsw-0000.bin", damaged);
-  CHECK_THROWS_MATCHES(read_feature_links(index, found, 0), file_error, MessageMatches(ContainsSubstring("hnsw-0000.bin: checksum: expected ")));
+  CHECK_THROWS_MATCHES(read_feature_links(index, found, 0), file_error,
+                       MessageMatches(ContainsSubstring("hnsw-0000.bin: checksum: expected ")));
   write_bytes(folder / "hnsw-0000.bin", std::span(layer).first(100));
-  CHECK_THROWS_MATCHES(read_feature_links(index, found, 0), file_error, MessageMatches(ContainsSubstring("size: expected " + std::to_string(layer.size()) + " bytes, found 100")));
+  CHECK_THROWS_MATCHES(
+      read_feature_links(index, found, 0), file_error,
+      MessageMatches(ContainsSubstring("size: expected " + std::to_string(layer.size()) + " bytes, found 100")));
   std::filesystem::remove(folder / "hnsw-0000.bin");
   CHECK_THROWS_AS(read_feature_links(index, found, 0), file_error);
 
@@ -149,12 +162,16 @@ TEST_CASE("feature graph: the manifest says of which index, how and what; files 
   refused("\"search\": 20", "\"search\": -1", "search: expected a natural number");
   refused("hnsw-0000.bin", "../hnsw-0000.bin", "layers[0].file: expected 'hnsw-0000.bin'");
   refused("\"crc32\": \"", "\"crc32\": \"x", "layers[0].crc32: expected 8 hexadecimal digits");
-  refused("\"crc32\": \"" + feature_json::hex8(crc32(layer)), "\"crc32\": \"", "layers[0].crc32: expected 8 hexadecimal digits");
-  refused("\"index\": \"" + feature_json::hex8(index.identity()), "\"index\": \"00c0ffee", "a graph of another index: expected " + feature_json::hex8(index.identity()) + ", found 00c0ffee");
+  refused("\"crc32\": \"" + feature_json::hex8(crc32(layer)), "\"crc32\": \"",
+          "layers[0].crc32: expected 8 hexadecimal digits");
+  refused("\"index\": \"" + feature_json::hex8(index.identity()), "\"index\": \"00c0ffee",
+          "a graph of another index: expected " + feature_json::hex8(index.identity()) + ", found 00c0ffee");
   write_feature_graph_manifest(folder.path(), {index.identity(), two_links, std::vector<feature_graph_layer>(6)});
-  CHECK_THROWS_MATCHES(read_feature_graph_manifest(index), file_error, MessageMatches(ContainsSubstring("layers: expected at most 5, found 6")));
+  CHECK_THROWS_MATCHES(read_feature_graph_manifest(index), file_error,
+                       MessageMatches(ContainsSubstring("layers: expected at most 5, found 6")));
 
-  CHECK_THROWS_MATCHES(expect_graph_parameters({.links = 1}), argument_error, MessageMatches(ContainsSubstring("links: expected 2 to 256, found 1")));
+  CHECK_THROWS_MATCHES(expect_graph_parameters({.links = 1}), argument_error,
+                       MessageMatches(ContainsSubstring("links: expected 2 to 256, found 1")));
   CHECK_THROWS_AS(expect_graph_parameters({.construction = 10'001}), argument_error);
   CHECK_THROWS_AS(expect_graph_parameters({.search = 0}), argument_error);
 }

@@ -26,7 +26,8 @@ const checkpoint_tensor& tensor_of(const checkpoint& model, std::uint32_t layer,
 }
 /// Every vector of an index is the model's, rounded to the codec where there is one.
 void expect_all_vectors(const feature_index& index, const checkpoint& model, std::optional<dtype> codec) {
-  const auto columns = static_cast<std::size_t>(model.config().hidden_size), features = static_cast<std::size_t>(model.config().intermediate_size);
+  const auto columns = static_cast<std::size_t>(model.config().hidden_size),
+             features = static_cast<std::size_t>(model.config().intermediate_size);
   std::vector<float> wanted(columns * features), found(wanted.size()), matrix(wanted.size());
   for (std::uint32_t layer = 0; layer < model.config().num_hidden_layers; ++layer)
     for (const feature_vector which : feature_vectors) {
@@ -110,7 +111,8 @@ TEST_CASE("feature index build: every family's vectors, exactly", "[feature_inde
 }
 
 TEST_CASE("feature index build: the same bytes whatever the threads and the memory", "[feature_index]") {
-  for (const auto& model : {conformance("llama-tiny") / "gguf/llama-tiny-f16.gguf", shared("models/fable-bitnet-tq2_0.gguf")}) {
+  for (const auto& model :
+       {conformance("llama-tiny") / "gguf/llama-tiny-f16.gguf", shared("models/fable-bitnet-tq2_0.gguf")}) {
     const temporary_folder folder;
     build_feature_index(model, folder / "one", {.threads = 1});
     build_feature_index(model, folder / "four", {.threads = 4});
@@ -155,7 +157,8 @@ TEST_CASE("feature index build: killed at any moment it goes on where it was", "
     if (std::filesystem::exists(out / "index.json")) {
       const feature_index unfinished = feature_index::open_unfinished(out);
       named = unfinished.layers();
-      if (named < layers) CHECK_THROWS_MATCHES(feature_index::open(out), file_error, MessageMatches(ContainsSubstring("not finished")));
+      if (named < layers)
+        CHECK_THROWS_MATCHES(feature_index::open(out), file_error, MessageMatches(ContainsSubstring("not finished")));
     }
     const feature_build_report report = build_feature_index(model, out, {.threads = 1});
     CHECK(report.kept == named);
@@ -175,32 +178,37 @@ TEST_CASE("feature index build: what is there already is kept, refused or left a
   CHECK(again.kept == 3);
   CHECK(std::filesystem::last_write_time(folder / "index/layer-0000.bin") == made);
 
-  CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-f16.gguf", folder / "index", {.codec = dtype::f32}), mismatch_error,
-                       MessageMatches(ContainsSubstring("codec: wanted f32, file own")));
-  CHECK_THROWS_MATCHES(build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), folder / "index"), mismatch_error,
-                       MessageMatches(ContainsSubstring("hidden_size")));
+  CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-f16.gguf", folder / "index", {.codec = dtype::f32}),
+                       mismatch_error, MessageMatches(ContainsSubstring("codec: wanted f32, file own")));
+  CHECK_THROWS_MATCHES(build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), folder / "index"),
+                       mismatch_error, MessageMatches(ContainsSubstring("hidden_size")));
   CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-q8_0.gguf", folder / "index"), mismatch_error,
                        MessageMatches(ContainsSubstring("gate vectors of layer 0: wanted q8_0, file f16")));
   // Other weights of the same config.
   build_feature_index(tiny / "llama-tiny-q4_0.gguf", folder / "rounded", {.codec = dtype::f16});
-  CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-q8_0.gguf", folder / "rounded", {.codec = dtype::f16}), mismatch_error,
+  CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-q8_0.gguf", folder / "rounded", {.codec = dtype::f16}),
+                       mismatch_error,
                        MessageMatches(ContainsSubstring("gate vector of feature 0 of layer 0: unlike that of")));
   // A layer that was damaged is not built upon.
   bytes data = read_bytes(folder / "index/layer-0001.bin");
   data[5] ^= std::byte{4};
   write_bytes(folder / "index/layer-0001.bin", data);
-  CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-f16.gguf", folder / "index"), file_error, MessageMatches(ContainsSubstring("checksum of the gate vectors of layer 1")));
+  CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-f16.gguf", folder / "index"), file_error,
+                       MessageMatches(ContainsSubstring("checksum of the gate vectors of layer 1")));
 
   SECTION("somebody else is at it") {
     const locked_folder lock(folder / "busy");
-    CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-f16.gguf", folder / "busy"), file_error, MessageMatches(ContainsSubstring("another process is writing this index")));
+    CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-f16.gguf", folder / "busy"), file_error,
+                         MessageMatches(ContainsSubstring("another process is writing this index")));
   }
   SECTION("no folder") {
     write_text(folder / "file", "x");
-    CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-f16.gguf", folder / "file"), file_error, MessageMatches(ContainsSubstring("cannot make or open the folder")));
+    CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-f16.gguf", folder / "file"), file_error,
+                         MessageMatches(ContainsSubstring("cannot make or open the folder")));
   }
   SECTION("a codec that an index cannot have") {
-    CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-f16.gguf", folder / "new", {.codec = dtype::q4_0}), intaglio::argument_error,
+    CHECK_THROWS_MATCHES(build_feature_index(tiny / "llama-tiny-f16.gguf", folder / "new", {.codec = dtype::q4_0}),
+                         intaglio::argument_error,
                          MessageMatches(ContainsSubstring("codec: expected own, f32, f16 or bf16, found q4_0")));
     CHECK_FALSE(std::filesystem::exists(folder / "new"));
   }

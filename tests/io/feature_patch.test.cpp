@@ -41,7 +41,8 @@ feature_change change(feature_edit edit, std::uint32_t layer, std::uint32_t feat
   feature_change out{edit, layer, feature, {}};
   if (edit == feature_edit::insert || edit == feature_edit::update)
     for (std::size_t v = 0; v < 3; ++v)
-      for (std::size_t i = 0; i < width; ++i) out.vectors[v].push_back(seed * static_cast<float>((i * 7 + v * 3) % 11) - 2);
+      for (std::size_t i = 0; i < width; ++i)
+        out.vectors[v].push_back(seed * static_cast<float>((i * 7 + v * 3) % 11) - 2);
   return out;
 }
 /// All vectors of a layer as changed.
@@ -78,7 +79,9 @@ TEST_CASE("feature patch: changes are read as if the vectors were so, now and la
   // The same edits of the vectors by hand.
   auto expected = original;
   for (std::size_t v = 0; v < 3; ++v) {
-    const auto put = [&](std::size_t feature, const std::vector<float>& values) { std::ranges::copy(values, expected[v].begin() + static_cast<std::ptrdiff_t>(feature * width)); };
+    const auto put = [&](std::size_t feature, const std::vector<float>& values) {
+      std::ranges::copy(values, expected[v].begin() + static_cast<std::ptrdiff_t>(feature * width));
+    };
     expected[v].resize((features + 1) * width);
     put(features, change(feature_edit::insert, 2, features, 0.25f).vectors[v]);
     put(5, change(feature_edit::update, 2, 5, 0.5f).vectors[v]);
@@ -90,7 +93,8 @@ TEST_CASE("feature patch: changes are read as if the vectors were so, now and la
   patch.read_f32(2, feature_vector::down, 170, 3, part);
   CHECK(std::ranges::equal(part, std::span(expected[2]).subspan(170 * width, 3 * width)));
 
-  CHECK_THROWS_MATCHES(made.open(), file_error, MessageMatches(ContainsSubstring("another process is writing this journal")));
+  CHECK_THROWS_MATCHES(made.open(), file_error,
+                       MessageMatches(ContainsSubstring("another process is writing this journal")));
   const feature_patch reader = made.open(false);
   CHECK(reader.changes() == 3);
   CHECK(layer_of(reader, 2) == expected);
@@ -98,16 +102,24 @@ TEST_CASE("feature patch: changes are read as if the vectors were so, now and la
   CHECK((read_bytes(made.folder / "layer-0002.bin") == base));
 
   // Taken back, the walk is the original one.
-  patch.apply({feature_edit::update, 2, 5, {std::vector<float>(original[0].begin() + 5 * width, original[0].begin() + 6 * width),
-                                            std::vector<float>(original[1].begin() + 5 * width, original[1].begin() + 6 * width),
-                                            std::vector<float>(original[2].begin() + 5 * width, original[2].begin() + 6 * width)}});
-  patch.apply({feature_edit::update, 2, 171, {std::vector<float>(original[0].begin() + 171 * width, original[0].end()), std::vector<float>(original[1].begin() + 171 * width, original[1].end()),
-                                              std::vector<float>(original[2].begin() + 171 * width, original[2].end())}});
+  patch.apply({feature_edit::update,
+               2,
+               5,
+               {std::vector<float>(original[0].begin() + 5 * width, original[0].begin() + 6 * width),
+                std::vector<float>(original[1].begin() + 5 * width, original[1].begin() + 6 * width),
+                std::vector<float>(original[2].begin() + 5 * width, original[2].begin() + 6 * width)}});
+  patch.apply({feature_edit::update,
+               2,
+               171,
+               {std::vector<float>(original[0].begin() + 171 * width, original[0].end()),
+                std::vector<float>(original[1].begin() + 171 * width, original[1].end()),
+                std::vector<float>(original[2].begin() + 171 * width, original[2].end())}});
   patch.apply(change(feature_edit::remove, 2, features));
   CHECK(walked(patch, 2) == before);
 }
 
-TEST_CASE("feature patch: a removed feature's place takes a new one, and a restored one is the index's own", "[feature_index]") {
+TEST_CASE("feature patch: a removed feature's place takes a new one, and a restored one is the index's own",
+          "[feature_index]") {
   const made_index made;
   feature_patch patch = made.open();
   const auto original = layer_of(patch, 3);
@@ -118,26 +130,31 @@ TEST_CASE("feature patch: a removed feature's place takes a new one, and a resto
   patch.apply(change(feature_edit::insert, 3, features, 0.25f));
   patch.apply(change(feature_edit::remove, 3, 11));
   CHECK(patch.features(3) == features + 1);
-  const std::vector<changed_feature> expected{{3, 8, feature_edit::update}, {3, 11, feature_edit::remove}, {3, features, feature_edit::insert}};
+  const std::vector<changed_feature> expected{
+      {3, 8, feature_edit::update}, {3, 11, feature_edit::remove}, {3, features, feature_edit::insert}};
   CHECK(patch.changed() == expected);
   CHECK(made.open(false).changed() == expected);
   for (const std::uint32_t f : {8u, 11u}) patch.apply(change(feature_edit::restore, 3, f));
-  CHECK_THROWS_MATCHES(patch.apply(change(feature_edit::restore, 3, features)), argument_error, MessageMatches(ContainsSubstring("a feature that the index has")));
+  CHECK_THROWS_MATCHES(patch.apply(change(feature_edit::restore, 3, features)), argument_error,
+                       MessageMatches(ContainsSubstring("a feature that the index has")));
   patch.apply(change(feature_edit::remove, 3, features));
   auto again = layer_of(made.open(false), 3);
   for (std::size_t v = 0; v < 3; ++v) {
-    CHECK(std::ranges::all_of(again[v].begin() + static_cast<std::ptrdiff_t>(original[v].size()), again[v].end(), [](float value) { return value == 0; }));
+    CHECK(std::ranges::all_of(again[v].begin() + static_cast<std::ptrdiff_t>(original[v].size()), again[v].end(),
+                              [](float value) { return value == 0; }));
     again[v].resize(original[v].size());
   }
   CHECK(again == original);
 }
 
-TEST_CASE("feature patch: cut anywhere, it has the whole records before the cut and takes new ones", "[feature_index]") {
+TEST_CASE("feature patch: cut anywhere, it has the whole records before the cut and takes new ones",
+          "[feature_index]") {
   const made_index made;
   std::vector<std::size_t> ends{16};
   {
     feature_patch patch = made.open();
-    for (const auto& each : {change(feature_edit::insert, 0, features), change(feature_edit::remove, 1, 3), change(feature_edit::update, 4, 171, 2)}) {
+    for (const auto& each : {change(feature_edit::insert, 0, features), change(feature_edit::remove, 1, 3),
+                             change(feature_edit::update, 4, 171, 2)}) {
       patch.apply(each);
       ends.push_back(std::filesystem::file_size(made.journal()));
     }
@@ -163,7 +180,8 @@ TEST_CASE("feature patch: cut anywhere, it has the whole records before the cut 
   bytes damaged = whole;
   damaged[ends[0] + 100] ^= std::byte{1};
   write_bytes(made.journal(), damaged);
-  CHECK_THROWS_MATCHES(made.open(), file_error, MessageMatches(ContainsSubstring("patch.journal: offset 0x10: record 0 is damaged")));
+  CHECK_THROWS_MATCHES(made.open(), file_error,
+                       MessageMatches(ContainsSubstring("patch.journal: offset 0x10: record 0 is damaged")));
 }
 
 TEST_CASE("feature patch: what was acknowledged outlives a kill", "[feature_index]") {
@@ -200,7 +218,8 @@ TEST_CASE("feature patch: what was acknowledged outlives a kill", "[feature_inde
   }
 }
 
-TEST_CASE("feature patch: records with the right checksum that no writer writes are refused by their place", "[feature_index]") {
+TEST_CASE("feature patch: records with the right checksum that no writer writes are refused by their place",
+          "[feature_index]") {
   const made_index made;
   made.open().apply(change(feature_edit::remove, 4, 1));
   const bytes head = [&] {
@@ -208,7 +227,8 @@ TEST_CASE("feature patch: records with the right checksum that no writer writes 
     all.resize(16);
     return all;
   }();
-  const auto record = [](std::uint32_t edit, std::uint32_t layer, std::uint32_t feature, std::span<const float> vectors = {}) {
+  const auto record = [](std::uint32_t edit, std::uint32_t layer, std::uint32_t feature,
+                         std::span<const float> vectors = {}) {
     const std::uint32_t words[] = {0x54504649, edit, layer, feature};
     const auto begin = std::as_bytes(std::span(words));
     const auto values = std::as_bytes(vectors);
@@ -238,10 +258,12 @@ TEST_CASE("feature patch: records with the right checksum that no writer writes 
     bytes whole = head;
     whole.insert(whole.end(), each.begin(), each.end());
     write_bytes(made.journal(), whole);
-    CHECK_THROWS_MATCHES(made.open(false), file_error, MessageMatches(ContainsSubstring("offset 0x10: record 0") && ContainsSubstring(words)));
+    CHECK_THROWS_MATCHES(made.open(false), file_error,
+                         MessageMatches(ContainsSubstring("offset 0x10: record 0") && ContainsSubstring(words)));
   }
   bytes good = head;
-  for (const auto& each : {record(2, 0, 3, numbers), record(4, 0, 3)}) good.insert(good.end(), each.begin(), each.end());
+  for (const auto& each : {record(2, 0, 3, numbers), record(4, 0, 3)})
+    good.insert(good.end(), each.begin(), each.end());
   write_bytes(made.journal(), good);
   CHECK(made.open(false).changes() == 2);
 }
@@ -249,7 +271,9 @@ TEST_CASE("feature patch: records with the right checksum that no writer writes 
 TEST_CASE("feature patch: what an index cannot have is refused", "[feature_index]") {
   const made_index made;
   feature_patch patch = made.open();
-  const auto refused = [&](const feature_change& each, const std::string& words) { CHECK_THROWS_MATCHES(patch.apply(each), argument_error, MessageMatches(ContainsSubstring(words))); };
+  const auto refused = [&](const feature_change& each, const std::string& words) {
+    CHECK_THROWS_MATCHES(patch.apply(each), argument_error, MessageMatches(ContainsSubstring(words)));
+  };
   refused(change(feature_edit::update, 5, 0), "expected a layer of 5, found update of feature 0 of layer 5");
   refused(change(feature_edit::insert, 0, 3), "expected a new feature behind the last, 172");
   refused(change(feature_edit::update, 0, 172), "expected a feature of 172");
@@ -264,14 +288,19 @@ TEST_CASE("feature patch: what an index cannot have is refused", "[feature_index
   patch.apply(change(feature_edit::remove, 4, 1));
   std::vector<float> room(width);
   CHECK_THROWS_AS(patch.read_f32(0, feature_vector::gate, 172, 1, room), argument_error);
-  CHECK_THROWS_MATCHES(made.open(false).apply(change(feature_edit::remove, 4, 1)), argument_error, MessageMatches(ContainsSubstring("opened for writing")));
+  CHECK_THROWS_MATCHES(made.open(false).apply(change(feature_edit::remove, 4, 1)), argument_error,
+                       MessageMatches(ContainsSubstring("opened for writing")));
 
   const temporary_folder other;
-  build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), other.path(), {.codec = intaglio::dtype::bf16});
+  build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), other.path(),
+                      {.codec = intaglio::dtype::bf16});
   const feature_index rounded = feature_index::open(other.path());
-  CHECK_THROWS_MATCHES(feature_patch(rounded, made.journal(), false), file_error, MessageMatches(ContainsSubstring("offset 0x8: a journal of another index")));
+  CHECK_THROWS_MATCHES(feature_patch(rounded, made.journal(), false), file_error,
+                       MessageMatches(ContainsSubstring("offset 0x8: a journal of another index")));
   write_text(other / "x", "something else altogether");
-  CHECK_THROWS_MATCHES(feature_patch(rounded, other / "x", false), file_error, MessageMatches(ContainsSubstring("not a journal of changes")));
-  CHECK_THROWS_MATCHES(feature_patch(rounded, other / "no/folder", true), file_error, MessageMatches(ContainsSubstring("cannot open")));
+  CHECK_THROWS_MATCHES(feature_patch(rounded, other / "x", false), file_error,
+                       MessageMatches(ContainsSubstring("not a journal of changes")));
+  CHECK_THROWS_MATCHES(feature_patch(rounded, other / "no/folder", true), file_error,
+                       MessageMatches(ContainsSubstring("cannot open")));
   CHECK(feature_patch(rounded, other / "none", false).changes() == 0);
 }

@@ -18,16 +18,18 @@ namespace {
 struct made {
   temporary_folder folder;
   io::feature_index index;
-  made() : index([&] {
-             io::build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), folder / "index");
-             return io::feature_index::open(folder / "index");
-           }()) {}
+  made()
+      : index([&] {
+          io::build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), folder / "index");
+          return io::feature_index::open(folder / "index");
+        }()) {}
   std::vector<io::router_layer> layers() const {
     std::vector<io::router_layer> out(index.layers());
     for (std::uint32_t layer = 0; layer < index.layers(); ++layer) {
       for (std::uint32_t f = 0; f < 172; ++f) out[layer].expert_of.push_back(f % 4);
       for (std::uint32_t e = 0; e < 4; ++e) out[layer].bias.push_back(static_cast<float>(e) / 4);
-      for (std::uint32_t i = 0; i < 4 * 64; ++i) out[layer].weights.push_back(static_cast<float>((i * 7 + layer) % 11) - 5);
+      for (std::uint32_t i = 0; i < 4 * 64; ++i)
+        out[layer].weights.push_back(static_cast<float>((i * 7 + layer) % 11) - 5);
     }
     return out;
   }
@@ -37,13 +39,13 @@ std::vector<char> content(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-void put(const std::filesystem::path& path, const std::vector<char>& bytes) { std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size())); }
+void put(const std::filesystem::path& path, const std::vector<char>& bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
 std::string refusal(const std::function<void()>& work) {
   try {
     work();
-  } catch (const intaglio::error& problem) {
-    return problem.what();
-  }
+  } catch (const intaglio::error& problem) { return problem.what(); }
   return {};
 }
 
@@ -64,7 +66,8 @@ TEST_CASE("feature_router: written, read and routed by scores, of equal ones the
   const auto chosen = again.route(0, x, 2);
   REQUIRE(chosen.size() == 2);
   std::vector<std::pair<float, std::uint32_t>> scores;
-  for (std::uint32_t e = 0; e < 4; ++e) scores.emplace_back(-(again.layer(0).weights[64 * e] + again.layer(0).bias[e]), e);
+  for (std::uint32_t e = 0; e < 4; ++e)
+    scores.emplace_back(-(again.layer(0).weights[64 * e] + again.layer(0).bias[e]), e);
   std::ranges::sort(scores);
   CHECK((chosen[0].expert == scores[0].second && chosen[0].score == -scores[0].first));
   CHECK((chosen[1].expert == scores[1].second && chosen[1].score == -scores[1].first));
@@ -93,7 +96,8 @@ TEST_CASE("feature_router: what is no router of the index is refused with its re
   CHECK(bad([](auto& l) { l.pop_back(); }).find("5 layers") != std::string::npos);
   CHECK(bad([](auto& l) { l[1].expert_of.pop_back(); }).find("171 features") != std::string::npos);
   CHECK(bad([](auto& l) { l[1].expert_of[7] = 4; }).find("a feature of expert 4") != std::string::npos);
-  CHECK(bad([](auto& l) { std::ranges::replace(l[2].expert_of, 3u, 0u); }).find("expert 3 without features") != std::string::npos);
+  CHECK(bad([](auto& l) { std::ranges::replace(l[2].expert_of, 3u, 0u); }).find("expert 3 without features") !=
+        std::string::npos);
   CHECK(bad([](auto& l) { l[0].weights.pop_back(); }).find("255 weights") != std::string::npos);
   CHECK(bad([](auto& l) { l[4].bias[1] = NAN; }).find("NaN") != std::string::npos);
   CHECK(bad([](auto& l) { l[4].bias.clear(); }).find("0 experts") != std::string::npos);
@@ -110,7 +114,9 @@ TEST_CASE("feature_router: what is no router of the index is refused with its re
   CHECK(opened(good).empty());
   // Cut anywhere, longer, or with any byte changed.
   CHECK_FALSE(opened({}).empty());
-  for (std::size_t size = 1; size < good.size(); size += size < 64 ? 1 : 97) CHECK(opened({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}).find("the file ends inside") != std::string::npos);
+  for (std::size_t size = 1; size < good.size(); size += size < 64 ? 1 : 97)
+    CHECK(opened({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}).find("the file ends inside") !=
+          std::string::npos);
   auto longer = good;
   longer.push_back(0);
   CHECK(opened(longer).find("bytes behind the checksum") != std::string::npos);

@@ -11,14 +11,16 @@
 
 using namespace intaglio;
 
-TEST_CASE("clustered_experts finds directions that are there, whatever their lengths, and gives every expert a feature", "[io][router]") {
+TEST_CASE("clustered_experts finds directions that are there, whatever their lengths, and gives every expert a feature",
+          "[io][router]") {
   constexpr std::size_t width = 12, features = 60;
   std::mt19937 random(5);
   std::normal_distribution<float> noise(0, 0.05f);
   std::vector<float> gates(features * width);
   for (std::size_t f = 0; f < features; ++f) {
     const float size = 0.5f + static_cast<float>(f % 7);
-    for (std::size_t i = 0; i < width; ++i) gates[f * width + i] = size * ((i == (f * 3 / 60) * 4 ? 1.f : 0.f) + noise(random));
+    for (std::size_t i = 0; i < width; ++i)
+      gates[f * width + i] = size * ((i == (f * 3 / 60) * 4 ? 1.f : 0.f) + noise(random));
   }
   const auto found = io::clustered_experts(gates, width, 3, 10);
   for (std::size_t f = 0; f < features; ++f) CHECK(found[f] == found[f * 3 / 60 * 20]);
@@ -38,7 +40,10 @@ TEST_CASE("build_router: neighbours or clusters, weights that are the mean gates
   io::build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), folder / "index");
   const io::feature_index index = io::feature_index::open(folder / "index");
   std::uint32_t told = 0;
-  const io::feature_router neighbours = io::build_router(index, {.experts = 5, .method = io::router_method::contiguous, .progress = [&](std::uint32_t layers) { told = layers; }});
+  const io::feature_router neighbours = io::build_router(
+      index, {.experts = 5, .method = io::router_method::contiguous, .progress = [&](std::uint32_t layers) {
+                told = layers;
+              }});
   CHECK(told == 5);
   for (std::uint32_t layer = 0; layer < 5; ++layer) {
     const io::router_layer& of = neighbours.layer(layer);
@@ -52,7 +57,8 @@ TEST_CASE("build_router: neighbours or clusters, weights that are the mean gates
       ++size;
       for (std::size_t i = 0; i < 64; ++i) mean[i] += gates[f * 64 + i];
     }
-    for (std::size_t i = 0; i < 64; ++i) CHECK(std::abs(of.weights[2 * 64 + i] - mean[i] / static_cast<float>(size)) < 1e-5f);
+    for (std::size_t i = 0; i < 64; ++i)
+      CHECK(std::abs(of.weights[2 * 64 + i] - mean[i] / static_cast<float>(size)) < 1e-5f);
   }
   const io::feature_router clusters = io::build_router(index, {.experts = 6});
   for (std::uint32_t layer = 0; layer < 5; ++layer) CHECK(clusters.layer(layer).experts() == 6);

@@ -12,7 +12,8 @@ using namespace intaglio::io;
 static_assert(feature_row_bytes(dtype::i2_s, 64) == 16);
 static_assert(feature_row_bytes(dtype::q4_0, 64) == 36);
 static_assert(feature_type_from_name("ternary") == dtype::i2_s);
-static_assert(!feature_type_from_name("i2_s") && !feature_type_from_name("tq1_0") && !feature_type_from_name("bcml1") && !feature_type_from_name("u8"));
+static_assert(!feature_type_from_name("i2_s") && !feature_type_from_name("tq1_0") && !feature_type_from_name("bcml1") &&
+              !feature_type_from_name("u8"));
 static_assert(feature_type_from_name("q6_k") == dtype::q6_k);
 
 TEST_CASE("feature rows: ternary words hold every code in its place", "[feature_index]") {

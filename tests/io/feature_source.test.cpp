@@ -9,8 +9,8 @@
 
 #include "files.hpp"
 
-using Catch::Matchers::MessageMatches;
 using Catch::Matchers::Equals;
+using Catch::Matchers::MessageMatches;
 using intaglio::dtype;
 using intaglio::file_error;
 using namespace intaglio::io;
@@ -45,9 +45,12 @@ TEST_CASE("feature source: rows as an index holds them, or the type that cannot"
   CHECK(encoded(dtype::bf16, {1.f, -2.f}) == as_bytes(0x80, 0x3F, 0, 0xC0));
   // The largest of f16, and what rounds to it; what rounds up from there is refused.
   CHECK(encoded(dtype::f16, {65'504.f, 65'519.f}) == as_bytes(0xFF, 0x7B, 0xFF, 0x7B));
-  CHECK_THROWS_MATCHES(encoded(dtype::f16, {1.f, 65'520.f}), file_error, MessageMatches(Equals("model: tensor 'x': expected values that f16 can hold, found a larger one")));
-  CHECK_THROWS_MATCHES(encoded(dtype::bf16, {-std::numeric_limits<float>::max()}), file_error,
-                       MessageMatches(Equals("model: tensor 'x': expected values that bf16 can hold, found a larger one")));
+  CHECK_THROWS_MATCHES(
+      encoded(dtype::f16, {1.f, 65'520.f}), file_error,
+      MessageMatches(Equals("model: tensor 'x': expected values that f16 can hold, found a larger one")));
+  CHECK_THROWS_MATCHES(
+      encoded(dtype::bf16, {-std::numeric_limits<float>::max()}), file_error,
+      MessageMatches(Equals("model: tensor 'x': expected values that bf16 can hold, found a larger one")));
   CHECK(encoded(dtype::f32, {std::numeric_limits<float>::max()}) == as_bytes(0xFF, 0xFF, 0x7F, 0x7F));
   CHECK_THROWS_AS(encoded(dtype::f16, {infinity}), file_error);
 }

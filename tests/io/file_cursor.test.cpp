@@ -26,6 +26,7 @@ TEST_CASE("file_cursor: reads fields through its window and names the one that d
     FAIL("read past the end");
   } catch (const file_error& problem) {
     CHECK(problem.offset() == 199'997);
-    CHECK_THAT(problem.what(), ContainsSubstring("last number") && ContainsSubstring("8 bytes") && ContainsSubstring("found 3"));
+    CHECK_THAT(problem.what(),
+               ContainsSubstring("last number") && ContainsSubstring("8 bytes") && ContainsSubstring("found 3"));
   }
 }

@@ -21,7 +21,10 @@ inline bytes read_bytes(const std::filesystem::path& path) {
   return {view.begin(), view.end()};
 }
 inline std::filesystem::path write_bytes(const std::filesystem::path& path, std::span<const std::byte> data) {
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size()));
   return path;
 }
-inline std::filesystem::path write_text(const std::filesystem::path& path, std::string_view text) { return write_bytes(path, std::as_bytes(std::span(text))); }
+inline std::filesystem::path write_text(const std::filesystem::path& path, std::string_view text) {
+  return write_bytes(path, std::as_bytes(std::span(text)));
+}

@@ -23,9 +23,7 @@ template <class Read>
 std::string refusal(Read&& read) {
   try {
     read();
-  } catch (const file_error& problem) {
-    return problem.what();
-  }
+  } catch (const file_error& problem) { return problem.what(); }
   return "accepted";
 }
 
@@ -40,7 +38,8 @@ std::vector<std::filesystem::path> split_model(const std::filesystem::path& fold
     image.set("split.count", std::uint16_t{3});
     image.set("split.tensors.count", static_cast<std::int32_t>(whole.tensors.size()));
     const std::size_t half = whole.tensors.size() / 2;
-    if (part == 1) image.tensors.assign(whole.tensors.begin(), whole.tensors.begin() + static_cast<std::ptrdiff_t>(half));
+    if (part == 1)
+      image.tensors.assign(whole.tensors.begin(), whole.tensors.begin() + static_cast<std::ptrdiff_t>(half));
     if (part == 2) image.tensors.assign(whole.tensors.begin() + static_cast<std::ptrdiff_t>(half), whole.tensors.end());
     paths.push_back(write_bytes(folder / ("tiny-0000" + std::to_string(part + 1) + "-of-00003.gguf"), image.build()));
   }
@@ -68,9 +67,12 @@ TEST_CASE("gguf: keys and tensors of the tiny model", "[gguf]") {
   CHECK(shape_text(*tensor) == "[768, 256]");
   CHECK(tensor->bytes == 768 * 256 / 4 + 32);
   CHECK(tensor->offset == 34944 + 525312);
-  CHECK_THAT(refusal([&] { file.value<std::int32_t>("bitnet-b1.58.block_count"); }), ContainsSubstring("expected i32, found u32"));
-  CHECK_THAT(refusal([&] { file.value<std::string>("tokenizer.ggml.tokens"); }), ContainsSubstring("expected string, found array"));
-  CHECK_THAT(refusal([&] { file.array<std::uint8_t>("tokenizer.ggml.scores"); }), ContainsSubstring("expected u8, found f32"));
+  CHECK_THAT(refusal([&] { file.value<std::int32_t>("bitnet-b1.58.block_count"); }),
+             ContainsSubstring("expected i32, found u32"));
+  CHECK_THAT(refusal([&] { file.value<std::string>("tokenizer.ggml.tokens"); }),
+             ContainsSubstring("expected string, found array"));
+  CHECK_THAT(refusal([&] { file.array<std::uint8_t>("tokenizer.ggml.scores"); }),
+             ContainsSubstring("expected u8, found f32"));
 }
 
 TEST_CASE("gguf: version 2 and memory read alike", "[gguf]") {
@@ -112,13 +114,16 @@ TEST_CASE("gguf: split models open from their first part", "[gguf]") {
 TEST_CASE("gguf: split models whose parts do not belong together are refused", "[gguf]") {
   const temporary_folder folder;
   const auto parts = split_model(folder.path());
-  CHECK_THAT(refusal([&] { gguf::open(parts[1]); }), ContainsSubstring("not the first part") && ContainsSubstring("tiny-00001-of-00003.gguf"));
+  CHECK_THAT(refusal([&] { gguf::open(parts[1]); }),
+             ContainsSubstring("not the first part") && ContainsSubstring("tiny-00001-of-00003.gguf"));
 
   const bytes two = read_bytes(parts[1]), three = read_bytes(parts[2]);
   write_bytes(parts[2], two);
-  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }), ContainsSubstring("00003-of-00003") && ContainsSubstring("split.no"));
+  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }),
+             ContainsSubstring("00003-of-00003") && ContainsSubstring("split.no"));
   std::filesystem::remove(parts[2]);
-  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }), ContainsSubstring("missing") && ContainsSubstring("tiny-00003-of-00003.gguf"));
+  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }),
+             ContainsSubstring("missing") && ContainsSubstring("tiny-00003-of-00003.gguf"));
 
   write_bytes(parts[2], three);
   auto image = gguf_image::of(parts[2]);
@@ -127,7 +132,8 @@ TEST_CASE("gguf: split models whose parts do not belong together are refused", "
   CHECK_THAT(refusal([&] { gguf::open(parts[0]); }), ContainsSubstring("is in two parts"));
   image.tensors.erase(image.tensors.begin());
   write_bytes(parts[2], image.build());
-  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }), ContainsSubstring("split.tensors.count") && ContainsSubstring("found 34"));
+  CHECK_THAT(refusal([&] { gguf::open(parts[0]); }),
+             ContainsSubstring("split.tensors.count") && ContainsSubstring("found 34"));
   image = gguf_image::of(parts[2]);
   image.set<std::string>("general.architecture", "llama");
   write_bytes(parts[2], image.build());
@@ -147,9 +153,11 @@ TEST_CASE("gguf: what the keys of a split model may say", "[gguf]") {
   CHECK(gguf::open(write_bytes(folder / "alone.gguf", alone)).parts().size() == 1);
   image.set("split.count", std::uint16_t{2});
   const bytes first = image.build();
-  CHECK_THAT(refusal([&] { gguf::from_memory(first, "memory"); }), ContainsSubstring("one part of a split model cannot stand alone: expected 1 part, found 2"));
+  CHECK_THAT(refusal([&] { gguf::from_memory(first, "memory"); }),
+             ContainsSubstring("one part of a split model cannot stand alone: expected 1 part, found 2"));
   image.remove("split.no");
-  CHECK_THAT(refusal([&] { gguf::open(write_bytes(folder / "x-00001-of-00002.gguf", image.build())); }), ContainsSubstring("x-00001-of-00002.gguf, found no split.no"));
+  CHECK_THAT(refusal([&] { gguf::open(write_bytes(folder / "x-00001-of-00002.gguf", image.build())); }),
+             ContainsSubstring("x-00001-of-00002.gguf, found no split.no"));
 
   const auto parts = split_model(folder.path());
   const auto changed = [&](std::size_t part, auto&& edit) {
@@ -162,11 +170,15 @@ TEST_CASE("gguf: what the keys of a split model may say", "[gguf]") {
     return text;
   };
   CHECK(changed(2, [](auto&) {}) == "accepted");
-  CHECK_THAT(changed(2, [](auto& i) { i.set("split.count", std::uint16_t{4}); }), ContainsSubstring("expected split.no 2 of 3, found 2 of 4"));
-  CHECK_THAT(changed(2, [](auto& i) { i.remove("split.no"); }), ContainsSubstring("expected split.no 2 of 3, found no split keys"));
-  CHECK_THAT(changed(2, [](auto& i) { i.remove("split.count"); }), ContainsSubstring("expected split.no 2 of 3, found no split keys"));
+  CHECK_THAT(changed(2, [](auto& i) { i.set("split.count", std::uint16_t{4}); }),
+             ContainsSubstring("expected split.no 2 of 3, found 2 of 4"));
+  CHECK_THAT(changed(2, [](auto& i) { i.remove("split.no"); }),
+             ContainsSubstring("expected split.no 2 of 3, found no split keys"));
+  CHECK_THAT(changed(2, [](auto& i) { i.remove("split.count"); }),
+             ContainsSubstring("expected split.no 2 of 3, found no split keys"));
   CHECK(changed(1, [](auto& i) { i.template set<std::string>("general.architecture", "bitnet-b1.58"); }) == "accepted");
-  CHECK_THAT(changed(0, [](auto& i) { i.set("split.tensors.count", std::int32_t{-1}); }), ContainsSubstring("split.tensors.count: expected -1, found 35"));
+  CHECK_THAT(changed(0, [](auto& i) { i.set("split.tensors.count", std::int32_t{-1}); }),
+             ContainsSubstring("split.tensors.count: expected -1, found 35"));
   CHECK(changed(0, [](auto& i) { i.remove("split.tensors.count"); }) == "accepted");
 }
 
@@ -177,6 +189,8 @@ TEST_CASE("gguf: missing parts are listed as far as a line goes", "[gguf]") {
   image.tensors.clear();
   image.set("split.no", std::uint16_t{0});
   image.set("split.count", std::uint16_t{9});
-  const std::string text = refusal([&] { gguf::open(write_bytes(folder / (prefix + "-00001-of-00009.gguf"), image.build())); });
-  CHECK_THAT(text, ContainsSubstring(prefix + "-00002-of-00009.gguf, " + prefix + "-00003-of-00009.gguf") && !ContainsSubstring("-00009-of-00009.gguf"));
+  const std::string text =
+      refusal([&] { gguf::open(write_bytes(folder / (prefix + "-00001-of-00009.gguf"), image.build())); });
+  CHECK_THAT(text, ContainsSubstring(prefix + "-00002-of-00009.gguf, " + prefix + "-00003-of-00009.gguf") &&
+                       !ContainsSubstring("-00009-of-00009.gguf"));
 }

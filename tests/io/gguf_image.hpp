@@ -78,8 +78,10 @@ struct gguf_image {
     for (const auto& tensor : file.tensors()) {
       bytes data(static_cast<std::size_t>(tensor.bytes));
       file.file().read(tensor.offset, data);
-      out.tensors.push_back({tensor.name, {tensor.shape.begin(), tensor.shape.begin() + tensor.dimensions},
-                             static_cast<std::uint32_t>(intaglio::info(tensor.type).ggml_type), std::move(data)});
+      out.tensors.push_back({tensor.name,
+                             {tensor.shape.begin(), tensor.shape.begin() + tensor.dimensions},
+                             static_cast<std::uint32_t>(intaglio::info(tensor.type).ggml_type),
+                             std::move(data)});
     }
     return out;
   }
@@ -89,7 +91,9 @@ struct gguf_image {
       if (k.name == name) return k;
     throw std::runtime_error("no key " + std::string(name));
   }
-  void remove(std::string_view name) { std::erase_if(keys, [&](const key& k) { return k.name == name; }); }
+  void remove(std::string_view name) {
+    std::erase_if(keys, [&](const key& k) { return k.name == name; });
+  }
   template <class T>
   void set(std::string_view name, const T& value) {
     const auto type = static_cast<std::uint32_t>(intaglio::io::gguf_type_of<T>);

@@ -9,7 +9,8 @@
 
 using namespace intaglio::io;
 
-TEST_CASE("gguf_model_keys: a folder's config comes back out of the keys, and what GGUF cannot say is told", "[convert]") {
+TEST_CASE("gguf_model_keys: a folder's config comes back out of the keys, and what GGUF cannot say is told",
+          "[convert]") {
   const temporary_folder folder;
   const auto in = [](const char* model, const char* form) { return conformance(model) / form; };
   struct expectation {
@@ -17,8 +18,11 @@ TEST_CASE("gguf_model_keys: a folder's config comes back out of the keys, and wh
     std::string architecture, warning;
   };
   for (const auto& [from, architecture, warning] :
-       {expectation{in("llama-tiny", "hf"), "llama", ""}, {in("llama-tiny", "hf-v5"), "llama", ""}, {in("mistral-tiny", "hf-swa"), "llama", "programs that know no sliding window"},
-        {in("gemma3-tiny", "hf"), "gemma3", ""}, {in("gemma3-tiny", "hf-qpas"), "gemma3", "GGUF has no query_pre_attn_scalar; the model's is 96"},
+       {expectation{in("llama-tiny", "hf"), "llama", ""},
+        {in("llama-tiny", "hf-v5"), "llama", ""},
+        {in("mistral-tiny", "hf-swa"), "llama", "programs that know no sliding window"},
+        {in("gemma3-tiny", "hf"), "gemma3", ""},
+        {in("gemma3-tiny", "hf-qpas"), "gemma3", "GGUF has no query_pre_attn_scalar; the model's is 96"},
         {in("bitnet-tiny", "hf-packed"), "bitnet-b1.58", ""}}) {
     INFO(from.string());
     const auto model = checkpoint::open(from);
@@ -40,7 +44,9 @@ TEST_CASE("gguf_model_keys: a folder's config comes back out of the keys, and wh
     REQUIRE(model.vocabulary().has_value() == (file.first().find("tokenizer.ggml.tokens") != nullptr));
     if (!model.vocabulary()) continue;
     const vocabulary read = gguf_vocabulary(file), &own = *model.vocabulary();
-    CHECK((read.model == own.model && read.tokens == own.tokens && read.token_types == own.token_types && read.merges == own.merges && read.scores == own.scores));
-    CHECK((read.bos_id == own.bos_id && read.eos_id == own.eos_id && read.add_bos == own.add_bos && read.chat_template == own.chat_template));
+    CHECK((read.model == own.model && read.tokens == own.tokens && read.token_types == own.token_types &&
+           read.merges == own.merges && read.scores == own.scores));
+    CHECK((read.bos_id == own.bos_id && read.eos_id == own.eos_id && read.add_bos == own.add_bos &&
+           read.chat_template == own.chat_template));
   }
 }

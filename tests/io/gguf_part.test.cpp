@@ -26,13 +26,13 @@ gguf_image small() {
   out.tensors = {{"vector", {3}, 0, bytes(12, std::byte{1})}, {"matrix", {128, 2}, 36, bytes(96, std::byte{2})}};
   return out;
 }
-gguf_part parsed(const bytes& file, std::optional<bool> bitnet = std::nullopt) { return {mapped_file::from_memory(file, "memory"), 0, bitnet}; }
+gguf_part parsed(const bytes& file, std::optional<bool> bitnet = std::nullopt) {
+  return {mapped_file::from_memory(file, "memory"), 0, bitnet};
+}
 std::string refusal(const bytes& file, std::optional<bool> bitnet = std::nullopt) {
   try {
     parsed(file, bitnet);
-  } catch (const file_error& problem) {
-    return problem.what();
-  }
+  } catch (const file_error& problem) { return problem.what(); }
   return "accepted";
 }
 template <class Edit>
@@ -52,10 +52,12 @@ TEST_CASE("gguf_part: keys, tensors and their places", "[gguf]") {
   CHECK(part.values().size() == 2);
   REQUIRE(part.tensors().size() == 2);
   const auto &vector = part.tensors()[0], &matrix = part.tensors()[1];
-  CHECK((vector.name == "vector" && vector.type == dtype::f32 && vector.dimensions == 1 && vector.columns() == 3 && vector.rows() == 1 && vector.bytes == 12));
+  CHECK((vector.name == "vector" && vector.type == dtype::f32 && vector.dimensions == 1 && vector.columns() == 3 &&
+         vector.rows() == 1 && vector.bytes == 12));
   CHECK((matrix.type == dtype::i2_s && matrix.columns() == 128 && matrix.rows() == 2 && matrix.bytes == 96));
   CHECK(shape_text(matrix) == "[128, 2]");
-  CHECK((vector.offset == part.data_offset() && matrix.offset == part.data_offset() + 32 && part.data_offset() % 32 == 0));
+  CHECK((vector.offset == part.data_offset() && matrix.offset == part.data_offset() + 32 &&
+         part.data_offset() % 32 == 0));
   CHECK((file[vector.offset] == std::byte{1} && file[matrix.offset + 95] == std::byte{2}));
   CHECK(part.warnings().empty());
   CHECK(part.find("general.alignment") != nullptr);
@@ -97,12 +99,12 @@ TEST_CASE("gguf_part: an array of a million strings is not handed out", "[gguf]"
     const bytes file = image.build();
     const gguf_part part = parsed(file);
     if (count == gguf_limits::strings_returned) CHECK(part.array<std::string>("a.texts")->size() == count);
-    else
-      try {
+    else try {
         part.array<std::string>("a.texts");
         FAIL("handed out");
       } catch (const file_error& problem) {
-        CHECK_THAT(problem.what(), ContainsSubstring("key 'a.texts' has too many strings: expected at most 1048576, found 1048577"));
+        CHECK_THAT(problem.what(),
+                   ContainsSubstring("key 'a.texts' has too many strings: expected at most 1048576, found 1048577"));
       }
   }
 }
@@ -118,17 +120,25 @@ TEST_CASE("gguf_part: bytes of a tensor at the borders of 64 bits", "[gguf]") {
            extent{dtype::f32, 3, 5, 60},
            extent{dtype::f32, checked_size::overflowed(), 5, {}},
            extent{dtype::f32, 3, checked_size::overflowed(), {}},
-           extent{dtype::f32, half / 2, 1, {}},                      // a row
+           extent{dtype::f32, half / 2, 1, {}},  // a row
            extent{dtype::f32, half / 2 - 1, 1, top - 3},
-           extent{dtype::f32, half / 4, 2, {}},                      // all rows
-           extent{dtype::i8, half - 1, 2, top - 1}, extent{dtype::i8, half, 2, {}}, extent{dtype::i8, top, 1, top}, extent{dtype::i8, top, 2, {}}, extent{dtype::i8, 0, top, 0},
-           extent{dtype::q8_0, 32, 2, 68}, extent{dtype::q8_0, half, 1, half / 16 * 17}, extent{dtype::q8_0, half, 2, {}},
-           extent{dtype::i2_s, 128, 2, 96},                          // and the scale behind them
-           extent{dtype::i2_s, half, 7, half / 4 * 7 + 32}, extent{dtype::i2_s, half, 8, {}},
-           extent{dtype::i2_s, 128, top / 32, {}},                   // but for the scale they would fit
+           extent{dtype::f32, half / 4, 2, {}},  // all rows
+           extent{dtype::i8, half - 1, 2, top - 1},
+           extent{dtype::i8, half, 2, {}},
+           extent{dtype::i8, top, 1, top},
+           extent{dtype::i8, top, 2, {}},
+           extent{dtype::i8, 0, top, 0},
+           extent{dtype::q8_0, 32, 2, 68},
+           extent{dtype::q8_0, half, 1, half / 16 * 17},
+           extent{dtype::q8_0, half, 2, {}},
+           extent{dtype::i2_s, 128, 2, 96},  // and the scale behind them
+           extent{dtype::i2_s, half, 7, half / 4 * 7 + 32},
+           extent{dtype::i2_s, half, 8, {}},
+           extent{dtype::i2_s, 128, top / 32, {}},  // but for the scale they would fit
            extent{dtype::i2_s, 128, top / 32 - 1, top - 31},
        }) {
-    CAPTURE(intaglio::name(each.type), each.columns.valid(), each.columns.value(), each.rows.valid(), each.rows.value());
+    CAPTURE(intaglio::name(each.type), each.columns.valid(), each.columns.value(), each.rows.valid(),
+            each.rows.value());
     const checked_size found = tensor_bytes(each.type, each.columns, each.rows);
     CHECK(found.valid() == each.bytes.has_value());
     if (found.valid() && each.bytes) CHECK(found.value() == *each.bytes);
@@ -137,36 +147,84 @@ TEST_CASE("gguf_part: bytes of a tensor at the borders of 64 bits", "[gguf]") {
 
 TEST_CASE("gguf_part: claims about a tensor are refused where they do not hold", "[gguf]") {
   CHECK(with([](auto&) {}) == "accepted");
-  CHECK_THAT(with([](auto& i) { i.tensors[0].name = "matrix"; }), ContainsSubstring("tensor 'matrix' occurs twice: expected once"));
+  CHECK_THAT(with([](auto& i) { i.tensors[0].name = "matrix"; }),
+             ContainsSubstring("tensor 'matrix' occurs twice: expected once"));
   CHECK_THAT(with([](auto& i) { i.tensors[0].name = ""; }), ContainsSubstring("tensor 0 has no proper name"));
-  CHECK_THAT(with([](auto& i) { i.tensors[0].name = "a\nb"; }), ContainsSubstring("without control characters, found 'a\\x0ab'"));
-  CHECK_THAT(with([](auto& i) { i.tensors[0].name.assign(64, 'n'); }), ContainsSubstring("tensor 0 name is too long: expected at most 63 bytes, found 64"));
-  CHECK_THAT(with([](auto& i) { i.tensors[0].shape = {}; }), ContainsSubstring("number of dimensions: expected 1 to 4, found 0"));
-  CHECK_THAT(with([](auto& i) { i.tensors[0].shape = {1, 1, 1, 1, 3}; }), ContainsSubstring("number of dimensions: expected 1 to 4, found 5"));
-  CHECK_THAT(with([](auto& i) { i.tensors[0].shape = {3, 0}; }), ContainsSubstring("sizes of at least 1 with a product below 2^63, found [3, 0]"));
-  CHECK_THAT(with([](auto& i) { i.tensors[0].shape = {1ull << 32, 1ull << 32}; }), ContainsSubstring("a product below 2^63"));
+  CHECK_THAT(with([](auto& i) { i.tensors[0].name = "a\nb"; }),
+             ContainsSubstring("without control characters, found 'a\\x0ab'"));
+  CHECK_THAT(with([](auto& i) { i.tensors[0].name.assign(64, 'n'); }),
+             ContainsSubstring("tensor 0 name is too long: expected at most 63 bytes, found 64"));
+  CHECK_THAT(with([](auto& i) { i.tensors[0].shape = {}; }),
+             ContainsSubstring("number of dimensions: expected 1 to 4, found 0"));
+  CHECK_THAT(with([](auto& i) {
+               i.tensors[0].shape = {1, 1, 1, 1, 3};
+             }),
+             ContainsSubstring("number of dimensions: expected 1 to 4, found 5"));
+  CHECK_THAT(with([](auto& i) {
+               i.tensors[0].shape = {3, 0};
+             }),
+             ContainsSubstring("sizes of at least 1 with a product below 2^63, found [3, 0]"));
+  CHECK_THAT(with([](auto& i) {
+               i.tensors[0].shape = {1ull << 32, 1ull << 32};
+             }),
+             ContainsSubstring("a product below 2^63"));
   CHECK_THAT(with([](auto& i) { i.tensors[0].shape = {1ull << 62, 2}; }), ContainsSubstring("a product below 2^63"));
-  CHECK_THAT(with([](auto& i) { i.tensors[0].shape = {1ull << 62}; }), ContainsSubstring("fewer than 2^63 bytes, found [4611686018427387904]"));
-  CHECK_THAT(with([](auto& i) { i.tensors[1].shape = {64, 4}; }), ContainsSubstring("a row is not whole blocks of i2_s: expected a multiple of 128, found [64, 4]"));
-  CHECK_THAT(with([](auto& i) { i.tensors[1].offset = 33; }), ContainsSubstring("offset is not aligned: expected a multiple of 32, found 33"));
-  CHECK_THAT(with([](auto& i) { i.tensors[1].offset = 64; }), ContainsSubstring("its data runs past the end of the file"));
-  CHECK_THAT(with([](auto& i) { i.tensors[1].offset = top - 31; }), ContainsSubstring("expected an offset inside the file, found 18446744073709551584"));
-  CHECK_THAT(with([](auto& i) { i.tensors[1].offset = 0; }), ContainsSubstring("tensors 'vector' and 'matrix' overlap"));
+  CHECK_THAT(with([](auto& i) { i.tensors[0].shape = {1ull << 62}; }),
+             ContainsSubstring("fewer than 2^63 bytes, found [4611686018427387904]"));
+  CHECK_THAT(with([](auto& i) {
+               i.tensors[1].shape = {64, 4};
+             }),
+             ContainsSubstring("a row is not whole blocks of i2_s: expected a multiple of 128, found [64, 4]"));
+  CHECK_THAT(with([](auto& i) { i.tensors[1].offset = 33; }),
+             ContainsSubstring("offset is not aligned: expected a multiple of 32, found 33"));
+  CHECK_THAT(with([](auto& i) { i.tensors[1].offset = 64; }),
+             ContainsSubstring("its data runs past the end of the file"));
+  CHECK_THAT(with([](auto& i) { i.tensors[1].offset = top - 31; }),
+             ContainsSubstring("expected an offset inside the file, found 18446744073709551584"));
+  CHECK_THAT(with([](auto& i) { i.tensors[1].offset = 0; }),
+             ContainsSubstring("tensors 'vector' and 'matrix' overlap"));
 }
 
 TEST_CASE("gguf_part: codecs that are not read are named", "[gguf]") {
-  const std::vector<std::pair<std::uint32_t, const char*>> foreign{
-      {4, "removed Q4_2 or Q4_3"}, {5, "removed Q4_2 or Q4_3"}, {6, "Q5_0"}, {7, "Q5_1"}, {9, "Q8_1"}, {10, "Q2_K"}, {11, "Q3_K"}, {13, "Q5_K"}, {15, "Q8_K"},
-      {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"}, {23, "IQ4_XS"}, {29, "IQ1_M"},
-      {31, "removed interleaved Q4_0"}, {32, "removed interleaved Q4_0"}, {33, "removed interleaved Q4_0"}, {37, "I8_S of the BitNet fork, or a removed IQ4_NL"},
-      {38, "TL1 of the BitNet fork, or a removed IQ4_NL"}, {39, "TL2 of the BitNet fork, or MXFP4"}, {40, "NVFP4"}, {41, "Q1_0"}, {42, "Q2_0"}, {43, "unknown"}, {~0u, "unknown"}};
+  const std::vector<std::pair<std::uint32_t, const char*>> foreign{{4, "removed Q4_2 or Q4_3"},
+                                                                   {5, "removed Q4_2 or Q4_3"},
+                                                                   {6, "Q5_0"},
+                                                                   {7, "Q5_1"},
+                                                                   {9, "Q8_1"},
+                                                                   {10, "Q2_K"},
+                                                                   {11, "Q3_K"},
+                                                                   {13, "Q5_K"},
+                                                                   {15, "Q8_K"},
+                                                                   {16, "IQ2_XXS"},
+                                                                   {17, "IQ2_XS"},
+                                                                   {18, "IQ3_XXS"},
+                                                                   {19, "IQ1_S"},
+                                                                   {20, "IQ4_NL"},
+                                                                   {21, "IQ3_S"},
+                                                                   {22, "IQ2_S"},
+                                                                   {23, "IQ4_XS"},
+                                                                   {29, "IQ1_M"},
+                                                                   {31, "removed interleaved Q4_0"},
+                                                                   {32, "removed interleaved Q4_0"},
+                                                                   {33, "removed interleaved Q4_0"},
+                                                                   {37, "I8_S of the BitNet fork, or a removed IQ4_NL"},
+                                                                   {38, "TL1 of the BitNet fork, or a removed IQ4_NL"},
+                                                                   {39, "TL2 of the BitNet fork, or MXFP4"},
+                                                                   {40, "NVFP4"},
+                                                                   {41, "Q1_0"},
+                                                                   {42, "Q2_0"},
+                                                                   {43, "unknown"},
+                                                                   {~0u, "unknown"}};
   for (const auto& [id, name] : foreign) {
     const std::string text = with([id = id](auto& i) { i.tensors[0].type = id; });
-    CHECK_THAT(text, ContainsSubstring("tensor 0 'vector': type " + std::to_string(id) + " (" + name + ") is not supported here: expected f32 ") && ContainsSubstring(" i2_s"));
+    CHECK_THAT(text, ContainsSubstring("tensor 0 'vector': type " + std::to_string(id) + " (" + name +
+                                       ") is not supported here: expected f32 ") &&
+                         ContainsSubstring(" i2_s"));
   }
   // I2_S is BitNet's; later parts of a model are told whose they are.
   const std::string llama = with([](auto& i) { i.template set<std::string>("general.architecture", "llama"); });
-  CHECK_THAT(llama, ContainsSubstring("type 36 (I2_S of the BitNet fork, or a removed IQ4_NL)") && ContainsSubstring("(i2_s where general.architecture starts with bitnet)"));
+  CHECK_THAT(llama, ContainsSubstring("type 36 (I2_S of the BitNet fork, or a removed IQ4_NL)") &&
+                        ContainsSubstring("(i2_s where general.architecture starts with bitnet)"));
   gguf_image later = small();
   later.keys.clear();
   CHECK_THAT(refusal(later.build()), ContainsSubstring("type 36"));
@@ -178,17 +236,24 @@ TEST_CASE("gguf_part: codecs that are not read are named", "[gguf]") {
 
 TEST_CASE("gguf_part: a header that is none", "[gguf]") {
   const bytes sound = small().build();
-  const auto cut = [&](std::size_t size) { return refusal(bytes(sound.begin(), sound.begin() + static_cast<std::ptrdiff_t>(size))); };
+  const auto cut = [&](std::size_t size) {
+    return refusal(bytes(sound.begin(), sound.begin() + static_cast<std::ptrdiff_t>(size)));
+  };
   CHECK_THAT(cut(23), ContainsSubstring("too short for a GGUF header: expected 24 bytes, found 23"));
   CHECK_THAT(cut(24), ContainsSubstring("is more than the file can hold"));
-  for (const auto& path : {shared("conformance/bitnet-tiny/manifest.json"), shared("models/fable-bitnet/model.safetensors")}) {
+  for (const auto& path :
+       {shared("conformance/bitnet-tiny/manifest.json"), shared("models/fable-bitnet/model.safetensors")}) {
     const bytes other = read_bytes(path);
     CHECK_THAT(refusal(other), ContainsSubstring("not a GGUF file: expected the magic 'GGUF'"));
   }
-  CHECK_THAT(with([](auto& i) { i.version = 0x03000000; }), ContainsSubstring("the file has the other byte order (big-endian): expected little-endian"));
-  for (const std::uint32_t version : {0u, 1u, 4u}) CHECK_THAT(with([&](auto& i) { i.version = version; }), ContainsSubstring("GGUF version: expected 2 or 3, found " + std::to_string(version)));
+  CHECK_THAT(with([](auto& i) { i.version = 0x03000000; }),
+             ContainsSubstring("the file has the other byte order (big-endian): expected little-endian"));
+  for (const std::uint32_t version : {0u, 1u, 4u})
+    CHECK_THAT(with([&](auto& i) { i.version = version; }),
+               ContainsSubstring("GGUF version: expected 2 or 3, found " + std::to_string(version)));
   CHECK(with([](auto& i) { i.version = 2; }) == "accepted");
-  CHECK_THAT(with([](auto& i) { i.keys.push_back(i.keys[0]); }), ContainsSubstring("key 2 'general.architecture' occurs twice: expected once, found also key 0"));
+  CHECK_THAT(with([](auto& i) { i.keys.push_back(i.keys[0]); }),
+             ContainsSubstring("key 2 'general.architecture' occurs twice: expected once, found also key 0"));
   // Where the tensor list ends the data would have to be aligned, and begin.
   std::vector<gguf_field> fields;
   small().build(&fields);
@@ -196,7 +261,9 @@ TEST_CASE("gguf_part: a header that is none", "[gguf]") {
   for (const auto& field : fields)
     if (field.name.starts_with("tensor ")) header = field.offset + field.size;
   REQUIRE(header % 32 != 0);
-  CHECK_THAT(cut(header), ContainsSubstring("the file ends before its tensor data (download cut short?): expected " + std::to_string((header + 31) / 32 * 32) + " bytes, found " + std::to_string(header)));
+  CHECK_THAT(cut(header),
+             ContainsSubstring("the file ends before its tensor data (download cut short?): expected " +
+                               std::to_string((header + 31) / 32 * 32) + " bytes, found " + std::to_string(header)));
 }
 
 TEST_CASE("gguf_part: other alignments, holes and other orders are accepted; trailing bytes are counted", "[gguf]") {
@@ -209,7 +276,9 @@ TEST_CASE("gguf_part: other alignments, holes and other orders are accepted; tra
     CHECK(parsed(file).data_offset() % alignment == 0);
   }
   for (const std::uint32_t alignment : {0u, 3u, 1u << 21}) {
-    CHECK_THAT(with([&](auto& i) { i.set("general.alignment", alignment); }), ContainsSubstring("general.alignment: expected a power of two up to 1048576, found " + std::to_string(alignment)));
+    CHECK_THAT(with([&](auto& i) { i.set("general.alignment", alignment); }),
+               ContainsSubstring("general.alignment: expected a power of two up to 1048576, found " +
+                                 std::to_string(alignment)));
   }
   // The matrix, a hole of 32 bytes, the vector.
   gguf_image image = small();
@@ -228,7 +297,8 @@ TEST_CASE("gguf_part: other alignments, holes and other orders are accepted; tra
   bytes longer = small().build();
   const std::size_t end = longer.size();
   longer.resize(end + 100);
-  CHECK(parsed(longer).warnings() == std::vector<std::string>{"100 bytes follow the last tensor at offset " + intaglio::hexadecimal(end)});
+  CHECK(parsed(longer).warnings() ==
+        std::vector<std::string>{"100 bytes follow the last tensor at offset " + intaglio::hexadecimal(end)});
   // Of keys alone: less than the alignment may be padding.
   gguf_image keys = small();
   keys.tensors.clear();
@@ -249,6 +319,8 @@ TEST_CASE("gguf_part: names of the parts of a split model", "[gguf]") {
     return with([=](auto& i) { i.set("split.no", number), i.set("split.count", std::uint16_t{3}); });
   };
   CHECK(split(0) == "accepted");
-  CHECK_THAT(split(1), ContainsSubstring("this is not the first part of a split model: expected -00001-of-00003.gguf, found part 2 of 3"));
+  CHECK_THAT(split(1),
+             ContainsSubstring(
+                 "this is not the first part of a split model: expected -00001-of-00003.gguf, found part 2 of 3"));
   CHECK(with([](auto& i) { i.set("split.no", std::uint16_t{1}); }) == "accepted");  // of how many is not said
 }

@@ -14,10 +14,13 @@ using namespace intaglio::io;
 
 namespace {
 
-static_assert(name(gguf_type::u8) == "u8" && name(gguf_type::boolean) == "bool" && name(gguf_type::f64) == "f64" && name(static_cast<gguf_type>(13)) == "unknown");
-static_assert(size_of(gguf_type::i16) == 2 && size_of(gguf_type::f64) == 8 && size_of(gguf_type::string) == 0 && size_of(gguf_type::array) == 0);
+static_assert(name(gguf_type::u8) == "u8" && name(gguf_type::boolean) == "bool" && name(gguf_type::f64) == "f64" &&
+              name(static_cast<gguf_type>(13)) == "unknown");
+static_assert(size_of(gguf_type::i16) == 2 && size_of(gguf_type::f64) == 8 && size_of(gguf_type::string) == 0 &&
+              size_of(gguf_type::array) == 0);
 static_assert(size_of(static_cast<gguf_type>(13)) == 0);
-static_assert(gguf_type_of<float> == gguf_type::f32 && gguf_type_of<std::uint64_t> == gguf_type::u64 && gguf_type_of<char> == gguf_type::array);
+static_assert(gguf_type_of<float> == gguf_type::f32 && gguf_type_of<std::uint64_t> == gguf_type::u64 &&
+              gguf_type_of<char> == gguf_type::array);
 
 constexpr std::uint32_t array = 9;
 constexpr std::uint64_t limitless = std::numeric_limits<std::uint64_t>::max();
@@ -30,7 +33,9 @@ bytes joined(const Parts&... parts) {
 }
 /// "a", so that its type lies at 9 and its value at 13.
 bytes entry(std::uint32_t type, const bytes& value) { return joined(text_bytes("a"), bytes_of(type), value); }
-bytes list(std::uint32_t element, std::uint64_t count, const bytes& values = {}) { return entry(array, joined(bytes_of(element), bytes_of(count), values)); }
+bytes list(std::uint32_t element, std::uint64_t count, const bytes& values = {}) {
+  return entry(array, joined(bytes_of(element), bytes_of(count), values));
+}
 
 gguf_value read(const bytes& file, std::uint64_t* end = nullptr) {
   const auto memory = mapped_file::from_memory(file, "memory");
@@ -46,9 +51,7 @@ struct refusal {
 refusal refused(const bytes& file) {
   try {
     read(file);
-  } catch (const file_error& problem) {
-    return {problem.what(), problem.offset()};
-  }
+  } catch (const file_error& problem) { return {problem.what(), problem.offset()}; }
   return {"accepted", std::nullopt};
 }
 
@@ -58,7 +61,8 @@ TEST_CASE("gguf_value: a value of every type is found and stepped over", "[gguf]
   for (std::uint32_t type = 0; type < 13; ++type) {
     if (type == array) continue;
     CAPTURE(type);
-    const bytes one = type == 8 ? text_bytes("caf\xC3\xA9") : bytes(size_of(static_cast<gguf_type>(type)), std::byte{1});
+    const bytes one =
+        type == 8 ? text_bytes("caf\xC3\xA9") : bytes(size_of(static_cast<gguf_type>(type)), std::byte{1});
     std::uint64_t end = 0;
     const bytes single = joined(entry(type, one), bytes(3));
     const gguf_value alone = read(single, &end);
@@ -79,12 +83,14 @@ TEST_CASE("gguf_value: a value of every type is found and stepped over", "[gguf]
 }
 
 TEST_CASE("gguf_value: what ends early is refused wherever it ends", "[gguf]") {
-  for (const bytes& whole : {entry(10, bytes(8)), entry(8, text_bytes("text")), list(4, 2, bytes(8)), list(8, 2, joined(text_bytes("x"), text_bytes("yz"))), list(7, 2, bytes(2))}) {
+  for (const bytes& whole : {entry(10, bytes(8)), entry(8, text_bytes("text")), list(4, 2, bytes(8)),
+                             list(8, 2, joined(text_bytes("x"), text_bytes("yz"))), list(7, 2, bytes(2))}) {
     CHECK_NOTHROW(read(whole));
     for (std::size_t size = 1; size < whole.size(); ++size) {
       const auto found = refused(bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
       CAPTURE(size, found.text);
-      CHECK_THAT(found.text, ContainsSubstring("memory: offset ") && ContainsSubstring("key 7") && ContainsSubstring("expected "));
+      CHECK_THAT(found.text,
+                 ContainsSubstring("memory: offset ") && ContainsSubstring("key 7") && ContainsSubstring("expected "));
       CHECK(found.offset <= size);
     }
   }
@@ -101,7 +107,8 @@ TEST_CASE("gguf_value: a claim that does not hold is refused where it stands", "
       {joined(text_bytes(""), bytes(16)), 0, "key 7 is empty"},
       {joined(text_bytes(control), bytes(16)), 0, "expected UTF-8 without control characters, found 'a\\x1b[2J'"},
       {joined(text_bytes(half), bytes(16)), 0, "found 'a\\xc3'"},
-      {joined(text_bytes(std::string(gguf_limits::key_bytes + 1, 'k')), bytes(16)), 0, "key 7 is too long: expected at most 65535 bytes, found 65536"},
+      {joined(text_bytes(std::string(gguf_limits::key_bytes + 1, 'k')), bytes(16)), 0,
+       "key 7 is too long: expected at most 65535 bytes, found 65536"},
       {joined(bytes_of(limitless), bytes(16)), 0, "expected at most 24 bytes, found 18446744073709551615"},
       {entry(13, bytes(8)), 9, "key 7 'a': value type is unknown: expected 0 to 12, found 13"},
       {entry(0xFFFFFFFF, bytes(8)), 9, "found 4294967295"},
@@ -111,7 +118,8 @@ TEST_CASE("gguf_value: a claim that does not hold is refused where it stands", "
       {list(7, 2, joined(bytes(1, std::byte{1}), bytes(1, std::byte{255}))), 26, "found 255"},
       {entry(8, joined(bytes_of(limitless), bytes(4))), 13, "expected at most 4 bytes, found 18446744073709551615"},
       {entry(8, joined(bytes_of(std::uint64_t{5}), bytes(4))), 13, "expected at most 4 bytes, found 5"},
-      {list(8, 2, joined(text_bytes("x"), bytes_of(std::uint64_t{9}), bytes(4))), 34, "expected at most 4 bytes, found 9"},
+      {list(8, 2, joined(text_bytes("x"), bytes_of(std::uint64_t{9}), bytes(4))), 34,
+       "expected at most 4 bytes, found 9"},
       {entry(8, text_bytes(nul)), 13, "is not text: expected UTF-8 without NUL"},
       {entry(8, text_bytes(half)), 13, "found 'a\\xc3'"},
       // Counts whose bytes do not fit, wrap to what would fit, or are many more than any file has.
@@ -137,12 +145,11 @@ TEST_CASE("gguf_value: limits hold where the file would have room", "[gguf]") {
     file_cursor cursor(file);
     try {
       read_gguf_value(cursor, 0);
-    } catch (const file_error& problem) {
-      return std::string(problem.what());
-    }
+    } catch (const file_error& problem) { return std::string(problem.what()); }
     return std::string("accepted");
   };
   CHECK(refused_in(list(0, gguf_limits::array_elements)) == "accepted");
-  CHECK_THAT(refused_in(list(0, gguf_limits::array_elements + 1)), ContainsSubstring("array runs past the end of the file"));
+  CHECK_THAT(refused_in(list(0, gguf_limits::array_elements + 1)),
+             ContainsSubstring("array runs past the end of the file"));
   CHECK_THAT(refused_in(entry(8, bytes_of(gguf_limits::string_bytes + 1))), EndsWith("found 1073741825"));
 }

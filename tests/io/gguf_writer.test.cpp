@@ -58,7 +58,9 @@ TEST_CASE("gguf_writer: keys and tensors that a file cannot hold are argument er
   CHECK_THROWS_AS(writer.set("", true), intaglio::argument_error);
   CHECK_THROWS_AS(writer.set(std::string(65'536, 'k'), true), intaglio::argument_error);
   CHECK_NOTHROW(writer.set(std::string(65'535, 'k'), true));
-  for (const shape& bad : {shape{}, shape{1, 1, 1, 1, 1}, shape{0}, shape{4, 0}, shape{1ull << 32, 1ull << 32}, shape{1ull << 62}}) CHECK_THROWS_AS(writer.add_tensor("bad", dtype::f32, bad), intaglio::argument_error);
+  for (const shape& bad :
+       {shape{}, shape{1, 1, 1, 1, 1}, shape{0}, shape{4, 0}, shape{1ull << 32, 1ull << 32}, shape{1ull << 62}})
+    CHECK_THROWS_AS(writer.add_tensor("bad", dtype::f32, bad), intaglio::argument_error);
   CHECK_THROWS_AS(writer.add_tensor("", dtype::f32, shape{1}), intaglio::argument_error);
   CHECK_THROWS_AS(writer.add_tensor(std::string(64, 'n'), dtype::f32, shape{1}), intaglio::argument_error);
   CHECK(writer.data_bytes() == 0);

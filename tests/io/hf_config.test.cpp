@@ -15,7 +15,8 @@ namespace {
 /// A sound config with more fields, or with others in their place.
 std::string bitnet_with(const std::string& fields) {
   return R"({"model_type":"bitnet","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,)"
-         R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" + (fields.empty() ? "" : "," + fields) + "}";
+         R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" +
+         (fields.empty() ? "" : "," + fields) + "}";
 }
 io::hf_config read(const std::string& text) {
   const temporary_folder folder;
@@ -24,9 +25,7 @@ io::hf_config read(const std::string& text) {
 std::string refusal(const std::string& text) {
   try {
     read(text);
-  } catch (const file_error& problem) {
-    return problem.what();
-  }
+  } catch (const file_error& problem) { return problem.what(); }
   return "accepted";
 }
 
@@ -46,24 +45,33 @@ TEST_CASE("hf_config: what a file leaves out has the family's default") {
 
 TEST_CASE("hf_config: RoPE and activation in the spellings of transformers 4 and 5") {
   CHECK(read(bitnet_with(R"("rope_theta":500000.0)")).config.rope_theta == 500'000.f);
-  CHECK(read(bitnet_with(R"("rope_parameters":{"rope_type":"default","rope_theta":500000})")).config.rope_theta == 500'000.f);
+  CHECK(read(bitnet_with(R"("rope_parameters":{"rope_type":"default","rope_theta":500000})")).config.rope_theta ==
+        500'000.f);
   CHECK(read(bitnet_with(R"("hidden_act":"silu")")).config.hidden_act == activation::silu);
-  CHECK_THAT(refusal(bitnet_with(R"("hidden_act":"gelu")")), ContainsSubstring("hidden_act") && ContainsSubstring("expected relu2, silu or gelu_pytorch_tanh, found 'gelu'"));
-  CHECK_THAT(refusal(bitnet_with(R"("rope_scaling":{"rope_type":"linear","factor":2.0})")), ContainsSubstring("expected default, found 'linear'"));
+  CHECK_THAT(
+      refusal(bitnet_with(R"("hidden_act":"gelu")")),
+      ContainsSubstring("hidden_act") && ContainsSubstring("expected relu2, silu or gelu_pytorch_tanh, found 'gelu'"));
+  CHECK_THAT(refusal(bitnet_with(R"("rope_scaling":{"rope_type":"linear","factor":2.0})")),
+             ContainsSubstring("expected default, found 'linear'"));
 }
 
 TEST_CASE("hf_config: the class of linear layers says whether a scale multiplies or divides") {
   CHECK(read(bitnet_with(R"("quantization_config":{"quant_method":"bitnet"})")).scale_divides);
   CHECK(read(bitnet_with(R"("quantization_config":{"linear_class":"bitlinear"})")).scale_divides);
   CHECK_FALSE(read(bitnet_with(R"("quantization_config":{"linear_class":"autobitlinear"})")).scale_divides);
-  CHECK_THAT(refusal(bitnet_with(R"("quantization_config":{"linear_class":"other"})")), ContainsSubstring("expected bitlinear or autobitlinear, found 'other'"));
-  CHECK_THAT(refusal(bitnet_with(R"("quantization_config":{"quant_method":"gptq"})")), ContainsSubstring("expected bitnet, found 'gptq'"));
-  CHECK_THAT(refusal(bitnet_with(R"("quantization_config":{"use_rms_norm":true})")), ContainsSubstring("use_rms_norm: expected false, found true"));
+  CHECK_THAT(refusal(bitnet_with(R"("quantization_config":{"linear_class":"other"})")),
+             ContainsSubstring("expected bitlinear or autobitlinear, found 'other'"));
+  CHECK_THAT(refusal(bitnet_with(R"("quantization_config":{"quant_method":"gptq"})")),
+             ContainsSubstring("expected bitnet, found 'gptq'"));
+  CHECK_THAT(refusal(bitnet_with(R"("quantization_config":{"use_rms_norm":true})")),
+             ContainsSubstring("use_rms_norm: expected false, found true"));
 }
 
 TEST_CASE("hf_config: what the library does not run is refused by name") {
-  CHECK_THAT(refusal(bitnet_with(R"("attention_bias":true)")), ContainsSubstring("attention_bias: expected false, found true"));
-  CHECK_THAT(refusal(bitnet_with(R"("num_local_experts":8)")), ContainsSubstring("num_local_experts: expected 0, found 8"));
+  CHECK_THAT(refusal(bitnet_with(R"("attention_bias":true)")),
+             ContainsSubstring("attention_bias: expected false, found true"));
+  CHECK_THAT(refusal(bitnet_with(R"("num_local_experts":8)")),
+             ContainsSubstring("num_local_experts: expected 0, found 8"));
   CHECK_THAT(refusal(R"({"model_type":"falcon\u001b[2J"})"), ContainsSubstring("found 'falcon\\x1b[2J'"));
   CHECK_THAT(refusal("[]"), ContainsSubstring("expected a JSON object, found array"));
   CHECK_THAT(refusal(std::string((1 << 20) + 1, ' ')), ContainsSubstring("too large for a config"));
@@ -72,67 +80,96 @@ TEST_CASE("hf_config: what the library does not run is refused by name") {
 TEST_CASE("hf_config: scaled RoPE, in both spellings") {
   const auto llama = [](const std::string& fields) {
     return R"({"model_type":"llama","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,"max_position_embeddings":512,)"
-           R"("rms_norm_eps":1e-5,)" + fields + "}";
+           R"("rms_norm_eps":1e-5,)" +
+           fields + "}";
   };
-  const std::string llama3 = R"("rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":64})";
-  const rope_scaling_config linear{.type = rope_type::linear, .factor = 2.f}, slow{rope_type::llama3, 8.f, 1.f, 4.f, 64};
+  const std::string llama3 =
+      R"("rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":64})";
+  const rope_scaling_config linear{.type = rope_type::linear, .factor = 2.f},
+      slow{rope_type::llama3, 8.f, 1.f, 4.f, 64};
   CHECK(read(llama(R"("rope_scaling":{"type":"linear","factor":2})")).config.rope_scaling == linear);
   CHECK(read(llama(R"("rope_scaling":{)" + llama3)).config.rope_scaling == slow);
   CHECK(read(llama(R"("rope_parameters":{"rope_theta":5e5,)" + llama3)).config.rope_scaling == slow);
   CHECK(read(llama(R"("rope_parameters":{"rope_theta":5e5,)" + llama3)).config.rope_theta == 500'000.f);
-  for (const char* plain : {"null", "{}"}) CHECK(read(llama(R"("rope_scaling":)" + std::string(plain))).config.rope_scaling == rope_scaling_config{});
+  for (const char* plain : {"null", "{}"})
+    CHECK(read(llama(R"("rope_scaling":)" + std::string(plain))).config.rope_scaling == rope_scaling_config{});
   for (const char* type : {"yarn", "dynamic", "longrope", "spiral"})
     CHECK_THAT(refusal(llama(R"("rope_scaling":{"factor":2,"rope_type":")" + std::string(type) + "\"}")),
-               ContainsSubstring("rope_scaling.rope_type: expected default, linear or llama3, found '" + std::string(type) + "'"));
-  CHECK_THAT(refusal(llama(R"("rope_scaling":{"type":"linear"})")), ContainsSubstring("rope_scaling.factor: expected a number, found nothing"));
-  CHECK_THAT(refusal(llama(R"("rope_scaling":{"type":"linear","factor":0.5})")), ContainsSubstring("rope_scaling.factor: expected a finite number from 1, found 0.5"));
-  CHECK_THAT(refusal(llama(R"("partial_rotary_factor":0.5)")), ContainsSubstring("partial_rotary_factor: expected 1, found 0.5"));
+               ContainsSubstring("rope_scaling.rope_type: expected default, linear or llama3, found '" +
+                                 std::string(type) + "'"));
+  CHECK_THAT(refusal(llama(R"("rope_scaling":{"type":"linear"})")),
+             ContainsSubstring("rope_scaling.factor: expected a number, found nothing"));
+  CHECK_THAT(refusal(llama(R"("rope_scaling":{"type":"linear","factor":0.5})")),
+             ContainsSubstring("rope_scaling.factor: expected a finite number from 1, found 0.5"));
+  CHECK_THAT(refusal(llama(R"("partial_rotary_factor":0.5)")),
+             ContainsSubstring("partial_rotary_factor: expected 1, found 0.5"));
 }
 
 TEST_CASE("hf_config: Mistral's window is stated, absent or transformers' default") {
   const auto window = [](const std::string& fields) {
-    return read(R"({"model_type":"mistral","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,)"
-                R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" + fields + "}").config;
+    return read(
+               R"({"model_type":"mistral","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,)"
+               R"("max_position_embeddings":512,"rms_norm_eps":1e-5)" +
+               fields + "}")
+        .config;
   };
   CHECK(window(R"(,"sliding_window":48)").sliding_window == 48);
   CHECK(window(R"(,"sliding_window":48)").is_windowed(2));
   CHECK(window(R"(,"sliding_window":null)").sliding_window == 0);
   CHECK(window("").sliding_window == 4096);
-  CHECK(window(R"(,"sliding_window":48,"layer_types":["sliding_attention","full_attention","sliding_attention"])").sliding_window_pattern == 2);
-  CHECK(window(R"(,"sliding_window":48,"layer_types":["full_attention","full_attention","full_attention"])").sliding_window == 0);
-  CHECK_THROWS_WITH(window(R"(,"sliding_window":48,"layer_types":["full_attention","sliding_attention","full_attention"])"),
-                    ContainsSubstring("layer_types: expected full_attention in every n-th layer and sliding_attention in the others, found another order"));
-  CHECK_THROWS_WITH(window(R"(,"sliding_window":48,"layer_types":["full_attention"])"), ContainsSubstring("layer_types: expected 3 entries, found 1"));
+  CHECK(window(R"(,"sliding_window":48,"layer_types":["sliding_attention","full_attention","sliding_attention"])")
+            .sliding_window_pattern == 2);
+  CHECK(window(R"(,"sliding_window":48,"layer_types":["full_attention","full_attention","full_attention"])")
+            .sliding_window == 0);
+  CHECK_THROWS_WITH(
+      window(R"(,"sliding_window":48,"layer_types":["full_attention","sliding_attention","full_attention"])"),
+      ContainsSubstring("layer_types: expected full_attention in every n-th layer and sliding_attention in the others, "
+                        "found another order"));
+  CHECK_THROWS_WITH(window(R"(,"sliding_window":48,"layer_types":["full_attention"])"),
+                    ContainsSubstring("layer_types: expected 3 entries, found 1"));
 }
 
 TEST_CASE("hf_config: sizes are natural numbers below 2^32, and heads add up") {
-  CHECK_THAT(refusal(bitnet_with(R"("head_dim":4294967296)")), ContainsSubstring("head_dim: expected a number below 2^32, found 4294967296"));
-  CHECK_THAT(refusal(bitnet_with(R"("head_dim":-64)")), ContainsSubstring("head_dim: expected a natural number, found -64"));
+  CHECK_THAT(refusal(bitnet_with(R"("head_dim":4294967296)")),
+             ContainsSubstring("head_dim: expected a number below 2^32, found 4294967296"));
+  CHECK_THAT(refusal(bitnet_with(R"("head_dim":-64)")),
+             ContainsSubstring("head_dim: expected a natural number, found -64"));
   CHECK_THAT(refusal(bitnet_with(R"("head_dim":0)")), ContainsSubstring("head_dim: expected 1 to"));
   CHECK(refusal(bitnet_with(R"("num_local_experts":0)")) == "accepted");
-  CHECK_THAT(refusal(bitnet_with(R"("attention_bias":"no")")), ContainsSubstring("attention_bias: expected true or false, found \"no\""));
+  CHECK_THAT(refusal(bitnet_with(R"("attention_bias":"no")")),
+             ContainsSubstring("attention_bias: expected true or false, found \"no\""));
   const auto heads = [](const char* count) {
-    return std::string(R"({"model_type":"bitnet","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"vocab_size":1024,"max_position_embeddings":512,"rms_norm_eps":1e-5,)"
-                       R"("num_attention_heads":)") + count + "}";
+    return std::string(
+               R"({"model_type":"bitnet","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"vocab_size":1024,"max_position_embeddings":512,"rms_norm_eps":1e-5,)"
+               R"("num_attention_heads":)") +
+           count + "}";
   };
   CHECK(refusal(heads("4")) == "accepted");
-  CHECK_THAT(refusal(heads("3")), ContainsSubstring("num_attention_heads: expected a divisor of hidden_size 256, found 3"));
-  CHECK_THAT(refusal(heads("0")), ContainsSubstring("num_attention_heads: expected a divisor of hidden_size 256, found 0"));
+  CHECK_THAT(refusal(heads("3")),
+             ContainsSubstring("num_attention_heads: expected a divisor of hidden_size 256, found 3"));
+  CHECK_THAT(refusal(heads("0")),
+             ContainsSubstring("num_attention_heads: expected a divisor of hidden_size 256, found 0"));
 }
 
 TEST_CASE("hf_config: Gemma's activation under its old name and its new one") {
   const auto gemma = [](const std::string& fields) {
     return R"({"model_type":"gemma3_text","hidden_size":256,"intermediate_size":768,"num_hidden_layers":3,"num_attention_heads":4,"vocab_size":1024,)"
-           R"("max_position_embeddings":512,"rms_norm_eps":1e-6)" + (fields.empty() ? "" : "," + fields) + "}";
+           R"("max_position_embeddings":512,"rms_norm_eps":1e-6)" +
+           (fields.empty() ? "" : "," + fields) + "}";
   };
-  for (const char* fields : {"", R"("hidden_act":"gelu_pytorch_tanh")", R"("hidden_activation":"gelu_pytorch_tanh")"}) CHECK(read(gemma(fields)).config.hidden_act == activation::gelu_tanh);
+  for (const char* fields : {"", R"("hidden_act":"gelu_pytorch_tanh")", R"("hidden_activation":"gelu_pytorch_tanh")"})
+    CHECK(read(gemma(fields)).config.hidden_act == activation::gelu_tanh);
   CHECK(read(gemma("")).tie_word_embeddings == true);
   // Gemma3TextConfig's defaults, on which the published files rely.
   const auto plain = read(gemma("")).config;
-  CHECK((plain.head_dim == 256 && plain.num_key_value_heads == 4 && plain.query_pre_attn_scalar == 0 && plain.rope_theta == 1e6f));
+  CHECK((plain.head_dim == 256 && plain.num_key_value_heads == 4 && plain.query_pre_attn_scalar == 0 &&
+         plain.rope_theta == 1e6f));
   CHECK((plain.sliding_window == 4096 && plain.sliding_window_pattern == 6 && plain.rope_local_base_freq == 10'000.f));
   CHECK(read(gemma(R"("query_pre_attn_scalar":168)")).config.query_pre_attn_scalar == 168);
-  CHECK_THAT(refusal(gemma(R"("final_logit_softcapping":30.0)")), ContainsSubstring("final_logit_softcapping: expected none, found 30.0"));
-  CHECK_THAT(refusal(gemma(R"("use_bidirectional_attention":true)")), ContainsSubstring("use_bidirectional_attention: expected false, found true"));
-  CHECK_THAT(refusal(gemma(R"("hidden_activation":"relu")")), ContainsSubstring("hidden_activation: expected relu2, silu or gelu_pytorch_tanh, found 'relu'"));
+  CHECK_THAT(refusal(gemma(R"("final_logit_softcapping":30.0)")),
+             ContainsSubstring("final_logit_softcapping: expected none, found 30.0"));
+  CHECK_THAT(refusal(gemma(R"("use_bidirectional_attention":true)")),
+             ContainsSubstring("use_bidirectional_attention: expected false, found true"));
+  CHECK_THAT(refusal(gemma(R"("hidden_activation":"relu")")),
+             ContainsSubstring("hidden_activation: expected relu2, silu or gelu_pytorch_tanh, found 'relu'"));
 }

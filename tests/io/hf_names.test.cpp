@@ -10,9 +10,12 @@ TEST_CASE("hf_names: tensors of a model, whatever stands in front of them") {
   CHECK(gguf_name("model.embed_tokens.weight", architecture::bitnet) == "token_embd.weight");
   CHECK(gguf_name("model.norm.weight", architecture::bitnet) == "output_norm.weight");
   CHECK(gguf_name("lm_head.weight", architecture::llama) == "output.weight");
-  CHECK(gguf_name("model.layers.29.mlp.down_proj.weight_scale", architecture::bitnet) == "blk.29.ffn_down.weight_scale");
-  CHECK(gguf_name("model.layers.0.self_attn.attn_sub_norm.weight", architecture::bitnet) == "blk.0.attn_sub_norm.weight");
-  CHECK(gguf_name("language_model.model.layers.3.self_attn.q_norm.weight", architecture::gemma3) == "blk.3.attn_q_norm.weight");
+  CHECK(gguf_name("model.layers.29.mlp.down_proj.weight_scale", architecture::bitnet) ==
+        "blk.29.ffn_down.weight_scale");
+  CHECK(gguf_name("model.layers.0.self_attn.attn_sub_norm.weight", architecture::bitnet) ==
+        "blk.0.attn_sub_norm.weight");
+  CHECK(gguf_name("language_model.model.layers.3.self_attn.q_norm.weight", architecture::gemma3) ==
+        "blk.3.attn_q_norm.weight");
   CHECK(gguf_name("model.language_model.layers.3.mlp.up_proj.weight", architecture::gemma3) == "blk.3.ffn_up.weight");
 }
 
@@ -23,9 +26,11 @@ TEST_CASE("hf_names: one name means two norms") {
 }
 
 TEST_CASE("hf_names: other names are no tensors of the model") {
-  for (const char* name : {"", "model.", "model.layers.", "model.layers..mlp.up_proj.weight", "model.layers.01.mlp.up_proj.weight", "model.layers.-1.mlp.up_proj.weight",
-                           "model.layers.1234567.mlp.up_proj.weight", "model.layers.1.weight", "model.layers.1.mlp.up_proj", "model.layers.1.mlp.up_proj.bias",
-                           "model.layers.1.mlp.side_proj.weight", "model.layers.1x.mlp.up_proj.weight", "transformer.wte.weight", "embed_tokens.weight"}) {
+  for (const char* name :
+       {"", "model.", "model.layers.", "model.layers..mlp.up_proj.weight", "model.layers.01.mlp.up_proj.weight",
+        "model.layers.-1.mlp.up_proj.weight", "model.layers.1234567.mlp.up_proj.weight", "model.layers.1.weight",
+        "model.layers.1.mlp.up_proj", "model.layers.1.mlp.up_proj.bias", "model.layers.1.mlp.side_proj.weight",
+        "model.layers.1x.mlp.up_proj.weight", "transformer.wte.weight", "embed_tokens.weight"}) {
     CAPTURE(name);
     CHECK_FALSE(gguf_name(name, architecture::bitnet));
   }
@@ -37,11 +42,14 @@ TEST_CASE("hf_names: other names are no tensors of the model") {
 TEST_CASE("hf_names: a GGUF name goes back to the one it came from") {
   for (const auto family : {architecture::bitnet, architecture::llama, architecture::gemma3}) {
     for (const auto& [hf, gguf] : hf_parts(family == architecture::gemma3)) {
-      if (family != architecture::gemma3 && hf == "pre_feedforward_layernorm") continue;  // read as the same, written otherwise
+      if (family != architecture::gemma3 && hf == "pre_feedforward_layernorm")
+        continue;  // read as the same, written otherwise
       const std::string name = "model.layers.17." + std::string(hf) + ".weight";
       CHECK(hf_name(gguf_name(name, family).value(), family) == name);
     }
-    for (const char* name : {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"}) CHECK(hf_name(gguf_name(name, family).value(), family) == name);
+    for (const char* name : {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"})
+      CHECK(hf_name(gguf_name(name, family).value(), family) == name);
   }
-  for (const char* name : {"rope_freqs.weight", "blk.1", "blk.1.attn_q.bias", "blk.1.attn_qq.weight", ""}) CHECK(hf_name(name, architecture::llama) == name);
+  for (const char* name : {"rope_freqs.weight", "blk.1", "blk.1.attn_q.bias", "blk.1.attn_qq.weight", ""})
+    CHECK(hf_name(name, architecture::llama) == name);
 }

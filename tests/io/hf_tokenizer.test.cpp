@@ -25,9 +25,7 @@ std::string refusal(const std::string& text) {
   try {
     const io::tokenizer accepted(parse(text));
     return "";
-  } catch (const file_error& e) {
-    return e.what();
-  }
+  } catch (const file_error& e) { return e.what(); }
 }
 
 std::string with(const std::function<void(json&)>& change) {
@@ -76,7 +74,8 @@ TEST_CASE("a directory gives the vocabulary that its files describe") {
 
 TEST_CASE("a chat template stands in the config, in a list of named ones, or in a file of its own") {
   const temporary_folder folder;
-  for (const char* name : {"config.json", "tokenizer.json"}) std::filesystem::copy_file(shared("models/fable-bitnet") / name, folder / name);
+  for (const char* name : {"config.json", "tokenizer.json"})
+    std::filesystem::copy_file(shared("models/fable-bitnet") / name, folder / name);
   const auto read = [&](const json& config) {
     write_text(folder / "tokenizer_config.json", config.dump());
     return io::vocabulary_from_hf_directory(folder.path());
@@ -86,7 +85,8 @@ TEST_CASE("a chat template stands in the config, in a list of named ones, or in 
   CHECK_FALSE(read(config).chat_template);
   write_text(folder / "chat_template.jinja", "from a file");
   CHECK(read(config).chat_template == "from a file");
-  config["chat_template"] = json::array({{{"name", "tools"}, {"template", "of tools"}}, {{"name", "default"}, {"template", "by default"}}});
+  config["chat_template"] =
+      json::array({{{"name", "tools"}, {"template", "of tools"}}, {{"name", "default"}, {"template", "by default"}}});
   CHECK(read(config).chat_template == "by default");
   config["chat_template"] = "of the config";
   CHECK(read(config).chat_template == "of the config");
@@ -100,7 +100,8 @@ TEST_CASE("a chat template stands in the config, in a list of named ones, or in 
 TEST_CASE("the config says whether BOS goes in front where tokenizer.json does not") {
   const temporary_folder folder;
   std::filesystem::copy_file(shared("models/fable-bitnet/config.json"), folder / "config.json");
-  json document = shared_json("models/fable-bitnet/tokenizer.json"), config = shared_json("models/fable-bitnet/tokenizer_config.json");
+  json document = shared_json("models/fable-bitnet/tokenizer.json"),
+       config = shared_json("models/fable-bitnet/tokenizer_config.json");
   document["post_processor"] = nullptr;
   write_text(folder / "tokenizer.json", document.dump());
   for (const bool wanted : {true, false}) {
@@ -114,9 +115,7 @@ TEST_CASE("a missing directory or file is named") {
   CHECK_THROWS_AS(io::vocabulary_from_hf_directory("/nowhere"), file_error);
   try {
     io::vocabulary_from_hf_directory("/nowhere");
-  } catch (const file_error& e) {
-    CHECK(std::string(e.what()).find("/nowhere/tokenizer.json: ") == 0);
-  }
+  } catch (const file_error& e) { CHECK(std::string(e.what()).find("/nowhere/tokenizer.json: ") == 0); }
 }
 
 TEST_CASE("hostile JSON is refused") {
@@ -153,7 +152,8 @@ TEST_CASE("wrong vocabularies and merges are refused") {
   expect(with([](json& j) { j["model"]["vocab"]["!"] = 1; }), "expected each id once");
   expect(with([](json& j) { j["model"]["vocab"] = json::array(); }), "model.vocab");
   expect(with([](json& j) { j["model"]["merges"] = json::object(); }), "merges");
-  expect(with([](json& j) { j["model"]["merges"][3] = 1; }), "model.merges: expected texts or pairs of texts, found another kind of value at entry 3");
+  expect(with([](json& j) { j["model"]["merges"][3] = 1; }),
+         "model.merges: expected texts or pairs of texts, found another kind of value at entry 3");
   expect(with([](json& j) { j["model"]["merges"][3] = json::array({"a"}); }), "model.merges");
   expect(with([](json& j) { j["model"]["merges"][3] = json::array({"a", "b", "c"}); }), "model.merges");
   expect(with([](json& j) { j["model"]["merges"][3] = json::array({"a", 1}); }), "model.merges");
@@ -161,7 +161,8 @@ TEST_CASE("wrong vocabularies and merges are refused") {
   expect(with([](json& j) { j["model"]["merges"][3] = json::array({"a b", "c"}); }), "model.merges");
   expect(with([](json& j) { j["model"]["merges"][3] = json::array({"q", "zzzz"}); }), "tokenizer.ggml.merges[3]");
   expect(with([](json& j) { j["added_tokens"][0]["id"] = 3; }), "added_tokens[0].content");
-  expect(with([](json& j) { j["added_tokens"][0]["id"] = -3; }), "added_tokens[0].id: expected a natural number, found -3");
+  expect(with([](json& j) { j["added_tokens"][0]["id"] = -3; }),
+         "added_tokens[0].id: expected a natural number, found -3");
   expect(with([](json& j) { j["added_tokens"][1]["id"] = 1000; }), "expected each id once");
   expect(with([](json& j) { j["added_tokens"][0]["content"] = ""; }), "added_tokens[0].content");
   expect(with([](json& j) { j["added_tokens"][0]["lstrip"] = true; }), "added_tokens[0].lstrip");
@@ -170,24 +171,50 @@ TEST_CASE("wrong vocabularies and merges are refused") {
 
 TEST_CASE("components that we do not have are refused by name") {
   const auto expression = [](json& j) -> json& { return j["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]; };
-  expect(with([&](json& j) { expression(j) = "\\w+"; }), "pre_tokenizer.pretokenizers[0].pattern.Regex: expected the expression of Llama 3, Qwen 2 or GPT-2, found \"\\\\w+\"");
+  expect(with([&](json& j) { expression(j) = "\\w+"; }),
+         "pre_tokenizer.pretokenizers[0].pattern.Regex: expected the expression of Llama 3, Qwen 2 or GPT-2, found "
+         "\"\\\\w+\"");
   expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Removed"; }), "Isolated");
-  expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"][1]["add_prefix_space"] = true; }), "add_prefix_space false");
+  expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"][1]["add_prefix_space"] = true; }),
+         "add_prefix_space false");
   expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"][1]["use_regex"] = true; }), "use_regex false");
   expect(with([](json& j) { j["pre_tokenizer"]["pretokenizers"].erase(1); }), "a ByteLevel step");
   const auto steps = [](json& j) -> json& { return j["pre_tokenizer"]["pretokenizers"]; };
-  const json digits{{"type", "Digits"}, {"individual_digits", true}}, bytes{{"type", "ByteLevel"}, {"add_prefix_space", false}};
-  expect(with([&](json& j) { steps(j).insert(steps(j).begin(), steps(j)[0]); }), "pre_tokenizer.pretokenizers[1]: expected one Split");
+  const json digits{{"type", "Digits"}, {"individual_digits", true}},
+      bytes{{"type", "ByteLevel"}, {"add_prefix_space", false}};
+  expect(with([&](json& j) { steps(j).insert(steps(j).begin(), steps(j)[0]); }),
+         "pre_tokenizer.pretokenizers[1]: expected one Split");
   expect(with([&](json& j) { steps(j)[0]["invert"] = true; }), "expected behavior Isolated, not inverted");
-  expect(with([&](json& j) { steps(j).insert(steps(j).begin() + 1, digits); }), "pretokenizers[1].type: expected Split by expression, Digits or ByteLevel, found \"Digits\"");
-  expect(with([&](json& j) { steps(j) = json::array({digits, digits, bytes}); }), "pretokenizers[1].type: expected Split by expression, Digits or ByteLevel");
-  expect(with([&](json& j) { steps(j) = json::array({digits, {{"type", "Whitespace"}}}); }), "pretokenizers[1].type: expected Split by expression");
-  expect(with([&](json& j) { steps(j) = json::array({{{"type", "Whitespace"}}, bytes}); }), "pretokenizers[0].type: expected Split by expression");
-  expect(with([&](json& j) { steps(j) = json::array({{{"type", "Digits"}, {"individual_digits", false}}, bytes}); }), "pretokenizers[0]: expected individual_digits true");
-  expect(with([&](json& j) { steps(j) = json::array({digits, bytes}), steps(j)[1]["use_regex"] = false; }), "pretokenizers[1]: expected use_regex true after Digits");
-  expect(with([&](json& j) { steps(j) = json::array({bytes}), steps(j)[0]["use_regex"] = false; }), "pretokenizers[0]: expected a Split before it, or use_regex true");
-  expect(with([](json& j) { j["model"]["byte_fallback"] = true; }), "model.byte_fallback: expected false with a byte-level pre-tokenizer");
-  expect(with([](json& j) { j["post_processor"]["processors"][1]["single"].insert(j["post_processor"]["processors"][1]["single"].begin(), j["post_processor"]["processors"][1]["single"][0]); }),
+  expect(with([&](json& j) { steps(j).insert(steps(j).begin() + 1, digits); }),
+         "pretokenizers[1].type: expected Split by expression, Digits or ByteLevel, found \"Digits\"");
+  expect(with([&](json& j) {
+           steps(j) = json::array({digits, digits, bytes});
+         }),
+         "pretokenizers[1].type: expected Split by expression, Digits or ByteLevel");
+  expect(with([&](json& j) {
+           steps(j) = json::array({digits, {{"type", "Whitespace"}}});
+         }),
+         "pretokenizers[1].type: expected Split by expression");
+  expect(with([&](json& j) {
+           steps(j) = json::array({{{"type", "Whitespace"}}, bytes});
+         }),
+         "pretokenizers[0].type: expected Split by expression");
+  expect(with([&](json& j) {
+           steps(j) = json::array({{{"type", "Digits"}, {"individual_digits", false}}, bytes});
+         }),
+         "pretokenizers[0]: expected individual_digits true");
+  expect(with([&](json& j) {
+           steps(j) = json::array({digits, bytes}), steps(j)[1]["use_regex"] = false;
+         }),
+         "pretokenizers[1]: expected use_regex true after Digits");
+  expect(with([&](json& j) { steps(j) = json::array({bytes}), steps(j)[0]["use_regex"] = false; }),
+         "pretokenizers[0]: expected a Split before it, or use_regex true");
+  expect(with([](json& j) { j["model"]["byte_fallback"] = true; }),
+         "model.byte_fallback: expected false with a byte-level pre-tokenizer");
+  expect(with([](json& j) {
+           j["post_processor"]["processors"][1]["single"].insert(j["post_processor"]["processors"][1]["single"].begin(),
+                                                                 j["post_processor"]["processors"][1]["single"][0]);
+         }),
          "expected one special token on each side of the text");
   expect(with([](json& j) { j["pre_tokenizer"] = {{"type", "Whitespace"}}; }), "byte_fallback");
   expect(with([](json& j) { j["pre_tokenizer"] = 7; }), "pre_tokenizer: expected an object");
@@ -196,14 +223,18 @@ TEST_CASE("components that we do not have are refused by name") {
   expect(with([](json& j) { j["model"]["dropout"] = 0.1; }), "model.dropout");
   expect(with([](json& j) { j["model"]["end_of_word_suffix"] = "</w>"; }), "model.end_of_word_suffix");
   expect(with([](json& j) { j["post_processor"] = {{"type", "BertProcessing"}}; }), "post_processor.type");
-  expect(with([](json& j) { j["post_processor"]["processors"][1]["single"][0]["SpecialToken"]["id"] = "<none>"; }), "post_processor: expected the text of a token");
+  expect(with([](json& j) { j["post_processor"]["processors"][1]["single"][0]["SpecialToken"]["id"] = "<none>"; }),
+         "post_processor: expected the text of a token");
 }
 
 TEST_CASE("the other accepted forms") {
   json document = sound();
   document["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}};
   CHECK(parse(document.dump()).pre_tokenizer == "gpt-2");
-  document["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Digits"}, {"individual_digits", true}}, {{"type", "ByteLevel"}, {"add_prefix_space", false}}}}};
+  document["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Digits"}, {"individual_digits", true}}, {{"type", "ByteLevel"}, {"add_prefix_space", false}}}}};
   CHECK(parse(document.dump()).pre_tokenizer == "starcoder");
   const auto expressed = [&](std::string_view expression) {
     json other = sound();
@@ -242,7 +273,8 @@ TEST_CASE("the other accepted forms") {
   json mistral = shared_json("conformance/mistral-tiny/hf/tokenizer.json");
   const io::tokenizer always(parse(mistral.dump()));
   mistral["normalizer"] = nullptr;
-  mistral["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "\xE2\x96\x81"}, {"prepend_scheme", "first"}, {"split", false}};
+  mistral["pre_tokenizer"] = {
+      {"type", "Metaspace"}, {"replacement", "\xE2\x96\x81"}, {"prepend_scheme", "first"}, {"split", false}};
   const io::tokenizer once(parse(mistral.dump()));
   CHECK(once.encode("Hello world") == always.encode("Hello world"));
   CHECK(once.encode(" Hello") == always.encode("Hello"));
@@ -255,15 +287,19 @@ TEST_CASE("the other accepted forms") {
 TEST_CASE("the space rules of SentencePiece-style files that we have, and others by name") {
   const json sound = shared_json("conformance/mistral-tiny/hf/tokenizer.json");
   const std::string block = "\xE2\x96\x81";
-  const json prepend{{"type", "Prepend"}, {"prepend", block}}, replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", block}};
-  const json metaspace{{"type", "Metaspace"}, {"replacement", block}, {"prepend_scheme", "first"}, {"split", false}}, split{{"type", "Split"}, {"pattern", {{"String", " "}}}};
+  const json prepend{{"type", "Prepend"}, {"prepend", block}},
+      replace{{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", block}};
+  const json metaspace{{"type", "Metaspace"}, {"replacement", block}, {"prepend_scheme", "first"}, {"split", false}},
+      split{{"type", "Split"}, {"pattern", {{"String", " "}}}};
   const auto rules = [&](const json& normalizer, const json& pre_tokenizer) {
     json document = sound;
     document["normalizer"] = normalizer;
     document["pre_tokenizer"] = pre_tokenizer;
     return document.dump();
   };
-  const auto sequence = [](const std::vector<json>& steps) { return json{{"type", "Sequence"}, {"normalizers", steps}}; };
+  const auto sequence = [](const std::vector<json>& steps) {
+    return json{{"type", "Sequence"}, {"normalizers", steps}};
+  };
   const auto changed = [](json value, const char* key, const json& other) { return value[key] = other, value; };
   CHECK(parse(rules(sequence({prepend, replace}), nullptr)).add_space_prefix == true);
   CHECK(parse(rules(replace, nullptr)).add_space_prefix == false);
@@ -278,7 +314,8 @@ TEST_CASE("the space rules of SentencePiece-style files that we have, and others
   expect(refusal(rules(changed(replace, "pattern", {{"Regex", " "}}), nullptr)), step);
   expect(refusal(rules(changed(replace, "content", "_"), nullptr)), step);
   expect(refusal(rules(sequence({json{{"type", "NFKC"}}, replace}), nullptr)), step);
-  const char* const pre = "pre_tokenizer: expected none, Metaspace without split, or a Split at spaces, of which none are left";
+  const char* const pre =
+      "pre_tokenizer: expected none, Metaspace without split, or a Split at spaces, of which none are left";
   expect(refusal(rules(replace, metaspace)), pre);
   expect(refusal(rules(prepend, metaspace)), pre);
   expect(refusal(rules(nullptr, changed(metaspace, "split", true))), pre);
@@ -286,7 +323,8 @@ TEST_CASE("the space rules of SentencePiece-style files that we have, and others
   expect(refusal(rules(replace, changed(split, "pattern", {{"String", "x"}}))), pre);
   expect(refusal(rules(replace, json{{"type", "Whitespace"}})), pre);
   expect(refusal(rules(nullptr, changed(metaspace, "replacement", "_"))), "expected replacement U+2581");
-  expect(refusal(rules(nullptr, changed(metaspace, "prepend_scheme", "always"))), "pre_tokenizer.prepend_scheme: expected first or never");
+  expect(refusal(rules(nullptr, changed(metaspace, "prepend_scheme", "always"))),
+         "pre_tokenizer.prepend_scheme: expected first or never");
   expect(refusal(rules(nullptr, nullptr)), "normalizer: expected a Replace of spaces by U+2581, found nothing");
   expect(refusal(rules(prepend, nullptr)), "normalizer: expected a Replace of spaces by U+2581");
 

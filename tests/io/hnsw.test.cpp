@@ -57,7 +57,8 @@ TEST_CASE("hnsw: recall@10 at the default parameters, zero-mean gates whose numb
   const hnsw_graph graph(gate, width, defaults);
   CHECK(recall(graph, gate, width, 20) >= 0.95);
   // A narrower search finds less: what is measured is the graph's.
-  const hnsw_graph narrow(gate, width, {.links = defaults.links, .construction = defaults.construction, .search = 10}, graph.links());
+  const hnsw_graph narrow(gate, width, {.links = defaults.links, .construction = defaults.construction, .search = 10},
+                          graph.links());
   CHECK(recall(narrow, gate, width, 20) < 0.95);
 }
 
@@ -66,7 +67,8 @@ TEST_CASE("hnsw: links that were written and read search alike, over changed vec
   constexpr graph_parameters parameters{.links = 4, .construction = 20, .search = 60};
   auto gate = normal(width * features, 2);
   const hnsw_graph made(gate, width, parameters);
-  const feature_links links = feature_links_of(feature_links_bytes(made.links(), parameters), features, parameters, "x");
+  const feature_links links =
+      feature_links_of(feature_links_bytes(made.links(), parameters), features, parameters, "x");
   CHECK(links == made.links());
   const hnsw_graph read(gate, width, parameters, links);
   const auto x = normal(width * 10, 3);
@@ -85,7 +87,8 @@ TEST_CASE("hnsw: links that were written and read search alike, over changed vec
   std::fill_n(gate.begin() + static_cast<std::ptrdiff_t>(nearest * width), width, 0.f);
   gate.resize(width * (features + 1), 100.f);
   const hnsw_graph changed(gate, width, parameters, links);
-  for (const near_feature& each : changed.nearest(std::span(x).first(width), 10)) CHECK((each.feature != nearest && each.feature < features));
+  for (const near_feature& each : changed.nearest(std::span(x).first(width), 10))
+    CHECK((each.feature != nearest && each.feature < features));
 }
 
 TEST_CASE("hnsw: links of any shape that a file may have are searched to an end") {
@@ -103,37 +106,47 @@ TEST_CASE("hnsw: links of any shape that a file may have are searched to an end"
     return feature_links_of(feature_links_bytes(out, parameters), out.features(), parameters, "x");
   };
   CHECK(hnsw_graph(gate, width, parameters, links({{{}}, {{}}, {{}}, {{}}}, 1)).nearest(x, 4).size() == 1);
-  CHECK(hnsw_graph(gate, width, parameters, links({{{1}, {1}, {1}}, {{0}, {0}, {0}}, {{0, 1, 3}}, {{}}}, 0)).nearest(x, 4).size() == 2);
+  CHECK(hnsw_graph(gate, width, parameters, links({{{1}, {1}, {1}}, {{0}, {0}, {0}}, {{0, 1, 3}}, {{}}}, 0))
+            .nearest(x, 4)
+            .size() == 2);
   CHECK(hnsw_graph(gate, width, parameters, links({{{1, 1, 1, 1}}, {{2}}, {{3}}, {{0}}}, 0)).nearest(x, 4).size() == 4);
 }
 
 TEST_CASE("hnsw: what cannot be is refused") {
   const auto gate = normal(64, 6);
   constexpr graph_parameters parameters{.links = 2, .construction = 5, .search = 5};
-  CHECK_THROWS_MATCHES(hnsw_graph(gate, 7, parameters), argument_error, MessageMatches(ContainsSubstring("vectors of 7, found 64 values")));
+  CHECK_THROWS_MATCHES(hnsw_graph(gate, 7, parameters), argument_error,
+                       MessageMatches(ContainsSubstring("vectors of 7, found 64 values")));
   CHECK_THROWS_AS(hnsw_graph(gate, 0, parameters), argument_error);
   CHECK_THROWS_AS(hnsw_graph({}, 8, parameters), argument_error);
-  CHECK_THROWS_MATCHES(hnsw_graph(gate, 8, {.links = 0}), argument_error, MessageMatches(ContainsSubstring("links: expected 2 to 256, found 0")));
+  CHECK_THROWS_MATCHES(hnsw_graph(gate, 8, {.links = 0}), argument_error,
+                       MessageMatches(ContainsSubstring("links: expected 2 to 256, found 0")));
   const hnsw_graph graph(gate, 8, parameters);
-  CHECK_THROWS_MATCHES(graph.nearest(std::span(gate).first(7), 1), argument_error, MessageMatches(ContainsSubstring("expected 8 values, found 7")));
+  CHECK_THROWS_MATCHES(graph.nearest(std::span(gate).first(7), 1), argument_error,
+                       MessageMatches(ContainsSubstring("expected 8 values, found 7")));
   std::vector<float> wrong(gate.begin(), gate.end());
   wrong[9] = std::numeric_limits<float>::quiet_NaN();
-  CHECK_THROWS_MATCHES(graph.nearest(std::span(wrong).subspan(8, 8), 1), argument_error, MessageMatches(ContainsSubstring("NaN at 1")));
-  CHECK_THROWS_MATCHES(hnsw_graph(wrong, 8, parameters), argument_error, MessageMatches(ContainsSubstring("finite numbers, found NaN")));
-  CHECK_THROWS_MATCHES(hnsw_graph(std::span(gate).first(56), 8, parameters, graph.links()), argument_error, MessageMatches(ContainsSubstring("8 of the graph, found 7")));
+  CHECK_THROWS_MATCHES(graph.nearest(std::span(wrong).subspan(8, 8), 1), argument_error,
+                       MessageMatches(ContainsSubstring("NaN at 1")));
+  CHECK_THROWS_MATCHES(hnsw_graph(wrong, 8, parameters), argument_error,
+                       MessageMatches(ContainsSubstring("finite numbers, found NaN")));
+  CHECK_THROWS_MATCHES(hnsw_graph(std::span(gate).first(56), 8, parameters, graph.links()), argument_error,
+                       MessageMatches(ContainsSubstring("8 of the graph, found 7")));
 }
 
-TEST_CASE("hnsw: an index's graph, the same bytes whatever the threads, goes on where it was killed", "[feature_index]") {
+TEST_CASE("hnsw: an index's graph, the same bytes whatever the threads, goes on where it was killed",
+          "[feature_index]") {
   const temporary_folder folder;
   const auto source = folder / "index";
   build_feature_index(shared("models/stories260k/stories260K-f32.gguf"), source);
   const feature_index index = feature_index::open(source);
   constexpr graph_parameters parameters{.links = 4, .construction = 12, .search = 40};
   file_progress last;
-  const hnsw_build_report report = build_hnsw(index, {.parameters = parameters, .threads = 1, .progress = [&](const file_progress& at) {
-                                                       CHECK((at.bytes >= last.bytes && at.bytes <= at.total_bytes));
-                                                       last = at;
-                                                     }});
+  const hnsw_build_report report =
+      build_hnsw(index, {.parameters = parameters, .threads = 1, .progress = [&](const file_progress& at) {
+                           CHECK((at.bytes >= last.bytes && at.bytes <= at.total_bytes));
+                           last = at;
+                         }});
   CHECK((report.layers == 5 && report.kept == 0));
   CHECK((last.bytes == last.total_bytes && last.tensors == 5));
   CHECK(feature_graph_layers(index) == 5);
@@ -181,12 +194,16 @@ TEST_CASE("hnsw: an index's graph, the same bytes whatever the threads, goes on 
   CHECK(build_hnsw(index, {.parameters = {.links = 4, .construction = 12, .search = 50}}).kept == 5);
   CHECK(read_feature_graph_manifest(index).parameters.search == 50);
   CHECK(std::filesystem::last_write_time(source / "hnsw-0000.bin") == written);
-  CHECK_THROWS_MATCHES(build_hnsw(index, {.parameters = {.links = 5, .construction = 13, .search = 50}}), mismatch_error,
-                       MessageMatches(ContainsSubstring("links: wanted 5, file 4") && ContainsSubstring("construction: wanted 13, file 12")));
+  CHECK_THROWS_MATCHES(build_hnsw(index, {.parameters = {.links = 5, .construction = 13, .search = 50}}),
+                       mismatch_error,
+                       MessageMatches(ContainsSubstring("links: wanted 5, file 4") &&
+                                      ContainsSubstring("construction: wanted 13, file 12")));
   bytes damaged = whole[2];
   damaged[100] ^= std::byte{1};
   write_bytes(source / files[2], damaged);
-  CHECK_THROWS_MATCHES(build_hnsw(index, {.parameters = parameters}), file_error, MessageMatches(ContainsSubstring("hnsw-0001.bin: checksum")));
+  CHECK_THROWS_MATCHES(build_hnsw(index, {.parameters = parameters}), file_error,
+                       MessageMatches(ContainsSubstring("hnsw-0001.bin: checksum")));
   const locked_folder lock(source);
-  CHECK_THROWS_MATCHES(build_hnsw(index, {.parameters = parameters}), file_error, MessageMatches(ContainsSubstring("another process is writing this index")));
+  CHECK_THROWS_MATCHES(build_hnsw(index, {.parameters = parameters}), file_error,
+                       MessageMatches(ContainsSubstring("another process is writing this index")));
 }

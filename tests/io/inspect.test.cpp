@@ -76,7 +76,8 @@ TEST_CASE("inspect: long arrays are cut, and an architecture that is no text is 
   CHECK(got.metadata[1].text == "[]");
   CHECK(got.metadata[2].text == "[0]");
   CHECK(got.metadata[3].text == "[0, 1, 2, 3, 4, 5, 6, 7]");
-  CHECK((got.metadata[4].text == "[0, 1, 2, 3, 4, 5, 6, 7, ...]" && got.metadata[4].count == 9 && got.metadata[4].type == "array of u8"));
+  CHECK((got.metadata[4].text == "[0, 1, 2, 3, 4, 5, 6, 7, ...]" && got.metadata[4].count == 9 &&
+         got.metadata[4].type == "array of u8"));
   CHECK(got.metadata[5].text == "[x, ]");
 }
 
@@ -101,7 +102,8 @@ TEST_CASE("inspect: a folder that is sound but no model", "[inspect]") {
 }
 
 TEST_CASE("inspect: PyTorch's files, with a config of either form", "[inspect]") {
-  for (const auto& [form, files] : {std::pair<const char*, std::size_t>{"orig", 1}, {"orig/consolidated.00.pth", 1}, {"hf-bin", 2}}) {
+  for (const auto& [form, files] :
+       {std::pair<const char*, std::size_t>{"orig", 1}, {"orig/consolidated.00.pth", 1}, {"hf-bin", 2}}) {
     INFO(form);
     const inspection found = inspect(conformance("mistral-tiny") / form);
     CHECK(found.form == "pytorch");

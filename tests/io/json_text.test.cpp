@@ -48,9 +48,7 @@ std::vector<std::string> strings_of(const std::string& text) {
 std::string refusal(const std::string& text) {
   try {
     strings_of(text);
-  } catch (const file_error& problem) {
-    return problem.what();
-  }
+  } catch (const file_error& problem) { return problem.what(); }
   return "accepted";
 }
 
@@ -59,7 +57,8 @@ constexpr std::size_t longest = json_limits::string_bytes;
 }  // namespace
 
 TEST_CASE("json text: a reader gets the values in their order", "[json]") {
-  CHECK(strings_of(R"({"a":"one","b":[1,-2,0.5,null,true,"two \"quoted\""],"c":{"d":"\u00e9"}})") == std::vector<std::string>{"one", "two \"quoted\"", "\xC3\xA9"});
+  CHECK(strings_of(R"({"a":"one","b":[1,-2,0.5,null,true,"two \"quoted\""],"c":{"d":"\u00e9"}})") ==
+        std::vector<std::string>{"one", "two \"quoted\"", "\xC3\xA9"});
 }
 
 TEST_CASE("json text: what is no JSON is refused by file, offset and token", "[json]") {
@@ -67,7 +66,8 @@ TEST_CASE("json text: what is no JSON is refused by file, offset and token", "[j
   CHECK_THAT(refusal("{} 1"), StartsWith("file: offset 0x103: not valid JSON: "));
   CHECK_THAT(refusal("\n\n[1,]"), StartsWith("file: offset 0x105: not valid JSON: "));
   // The library's reason, not only what it read last, whatever that holds.
-  CHECK_THAT(refusal(R"(["a: b",x])"), ContainsSubstring("not valid JSON: syntax error while parsing value") && ContainsSubstring("found '"));
+  CHECK_THAT(refusal(R"(["a: b",x])"),
+             ContainsSubstring("not valid JSON: syntax error while parsing value") && ContainsSubstring("found '"));
   CHECK_THAT(refusal("[1e999]"), ContainsSubstring("number overflow"));
   for (const char* text : {"", " ", "{", "[1", "\"a", "nul", "{\"a\" 1}", "[\"\xFF\"]", "[\"\x01\"]", "[1e999]"}) {
     INFO(text);

@@ -26,7 +26,8 @@ bytes pages(std::size_t size) {
   return out;
 }
 std::size_t sum(std::span<const std::byte> of) {
-  return std::accumulate(of.begin(), of.end(), std::size_t{0}, [](std::size_t all, std::byte each) { return all + std::to_integer<std::size_t>(each); });
+  return std::accumulate(of.begin(), of.end(), std::size_t{0},
+                         [](std::size_t all, std::byte each) { return all + std::to_integer<std::size_t>(each); });
 }
 std::shared_ptr<const leased_mapping> leased(const std::filesystem::path& path, std::uint64_t alignment = 4096) {
   std::string refusal;
@@ -53,7 +54,8 @@ TEST_CASE("leased_mapping: the file's bytes at any alignment, and zeros behind t
   const temporary_folder folder;
   const bytes content = pages(70'000);
   const auto path = write_bytes(folder / "file", content);
-  for (const std::uint64_t alignment : {std::uint64_t{1}, std::uint64_t{4096}, std::uint64_t{65'536}, std::uint64_t{1} << 21}) {
+  for (const std::uint64_t alignment :
+       {std::uint64_t{1}, std::uint64_t{4096}, std::uint64_t{65'536}, std::uint64_t{1} << 21}) {
     const auto mapping = leased(path, alignment);
     CHECK(reinterpret_cast<std::uintptr_t>(mapping->bytes().data()) % alignment == 0);
     CHECK((mapping->bytes().size() >= content.size() && mapping->bytes().size() % alignment == 0));
@@ -64,7 +66,8 @@ TEST_CASE("leased_mapping: the file's bytes at any alignment, and zeros behind t
     CHECK_FALSE(mapping->copied());
   }
   std::string refusal;
-  for (const std::uint64_t alignment : {0u, 3u, 12'288u}) CHECK_THROWS_AS(leased_mapping::of(mapped_file(path), alignment, refusal), intaglio::argument_error);
+  for (const std::uint64_t alignment : {0u, 3u, 12'288u})
+    CHECK_THROWS_AS(leased_mapping::of(mapped_file(path), alignment, refusal), intaglio::argument_error);
 }
 
 TEST_CASE("leased_mapping: it outlives the file that it was made of, and its name", "[leased_mapping]") {
@@ -76,7 +79,8 @@ TEST_CASE("leased_mapping: it outlives the file that it was made of, and its nam
   CHECK_NOTHROW(mapping->expect_unchanged());
 }
 
-TEST_CASE("leased_mapping: who cuts or writes the file waits for a copy, which takes the mapping's place", "[leased_mapping]") {
+TEST_CASE("leased_mapping: who cuts or writes the file waits for a copy, which takes the mapping's place",
+          "[leased_mapping]") {
   const temporary_folder folder;
   const bytes content = pages(200 * 4096 + 77);
   const auto path = write_bytes(folder / "file", content);
@@ -86,7 +90,9 @@ TEST_CASE("leased_mapping: who cuts or writes the file waits for a copy, which t
   SECTION("cut by another program") {
     CHECK(child([&] { return ::truncate(path.c_str(), 10); }) == 0);
   }
-  SECTION("opened for writing, which need not cut it") { std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(5000).write("other", 5); }
+  SECTION("opened for writing, which need not cut it") {
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(5000).write("other", 5);
+  }
   SECTION("replaced in place") { write_text(path, "another file"); }
   for (const auto& each : {first, second}) {
     CHECK(each->copied());
@@ -115,9 +121,7 @@ TEST_CASE("leased_mapping: without memory for the copy there are zeros and an er
           if (mapping->bytes()[5000] != std::byte{0}) return 3;
           try {
             mapping->expect_unchanged();
-          } catch (const file_error&) {
-            return 0;
-          }
+          } catch (const file_error&) { return 0; }
           return 4;
         }) == 0);
 }
@@ -137,7 +141,8 @@ TEST_CASE("leased_mapping: what cannot be leased is not mapped, and says why", "
   {
     const mapped_file file(path);
     std::filesystem::resize_file(path, 8999);
-    CHECK_THROWS_MATCHES(leased_mapping::of(file, 4096, refusal), file_error, MessageMatches(ContainsSubstring("the file changed while it was in use")));
+    CHECK_THROWS_MATCHES(leased_mapping::of(file, 4096, refusal), file_error,
+                         MessageMatches(ContainsSubstring("the file changed while it was in use")));
   }
   // Read-only to whoever is not its owner.
   if (::geteuid() == 0)

@@ -45,7 +45,9 @@ TEST_CASE("limited process: the work is done elsewhere and leaves nothing here",
   CHECK((out.done && out.text == std::to_string(here)));
   CHECK(touched == 0);
   CHECK(failure(generous, []() -> std::string { throw std::runtime_error("no"); }) == "no");
-  CHECK(failure({.seconds = 0}, []() -> std::string { for (;;) ::pause(); }) == "more than 0 s");
+  CHECK(failure({.seconds = 0}, []() -> std::string {
+          for (;;) ::pause();
+        }) == "more than 0 s");
   CHECK(open_files() == files);
   CHECK_FALSE(has_children());
 }
@@ -63,7 +65,8 @@ TEST_CASE("limited process: a process that ends by itself gives the reason there
       return std::string("alive");
     });
   };
-  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) CHECK(dies_of(signal) == "more nesting or memory than is allowed");
+  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT})
+    CHECK(dies_of(signal) == "more nesting or memory than is allowed");
   for (const int signal : {SIGXCPU, SIGKILL}) CHECK(dies_of(signal) == "more than 60 s");
   CHECK(failure(generous, []() -> std::string { ::_exit(0); }) == "nothing");
 }
@@ -73,11 +76,14 @@ TEST_CASE("limited process: as many bytes as are allowed, and no more", "[proces
     INFO(most);
     const process_limits limits{.seconds = 60, .output_bytes = most};
     CHECK(run_limited(limits, [&] { return std::string(most, 'x'); }).text.size() == most);
-    CHECK(failure(limits, [&] { return std::string(most + 1, 'x'); }) == "more than " + std::to_string(most) + " bytes");
-    CHECK(failure(limits, [&]() -> std::string { throw std::runtime_error(std::string(most + 1, 'x')); }) == "more than " + std::to_string(most) + " bytes");
+    CHECK(failure(limits, [&] { return std::string(most + 1, 'x'); }) ==
+          "more than " + std::to_string(most) + " bytes");
+    CHECK(failure(limits, [&]() -> std::string { throw std::runtime_error(std::string(most + 1, 'x')); }) ==
+          "more than " + std::to_string(most) + " bytes");
   }
   // What would go on writing is ended.
-  CHECK(failure({.seconds = 60, .output_bytes = 10}, [] { return std::string(10 << 20, 'x'); }) == "more than 10 bytes");
+  CHECK(failure({.seconds = 60, .output_bytes = 10}, [] { return std::string(10 << 20, 'x'); }) ==
+        "more than 10 bytes");
 }
 
 TEST_CASE("limited process: the system holds it to its limits, and this process to none of them", "[process]") {
@@ -117,9 +123,7 @@ TEST_CASE("limited process: memory beyond the allowance is refused, and within i
   CHECK(failure({.seconds = 60, .memory_bytes = wanted / 2}, [&]() -> std::string {
           try {
             return work();
-          } catch (const std::bad_alloc&) {
-            throw std::runtime_error("cannot parse");
-          }
+          } catch (const std::bad_alloc&) { throw std::runtime_error("cannot parse"); }
         }) == "more memory than is allowed");
 #endif
 }

@@ -27,9 +27,7 @@ namespace {
 std::string refusal(const std::filesystem::path& path) {
   try {
     const mapped_file file(path);
-  } catch (const file_error& problem) {
-    return problem.what();
-  }
+  } catch (const file_error& problem) { return problem.what(); }
   return "opened";
 }
 
@@ -77,7 +75,8 @@ TEST_CASE("mapped_file: reads what is there and nothing else", "[mapped_file]") 
   CHECK_THROWS_AS(mapped_file::from_memory({}, "memory"), file_error);
 }
 
-TEST_CASE("mapped_file: a file that is cut or changed while open gives an error, a replaced one lives on", "[mapped_file]") {
+TEST_CASE("mapped_file: a file that is cut or changed while open gives an error, a replaced one lives on",
+          "[mapped_file]") {
   const temporary_folder folder;
   const auto path = write_text(folder / "file", std::string(100'000, 'x'));
   const mapped_file file(path);
@@ -107,7 +106,8 @@ TEST_CASE("mapped_file: another time of modification is a change as well", "[map
   const temporary_folder folder;
   const auto path = write_text(folder / "file", "0123456789");
   const auto noon = std::chrono::floor<std::chrono::hours>(std::filesystem::last_write_time(path));
-  for (const auto later : {std::filesystem::file_time_type::duration(1ms), std::filesystem::file_time_type::duration(5s)}) {
+  for (const auto later :
+       {std::filesystem::file_time_type::duration(1ms), std::filesystem::file_time_type::duration(5s)}) {
     std::filesystem::last_write_time(path, noon);
     const mapped_file file(path);
     CHECK_FALSE(file.changed());
@@ -126,7 +126,8 @@ TEST_CASE("mapped_file: what the system refuses later is told in its words", "[m
   int descriptor = -1;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
-    if (std::filesystem::read_symlink(entry.path(), gone) == std::filesystem::canonical(path)) descriptor = std::stoi(entry.path().filename().string());
+    if (std::filesystem::read_symlink(entry.path(), gone) == std::filesystem::canonical(path))
+      descriptor = std::stoi(entry.path().filename().string());
   }
   REQUIRE(descriptor >= 0);
   const int other = ::open((folder / "other").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -154,7 +155,8 @@ TEST_CASE("mapped_file: opened once more it is the same file, whatever its name 
   CHECK(mapped_file::from_memory(out, "memory").in_memory());
 }
 
-TEST_CASE("mapped_file: of a file that still arrives, reads wait for their bytes, and what ends it is told", "[mapped_file]") {
+TEST_CASE("mapped_file: of a file that still arrives, reads wait for their bytes, and what ends it is told",
+          "[mapped_file]") {
   struct arrival : intaglio::io::file_arrival {
     std::filesystem::path path;
     mutable std::uint64_t waited = 0, finished = 0;

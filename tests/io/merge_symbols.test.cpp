@@ -45,7 +45,8 @@ TEST_CASE("merging equals its definition for pieces of every length, with and wi
                       {static_cast<std::uint32_t>(random() % (ties ? 5u : 100'000u)), id});
       }
       std::vector<symbol> symbols;
-      for (std::size_t i = 0; i < length; ++i) symbols.push_back({static_cast<std::uint32_t>(i), 1, static_cast<std::int32_t>(random() % 4)});
+      for (std::size_t i = 0; i < length; ++i)
+        symbols.push_back({static_cast<std::uint32_t>(i), 1, static_cast<std::int32_t>(random() % 4)});
       scratch.symbols = symbols;
       merge_symbols(scratch, [&](const symbol& a, const symbol& b) { return merges.find(a.id, b.id); });
       merge_by_definition(symbols, merges);
@@ -66,7 +67,8 @@ TEST_CASE("a candidate whose right side was swallowed is passed over, at the end
     merge_scratch scratch;
     std::vector<std::int32_t> expected(before, 0);
     expected.push_back(v);
-    for (std::uint32_t i = 0; i < before + 3; ++i) scratch.symbols.push_back({i, 1, i < before ? 0 : static_cast<std::int32_t>(i - before) + x});
+    for (std::uint32_t i = 0; i < before + 3; ++i)
+      scratch.symbols.push_back({i, 1, i < before ? 0 : static_cast<std::int32_t>(i - before) + x});
     merge_symbols(scratch, [&](const symbol& a, const symbol& b) { return merges.find(a.id, b.id); });
     CHECK(ids(scratch.symbols) == expected);
   }

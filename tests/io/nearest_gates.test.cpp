@@ -24,13 +24,16 @@ TEST_CASE("nearest gates: those of a search in f64, of equal scores the lowest")
     std::vector<std::uint32_t> order(features);
     for (std::uint32_t f = 0; f < features; ++f) {
       order[f] = f;
-      for (std::size_t i = 0; i < width; ++i) scores[f] += static_cast<double>(gate[f * width + i]) * static_cast<double>(x[i]);
+      for (std::size_t i = 0; i < width; ++i)
+        scores[f] += static_cast<double>(gate[f * width + i]) * static_cast<double>(x[i]);
     }
-    std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) { return std::fabs(scores[a]) > std::fabs(scores[b]); });
+    std::ranges::stable_sort(
+        order, [&](std::uint32_t a, std::uint32_t b) { return std::fabs(scores[a]) > std::fabs(scores[b]); });
     for (const std::size_t count : {std::size_t{1}, std::size_t{10}, features, features + 5}) {
       const auto found = nearest_gates(gate, x, count);
       REQUIRE(found.size() == std::min(count, features));
-      for (std::size_t i = 0; i < found.size(); ++i) CHECK((found[i].feature == order[i] && static_cast<double>(found[i].score) == scores[order[i]]));
+      for (std::size_t i = 0; i < found.size(); ++i)
+        CHECK((found[i].feature == order[i] && static_cast<double>(found[i].score) == scores[order[i]]));
     }
   }
 }
@@ -49,9 +52,13 @@ TEST_CASE("nearest gates: the same bits with and without AVX") {
 TEST_CASE("nearest gates: numbers that are none, and gates of another width") {
   const float none = std::numeric_limits<float>::quiet_NaN(), endless = std::numeric_limits<float>::infinity();
   const std::vector<float> gate{1, 2, 3, none};
-  CHECK_THROWS_MATCHES(nearest_gates(gate, std::vector<float>{1, 2}, 1), intaglio::argument_error, MessageMatches(ContainsSubstring("NaN as the score of feature 1")));
-  CHECK_THROWS_MATCHES(nearest_gates(gate, std::vector<float>{1, none}, 1), intaglio::argument_error, MessageMatches(ContainsSubstring("NaN at 1")));
-  CHECK_THROWS_MATCHES(nearest_gates(gate, std::vector<float>{endless, 1}, 1), intaglio::argument_error, MessageMatches(ContainsSubstring("infinity at 0")));
-  CHECK_THROWS_MATCHES(nearest_gates(gate, std::vector<float>{1, 2, 3}, 1), intaglio::argument_error, MessageMatches(ContainsSubstring("vectors of 3")));
+  CHECK_THROWS_MATCHES(nearest_gates(gate, std::vector<float>{1, 2}, 1), intaglio::argument_error,
+                       MessageMatches(ContainsSubstring("NaN as the score of feature 1")));
+  CHECK_THROWS_MATCHES(nearest_gates(gate, std::vector<float>{1, none}, 1), intaglio::argument_error,
+                       MessageMatches(ContainsSubstring("NaN at 1")));
+  CHECK_THROWS_MATCHES(nearest_gates(gate, std::vector<float>{endless, 1}, 1), intaglio::argument_error,
+                       MessageMatches(ContainsSubstring("infinity at 0")));
+  CHECK_THROWS_MATCHES(nearest_gates(gate, std::vector<float>{1, 2, 3}, 1), intaglio::argument_error,
+                       MessageMatches(ContainsSubstring("vectors of 3")));
   CHECK_THROWS_AS(nearest_gates(gate, {}, 1), intaglio::argument_error);
 }

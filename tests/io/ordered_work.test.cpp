@@ -18,8 +18,7 @@ TEST_CASE("ordered_work: items are taken in order, on the calling thread, and ne
           threads, slots, 100,
           [&](std::size_t item, std::size_t slot) {
             const int now = ++alive;
-            for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
-            }
+            for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {}
             made[slot] = item * item;
           },
           [&](std::size_t item, std::size_t slot) {
@@ -32,7 +31,8 @@ TEST_CASE("ordered_work: items are taken in order, on the calling thread, and ne
       for (std::size_t i = 0; i < 100; ++i) CHECK(taken[i] == i);
       CHECK(most <= static_cast<int>(slots));
     }
-  ordered_work(4, 2, 0, [](std::size_t, std::size_t) { FAIL(); }, [](std::size_t, std::size_t) { FAIL(); });
+  ordered_work(
+      4, 2, 0, [](std::size_t, std::size_t) { FAIL(); }, [](std::size_t, std::size_t) { FAIL(); });
 }
 
 TEST_CASE("ordered_work: the lowest failing item's failure is the one that is thrown", "[work]") {
@@ -50,19 +50,18 @@ TEST_CASE("ordered_work: the lowest failing item's failure is the one that is th
       try {
         run();
         FAIL("nothing was thrown");
-      } catch (const std::runtime_error& failure) {
-        CHECK(std::string(failure.what()) == "7");
-      }
+      } catch (const std::runtime_error& failure) { CHECK(std::string(failure.what()) == "7"); }
       CHECK(taken == 7);
     }
 }
 
 TEST_CASE("ordered_work: a failure of taking ends the rest", "[work]") {
   std::atomic<std::size_t> made{0};
-  CHECK_THROWS_AS(ordered_work(3, 4, 1000, [&](std::size_t, std::size_t) { ++made; },
-                               [](std::size_t item, std::size_t) {
-                                 if (item == 5) throw std::runtime_error("enough");
-                               }),
+  CHECK_THROWS_AS(ordered_work(
+                      3, 4, 1000, [&](std::size_t, std::size_t) { ++made; },
+                      [](std::size_t item, std::size_t) {
+                        if (item == 5) throw std::runtime_error("enough");
+                      }),
                   std::runtime_error);
   CHECK(made <= 5 + 4);
 }

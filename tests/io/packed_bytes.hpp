@@ -27,5 +27,6 @@ inline void reseal(std::span<std::byte> file) {
   set_packed_field(file, 56, checksum(file.first(56)));
   const auto at = packed_field<std::uint64_t>(file, 24), size = packed_field<std::uint64_t>(file, 32);
   if (at > file.size() || size > file.size() - at || file.size() - at - size < 8) return;
-  set_packed_field(file, static_cast<std::size_t>(at + size), checksum(file.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size))));
+  set_packed_field(file, static_cast<std::size_t>(at + size),
+                   checksum(file.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size))));
 }

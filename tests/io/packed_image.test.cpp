@@ -13,7 +13,8 @@ using Catch::Matchers::StartsWith;
 using intaglio::file_error;
 using namespace intaglio::io;
 
-static_assert(packed_layout::chunks(0) == 0 && packed_layout::chunks(1) == 1 && packed_layout::chunks(65'536) == 1 && packed_layout::chunks(65'537) == 2);
+static_assert(packed_layout::chunks(0) == 0 && packed_layout::chunks(1) == 1 && packed_layout::chunks(65'536) == 1 &&
+              packed_layout::chunks(65'537) == 2);
 static_assert(packed_layout::chunks(~std::uint64_t{0}) == std::uint64_t{1} << 48);
 
 namespace {
@@ -38,13 +39,17 @@ struct example {
     for (const packed_weight* each : {&small, &large})
       for (std::uint32_t copy = 0; copy < each->copies; ++copy)
         for (std::uint64_t at = 0; at < each->bytes; at += chunk)
-          image.sums.push_back(checksum(std::span(bytes).subspan(place(*each, copy, at), static_cast<std::size_t>(std::min(chunk, each->bytes - at)))));
+          image.sums.push_back(checksum(std::span(bytes).subspan(
+              place(*each, copy, at), static_cast<std::size_t>(std::min(chunk, each->bytes - at)))));
   }
   example(const example&) = delete;
 
-  static std::size_t place(const packed_weight& of, std::uint32_t copy, std::uint64_t at) { return static_cast<std::size_t>(of.offset + copy * of.step() + at); }
+  static std::size_t place(const packed_weight& of, std::uint32_t copy, std::uint64_t at) {
+    return static_cast<std::size_t>(of.offset + copy * of.step() + at);
+  }
   void damage(std::size_t at) { bytes[at] ^= std::byte{1}; }
-  std::vector<std::byte> read(const packed_weight& from, std::uint32_t copy, std::uint64_t begin, std::size_t count) const {
+  std::vector<std::byte> read(const packed_weight& from, std::uint32_t copy, std::uint64_t begin,
+                              std::size_t count) const {
     std::vector<std::byte> out(count);
     image.read(from, copy, begin, out);
     return out;
@@ -74,7 +79,8 @@ TEST_CASE("packed image: any range of any copy", "[packed]") {
   CHECK(made.reads_right(made.small, 0, 0, 100));
   CHECK(made.reads_right(made.small, 0, 99, 1));
   for (const std::uint32_t copy : {0u, 1u})
-    for (const std::uint64_t begin : {std::uint64_t{0}, std::uint64_t{1}, chunk - 1, chunk, chunk + 1, 2 * chunk - 1, 2 * chunk, 2 * chunk + 4})
+    for (const std::uint64_t begin :
+         {std::uint64_t{0}, std::uint64_t{1}, chunk - 1, chunk, chunk + 1, 2 * chunk - 1, 2 * chunk, 2 * chunk + 4})
       for (const std::uint64_t end : {begin + 1, chunk, chunk + 1, 2 * chunk, 2 * chunk + 1, 2 * chunk + 5}) {
         if (end <= begin) continue;
         INFO(copy << ": [" << begin << ", " << end << ")");
@@ -88,9 +94,11 @@ TEST_CASE("packed image: damage is found where its chunk is read, and nowhere el
   const std::string right = intaglio::hexadecimal(made.image.sums[5]);
   made.damage(second + 9);
   const std::string wrong = intaglio::hexadecimal(checksum(std::span(made.bytes).subspan(second, chunk)));
-  const std::string text = "model.packed: offset " + intaglio::hexadecimal(second) + ": checksum of 65536 bytes of 'large': expected " + right + ", found " + wrong;
+  const std::string text = "model.packed: offset " + intaglio::hexadecimal(second) +
+                           ": checksum of 65536 bytes of 'large': expected " + right + ", found " + wrong;
   // Bytes beside the damaged one are no more to be trusted.
-  for (const std::uint64_t begin : {chunk, chunk + 9, 2 * chunk - 1}) CHECK_THROWS_MATCHES(made.read(made.large, 1, begin, 1), file_error, MessageMatches(Equals(text)));
+  for (const std::uint64_t begin : {chunk, chunk + 9, 2 * chunk - 1})
+    CHECK_THROWS_MATCHES(made.read(made.large, 1, begin, 1), file_error, MessageMatches(Equals(text)));
   CHECK_THROWS_MATCHES(made.read(made.large, 1, chunk - 1, 2), file_error, MessageMatches(Equals(text)));
   CHECK_THROWS_MATCHES(made.read(made.large, 1, 0, 2 * chunk + 5), file_error, MessageMatches(Equals(text)));
   CHECK(made.reads_right(made.large, 1, 0, chunk));
@@ -101,10 +109,14 @@ TEST_CASE("packed image: damage is found where its chunk is read, and nowhere el
 
 TEST_CASE("packed image: chunks are checked in place from where they begin", "[packed]") {
   example made;
-  const auto expect = [&](std::uint64_t begin, std::uint64_t end) { made.image.expect(made.large, 1, begin, end, made.bytes); };
+  const auto expect = [&](std::uint64_t begin, std::uint64_t end) {
+    made.image.expect(made.large, 1, begin, end, made.bytes);
+  };
   expect(0, made.large.bytes);
   made.damage(example::place(made.large, 1, 2 * chunk + 4));
-  const auto fault = MessageMatches(StartsWith("model.packed: offset " + intaglio::hexadecimal(example::place(made.large, 1, 2 * chunk)) + ": checksum of 5 bytes of 'large': expected "));
+  const auto fault = MessageMatches(StartsWith("model.packed: offset " +
+                                               intaglio::hexadecimal(example::place(made.large, 1, 2 * chunk)) +
+                                               ": checksum of 5 bytes of 'large': expected "));
   CHECK_THROWS_MATCHES(expect(0, made.large.bytes), file_error, fault);
   CHECK_THROWS_MATCHES(expect(2 * chunk, 2 * chunk + 1), file_error, fault);
   CHECK_THROWS_MATCHES(expect(chunk + 1, ~std::uint64_t{0}), file_error, fault);
@@ -121,7 +133,8 @@ TEST_CASE("packed image: what is behind a copy is zeros", "[packed]") {
   const std::size_t last = example::place(made.large, 1, made.large.step() - 1);
   made.bytes[last] = std::byte{200};
   CHECK_THROWS_MATCHES(made.image.expect_padding(made.large, 1), file_error,
-                       MessageMatches(Equals("model.packed: offset " + intaglio::hexadecimal(last) + ": padding: expected 0, found 200")));
+                       MessageMatches(Equals("model.packed: offset " + intaglio::hexadecimal(last) +
+                                             ": padding: expected 0, found 200")));
   CHECK_NOTHROW(made.image.expect_padding(made.large, 0));
   const packed_weight whole{.layout = "whole", .bytes = 256, .offset = last - 255};
   CHECK_NOTHROW(made.image.expect_padding(whole, 0));
@@ -129,9 +142,11 @@ TEST_CASE("packed image: what is behind a copy is zeros", "[packed]") {
 
 TEST_CASE("packed image: a file that ends too early", "[packed]") {
   example made;
-  const auto cut = mapped_file::from_memory(std::span(made.bytes).first(example::place(made.large, 1, 0) + chunk), "cut.packed");
+  const auto cut =
+      mapped_file::from_memory(std::span(made.bytes).first(example::place(made.large, 1, 0) + chunk), "cut.packed");
   made.image.file = &cut;
   CHECK(made.reads_right(made.large, 1, 0, chunk));
-  CHECK_THROWS_MATCHES(made.read(made.large, 1, chunk, 1), file_error, MessageMatches(StartsWith("cut.packed: offset ")));
+  CHECK_THROWS_MATCHES(made.read(made.large, 1, chunk, 1), file_error,
+                       MessageMatches(StartsWith("cut.packed: offset ")));
   CHECK_THROWS_AS(made.image.expect_padding(made.large, 1), file_error);
 }

@@ -27,17 +27,37 @@ packed_index_reader reader_of(std::span<const std::byte> from) { return {from, 0
 packed_index full_index() {
   packed_index out;
   out.codec = "q8_0", out.stated_architecture = "llama", out.states_context = false;
-  out.config = {.model_type = intaglio::architecture::gemma3, .hidden_size = 1, .intermediate_size = 2, .num_hidden_layers = 3, .num_attention_heads = 4, .num_key_value_heads = 5,
-                .head_dim = 6, .vocab_size = 7, .max_position_embeddings = 8, .rope_theta = 9.f, .rope_scaling = {intaglio::rope_type::llama3, 10.f, 11.f, 12.f, 13},
-                .rms_norm_eps = 14.f, .hidden_act = intaglio::activation::gelu_tanh, .tie_word_embeddings = true, .activation_type = dtype::f64, .sliding_window = 15,
-                .sliding_window_pattern = 16, .rope_local_base_freq = 17.f, .query_pre_attn_scalar = 18, .num_local_experts = 19, .num_experts_per_tok = 20};
+  out.config = {.model_type = intaglio::architecture::gemma3,
+                .hidden_size = 1,
+                .intermediate_size = 2,
+                .num_hidden_layers = 3,
+                .num_attention_heads = 4,
+                .num_key_value_heads = 5,
+                .head_dim = 6,
+                .vocab_size = 7,
+                .max_position_embeddings = 8,
+                .rope_theta = 9.f,
+                .rope_scaling = {intaglio::rope_type::llama3, 10.f, 11.f, 12.f, 13},
+                .rms_norm_eps = 14.f,
+                .hidden_act = intaglio::activation::gelu_tanh,
+                .tie_word_embeddings = true,
+                .activation_type = dtype::f64,
+                .sliding_window = 15,
+                .sliding_window_pattern = 16,
+                .rope_local_base_freq = 17.f,
+                .query_pre_attn_scalar = 18,
+                .num_local_experts = 19,
+                .num_experts_per_tok = 20};
   intaglio::io::vocabulary& words = out.vocabulary.emplace();
-  words.architecture = "gemma", words.model = "llama", words.pre_tokenizer = "", words.tokens = {"", "a", std::string("\0b", 2)};
+  words.architecture = "gemma", words.model = "llama", words.pre_tokenizer = "",
+  words.tokens = {"", "a", std::string("\0b", 2)};
   words.scores = {-1.f, 0.5f}, words.token_types = {6}, words.merges = {"a b", "c d"};
   words.bos_id = 1, words.eos_id = -2, words.eot_id = 3, words.unknown_id = 4, words.padding_id = 5;
-  words.add_bos = true, words.add_eos = false, words.add_space_prefix = true, words.remove_extra_whitespaces = false, words.space_prefix_once = true, words.ignore_merges = false;
+  words.add_bos = true, words.add_eos = false, words.add_space_prefix = true, words.remove_extra_whitespaces = false,
+  words.space_prefix_once = true, words.ignore_merges = false;
   words.chat_template = "{{ x }}";
-  out.weights = {{.layout = "one", .copies = 1, .bytes = 3}, {.layout = "", .copies = 30, .bytes = std::uint64_t{1} << 40}};
+  out.weights = {{.layout = "one", .copies = 1, .bytes = 3},
+                 {.layout = "", .copies = 30, .bytes = std::uint64_t{1} << 40}};
   out.sums = {0, ~std::uint64_t{0}};
   return out;
 }
@@ -54,7 +74,8 @@ TEST_CASE("packed index: fields as bytes", "[packed]") {
   out.list(std::vector<std::uint8_t>{7, 8}, 1, "", [&](std::uint8_t each) { out.number(each, ""); });
   out.maybe(std::optional<std::uint8_t>(), "", [&](std::uint8_t) { FAIL(); });
   out.maybe(std::optional<std::uint8_t>(9), "", [&](std::uint8_t each) { out.number(each, ""); });
-  CHECK(std::move(out).bytes() == as_bytes(4, 3, 2, 1, 0, 0, 0x80, 0x3F, 0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1, 2, 0, 0, 0, 'a', 'b', 2, 0, 0, 0, 7, 8, 0, 1, 9));
+  CHECK(std::move(out).bytes() == as_bytes(4, 3, 2, 1, 0, 0, 0x80, 0x3F, 0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+                                           1, 2, 0, 0, 0, 'a', 'b', 2, 0, 0, 0, 7, 8, 0, 1, 9));
 }
 
 TEST_CASE("packed index: fields of bytes, with their places", "[packed]") {
@@ -85,33 +106,53 @@ TEST_CASE("packed index: values and counts beyond their bounds are refused by pl
     auto from = reader_of(file);
     try {
       read(from);
-    } catch (const file_error& problem) {
-      return problem.what();
-    }
+    } catch (const file_error& problem) { return problem.what(); }
     return "accepted";
   };
-  const auto flag = [](auto& from) { bool out; from.flag(out, "way"); };
+  const auto flag = [](auto& from) {
+    bool out;
+    from.flag(out, "way");
+  };
   CHECK(refusal(as_bytes(1), flag) == "accepted");
   CHECK(refusal(as_bytes(2), flag) == "model.packed: offset 0x1000: way: expected at most 1, found 2");
-  CHECK(refusal({}, flag) == "model.packed: offset 0x1000: way runs past the end of the index: expected 1 bytes, found 0");
-  const auto kind = [](auto& from) { intaglio::activation out; from.number(out, "act", static_cast<std::uint64_t>(intaglio::activation::gelu_tanh)); };
+  CHECK(refusal({}, flag) ==
+        "model.packed: offset 0x1000: way runs past the end of the index: expected 1 bytes, found 0");
+  const auto kind = [](auto& from) {
+    intaglio::activation out;
+    from.number(out, "act", static_cast<std::uint64_t>(intaglio::activation::gelu_tanh));
+  };
   constexpr auto last = static_cast<std::uint64_t>(intaglio::activation::gelu_tanh);
   bytes act(sizeof(intaglio::activation));
   act[0] = static_cast<std::byte>(last);
   CHECK(refusal(act, kind) == "accepted");
   act[0] = static_cast<std::byte>(last + 1);
-  CHECK(refusal(act, kind) == "model.packed: offset 0x1000: act: expected at most " + std::to_string(last) + ", found " + std::to_string(last + 1));
-  const auto natural = [](auto& from) { std::uint32_t out; from.number(out, "size"); };
+  CHECK(refusal(act, kind) == "model.packed: offset 0x1000: act: expected at most " + std::to_string(last) +
+                                  ", found " + std::to_string(last + 1));
+  const auto natural = [](auto& from) {
+    std::uint32_t out;
+    from.number(out, "size");
+  };
   CHECK(refusal(as_bytes(0xFF, 0xFF, 0xFF, 0xFF), natural) == "accepted");
-  CHECK(refusal(as_bytes(1, 2, 3), natural) == "model.packed: offset 0x1000: size runs past the end of the index: expected 4 bytes, found 3");
-  const auto text = [](auto& from) { std::string out; from.text(out, "name"); };
-  CHECK(refusal(as_bytes(3, 0, 0, 0, 'a', 'b'), text) == "model.packed: offset 0x1004: name runs past the end of the index: expected 3 bytes, found 2");
-  CHECK(refusal(as_bytes(0xFF, 0xFF, 0xFF, 0xFF), text) == "model.packed: offset 0x1004: name runs past the end of the index: expected 4294967295 bytes, found 0");
+  CHECK(refusal(as_bytes(1, 2, 3), natural) ==
+        "model.packed: offset 0x1000: size runs past the end of the index: expected 4 bytes, found 3");
+  const auto text = [](auto& from) {
+    std::string out;
+    from.text(out, "name");
+  };
+  CHECK(refusal(as_bytes(3, 0, 0, 0, 'a', 'b'), text) ==
+        "model.packed: offset 0x1004: name runs past the end of the index: expected 3 bytes, found 2");
+  CHECK(refusal(as_bytes(0xFF, 0xFF, 0xFF, 0xFF), text) ==
+        "model.packed: offset 0x1004: name runs past the end of the index: expected 4294967295 bytes, found 0");
   // Nothing is made for a count that the bytes cannot bear.
-  const auto list = [](auto& from) { std::vector<std::uint64_t> out; from.list(out, 8, "sums", [&](std::uint64_t& each) { from.number(each, "sum"); }); };
+  const auto list = [](auto& from) {
+    std::vector<std::uint64_t> out;
+    from.list(out, 8, "sums", [&](std::uint64_t& each) { from.number(each, "sum"); });
+  };
   CHECK(refusal(as_bytes(1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8), list) == "accepted");
-  CHECK(refusal(as_bytes(2, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), list) == "model.packed: offset 0x1000: sums: entries: expected at most 1, for which bytes are left, found 2");
-  CHECK(refusal(as_bytes(0xFF, 0xFF, 0xFF, 0xFF), list) == "model.packed: offset 0x1000: sums: entries: expected at most 0, for which bytes are left, found 4294967295");
+  CHECK(refusal(as_bytes(2, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), list) ==
+        "model.packed: offset 0x1000: sums: entries: expected at most 1, for which bytes are left, found 2");
+  CHECK(refusal(as_bytes(0xFF, 0xFF, 0xFF, 0xFF), list) ==
+        "model.packed: offset 0x1000: sums: entries: expected at most 0, for which bytes are left, found 4294967295");
 }
 
 TEST_CASE("packed index: every field comes back", "[packed]") {
@@ -125,15 +166,19 @@ TEST_CASE("packed index: every field comes back", "[packed]") {
   CHECK(out.config == index.config);
   REQUIRE(out.vocabulary);
   const auto &words = *out.vocabulary, &wanted = *index.vocabulary;
-  CHECK((words.architecture == wanted.architecture && words.model == wanted.model && words.pre_tokenizer == wanted.pre_tokenizer));
-  CHECK((words.tokens == wanted.tokens && words.scores == wanted.scores && words.token_types == wanted.token_types && words.merges == wanted.merges));
-  CHECK((words.bos_id == 1 && words.eos_id == -2 && words.eot_id == 3 && words.unknown_id == 4 && words.padding_id == 5));
+  CHECK((words.architecture == wanted.architecture && words.model == wanted.model &&
+         words.pre_tokenizer == wanted.pre_tokenizer));
+  CHECK((words.tokens == wanted.tokens && words.scores == wanted.scores && words.token_types == wanted.token_types &&
+         words.merges == wanted.merges));
+  CHECK(
+      (words.bos_id == 1 && words.eos_id == -2 && words.eot_id == 3 && words.unknown_id == 4 && words.padding_id == 5));
   CHECK((words.add_bos == true && words.add_eos == false && words.add_space_prefix == true));
   CHECK((words.remove_extra_whitespaces == false && words.space_prefix_once == true && words.ignore_merges == false));
   CHECK(words.chat_template == "{{ x }}");
   REQUIRE(out.weights.size() == 2);
   for (std::size_t i = 0; i < 2; ++i)
-    CHECK((out.weights[i].layout == index.weights[i].layout && out.weights[i].copies == index.weights[i].copies && out.weights[i].bytes == index.weights[i].bytes));
+    CHECK((out.weights[i].layout == index.weights[i].layout && out.weights[i].copies == index.weights[i].copies &&
+           out.weights[i].bytes == index.weights[i].bytes));
   CHECK(out.sums == index.sums);
   // Read and written once more it has the same bytes.
   CHECK(written(out) == file);

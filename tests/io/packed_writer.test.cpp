@@ -23,7 +23,8 @@ constexpr std::size_t chunk = packed_layout::chunk_bytes;
 packed_index index_of(std::vector<std::pair<std::uint32_t, std::uint64_t>> weights) {
   packed_index out;
   out.codec = "bf16";
-  for (const auto& [copies, size] : weights) out.weights.push_back({.layout = "weight " + std::to_string(out.weights.size()), .copies = copies, .bytes = size});
+  for (const auto& [copies, size] : weights)
+    out.weights.push_back({.layout = "weight " + std::to_string(out.weights.size()), .copies = copies, .bytes = size});
   return out;
 }
 bytes noise(std::size_t size) {
@@ -32,14 +33,18 @@ bytes noise(std::size_t size) {
   for (auto& each : out) each = static_cast<std::byte>(random());
   return out;
 }
-std::ptrdiff_t files_in(const temporary_folder& folder) { return std::distance(std::filesystem::directory_iterator(folder.path()), {}); }
+std::ptrdiff_t files_in(const temporary_folder& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder.path()), {});
+}
 
 }  // namespace
 
 TEST_CASE("packed writer: the header's bytes", "[packed]") {
-  const bytes header = header_bytes({.version = 0x01020304, .layout_version = 5, .file_bytes = 6, .index_offset = 7, .index_bytes = 8});
+  const bytes header =
+      header_bytes({.version = 0x01020304, .layout_version = 5, .file_bytes = 6, .index_offset = 7, .index_bytes = 8});
   REQUIRE(header.size() == 64);
-  CHECK(std::memcmp(header.data(), "intaglio\4\3\2\1\5\0\0\0\6\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0", 40) == 0);
+  CHECK(std::memcmp(header.data(), "intaglio\4\3\2\1\5\0\0\0\6\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0", 40) ==
+        0);
   for (std::size_t i = 40; i < 56; ++i) CHECK(header[i] == std::byte{0});
   CHECK(packed_field<std::uint64_t>(header, 56) == checksum(std::span(header).first(56)));
   CHECK(packed_header().version == 1);
@@ -48,8 +53,10 @@ TEST_CASE("packed writer: the header's bytes", "[packed]") {
 TEST_CASE("packed writer: weights in their places with their sums, whatever the pieces", "[packed]") {
   const temporary_folder folder;
   const auto index = index_of({{1, 3}, {2, 2 * chunk + 1}, {3, 0}, {1, chunk}, {1, 256}});
-  const bytes small = noise(3), first = noise(2 * chunk + 1), second = noise(2 * chunk + 2), whole = noise(chunk), aligned = noise(256);
-  const std::vector<std::span<const std::byte>> copies{small, first, std::span(second).first(first.size()), whole, aligned};
+  const bytes small = noise(3), first = noise(2 * chunk + 1), second = noise(2 * chunk + 2), whole = noise(chunk),
+              aligned = noise(256);
+  const std::vector<std::span<const std::byte>> copies{small, first, std::span(second).first(first.size()), whole,
+                                                       aligned};
   bytes files[3];
   const std::size_t pieces[3] = {~std::size_t{0}, 40'001, chunk};
   for (std::size_t way = 0; way < 3; ++way) {
@@ -70,14 +77,16 @@ TEST_CASE("packed writer: weights in their places with their sums, whatever the 
   CHECK(files[0] == files[2]);
   const bytes& file = files[0];
 
-  // By the description, docs/packed.md: header, zeros to 4096, each copy from a multiple of 256 on, zeros between them, the index, its checksum.
+  // By the description, docs/packed.md: header, zeros to 4096, each copy from a multiple of 256 on, zeros between them,
+  // the index, its checksum.
   std::size_t at = packed_layout::data_offset;
   bytes wanted(at);
   std::vector<std::uint64_t> sums;
   for (const auto& copy : copies) {
     wanted.insert(wanted.end(), copy.begin(), copy.end());
     wanted.resize((wanted.size() + 255) / 256 * 256);
-    for (std::size_t i = 0; i < copy.size(); i += chunk) sums.push_back(checksum(copy.subspan(i, std::min(chunk, copy.size() - i))));
+    for (std::size_t i = 0; i < copy.size(); i += chunk)
+      sums.push_back(checksum(copy.subspan(i, std::min(chunk, copy.size() - i))));
   }
   const auto index_offset = packed_field<std::uint64_t>(file, 24), index_bytes = packed_field<std::uint64_t>(file, 32);
   REQUIRE(index_offset == wanted.size());
@@ -85,7 +94,8 @@ TEST_CASE("packed writer: weights in their places with their sums, whatever the 
   CHECK(packed_field<std::uint64_t>(file, 16) == file.size());
   REQUIRE(index_offset + index_bytes + 8 == file.size());
   CHECK((std::equal(wanted.begin() + 64, wanted.end(), file.begin() + 64)));
-  const auto tail = std::span(file).subspan(static_cast<std::size_t>(index_offset), static_cast<std::size_t>(index_bytes));
+  const auto tail =
+      std::span(file).subspan(static_cast<std::size_t>(index_offset), static_cast<std::size_t>(index_bytes));
   CHECK(packed_field<std::uint64_t>(file, file.size() - 8) == checksum(tail));
   const std::string path = "file";
   packed_index_reader reader(tail, index_offset, path);
@@ -95,7 +105,8 @@ TEST_CASE("packed writer: weights in their places with their sums, whatever the 
   CHECK(found.codec == "bf16");
   CHECK(found.sums == sums);
   REQUIRE(found.weights.size() == 5);
-  CHECK((found.weights[1].layout == "weight 1" && found.weights[1].copies == 2 && found.weights[1].bytes == 2 * chunk + 1));
+  CHECK((found.weights[1].layout == "weight 1" && found.weights[1].copies == 2 &&
+         found.weights[1].bytes == 2 * chunk + 1));
 }
 
 TEST_CASE("packed writer: sums that the caller's index has already are not written", "[packed]") {
@@ -117,13 +128,16 @@ TEST_CASE("packed writer: bytes end within a copy", "[packed]") {
   const temporary_folder folder;
   packed_writer out(folder / "file", index_of({{2, 10}}), 1);
   const bytes content = noise(11);
-  CHECK_THROWS_MATCHES(out.write(content), argument_error, MessageMatches(Equals("bytes of a packed weight: expected at most 10, found 11")));
+  CHECK_THROWS_MATCHES(out.write(content), argument_error,
+                       MessageMatches(Equals("bytes of a packed weight: expected at most 10, found 11")));
   out.write(std::span(content).first(4));
-  CHECK_THROWS_MATCHES(out.write(std::span(content).first(7)), argument_error, MessageMatches(Equals("bytes of a packed weight: expected at most 6, found 7")));
+  CHECK_THROWS_MATCHES(out.write(std::span(content).first(7)), argument_error,
+                       MessageMatches(Equals("bytes of a packed weight: expected at most 6, found 7")));
   CHECK(out.size() == packed_layout::data_offset + 4);  // what was refused was not written
   out.write(std::span(content).first(6));
   out.write(std::span(content).first(10));
-  CHECK_THROWS_MATCHES(out.write(std::span(content).first(1)), argument_error, MessageMatches(Equals("bytes of a packed weight: expected at most 0, found 1")));
+  CHECK_THROWS_MATCHES(out.write(std::span(content).first(1)), argument_error,
+                       MessageMatches(Equals("bytes of a packed weight: expected at most 0, found 1")));
   out.commit();
   CHECK(files_in(folder) == 1);
 }
@@ -134,7 +148,8 @@ TEST_CASE("packed writer: nothing remains of a file that is not whole", "[packed
   {
     packed_writer out(folder / "file", index_of({{2, 10}}), 1);
     out.write(content);
-    CHECK_THROWS_MATCHES(out.commit(), argument_error, MessageMatches(Equals("packed file: expected 4608 bytes of header and weights, found 4352")));
+    CHECK_THROWS_MATCHES(out.commit(), argument_error,
+                         MessageMatches(Equals("packed file: expected 4608 bytes of header and weights, found 4352")));
     CHECK(files_in(folder) == 1);  // its temporary one
   }
   CHECK(files_in(folder) == 0);

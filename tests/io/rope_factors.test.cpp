@@ -28,12 +28,15 @@ TEST_CASE("rope_factors: fast angles stay, slow ones are divided, with a slope b
 }
 
 TEST_CASE("rope_factors: the scaling comes back from its factors, or none does") {
-  for (const rope_scaling_config scaling : {rope_scaling_config{rope_type::llama3, 8.f, 1.f, 4.f, 8192}, {rope_type::llama3, 32.f, 1.f, 4.f, 8192}, {rope_type::llama3, 8.f, 1.f, 4.f, 64}})
+  for (const rope_scaling_config scaling : {rope_scaling_config{rope_type::llama3, 8.f, 1.f, 4.f, 8192},
+                                            {rope_type::llama3, 32.f, 1.f, 4.f, 8192},
+                                            {rope_type::llama3, 8.f, 1.f, 4.f, 64}})
     CHECK(llama3_scaling_of(factors_of(scaling, 500'000.f, 32), 500'000.f) == scaling);
   CHECK(llama3_scaling_of(std::vector<float>(16, 1.f), 10'000.f) == rope_scaling_config{});
   auto bent = factors_of({rope_type::llama3, 8.f, 1.f, 4.f, 8192}, 500'000.f, 32);
   CHECK_FALSE(llama3_scaling_of(bent, 10'000.f));
-  for (const float wrong : {0.f, -1.f, 0.5f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float wrong :
+       {0.f, -1.f, 0.5f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     bent[20] = wrong;
     CHECK_FALSE(llama3_scaling_of(bent, 500'000.f));
   }

@@ -30,9 +30,7 @@ struct sharded {
 std::string refusal(const std::filesystem::path& folder) {
   try {
     safetensors_model::open(folder);
-  } catch (const intaglio::file_error& problem) {
-    return problem.what();
-  }
+  } catch (const intaglio::file_error& problem) { return problem.what(); }
   return "accepted";
 }
 std::string refused(const std::string& index) { return refusal(sharded(index).folder.path()); }
@@ -53,50 +51,83 @@ TEST_CASE("safetensors_model: shards are read as the index lists them", "[safete
   write_shard(made.folder / "model.safetensors", "c");
   CHECK(safetensors_model::open(made.folder.path()).tensors().size() == 1);
   const temporary_folder empty;
-  CHECK_THAT(refusal(empty.path()), ContainsSubstring("no weights in this folder: expected model.safetensors or model.safetensors.index.json, found neither"));
+  CHECK_THAT(
+      refusal(empty.path()),
+      ContainsSubstring(
+          "no weights in this folder: expected model.safetensors or model.safetensors.index.json, found neither"));
 }
 
 TEST_CASE("safetensors_model: everything in an index but its map is stepped over", "[safetensors]") {
-  CHECK(refused(R"({"metadata":{"format":"pt","x":[1,-2,0.5,null,true,{"total_size":7}]},"weight_map":{)" + sound + R"(},"more":-3,"rest":"text"})") == "accepted");
-  const auto warnings = [](const std::string& metadata) { return safetensors_model::open(sharded(R"({"metadata":)" + metadata + R"(,"weight_map":{)" + sound + "}}").folder.path()).warnings(); };
+  CHECK(refused(R"({"metadata":{"format":"pt","x":[1,-2,0.5,null,true,{"total_size":7}]},"weight_map":{)" + sound +
+                R"(},"more":-3,"rest":"text"})") == "accepted");
+  const auto warnings = [](const std::string& metadata) {
+    return safetensors_model::open(
+               sharded(R"({"metadata":)" + metadata + R"(,"weight_map":{)" + sound + "}}").folder.path())
+        .warnings();
+  };
   CHECK(warnings(R"({"total_size":8})").empty());
   CHECK(warnings(R"({"total_parameters":9})").empty());
   REQUIRE(warnings(R"({"total_size":9})").size() == 1);
-  CHECK_THAT(warnings(R"({"total_size":9})")[0], ContainsSubstring("metadata.total_size is 9, the tensors have 8 bytes"));
+  CHECK_THAT(warnings(R"({"total_size":9})")[0],
+             ContainsSubstring("metadata.total_size is 9, the tensors have 8 bytes"));
 }
 
 TEST_CASE("safetensors_model: an index that is none", "[safetensors]") {
-  for (const char* text : {"7", "-7", "0.5", "null", "true"}) CHECK_THAT(refused(text), ContainsSubstring("not an index: expected a JSON object"));
-  for (const char* text : {"{}", "[]", "\"text\"", R"({"weight_map":{}})", R"({"metadata":{"weight_map":{"a":"one.safetensors"}}})"}) CHECK_THAT(refused(text), ContainsSubstring("the index lists no tensors"));
-  for (const char* value : {"7", "-7", "null", "[]", "false"}) CHECK_THAT(refused(std::string(R"({"weight_map":)") + value + "}"), ContainsSubstring("weight_map: 'weight_map': expected the name of a file"));
-  for (const char* value : {"7", "-7", "0.5", "null", "true", "[]", "{}"}) CHECK_THAT(refused(map(R"("a":)" + std::string(value))), ContainsSubstring("weight_map: 'a': expected the name of a file"));
-  CHECK_THAT(refused(R"({"weight_map":{)" + sound + R"(},"weight_map":{}})"), ContainsSubstring("key 'weight_map' occurs twice: expected once"));
-  CHECK_THAT(refused(map(sound + R"(,"a":"two.safetensors")")), ContainsSubstring("tensor 'a' is listed twice: expected once"));
+  for (const char* text : {"7", "-7", "0.5", "null", "true"})
+    CHECK_THAT(refused(text), ContainsSubstring("not an index: expected a JSON object"));
+  for (const char* text :
+       {"{}", "[]", "\"text\"", R"({"weight_map":{}})", R"({"metadata":{"weight_map":{"a":"one.safetensors"}}})"})
+    CHECK_THAT(refused(text), ContainsSubstring("the index lists no tensors"));
+  for (const char* value : {"7", "-7", "null", "[]", "false"})
+    CHECK_THAT(refused(std::string(R"({"weight_map":)") + value + "}"),
+               ContainsSubstring("weight_map: 'weight_map': expected the name of a file"));
+  for (const char* value : {"7", "-7", "0.5", "null", "true", "[]", "{}"})
+    CHECK_THAT(refused(map(R"("a":)" + std::string(value))),
+               ContainsSubstring("weight_map: 'a': expected the name of a file"));
+  CHECK_THAT(refused(R"({"weight_map":{)" + sound + R"(},"weight_map":{}})"),
+             ContainsSubstring("key 'weight_map' occurs twice: expected once"));
+  CHECK_THAT(refused(map(sound + R"(,"a":"two.safetensors")")),
+             ContainsSubstring("tensor 'a' is listed twice: expected once"));
   std::string keys;
   for (int i = 0; i < 64; ++i) keys += "\"k" + std::to_string(i) + "\":0,";
-  CHECK_THAT(refused("{" + keys + R"("weight_map":{}})"), ContainsSubstring("number of keys: expected at most 64, found more"));
-  CHECK_THAT(refused(R"({"x":)" + std::string(64, '[') + std::string(64, ']') + "}"), ContainsSubstring("JSON nested too deep: expected at most 64 levels"));
+  CHECK_THAT(refused("{" + keys + R"("weight_map":{}})"),
+             ContainsSubstring("number of keys: expected at most 64, found more"));
+  CHECK_THAT(refused(R"({"x":)" + std::string(64, '[') + std::string(64, ']') + "}"),
+             ContainsSubstring("JSON nested too deep: expected at most 64 levels"));
   CHECK_THAT(refused(map(sound) + "}"), ContainsSubstring("not valid JSON"));
   const sharded large(map(sound));
   std::filesystem::resize_file(large.folder / index_name, safetensors_limits::header_bytes + 1);
-  CHECK_THAT(refusal(large.folder.path()), ContainsSubstring("too large for an index: expected at most 100000000, found 100000001"));
+  CHECK_THAT(refusal(large.folder.path()),
+             ContainsSubstring("too large for an index: expected at most 100000000, found 100000001"));
 }
 
 TEST_CASE("safetensors_model: a shard is a plain name beside the index", "[safetensors]") {
-  for (const char* name : {"", ".safetensors", ".hidden.safetensors", "../one.safetensors", "sub/one.safetensors", "/one.safetensors", "sub\\\\one.safetensors", "c:one.safetensors", "one.bin",
-                           "one\\u000a.safetensors"})
-    CHECK_THAT(refused(map(R"("a":")" + std::string(name) + "\"")), ContainsSubstring("weight_map: 'a': expected a file name that ends in .safetensors, without folders"));
+  for (const char* name :
+       {"", ".safetensors", ".hidden.safetensors", "../one.safetensors", "sub/one.safetensors", "/one.safetensors",
+        "sub\\\\one.safetensors", "c:one.safetensors", "one.bin", "one\\u000a.safetensors"})
+    CHECK_THAT(refused(map(R"("a":")" + std::string(name) + "\"")),
+               ContainsSubstring("weight_map: 'a': expected a file name that ends in .safetensors, without folders"));
   const std::string longest(255 - 12, 'n');
   CHECK_THAT(refused(map(R"("a":")" + longest + "n.safetensors\"")), ContainsSubstring("without folders"));
   CHECK_THAT(refused(map(R"("a":")" + longest + ".safetensors\"")), ContainsSubstring("shards are missing"));
 }
 
 TEST_CASE("safetensors_model: shards that are missing, or hold other tensors", "[safetensors]") {
-  CHECK_THAT(refused(map(sound + R"(,"c":"three.safetensors","d":"four.safetensors")")), ContainsSubstring("shards are missing: expected 4 files, found none of: three.safetensors, four.safetensors"));
+  CHECK_THAT(
+      refused(map(sound + R"(,"c":"three.safetensors","d":"four.safetensors")")),
+      ContainsSubstring("shards are missing: expected 4 files, found none of: three.safetensors, four.safetensors"));
   std::string many;
-  for (int i = 0; i < 9; ++i) many += (i ? "," : "") + std::string("\"t") + std::to_string(i) + "\":\"" + std::string(40, 'x') + std::to_string(i) + ".safetensors\"";
-  CHECK_THAT(refused(map(many)), ContainsSubstring(std::string(40, 'x') + "1.safetensors") && !ContainsSubstring(std::string(40, 'x') + "8.safetensors"));
-  CHECK_THAT(refused(map(R"("a":"two.safetensors","b":"one.safetensors")")), ContainsSubstring("tensor 'b' is in another file than the index says: expected one.safetensors, found two.safetensors"));
-  CHECK_THAT(refused(map(R"("a":"one.safetensors","c":"two.safetensors")")), ContainsSubstring("tensor 'b' is in another file than the index says: expected no such tensor, found two.safetensors"));
-  CHECK_THAT(refused(map(sound + R"(,"c":"one.safetensors")")), ContainsSubstring("tensor 'c' is not in its shard: expected as the index says, found none"));
+  for (int i = 0; i < 9; ++i)
+    many += (i ? "," : "") + std::string("\"t") + std::to_string(i) + "\":\"" + std::string(40, 'x') +
+            std::to_string(i) + ".safetensors\"";
+  CHECK_THAT(refused(map(many)), ContainsSubstring(std::string(40, 'x') + "1.safetensors") &&
+                                     !ContainsSubstring(std::string(40, 'x') + "8.safetensors"));
+  CHECK_THAT(refused(map(R"("a":"two.safetensors","b":"one.safetensors")")),
+             ContainsSubstring(
+                 "tensor 'b' is in another file than the index says: expected one.safetensors, found two.safetensors"));
+  CHECK_THAT(refused(map(R"("a":"one.safetensors","c":"two.safetensors")")),
+             ContainsSubstring(
+                 "tensor 'b' is in another file than the index says: expected no such tensor, found two.safetensors"));
+  CHECK_THAT(refused(map(sound + R"(,"c":"one.safetensors")")),
+             ContainsSubstring("tensor 'c' is not in its shard: expected as the index says, found none"));
 }

@@ -48,8 +48,12 @@ TEST_CASE("safetensors_writer: what the format does not hold is refused", "[safe
   const std::array<std::uint64_t, 1> some{4}, none{0}, endless{std::uint64_t{1} << 63};
   safetensors_writer out(folder / "out.safetensors");
   out.add_tensor("x", dtype::f16, some);
-  for (const auto& [name, type, shape] : {std::tuple{"x", dtype::f16, std::span(some)}, {"", dtype::f16, std::span(some)}, {"__metadata__", dtype::f16, std::span(some)},
-                                          {"y", dtype::q8_0, std::span(some)}, {"y", dtype::f16, std::span(none)}, {"y", dtype::f32, std::span(endless)}})
+  for (const auto& [name, type, shape] : {std::tuple{"x", dtype::f16, std::span(some)},
+                                          {"", dtype::f16, std::span(some)},
+                                          {"__metadata__", dtype::f16, std::span(some)},
+                                          {"y", dtype::q8_0, std::span(some)},
+                                          {"y", dtype::f16, std::span(none)},
+                                          {"y", dtype::f32, std::span(endless)}})
     CHECK_THROWS_AS(out.add_tensor(name, type, shape), argument_error);
   CHECK(out.data_bytes() == 8);
 }

@@ -12,12 +12,14 @@ using ids = std::vector<std::int32_t>;
 
 namespace {
 
-static_assert(byte_token_value("<0x00>") == 0 && byte_token_value("<0xFF>") == 255 && byte_token_value("<0x9A>") == 0x9A);
+static_assert(byte_token_value("<0x00>") == 0 && byte_token_value("<0xFF>") == 255 &&
+              byte_token_value("<0x9A>") == 0x9A);
 
 /// The small vocabulary with further tokens.
 vocabulary with(const std::vector<std::pair<const char*, int>>& tokens) {
   auto out = small_sentencepiece();
-  for (const auto& [text, type] : tokens) out.tokens.push_back(text), out.token_types.push_back(type), out.scores.push_back(5);
+  for (const auto& [text, type] : tokens)
+    out.tokens.push_back(text), out.token_types.push_back(type), out.scores.push_back(5);
   return out;
 }
 constexpr std::int32_t first_added = 3 + 256 + 10;
@@ -25,13 +27,18 @@ constexpr std::int32_t first_added = 3 + 256 + 10;
 }  // namespace
 
 TEST_CASE("sentencepiece_bpe: spaces are written as U+2581, and back") {
-  CHECK(escape_spaces(" a  b") == "\xE2\x96\x81" "a\xE2\x96\x81\xE2\x96\x81" "b");
-  CHECK(unescape_spaces("\xE2\x96\x81" "a\xE2\x96\x81\xE2\x96") == " a \xE2\x96");
+  CHECK(escape_spaces(" a  b") ==
+        "\xE2\x96\x81"
+        "a\xE2\x96\x81\xE2\x96\x81"
+        "b");
+  CHECK(unescape_spaces("\xE2\x96\x81"
+                        "a\xE2\x96\x81\xE2\x96") == " a \xE2\x96");
   CHECK(escape_spaces("").empty());
 }
 
 TEST_CASE("sentencepiece_bpe: byte tokens are written in one way") {
-  for (const char* text : {"", "<0x0>", "<0x000>", "<0y00>", "<0x00}", "<0xG0>", "<0x0G>", "<0xaf>", "<0xAf>", "<0x-1>", "<0x0:>", "<0x0@>"}) {
+  for (const char* text : {"", "<0x0>", "<0x000>", "<0y00>", "<0x00}", "<0xG0>", "<0x0G>", "<0xaf>", "<0xAf>", "<0x-1>",
+                           "<0x0:>", "<0x0@>"}) {
     CAPTURE(text);
     CHECK_FALSE(byte_token_value(text));
   }
@@ -75,7 +82,8 @@ TEST_CASE("sentencepiece_bpe: the space in front of a text, always, once or neve
 }
 
 TEST_CASE("sentencepiece_bpe: tokens that are empty, unused or longer than all ordinary ones do no harm") {
-  const tokenizer tokens(with({{"", 1}, {"", 4}, {"hello hello hello", 5}, {"<a control token that is longer than any other>", 3}}));
+  const tokenizer tokens(
+      with({{"", 1}, {"", 4}, {"hello hello hello", 5}, {"<a control token that is longer than any other>", 3}}));
   CHECK(tokens.encode("hello hello hello") == ids{263, 263, 263});
   CHECK(tokens.piece(first_added).empty());
   CHECK(tokens.piece(first_added + 2) == "hello hello hello");

@@ -40,9 +40,7 @@ std::string fault(const std::filesystem::path& path) {
   try {
     const io::session_reader file{io::mapped_file(path)};
     return {};
-  } catch (const file_error& error) {
-    return error.what();
-  }
+  } catch (const file_error& error) { return error.what(); }
 }
 template <class T>
 bytes changed(bytes from, std::uint64_t at, T value, bool sound_header = true) {
@@ -89,18 +87,30 @@ TEST_CASE("session_file: every changed byte and every cut is refused", "[session
   }
   bytes longer = sound;
   longer.push_back({});
-  CHECK_THAT(text_of(longer), ContainsSubstring("offset 0x10: size of the file (cut short?): expected 194 bytes, found 195"));
-  CHECK_THAT(text_of(std::span(sound).first(50)), ContainsSubstring("offset 0x0: saved session: expected at least 112 bytes, found 50"));
-  CHECK_THAT(text_of(changed(sound, 0, 'x')), ContainsSubstring("offset 0x0: magic: expected 'intagses', found another text"));
-  CHECK_THAT(text_of(changed(sound, layout::at_version, 2u)), ContainsSubstring("offset 0x8: version of the saved session: expected 1, found 2"));
-  CHECK_THAT(text_of(changed(sound, layout::at_tokens, 4u, false)), ContainsSubstring("offset 0x0: checksum of the header: expected 0x"));
+  CHECK_THAT(text_of(longer),
+             ContainsSubstring("offset 0x10: size of the file (cut short?): expected 194 bytes, found 195"));
+  CHECK_THAT(text_of(std::span(sound).first(50)),
+             ContainsSubstring("offset 0x0: saved session: expected at least 112 bytes, found 50"));
+  CHECK_THAT(text_of(changed(sound, 0, 'x')),
+             ContainsSubstring("offset 0x0: magic: expected 'intagses', found another text"));
+  CHECK_THAT(text_of(changed(sound, layout::at_version, 2u)),
+             ContainsSubstring("offset 0x8: version of the saved session: expected 1, found 2"));
+  CHECK_THAT(text_of(changed(sound, layout::at_tokens, 4u, false)),
+             ContainsSubstring("offset 0x0: checksum of the header: expected 0x"));
   // Fields that a sound checksum does not make right.
-  CHECK_THAT(text_of(changed(sound, layout::at_tokens, 0xffffffffu)), ContainsSubstring("offset 0x28: tokens, note and cache: expected 82 bytes in all, found 4294967295 tokens"));
-  CHECK_THAT(text_of(changed(sound, layout::at_cache_bytes, ~std::uint64_t{0})), ContainsSubstring("offset 0x28: tokens, note and cache"));
-  CHECK_THAT(text_of(changed(sound, layout::at_cached, 4u)), ContainsSubstring("offset 0x2c: tokens in the cache: expected at most 3, found 4"));
-  CHECK_THAT(text_of(changed(sound, layout::at_written, 1u)), ContainsSubstring("offset 0x30: positions written: expected at least 2, found 1"));
-  CHECK_THAT(text_of(changed(sound, layout::at_reserved, 1u)), ContainsSubstring("offset 0x34: reserved bytes: expected 0, found 1"));
-  CHECK_THAT(text_of(changed(sound, sound.size() - 10, std::byte{9})), ContainsSubstring("offset 0xba: checksum of the file: expected 0x"));
+  CHECK_THAT(
+      text_of(changed(sound, layout::at_tokens, 0xffffffffu)),
+      ContainsSubstring("offset 0x28: tokens, note and cache: expected 82 bytes in all, found 4294967295 tokens"));
+  CHECK_THAT(text_of(changed(sound, layout::at_cache_bytes, ~std::uint64_t{0})),
+             ContainsSubstring("offset 0x28: tokens, note and cache"));
+  CHECK_THAT(text_of(changed(sound, layout::at_cached, 4u)),
+             ContainsSubstring("offset 0x2c: tokens in the cache: expected at most 3, found 4"));
+  CHECK_THAT(text_of(changed(sound, layout::at_written, 1u)),
+             ContainsSubstring("offset 0x30: positions written: expected at least 2, found 1"));
+  CHECK_THAT(text_of(changed(sound, layout::at_reserved, 1u)),
+             ContainsSubstring("offset 0x34: reserved bytes: expected 0, found 1"));
+  CHECK_THAT(text_of(changed(sound, sound.size() - 10, std::byte{9})),
+             ContainsSubstring("offset 0xba: checksum of the file: expected 0x"));
 }
 
 TEST_CASE("session_file: a full disk and a kill leave the old file whole", "[session_file]") {
@@ -117,9 +127,7 @@ TEST_CASE("session_file: a full disk and a kill leave the old file whole", "[ses
   std::string text = "written";
   try {
     save(path, 5000, std::byte{2});
-  } catch (const file_error& problem) {
-    text = problem.what();
-  }
+  } catch (const file_error& problem) { text = problem.what(); }
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   CHECK_THAT(text, ContainsSubstring("cannot write: File too large"));

@@ -43,7 +43,8 @@ TEST_CASE("the search equals trying every token at every place") {
     special_match expected;
     for (std::size_t at = 0; at < text.size() && expected.id < 0; ++at)
       for (const auto& [candidate, id] : entries)
-        if (text.compare(at, candidate.size(), candidate) == 0 && candidate.size() > expected.bytes) expected = {at, candidate.size(), id};
+        if (text.compare(at, candidate.size(), candidate) == 0 && candidate.size() > expected.bytes)
+          expected = {at, candidate.size(), id};
     const auto found = tokens.find(text, 0, any);
     REQUIRE(found.id == expected.id);
     REQUIRE((found.id < 0 || (found.begin == expected.begin && found.bytes == expected.bytes)));

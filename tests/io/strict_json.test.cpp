@@ -13,7 +13,8 @@ using namespace intaglio::io;
 
 TEST_CASE("strict_json: values by place, or a sentence with the place", "[json]") {
   strict_json document("file.json");
-  document.read_text(R"({"text":"a","yes":true,"count":7,"less":-7,"real":0.5,"none":null,"list":[1,{"x":"y"}],"object":{}})");
+  document.read_text(
+      R"({"text":"a","yes":true,"count":7,"less":-7,"real":0.5,"none":null,"list":[1,{"x":"y"}],"object":{}})");
   const json_place root(document.path(), "", &document.root());
   CHECK(root["text"].text() == "a");
   CHECK(root["text"].text_or("b") == "a");
@@ -26,7 +27,8 @@ TEST_CASE("strict_json: values by place, or a sentence with the place", "[json]"
   CHECK(root["absent"].elements().empty());
   CHECK(root["list"].elements()[1]["x"].text() == "y");
   CHECK(root["absent"]["deeper"].where() == "absent.deeper");
-  CHECK((root["object"].is_object() && !root["absent"].is_object() && !root["list"].is_object() && root["text"].is_string() && !root["none"].is_string()));
+  CHECK((root["object"].is_object() && !root["absent"].is_object() && !root["list"].is_object() &&
+         root["text"].is_string() && !root["none"].is_string()));
   CHECK_FALSE(root["absent"]["deeper"].present());
   CHECK_THROWS_WITH(root["count"].text(), "file.json: count: expected a string, found 7");
   CHECK_THROWS_WITH(root["absent"].text(), "file.json: absent: expected a string, found nothing");
@@ -48,9 +50,11 @@ TEST_CASE("strict_json: a document of one value, or none at all", "[json]") {
     CHECK_THROWS_WITH(bad.read_text(text), ContainsSubstring("JSON: expected a well-formed document"));
   }
   strict_json nul("file.json");
-  CHECK_THROWS_WITH(nul.read_text(std::string_view("{}\0", 3)), "file.json: offset 0x2: JSON: expected text, found a NUL byte");
+  CHECK_THROWS_WITH(nul.read_text(std::string_view("{}\0", 3)),
+                    "file.json: offset 0x2: JSON: expected text, found a NUL byte");
   strict_json twice("file.json");
-  CHECK_THROWS_WITH(twice.read_text(R"({"a":1,"b":{"a":1},"a":2})"), ContainsSubstring("JSON key 'a': expected each key once in an object"));
+  CHECK_THROWS_WITH(twice.read_text(R"({"a":1,"b":{"a":1},"a":2})"),
+                    ContainsSubstring("JSON key 'a': expected each key once in an object"));
 }
 
 TEST_CASE("strict_json: a file that is too large is not read", "[json]") {
@@ -58,6 +62,7 @@ TEST_CASE("strict_json: a file that is too large is not read", "[json]") {
   const auto path = write_text(folder / "large.json", "{}");
   std::filesystem::resize_file(path, largest_json_bytes + 1);
   strict_json document(path.string());
-  CHECK_THROWS_WITH(document.read_file(path), ContainsSubstring("JSON: expected at most 268435456 bytes, found 268435457"));
+  CHECK_THROWS_WITH(document.read_file(path),
+                    ContainsSubstring("JSON: expected at most 268435456 bytes, found 268435457"));
   CHECK_THROWS_AS(document.read_file(folder.path()), file_error);
 }

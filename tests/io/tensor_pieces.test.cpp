@@ -14,9 +14,12 @@ namespace {
 struct counted {
   std::vector<std::uint16_t> values;
   mapped_file file;
-  explicit counted(std::size_t size) : values(size), file((std::iota(values.begin(), values.end(), std::uint16_t{0}), mapped_file::from_memory(std::as_bytes(std::span(values)), "memory"))) {}
+  explicit counted(std::size_t size)
+      : values(size), file((std::iota(values.begin(), values.end(), std::uint16_t{0}),
+                            mapped_file::from_memory(std::as_bytes(std::span(values)), "memory"))) {}
 
-  std::vector<std::uint16_t> rows(const std::vector<tensor_piece>& pieces, std::uint64_t columns, std::uint64_t row0, std::uint64_t count) const {
+  std::vector<std::uint16_t> rows(const std::vector<tensor_piece>& pieces, std::uint64_t columns, std::uint64_t row0,
+                                  std::uint64_t count) const {
     std::vector<std::uint16_t> out(static_cast<std::size_t>(count * columns), 0xFFFF);
     read_pieces(pieces, 2, columns, row0, count, std::as_writable_bytes(std::span(out)));
     return out;
@@ -27,13 +30,20 @@ struct counted {
 
 TEST_CASE("tensor_pieces: every element of a view is the one that its strides say") {
   const counted of(20'000);
-  for (const auto& [row_stride, column_stride] : {std::pair<std::uint64_t, std::uint64_t>{13, 1}, {40, 1}, {1, 17}, {64, 3}, {0, 1}, {5, 0}, {0, 0}, {3, 700}}) {
+  for (const auto& [row_stride, column_stride] :
+       {std::pair<std::uint64_t, std::uint64_t>{13, 1}, {40, 1}, {1, 17}, {64, 3}, {0, 1}, {5, 0}, {0, 0}, {3, 700}}) {
     CAPTURE(row_stride, column_stride);
-    const tensor_piece view{.file = &of.file, .offset = 2 * 7, .rows = 17, .columns = 13, .row_stride = row_stride, .column_stride = column_stride};
+    const tensor_piece view{.file = &of.file,
+                            .offset = 2 * 7,
+                            .rows = 17,
+                            .columns = 13,
+                            .row_stride = row_stride,
+                            .column_stride = column_stride};
     for (const auto& [row0, count] : {std::pair<std::uint64_t, std::uint64_t>{0, 17}, {3, 5}, {16, 1}}) {
       const auto got = of.rows({view}, 13, row0, count);
       for (std::uint64_t r = 0; r < count; ++r)
-        for (std::uint64_t c = 0; c < 13; ++c) REQUIRE(got[static_cast<std::size_t>(r * 13 + c)] == 7 + (row0 + r) * row_stride + c * column_stride);
+        for (std::uint64_t c = 0; c < 13; ++c)
+          REQUIRE(got[static_cast<std::size_t>(r * 13 + c)] == 7 + (row0 + r) * row_stride + c * column_stride);
     }
     CHECK(view.place_of(2, 3, 2) == 2 * (7 + 2 * row_stride + 3 * column_stride));
   }
@@ -43,7 +53,8 @@ TEST_CASE("tensor_pieces: every element of a view is the one that its strides sa
 
 TEST_CASE("tensor_pieces: parts above one another and side by side") {
   const counted of(1000);
-  const auto part = [&](std::uint64_t offset, std::uint64_t row0, std::uint64_t rows, std::uint64_t column0, std::uint64_t columns) {
+  const auto part = [&](std::uint64_t offset, std::uint64_t row0, std::uint64_t rows, std::uint64_t column0,
+                        std::uint64_t columns) {
     return tensor_piece{&of.file, 2 * offset, row0, rows, column0, columns, columns, 1};
   };
   const auto stacked = of.rows({part(0, 0, 2, 0, 3), part(100, 2, 2, 0, 3)}, 3, 1, 2);

@@ -11,11 +11,20 @@ using namespace intaglio::io;
 namespace {
 
 constexpr decoder_config model(architecture family, bool tied) {
-  return {.model_type = family, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 3, .num_attention_heads = 4, .num_key_value_heads = 2,
-          .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 512, .tie_word_embeddings = tied};
+  return {.model_type = family,
+          .hidden_size = 256,
+          .intermediate_size = 768,
+          .num_hidden_layers = 3,
+          .num_attention_heads = 4,
+          .num_key_value_heads = 2,
+          .head_dim = 64,
+          .vocab_size = 1024,
+          .max_position_embeddings = 512,
+          .tie_word_embeddings = tied};
 }
 std::size_t required(const std::vector<tensor_rule>& rules) {
-  return static_cast<std::size_t>(std::count_if(rules.begin(), rules.end(), [](const auto& rule) { return !rule.optional; }));
+  return static_cast<std::size_t>(
+      std::count_if(rules.begin(), rules.end(), [](const auto& rule) { return !rule.optional; }));
 }
 
 static_assert(is_accepted(model(architecture::bitnet, true), tensor_role::matrix, dtype::i2_s));
@@ -43,7 +52,9 @@ TEST_CASE("tensor_rules: the tensors of each family, once each") {
 
 TEST_CASE("tensor_rules: shapes are rows x columns") {
   const auto rules = tensor_rules(model(architecture::bitnet, true));
-  const auto at = [&](std::string_view name) { return *std::find_if(rules.begin(), rules.end(), [&](const auto& rule) { return rule.name == name; }); };
+  const auto at = [&](std::string_view name) {
+    return *std::find_if(rules.begin(), rules.end(), [&](const auto& rule) { return rule.name == name; });
+  };
   CHECK((at("blk.2.attn_k.weight").rows == 128 && at("blk.2.attn_k.weight").columns == 256));
   CHECK((at("blk.0.ffn_down.weight").rows == 256 && at("blk.0.ffn_down.weight").columns == 768));
   CHECK((at("blk.0.ffn_sub_norm.weight").rows == 1 && at("blk.0.ffn_sub_norm.weight").columns == 768));

@@ -52,7 +52,9 @@ TEST_CASE("token index: the first token of equal bytes is found, and nothing els
   for (std::int32_t id = 0; id < count; ++id) REQUIRE(index.insert(texts, id) == (id == 500 ? 7 : id));
   CHECK(index.longest() == 9);
   for (std::int32_t id = 0; id < count; ++id) REQUIRE(index.find(texts, texts[id]) == (id == 500 ? 7 : id));
-  for (const std::string_view absent : {"token 500"sv, "token"sv, "token 7\0"sv, "a text that is longer than any token"sv}) CHECK(index.find(texts, absent) == -1);
+  for (const std::string_view absent :
+       {"token 500"sv, "token"sv, "token 7\0"sv, "a text that is longer than any token"sv})
+    CHECK(index.find(texts, absent) == -1);
   CHECK(token_index().find(texts, "token 1") == -1);
 }
 

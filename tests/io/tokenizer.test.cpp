@@ -58,7 +58,8 @@ TEST_CASE("a Llama 3 style Hugging Face tokenizer agrees with tokenizers on ever
   const tokenizer model(io::vocabulary_from_hf_directory(shared("conformance/llama-tiny/hf")), 1024);
   expect_goldens(model, expected["raw"], false);
   expect_goldens(model, expected["parsed"], true);
-  for (std::size_t i = 0; i < 60; ++i) CHECK(model.decode(expected["parsed"][i].get<ids>()) == expected["decoded"][i].get<std::string>());
+  for (std::size_t i = 0; i < 60; ++i)
+    CHECK(model.decode(expected["parsed"][i].get<ids>()) == expected["decoded"][i].get<std::string>());
   expect_round_trips(model, false);
   CHECK(model.adds_bos());
   CHECK(model.pretokenizer_kind() == io::pretokenizer::llama_bpe);
@@ -89,13 +90,15 @@ TEST_CASE("a BitNet b1.58 file without a pre-tokenizer name is cut as Llama 3 cu
 }
 
 TEST_CASE("SentencePiece tokenizers of Hugging Face directories agree on every golden") {
-  for (const auto& [name, directory] : {std::pair{"mistral-tiny", "conformance/mistral-tiny/hf"}, std::pair{"gemma-tiny", "conformance/gemma3-tiny/hf"}}) {
+  for (const auto& [name, directory] : {std::pair{"mistral-tiny", "conformance/mistral-tiny/hf"},
+                                        std::pair{"gemma-tiny", "conformance/gemma3-tiny/hf"}}) {
     INFO(name);
     const auto& expected = goldens()["tokenizers"][name]["hf"];
     const tokenizer model(io::vocabulary_from_hf_directory(shared(directory)));
     expect_goldens(model, expected["raw"], false);
     expect_goldens(model, expected["parsed"], true);
-    for (std::size_t i = 0; i < 60; ++i) CHECK(model.decode(expected["parsed"][i].get<ids>()) == expected["decoded"][i].get<std::string>());
+    for (std::size_t i = 0; i < 60; ++i)
+      CHECK(model.decode(expected["parsed"][i].get<ids>()) == expected["decoded"][i].get<std::string>());
     expect_round_trips(model, true);
     CHECK(model.adds_bos());
     CHECK_FALSE(model.adds_eos());
@@ -117,7 +120,8 @@ TEST_CASE("bytes that are not UTF-8 are kept, as tiktoken keeps them") {
   for (const auto& entry : goldens()["tokenizers"]["llama-bpe"]["invalid_utf8"]) {
     const auto digits = entry["hex"].get<std::string>();
     std::string bytes;
-    for (std::size_t i = 0; i < digits.size(); i += 2) bytes.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
+    for (std::size_t i = 0; i < digits.size(); i += 2)
+      bytes.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
     INFO(digits);
     const auto encoded = model.encode(bytes);
     CHECK(encoded == entry["tiktoken_bytes"].get<ids>());
@@ -129,7 +133,8 @@ TEST_CASE("the production vocabulary llama-spm agrees with sentencepiece") {
   const auto& expected = goldens()["tokenizers"]["llama-spm"]["sentencepiece"];
   const tokenizer model(production_vocabulary("llama-spm"), 32000);
   expect_goldens(model, expected["ids"], false);
-  for (std::size_t i = 0; i < 60; ++i) CHECK(model.decode(expected["ids"][i].get<ids>()) == expected["decoded"][i].get<std::string>());
+  for (std::size_t i = 0; i < 60; ++i)
+    CHECK(model.decode(expected["ids"][i].get<ids>()) == expected["decoded"][i].get<std::string>());
   expect_round_trips(model, true);
   CHECK(model.adds_bos());
 }
@@ -146,7 +151,8 @@ TEST_CASE("llama.cpp's test vectors of the production vocabularies are reproduce
       const std::string text = in.substr(begin, end - begin);
       begin = end + separator.size();
       std::string line;
-      if (!std::getline(out, line)) REQUIRE((text.empty() && cases == 46));  // the last case is the empty text without a line
+      if (!std::getline(out, line))
+        REQUIRE((text.empty() && cases == 46));  // the last case is the empty text without a line
       std::istringstream numbers(line);
       ids expected;
       for (std::int32_t id; numbers >> id;) expected.push_back(id);
@@ -166,7 +172,8 @@ TEST_CASE("what cannot be encoded is an argument error before any work") {
   CHECK_FALSE(tokenizer(small_byte_level()).unknown());
   const tokenizer model(file);
   // A GiB and a byte that nobody may touch.
-  void* const untouchable = ::mmap(nullptr, io::longest_text_bytes + 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const untouchable =
+      ::mmap(nullptr, io::longest_text_bytes + 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   REQUIRE(untouchable != MAP_FAILED);
   CHECK_THROWS_AS(model.encode({static_cast<const char*>(untouchable), io::longest_text_bytes + 1}), argument_error);
   ::munmap(untouchable, io::longest_text_bytes + 1);

@@ -6,11 +6,16 @@
 
 using namespace intaglio::io;
 
-static_assert(class_of(U'a') == unicode_class::letter && class_of(U'\u00AA') == unicode_class::letter && class_of(U'\u4E00') == unicode_class::letter);
-static_assert(class_of(U'7') == unicode_class::number && class_of(U'\u00B2') == unicode_class::number && class_of(U'\u2167') == unicode_class::number);
-static_assert(class_of(U' ') == unicode_class::space && class_of(U'\u0085') == unicode_class::space && class_of(U'\u3000') == unicode_class::space);
-static_assert(class_of(U'!') == unicode_class::punctuation && class_of(U'_') == unicode_class::punctuation && class_of(U'$') == unicode_class::other);
-static_assert(class_of(U'\u0301') == unicode_class::other && class_of(U'\u200B') == unicode_class::other && class_of(U'\u001C') == unicode_class::other);
+static_assert(class_of(U'a') == unicode_class::letter && class_of(U'\u00AA') == unicode_class::letter &&
+              class_of(U'\u4E00') == unicode_class::letter);
+static_assert(class_of(U'7') == unicode_class::number && class_of(U'\u00B2') == unicode_class::number &&
+              class_of(U'\u2167') == unicode_class::number);
+static_assert(class_of(U' ') == unicode_class::space && class_of(U'\u0085') == unicode_class::space &&
+              class_of(U'\u3000') == unicode_class::space);
+static_assert(class_of(U'!') == unicode_class::punctuation && class_of(U'_') == unicode_class::punctuation &&
+              class_of(U'$') == unicode_class::other);
+static_assert(class_of(U'\u0301') == unicode_class::other && class_of(U'\u200B') == unicode_class::other &&
+              class_of(U'\u001C') == unicode_class::other);
 static_assert(class_of(U'\U0010FFFF') == unicode_class::other && class_of(U'\0') == unicode_class::other);
 static_assert(class_of(U'\U00020000') == unicode_class::letter && class_of(U'\U0001F680') == unicode_class::other);
 
@@ -39,7 +44,8 @@ TEST_CASE("every code point survives UTF-8, and nothing else decodes") {
       REQUIRE(complete_utf8("ab" + text.substr(0, cut)) == 2);
     }
   }
-  for (const char* bad : {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xED\xBF\xBF", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"}) {
+  for (const char* bad : {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xED\xBF\xBF",
+                          "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"}) {
     CHECK_FALSE(is_utf8(bad));
     CHECK_FALSE(decode_utf8(bad, 0).valid);
     CHECK(decode_utf8(bad, 0).bytes == 1);

@@ -22,7 +22,8 @@ std::string text_of(const std::filesystem::path& path) {
 }
 void expect_same_vectors(const feature_index& one, const feature_index& two) {
   REQUIRE(one.layers() == two.layers());
-  std::vector<float> a(static_cast<std::size_t>(one.config().hidden_size) * one.config().intermediate_size), b(a.size());
+  std::vector<float> a(static_cast<std::size_t>(one.config().hidden_size) * one.config().intermediate_size),
+      b(a.size());
   for (std::uint32_t layer = 0; layer < one.layers(); ++layer)
     for (const feature_vector which : feature_vectors) {
       INFO("layer " << layer << " " << name(which));
@@ -38,7 +39,8 @@ TEST_CASE("vindex: there and back again", "[feature_index]") {
   const struct {
     std::filesystem::path model;
     const char *family, *gate;
-  } cases[] = {{conformance("gemma3-tiny") / "gguf/gemma3-tiny-f16.gguf", "gemma3", "f16"}, {conformance("llama-tiny") / "gguf/llama-tiny-q4_0.gguf", "llama", "f32"}};
+  } cases[] = {{conformance("gemma3-tiny") / "gguf/gemma3-tiny-f16.gguf", "gemma3", "f16"},
+               {conformance("llama-tiny") / "gguf/llama-tiny-q4_0.gguf", "llama", "f32"}};
   for (const auto& each : cases) {
     INFO(each.model);
     const temporary_folder folder;
@@ -84,7 +86,8 @@ TEST_CASE("vindex: what is not read is refused by its place", "[feature_index]")
   const auto refused = [&](const nlohmann::json& changed, const std::string& words) {
     INFO(words);
     write_text(folder / "larql/index.json", changed.dump());
-    CHECK_THROWS_MATCHES(import_vindex(folder / "larql", folder / "new"), file_error, MessageMatches(ContainsSubstring(words)));
+    CHECK_THROWS_MATCHES(import_vindex(folder / "larql", folder / "new"), file_error,
+                         MessageMatches(ContainsSubstring(words)));
     CHECK_FALSE(std::filesystem::exists(folder / "new"));
   };
   const auto with = [&](const char* pointer, const nlohmann::json& value) {
@@ -97,7 +100,8 @@ TEST_CASE("vindex: what is not read is refused by its place", "[feature_index]")
   refused(with("/quant", "q4k"), "quant: expected 'none'");
   refused(with("/dtype", "bf16"), "dtype: expected 'f32' or 'f16'");
   refused(with("/hidden_size", 0), "hidden_size: expected at least 1");
-  refused(with("/model_config/moe", nlohmann::json::object({{"num_experts", 8}})), "model_config.moe: expected no experts");
+  refused(with("/model_config/moe", nlohmann::json::object({{"num_experts", 8}})),
+          "model_config.moe: expected no experts");
   refused(with("/layers/1/num_experts", 8), "layers[1].num_experts: expected no experts");
   refused(with("/layers/1/num_features", 171), "layers[1].num_features: expected intermediate_size 172");
   refused(with("/layers/1/layer", 0), "layers[1].layer: expected each layer under 5 once");
@@ -123,9 +127,13 @@ TEST_CASE("vindex: what is not read is refused by its place", "[feature_index]")
   bytes down = read_bytes(folder / "larql/down_features.bin");
   for (std::size_t i = 0; i < 4; ++i) down[44032 * 2 + 400 + i] = std::byte{0xFF};
   write_bytes(folder / "larql/down_features.bin", down);
-  CHECK_THROWS_MATCHES(import_vindex(folder / "larql", folder / "bad"), file_error,
-                       MessageMatches(ContainsSubstring("down_features.bin: offset " + intaglio::hexadecimal(44032 * 2 + 400) + ": down vectors of layer 2: expected finite numbers, found NaN")));
+  CHECK_THROWS_MATCHES(
+      import_vindex(folder / "larql", folder / "bad"), file_error,
+      MessageMatches(ContainsSubstring("down_features.bin: offset " + intaglio::hexadecimal(44032 * 2 + 400) +
+                                       ": down vectors of layer 2: expected finite numbers, found NaN")));
   down.pop_back();
   write_bytes(folder / "larql/down_features.bin", down);
-  CHECK_THROWS_MATCHES(import_vindex(folder / "larql", folder / "cut"), file_error, MessageMatches(ContainsSubstring("down_features.bin: size: expected 220160 bytes, found 220159")));
+  CHECK_THROWS_MATCHES(
+      import_vindex(folder / "larql", folder / "cut"), file_error,
+      MessageMatches(ContainsSubstring("down_features.bin: size: expected 220160 bytes, found 220159")));
 }

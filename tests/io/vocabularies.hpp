@@ -24,7 +24,9 @@ inline std::string file_text(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-inline nlohmann::json shared_json(std::string_view relative) { return nlohmann::json::parse(file_text(shared(relative))); }
+inline nlohmann::json shared_json(std::string_view relative) {
+  return nlohmann::json::parse(file_text(shared(relative)));
+}
 
 /// The vocabulary of a GGUF file, as the library reads it.
 inline intaglio::io::vocabulary vocabulary_of(const std::filesystem::path& path) {
@@ -37,7 +39,8 @@ inline const intaglio::io::vocabulary& production_vocabulary(const std::string& 
   for (const auto& [known, vocabulary] : read)
     if (known == name) return vocabulary;
   const auto packed = shared("conformance/vocab/ggml-vocab-" + name + ".gguf.xz");
-  const auto plain = std::filesystem::temp_directory_path() / ("intaglio-test-" + name + "-" + std::to_string(std::rand()) + ".gguf");
+  const auto plain =
+      std::filesystem::temp_directory_path() / ("intaglio-test-" + name + "-" + std::to_string(std::rand()) + ".gguf");
   REQUIRE(std::system(("xz -dc '" + packed.string() + "' > '" + plain.string() + "'").c_str()) == 0);
   auto vocabulary = vocabulary_of(plain);
   std::filesystem::remove(plain);
@@ -49,7 +52,9 @@ inline intaglio::io::vocabulary small_byte_level() {
   intaglio::io::vocabulary out;
   out.source = "small.gguf", out.architecture = "llama", out.model = "gpt2", out.pre_tokenizer = "llama-bpe";
   for (const char32_t c : intaglio::io::byte_alphabet) intaglio::io::append_utf8(out.tokens.emplace_back(), c);
-  for (const char* text : {"he", "ll", "llo", "hello", "\xC4\xA0w", "<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"}) out.tokens.push_back(text);
+  for (const char* text :
+       {"he", "ll", "llo", "hello", "\xC4\xA0w", "<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"})
+    out.tokens.push_back(text);
   out.merges = {"h e", "l l", "ll o", "he llo", "\xC4\xA0 w"};
   out.token_types.assign(out.tokens.size(), 1);
   for (std::size_t i = 261; i < out.tokens.size(); ++i) out.token_types[i] = 3;
@@ -70,7 +75,9 @@ inline intaglio::io::vocabulary small_sentencepiece() {
     add(std::string("<0x") + digits[byte >> 4] + digits[byte & 15] + ">", 6, 0);
   }
   float score = 0;
-  for (const char* text : {"\xE2\x96\x81h", "el", "lo", "\xE2\x96\x81hel", "\xE2\x96\x81hello", "\xE2\x96\x81", "h", "e", "l", "o"}) add(text, 1, score -= 1);
+  for (const char* text :
+       {"\xE2\x96\x81h", "el", "lo", "\xE2\x96\x81hel", "\xE2\x96\x81hello", "\xE2\x96\x81", "h", "e", "l", "o"})
+    add(text, 1, score -= 1);
   out.bos_id = 1, out.eos_id = 2, out.unknown_id = 0;
   return out;
 }

@@ -25,9 +25,7 @@ std::string refusal(const io::vocabulary& file, std::optional<std::uint64_t> row
   try {
     const tokenizer accepted(file, rows);
     return "";
-  } catch (const file_error& e) {
-    return e.what();
-  }
+  } catch (const file_error& e) { return e.what(); }
 }
 
 void expect_refused(const io::vocabulary& sound, const std::vector<fault>& faults) {
@@ -47,19 +45,29 @@ void expect_refused(const io::vocabulary& sound, const std::vector<fault>& fault
 }
 
 const std::vector<fault> common_faults{
-    {"empty", [](auto& v) { v.tokens.clear(), v.token_types.clear(), v.scores.clear(); }, "tokenizer.ggml.tokens: expected at least one"},
-    {"all alike", [](auto& v) { for (auto& t : v.tokens) t = "x"; }, "tokens that differ"},
+    {"empty", [](auto& v) { v.tokens.clear(), v.token_types.clear(), v.scores.clear(); },
+     "tokenizer.ggml.tokens: expected at least one"},
+    {"all alike",
+     [](auto& v) {
+       for (auto& t : v.tokens) t = "x";
+     },
+     "tokens that differ"},
     {"types too few", [](auto& v) { v.token_types.pop_back(); }, "tokenizer.ggml.token_type"},
     {"types too many", [](auto& v) { v.token_types.push_back(1); }, "tokenizer.ggml.token_type"},
     {"type 0", [](auto& v) { v.token_types[5] = 0; }, "tokenizer.ggml.token_type[5]: expected a type 1 .. 6, found 0"},
     {"type -1", [](auto& v) { v.token_types[5] = -1; }, "token_type[5]"},
     {"type 7", [](auto& v) { v.token_types[5] = 7; }, "token_type[5]"},
     {"scores too few", [](auto& v) { v.scores.assign(3, 0.0f); }, "tokenizer.ggml.scores"},
-    {"score NaN", [](auto& v) { v.scores.assign(v.tokens.size(), 0.0f), v.scores[7] = std::numeric_limits<float>::quiet_NaN(); }, "scores[7]: expected a finite number, found NaN"},
-    {"score infinite", [](auto& v) { v.scores.assign(v.tokens.size(), 0.0f), v.scores[7] = std::numeric_limits<float>::infinity(); }, "scores[7]"},
+    {"score NaN",
+     [](auto& v) { v.scores.assign(v.tokens.size(), 0.0f), v.scores[7] = std::numeric_limits<float>::quiet_NaN(); },
+     "scores[7]: expected a finite number, found NaN"},
+    {"score infinite",
+     [](auto& v) { v.scores.assign(v.tokens.size(), 0.0f), v.scores[7] = std::numeric_limits<float>::infinity(); },
+     "scores[7]"},
     {"a megabyte", [](auto& v) { v.tokens.back().assign(1 << 20, 'x'); }, "bytes, found 1048576"},
     {"not UTF-8", [](auto& v) { v.tokens.back() = "\xFF\x1b[31m"; }, "UTF-8 text, found '\\xff\\x1b[31m'"},
-    {"bos out of range", [](auto& v) { v.bos_id = static_cast<std::int64_t>(v.tokens.size()); }, "tokenizer.ggml.bos_token_id"},
+    {"bos out of range", [](auto& v) { v.bos_id = static_cast<std::int64_t>(v.tokens.size()); },
+     "tokenizer.ggml.bos_token_id"},
     {"bos negative", [](auto& v) { v.bos_id = -1; }, "tokenizer.ggml.bos_token_id"},
     {"eos out of range", [](auto& v) { v.eos_id = 4294967295; }, "found 4294967295"},
     {"eot out of range", [](auto& v) { v.eot_id = 1 << 30; }, "tokenizer.ggml.eot_token_id"},
@@ -75,63 +83,82 @@ const std::vector<fault> common_faults{
 
 TEST_CASE("every damage to a byte-level vocabulary is refused by name") {
   expect_refused(small_byte_level(), common_faults);
-  expect_refused(small_byte_level(), {
-      {"byte missing", [](auto& v) { v.tokens[65] = "zz"; }, "none for byte 0x41"},
-      {"byte token", [](auto& v) { v.token_types[70] = 6; }, "token_type[70]: expected no byte tokens"},
-      {"merge without space", [](auto& v) { v.merges[2] = "llo"; }, "tokenizer.ggml.merges[2]: expected two texts with a space between, found 'llo'"},
-      {"merge empty", [](auto& v) { v.merges[2].clear(); }, "merges[2]"},
-      {"merge of a space", [](auto& v) { v.merges[2] = " "; }, "merges[2]"},
-      {"left part empty", [](auto& v) { v.merges[2] = " ll"; }, "merges[2]"},
-      {"right part empty", [](auto& v) { v.merges[2] = "ll "; }, "merges[2]"},
-      {"unknown part", [](auto& v) { v.merges[2] = "ll zz"; }, "merges[2]: expected two tokens of the vocabulary"},
-      {"part out of the alphabet", [](auto& v) { v.merges[2] = "ll \xE2\x96\x81"; }, "merges[2]"},
-      {"unknown whole", [](auto& v) { v.merges[2] = "l h"; }, "merges[2]: expected two tokens that make a token"},
-      {"twice", [](auto& v) { v.merges.push_back(v.merges[1]); }, "merges[5]: expected each pair once"},
-      {"pre-tokenizer unknown", [](auto& v) { v.pre_tokenizer = "\x1b]llama"; }, "tokenizer.ggml.pre: expected one of llama-bpe"},
-      {"pre-tokenizer empty", [](auto& v) { v.pre_tokenizer = ""; }, "tokenizer.ggml.pre"},
-  });
+  expect_refused(
+      small_byte_level(),
+      {
+          {"byte missing", [](auto& v) { v.tokens[65] = "zz"; }, "none for byte 0x41"},
+          {"byte token", [](auto& v) { v.token_types[70] = 6; }, "token_type[70]: expected no byte tokens"},
+          {"merge without space", [](auto& v) { v.merges[2] = "llo"; },
+           "tokenizer.ggml.merges[2]: expected two texts with a space between, found 'llo'"},
+          {"merge empty", [](auto& v) { v.merges[2].clear(); }, "merges[2]"},
+          {"merge of a space", [](auto& v) { v.merges[2] = " "; }, "merges[2]"},
+          {"left part empty", [](auto& v) { v.merges[2] = " ll"; }, "merges[2]"},
+          {"right part empty", [](auto& v) { v.merges[2] = "ll "; }, "merges[2]"},
+          {"unknown part", [](auto& v) { v.merges[2] = "ll zz"; }, "merges[2]: expected two tokens of the vocabulary"},
+          {"part out of the alphabet", [](auto& v) { v.merges[2] = "ll \xE2\x96\x81"; }, "merges[2]"},
+          {"unknown whole", [](auto& v) { v.merges[2] = "l h"; }, "merges[2]: expected two tokens that make a token"},
+          {"twice", [](auto& v) { v.merges.push_back(v.merges[1]); }, "merges[5]: expected each pair once"},
+          {"pre-tokenizer unknown", [](auto& v) { v.pre_tokenizer = "\x1b]llama"; },
+           "tokenizer.ggml.pre: expected one of llama-bpe"},
+          {"pre-tokenizer empty", [](auto& v) { v.pre_tokenizer = ""; }, "tokenizer.ggml.pre"},
+      });
   CHECK(refusal(small_byte_level(), 264).empty());
-  CHECK(refusal(small_byte_level(), 263) == "small.gguf: tokenizer.ggml.tokens: expected at most 263 tokens, the rows of token_embd.weight, found 264");
+  CHECK(refusal(small_byte_level(), 263) ==
+        "small.gguf: tokenizer.ggml.tokens: expected at most 263 tokens, the rows of token_embd.weight, found 264");
 }
 
 TEST_CASE("every damage to a SentencePiece vocabulary is refused by name") {
   expect_refused(small_sentencepiece(), common_faults);
-  expect_refused(small_sentencepiece(), {
-      {"byte negative", [](auto& v) { v.tokens[3] = "<0x-1>"; }, "tokens[3]: expected a byte token <0x00> .. <0xFF>, found '<0x-1>'"},
-      {"byte not hexadecimal", [](auto& v) { v.tokens[3] = "<0xZZ>"; }, "tokens[3]"},
-      {"byte 256", [](auto& v) { v.tokens[3] = "<0x100>"; }, "tokens[3]"},
-      {"byte in small letters", [](auto& v) { v.tokens[3 + 0xAB] = "<0xab>"; }, "'<0xab>'"},
-      {"byte twice", [](auto& v) { v.tokens[3] = "<0x01>"; }, "'<0x01>' again, first at 3"},
-      {"byte missing", [](auto& v) { v.token_types[3 + 0x41] = 1; }, "none for byte 0x41"},
-      {"unknown is a byte", [](auto& v) { v.token_types[0] = 6; }, "tokens[0]"},
-      {"no bytes", [](auto& v) { for (auto& t : v.token_types) t = t == 6 ? 1 : t; }, "none for byte 0x0"},
-      {"no types", [](auto& v) { v.token_types.clear(); }, "none for byte 0x0"},
-      {"no scores", [](auto& v) { v.scores.clear(); }, "tokenizer.ggml.scores"},
-      {"bad merges", [](auto& v) { v.merges = {"h e"}; }, "merges[0]"},
-  });
+  expect_refused(small_sentencepiece(),
+                 {
+                     {"byte negative", [](auto& v) { v.tokens[3] = "<0x-1>"; },
+                      "tokens[3]: expected a byte token <0x00> .. <0xFF>, found '<0x-1>'"},
+                     {"byte not hexadecimal", [](auto& v) { v.tokens[3] = "<0xZZ>"; }, "tokens[3]"},
+                     {"byte 256", [](auto& v) { v.tokens[3] = "<0x100>"; }, "tokens[3]"},
+                     {"byte in small letters", [](auto& v) { v.tokens[3 + 0xAB] = "<0xab>"; }, "'<0xab>'"},
+                     {"byte twice", [](auto& v) { v.tokens[3] = "<0x01>"; }, "'<0x01>' again, first at 3"},
+                     {"byte missing", [](auto& v) { v.token_types[3 + 0x41] = 1; }, "none for byte 0x41"},
+                     {"unknown is a byte", [](auto& v) { v.token_types[0] = 6; }, "tokens[0]"},
+                     {"no bytes",
+                      [](auto& v) {
+                        for (auto& t : v.token_types) t = t == 6 ? 1 : t;
+                      },
+                      "none for byte 0x0"},
+                     {"no types", [](auto& v) { v.token_types.clear(); }, "none for byte 0x0"},
+                     {"no scores", [](auto& v) { v.scores.clear(); }, "tokenizer.ggml.scores"},
+                     {"bad merges", [](auto& v) { v.merges = {"h e"}; }, "merges[0]"},
+                 });
 }
 
 TEST_CASE("odd but harmless vocabularies load with a warning") {
   auto file = small_byte_level();
   file.padding_id = 1 << 20;
-  CHECK(tokenizer(file).warnings() == std::vector<std::string>{"tokenizer.ggml.padding_token_id 1048576 is not a token and is ignored"});
+  CHECK(tokenizer(file).warnings() ==
+        std::vector<std::string>{"tokenizer.ggml.padding_token_id 1048576 is not a token and is ignored"});
   CHECK_FALSE(tokenizer(file).padding());
   file.padding_id = -1;
-  CHECK(tokenizer(file).warnings() == std::vector<std::string>{"tokenizer.ggml.padding_token_id -1 is not a token and is ignored"});
+  CHECK(tokenizer(file).warnings() ==
+        std::vector<std::string>{"tokenizer.ggml.padding_token_id -1 is not a token and is ignored"});
   file.padding_id = 7;
   CHECK(tokenizer(file).padding() == 7);
 
   file = small_byte_level();
-  file.tokens[258] = "\xE2\x96\x81" "x";  // not in the byte alphabet; its merges go
+  file.tokens[258] =
+      "\xE2\x96\x81"
+      "x";  // not in the byte alphabet; its merges go
   file.merges = {"h e", "l l"};
   const tokenizer foreign(file);
-  CHECK(foreign.warnings() == std::vector<std::string>{"1 ordinary tokens are not in the byte alphabet and never come out of text"});
-  CHECK(foreign.piece(258) == "\xE2\x96\x81" "x");
+  CHECK(foreign.warnings() ==
+        std::vector<std::string>{"1 ordinary tokens are not in the byte alphabet and never come out of text"});
+  CHECK(foreign.piece(258) ==
+        "\xE2\x96\x81"
+        "x");
 
   file = small_byte_level();
   file.tokens.push_back("hello"), file.token_types.push_back(1);
   const tokenizer twice(file);
-  CHECK(twice.warnings() == std::vector<std::string>{"1 tokens repeat the text of an earlier one; the first of each text encodes it"});
+  CHECK(twice.warnings() ==
+        std::vector<std::string>{"1 tokens repeat the text of an earlier one; the first of each text encodes it"});
   CHECK(twice.encode("hello") == ids{259});
   CHECK(twice.piece(264) == "hello");
 
@@ -167,7 +194,8 @@ TEST_CASE("tokens of the small vocabularies") {
   const tokenizer bytes(small_byte_level());
   CHECK(bytes.encode("hello wo") == ids{259, 260, 'o'});
   CHECK(bytes.encode("<|eot_id|>").size() == 10);
-  CHECK(bytes.encode("a<|eot_id|>", {.parse_special = true, .add_bos = true, .add_eos = true}) == ids{261, 'a', 263, 262});
+  CHECK(bytes.encode("a<|eot_id|>", {.parse_special = true, .add_bos = true, .add_eos = true}) ==
+        ids{261, 'a', 263, 262});
   CHECK(bytes.special_id("<|eot_id|>") == 263);
   CHECK_FALSE(bytes.special_id("hello"));
   CHECK(bytes.end_of_generation_ids() == ids{262, 263});
@@ -192,7 +220,8 @@ TEST_CASE("tokens of the small vocabularies") {
 TEST_CASE("user-defined tokens are found without being asked for, also across spaces in SentencePiece vocabularies") {
   auto file = small_sentencepiece();
   const auto first = static_cast<std::int32_t>(file.tokens.size());
-  for (const char* text : {"  ", "\n\n", "<tag>"}) file.tokens.push_back(text), file.token_types.push_back(4), file.scores.push_back(0);
+  for (const char* text : {"  ", "\n\n", "<tag>"})
+    file.tokens.push_back(text), file.token_types.push_back(4), file.scores.push_back(0);
   file.add_space_prefix = false;
   const tokenizer tokens(file);
   CHECK(tokens.encode("   ") == ids{first, 264});
@@ -203,7 +232,8 @@ TEST_CASE("user-defined tokens are found without being asked for, also across sp
 TEST_CASE("time is linear for long texts without a place to cut", "[speed]") {
   for (const bool sentences : {false, true}) {
     const tokenizer tokens(sentences ? small_sentencepiece() : small_byte_level());
-    for (const std::string& unit : {std::string("hello"), std::string("h"), std::string(" "), std::string("\xCC\x81"), std::string("7")}) {
+    for (const std::string& unit :
+         {std::string("hello"), std::string("h"), std::string(" "), std::string("\xCC\x81"), std::string("7")}) {
       std::string text;
       while (text.size() < (std::size_t{1} << 20)) text += unit;
       const intaglio::testing::stopwatch watch;

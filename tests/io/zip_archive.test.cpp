@@ -24,9 +24,7 @@ std::string refusal(const zip_image& image) {
   try {
     const zip_archive archive(mapped);
     for (const auto& member : archive.members()) check_member(mapped, member);
-  } catch (const intaglio::file_error& problem) {
-    return problem.what();
-  }
+  } catch (const intaglio::file_error& problem) { return problem.what(); }
   return "accepted";
 }
 
@@ -43,7 +41,8 @@ TEST_CASE("zip_archive: members and where their bytes are, in both widths") {
     const zip_member* one = archive.find("top/one");
     REQUIRE(one != nullptr);
     CHECK(std::string_view(reinterpret_cast<const char*>(file.data()) + one->offset, 5) == "first");
-    CHECK((archive.find("top/two")->bytes == 0 && archive.find("top/data/3")->bytes == 100 && archive.find("top/data") == nullptr));
+    CHECK((archive.find("top/two")->bytes == 0 && archive.find("top/data/3")->bytes == 100 &&
+           archive.find("top/data") == nullptr));
     CHECK(refusal(image) == "accepted");
   }
 }
@@ -67,28 +66,38 @@ TEST_CASE("zip_archive: what a checkpoint has no need of is refused") {
       {[](zip_image& i) { i.front = "#!/bin/sh\n"; }, "bytes in front of the first member: expected none, found 10"},
       {[](zip_image& i) { i.count = 2; }, "bytes behind the last member of the ZIP directory"},
       {[](zip_image& i) { i.count = 4; }, "ZIP directory: expected 4 members, found 162 bytes"},
-      {[](zip_image& i) { i.zip64 = true, i.count = std::int64_t{1} << 62; }, "number of members: expected 1 to 262144"},
+      {[](zip_image& i) { i.zip64 = true, i.count = std::int64_t{1} << 62; },
+       "number of members: expected 1 to 262144"},
       {[](zip_image& i) { i.count = 0; }, "number of members: expected 1 to 262144, found 0"},
       {[](zip_image& i) { i.directory_offset = 5; }, "ZIP directory: expected one that ends at"},
-      {[](zip_image& i) { i.zip64 = true, i.directory_offset = INT64_MAX; }, "ZIP directory: expected one that ends at"},
-      {[](zip_image& i) { i.members[0].method = 8; }, "member 'top/one': compression method: expected 0 (stored), found 8"},
-      {[](zip_image& i) { i.members[0].flags = 0x0801; }, "member 'top/one': flags: expected neither encryption nor patches, found 0x801"},
-      {[](zip_image& i) { i.members[0].maker = 3 << 8, i.members[0].attributes = 0xA1FF0000; }, "member 'top/one': expected a plain file, found a link"},
-      {[](zip_image& i) { i.members[0].maker = 3 << 8, i.members[0].attributes = 0x41FF0000; }, "member 'top/one': expected a plain file, found another kind of file"},
+      {[](zip_image& i) { i.zip64 = true, i.directory_offset = INT64_MAX; },
+       "ZIP directory: expected one that ends at"},
+      {[](zip_image& i) { i.members[0].method = 8; },
+       "member 'top/one': compression method: expected 0 (stored), found 8"},
+      {[](zip_image& i) { i.members[0].flags = 0x0801; },
+       "member 'top/one': flags: expected neither encryption nor patches, found 0x801"},
+      {[](zip_image& i) { i.members[0].maker = 3 << 8, i.members[0].attributes = 0xA1FF0000; },
+       "member 'top/one': expected a plain file, found a link"},
+      {[](zip_image& i) { i.members[0].maker = 3 << 8, i.members[0].attributes = 0x41FF0000; },
+       "member 'top/one': expected a plain file, found another kind of file"},
       {[](zip_image& i) { i.members[1].name = "top/one"; }, "member 'top/one' occurs twice"},
       {[](zip_image& i) { i.members[1].header_offset = 0; }, "member 'top/two': overlaps 'top/one'"},
       {[](zip_image& i) { i.members[1].header_offset = 10'000; }, "member 'top/two': header"},
-      {[](zip_image& i) { i.members[2].header_name = "top/data/4"; }, "member 'top/data/3': name in its header: expected the same, found 'top/data/4'"},
+      {[](zip_image& i) { i.members[2].header_name = "top/data/4"; },
+       "member 'top/data/3': name in its header: expected the same, found 'top/data/4'"},
       {[](zip_image& i) { i.members[2].size = 200; }, "member 'top/data/3': its data runs into the directory"},
       {[](zip_image& i) { i.members[0].size = 100; }, "overlaps 'top/one'"},
-      {[](zip_image& i) { i.members[2].checksum = 1; }, "member 'top/data/3': checksum of its bytes: expected 0x1, found 0x"},
-      {[](zip_image& i) { i.members[2].directory_extra = std::string("\1\0\x08", 3); }, "extra field: expected whole fields"}};
+      {[](zip_image& i) { i.members[2].checksum = 1; },
+       "member 'top/data/3': checksum of its bytes: expected 0x1, found 0x"},
+      {[](zip_image& i) { i.members[2].directory_extra = std::string("\1\0\x08", 3); },
+       "extra field: expected whole fields"}};
   for (const auto& [change, text] : wrong) {
     zip_image image = sound();
     change(image);
     CHECK_THAT(refusal(image), ContainsSubstring(text));
   }
-  for (const char* name : {"", "/etc/passwd", "../up", "top/../up", "top//one", "top/", "a\\b", "c:d", "top/\x1b[2J", "./top"}) {
+  for (const char* name :
+       {"", "/etc/passwd", "../up", "top/../up", "top//one", "top/", "a\\b", "c:d", "top/\x1b[2J", "./top"}) {
     zip_image image = sound();
     image.members[1].name = name;
     CHECK_THAT(refusal(image), ContainsSubstring("name of a member: expected a path inside the archive"));

@@ -15,20 +15,37 @@ constexpr text<256> failure_of(Body body) {
   return t.graph().failure;
 }
 static_assert(failure_of([](auto&, auto) {}).empty());
-static_assert(failure_of([](auto& t, auto x) { t.matmul(x, "w.weight", 8, 250, dtype::f16); }) == "w.weight: expected linear input width 250, found 256");
+static_assert(failure_of([](auto& t, auto x) { t.matmul(x, "w.weight", 8, 250, dtype::f16); }) ==
+              "w.weight: expected linear input width 250, found 256");
 static_assert(failure_of([](auto& t, auto x) { t.matmul(x, "w.weight", 8, 256, dtype::i2_s); }).empty());
 static_assert(failure_of([](auto& t, auto x) {
-                t.repeat(x, 2, [&](auto in) { return t.add(in, t.matmul(in, "ffn_down.weight", 255, 256, dtype::f16)); });
+                t.repeat(x, 2,
+                         [&](auto in) { return t.add(in, t.matmul(in, "ffn_down.weight", 255, 256, dtype::f16)); });
               }) == "blk.*.residual: expected a branch as wide as its input, 256, found 255");
 static_assert(failure_of([](auto& t, auto x) { t.attention(x, 6, 4, 64); }) ==
               "self_attention: expected num_attention_heads in multiples of num_key_value_heads 4, found 6");
-static_assert(failure_of([](auto& t, auto x) { t.head_norm(x, "attn_q_norm.weight", 1e-6f, 96); }) == "attn_q_norm.weight: expected an input in multiples of head_dim 96, found 256");
-static_assert(failure_of([](auto& t, auto x) { t.rope(x, "attn_q", 64, {10000.f, {rope_type::linear, 0.5f}}); }) == "attn_q: rope scaling expects a factor of at least 1, found less");
-static_assert(failure_of([](auto& t, auto x) { t.rope(x, "attn_q", 64, {10000.f, {rope_type::llama3, 8.f, 4.f, 4.f, 8192}}); }).view().starts_with("attn_q: rope scaling llama3 expects high_freq_factor above"));
-static_assert(failure_of([](auto& t, auto x) { t.repeat(x, 7, {6, {0, 0, 0, 0, 0, 1}}, [](auto in) { return in; }); }) == "repeat: expected a block for each kind of the pattern, 2, found 1");
-static_assert(failure_of([](auto& t, auto x) { t.repeat(x, 7, {17}, [](auto in) { return in; }); }) == "repeat: expected a pattern of at least 1 layer and at most 16, found 17");
+static_assert(failure_of([](auto& t, auto x) { t.head_norm(x, "attn_q_norm.weight", 1e-6f, 96); }) ==
+              "attn_q_norm.weight: expected an input in multiples of head_dim 96, found 256");
+static_assert(failure_of([](auto& t, auto x) {
+                t.rope(x, "attn_q", 64, {10000.f, {rope_type::linear, 0.5f}});
+              }) == "attn_q: rope scaling expects a factor of at least 1, found less");
+static_assert(failure_of([](auto& t, auto x) {
+                t.rope(x, "attn_q", 64, {10000.f, {rope_type::llama3, 8.f, 4.f, 4.f, 8192}});
+              })
+                  .view()
+                  .starts_with("attn_q: rope scaling llama3 expects high_freq_factor above"));
+static_assert(failure_of([](auto& t, auto x) {
+                t.repeat(x, 7, {6, {0, 0, 0, 0, 0, 1}}, [](auto in) { return in; });
+              }) == "repeat: expected a block for each kind of the pattern, 2, found 1");
+static_assert(failure_of([](auto& t, auto x) { t.repeat(x, 7, {17}, [](auto in) { return in; }); }) ==
+              "repeat: expected a pattern of at least 1 layer and at most 16, found 17");
 // The first failure is the one that is told.
-static_assert(failure_of([](auto& t, auto x) { t.rope(x, "first", 6, {10000.f}); t.rope(x, "second", 7, {10000.f}); }).view().starts_with("first"));
+static_assert(failure_of([](auto& t, auto x) {
+                t.rope(x, "first", 6, {10000.f});
+                t.rope(x, "second", 7, {10000.f});
+              })
+                  .view()
+                  .starts_with("first"));
 }  // namespace
 
 TEST_CASE("a tensor named twice is one weight, another shape is refused", "[ir][trace]") {
@@ -67,7 +84,9 @@ TEST_CASE("kinds of block share the names of their tensors", "[ir][trace]") {
   ir::trace t;
   auto x = t.embedding("token_embd.weight", 1024, 256, dtype::f16, 16.f);
   const auto block = [&](float theta) {
-    return [&t, theta](ir::value_id in) { return t.add(in, t.rope(t.matmul(in, "w.weight", 256, 256, dtype::f16), "w", 64, {theta})); };
+    return [&t, theta](ir::value_id in) {
+      return t.add(in, t.rope(t.matmul(in, "w.weight", 256, 256, dtype::f16), "w", 64, {theta}));
+    };
   };
   x = t.repeat(x, 7, {6, {0, 0, 0, 0, 0, 1}}, block(1e4f), block(1e6f));
   CHECK_FALSE(t.failed());

@@ -38,20 +38,21 @@ io::vocabulary words(std::string chat_template) {
   out.chat_template = std::move(chat_template);
   return out;
 }
-std::string failure(const std::string& chat_template, const io::process_limits& limits = {.seconds = 1, .output_bytes = 1 << 20}) {
+std::string failure(const std::string& chat_template,
+                    const io::process_limits& limits = {.seconds = 1, .output_bytes = 1 << 20}) {
   const std::vector<io::chat_message> hello{{"user", "hi"}};
   const auto start = std::chrono::steady_clock::now();
   std::string out = "accepted";
   try {
     io::jinja_renderer(limits)(chat_template, hello, true, "", "");
-  } catch (const argument_error& problem) {
-    out = problem.what();
-  }
+  } catch (const argument_error& problem) { out = problem.what(); }
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(limits.seconds + 10));
   return out;
 }
 
-constexpr const char* plain = "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}[model]{% endif %}";
+constexpr const char* plain =
+    "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}{{ eos_token }}{% endfor %}{% if "
+    "add_generation_prompt %}[model]{% endif %}";
 
 }  // namespace
 
@@ -63,7 +64,8 @@ TEST_CASE("jinja: every golden template gives its golden texts", "[jinja]") {
     for (const auto& [conversation, expected] : all["expected"][name].items()) {
       INFO(name << ", " << conversation << ": " << expected.dump());
       const auto messages = messages_of(all["conversations"][conversation]);
-      const auto text = golden["template"].get<std::string>(), bos = golden["bos_token"].get<std::string>(), eos = golden["eos_token"].get<std::string>();
+      const auto text = golden["template"].get<std::string>(), bos = golden["bos_token"].get<std::string>(),
+                 eos = golden["eos_token"].get<std::string>();
       for (const auto& [key, wanted] : expected.items()) {
         if (key == "error") {
           CHECK_THROWS_AS(render(text, messages, true, bos, eos), argument_error);
@@ -80,7 +82,8 @@ TEST_CASE("jinja: every golden template gives its golden texts", "[jinja]") {
 
 TEST_CASE("jinja: a template of no known family is run where the program can", "[jinja]") {
   const io::vocabulary file = words(plain);
-  CHECK_THROWS_MATCHES(io::chat_template::of(file), file_error, MessageMatches(ContainsSubstring("a program with Jinja (io/jinja.hpp)")));
+  CHECK_THROWS_MATCHES(io::chat_template::of(file), file_error,
+                       MessageMatches(ContainsSubstring("a program with Jinja (io/jinja.hpp)")));
   const auto own = io::chat_template::of(file, io::jinja_renderer());
   CHECK(own.is_own());
   const std::vector<io::chat_message> talk{{"user", "  hi "}, {"assistant", "hello"}};
@@ -95,9 +98,13 @@ TEST_CASE("jinja: a template of no known family is run where the program can", "
 TEST_CASE("jinja: special tokens that a user types stay text", "[jinja]") {
   const io::vocabulary file = words(plain);
   const auto own = io::chat_template::of(file, io::jinja_renderer());
-  const std::vector<io::chat_message> talk{{"user", " <|end|>a\xEE\x80\x80" "0:<|begin|> "}};
+  const std::vector<io::chat_message> talk{{"user",
+                                            " <|end|>a\xEE\x80\x80"
+                                            "0:<|begin|> "}};
   const auto rendered = own.render(talk, false);
-  CHECK(rendered.text == "<|begin|>[user]<|end|>a\xEE\x80\x80" "0:<|begin|><|end|>");
+  CHECK(rendered.text ==
+        "<|begin|>[user]<|end|>a\xEE\x80\x80"
+        "0:<|begin|><|end|>");
   REQUIRE(rendered.typed.size() == 2);
   const io::tokenizer tokens(file, 258);
   const auto ids = own.encode(tokens, talk, false);
@@ -106,20 +113,24 @@ TEST_CASE("jinja: special tokens that a user types stay text", "[jinja]") {
   CHECK(ids.front() == 256);
   CHECK(ids.back() == 257);
   // One that takes texts apart cannot tell what was typed.
-  const auto apart = io::chat_template::of(words("{% for m in messages %}{{ m.content[0:4] }}{% endfor %}"), io::jinja_renderer());
+  const auto apart =
+      io::chat_template::of(words("{% for m in messages %}{{ m.content[0:4] }}{% endfor %}"), io::jinja_renderer());
   CHECK_THROWS_AS(apart.render(talk, false), argument_error);
 }
 
 TEST_CASE("jinja: templates without end or bounds are ended", "[jinja][bad]") {
   CHECK_THAT(failure("{{ raise_exception('no such role') }}"), ContainsSubstring("no such role"));
-  CHECK_THAT(failure("{% for x in messages %}"), ContainsSubstring("messages: expected a conversation that the model's chat template takes, found '"));
+  CHECK_THAT(failure("{% for x in messages %}"),
+             ContainsSubstring("messages: expected a conversation that the model's chat template takes, found '"));
   CHECK_THAT(failure("{{ nothing.at.all() }}"), ContainsSubstring("found '"));
   std::string loops = "x", deep = "1";
   for (int i = 0; i < 9; ++i) loops = "{% for a" + std::to_string(i) + " in range(1000) %}" + loops + "{% endfor %}";
   CHECK_THAT(failure(loops), ContainsSubstring("more than 1"));
   CHECK_THAT(failure("{% for i in range(1000000000) %}x{% endfor %}"), ContainsSubstring("found 'more "));
-  CHECK_THAT(failure("{% for i in range(2000) %}" + std::string(1000, 'x') + "{% endfor %}"), ContainsSubstring("more than 1048576 bytes"));
-  CHECK_THAT(failure("{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}"), ContainsSubstring("found '"));
+  CHECK_THAT(failure("{% for i in range(2000) %}" + std::string(1000, 'x') + "{% endfor %}"),
+             ContainsSubstring("more than 1048576 bytes"));
+  CHECK_THAT(failure("{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}"),
+             ContainsSubstring("found '"));
   for (int i = 0; i < 200'000; ++i) deep = "(" + deep;
   CHECK_THAT(failure("{{ " + deep + " }}"), ContainsSubstring("found '"));
   CHECK(failure("fine") == "accepted");

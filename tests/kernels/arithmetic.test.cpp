@@ -38,7 +38,8 @@ TEST_CASE("log is within 2e-7 of f64, absolutely below 1 in size and relatively 
     for (int i = 0; i < 257; ++i) {
       const float x = std::ldexp(1.0f + static_cast<float>(i) / 257.0f, exponent);
       const double expected = std::log(static_cast<double>(x));
-      worst = std::max(worst, std::abs(static_cast<double>(arithmetic::log(x)) - expected) / std::max(1.0, std::abs(expected)));
+      worst = std::max(
+          worst, std::abs(static_cast<double>(arithmetic::log(x)) - expected) / std::max(1.0, std::abs(expected)));
     }
   CHECK(worst < 2e-7);
   CHECK(arithmetic::log(1.0f) == 0.0f);
@@ -49,7 +50,8 @@ TEST_CASE("sine and cosine of a turn's parts are within 1.5e-7 of f64; quarters 
   for (std::uint64_t phase = 0; phase < std::uint64_t{1} << 32; phase += 15'485'863) {
     const double angle = static_cast<double>(phase) * 0x1p-31 * std::numbers::pi;
     const auto found = arithmetic::of_turn(static_cast<std::uint32_t>(phase));
-    worst = std::max({worst, std::abs(static_cast<double>(found.sine) - std::sin(angle)), std::abs(static_cast<double>(found.cosine) - std::cos(angle))});
+    worst = std::max({worst, std::abs(static_cast<double>(found.sine) - std::sin(angle)),
+                      std::abs(static_cast<double>(found.cosine) - std::cos(angle))});
   }
   CHECK(worst < 1.5e-7);
   for (std::uint32_t quarter = 0; quarter < 4; ++quarter) {
@@ -66,10 +68,12 @@ TEST_CASE("a position's phase is the fraction of its turns, at any position and 
       for (const float mantissa : {1.0f, 1.2345678f, 1.9999999f}) {
         const float frequency = std::ldexp(mantissa, exponent);
         if (frequency > 1) continue;
-        const long double turns = static_cast<long double>(position) * static_cast<long double>(frequency) / (2 * std::numbers::pi_v<long double>);
+        const long double turns = static_cast<long double>(position) * static_cast<long double>(frequency) /
+                                  (2 * std::numbers::pi_v<long double>);
         const long double fraction = turns - std::floor(turns);
         const auto expected = static_cast<std::uint32_t>(static_cast<std::uint64_t>(fraction * 0x1p32L));
-        const std::uint32_t found = arithmetic::rope_phase(position, frequency), apart = std::min(found - expected, expected - found);
+        const std::uint32_t found = arithmetic::rope_phase(position, frequency),
+                            apart = std::min(found - expected, expected - found);
         INFO("position " << position << ", frequency " << frequency);
         CHECK(apart <= 2);  // of 2^32: what the turns of 24 bits of position leave of a long double's 64
       }

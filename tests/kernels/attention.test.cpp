@@ -6,11 +6,15 @@ using namespace intaglio::testing;
 
 namespace {
 
-/// All tokens at once, each head's spans by one workgroup or by `splits`; twice, since counters must be left as they were found.
-void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroups, std::uint32_t splits, std::uint32_t together) {
+/// All tokens at once, each head's spans by one workgroup or by `splits`; twice, since counters must be left as they
+/// were found.
+void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroups, std::uint32_t splits,
+           std::uint32_t together) {
   const auto& s = p.shape;
-  INFO("head_dim " << s.head_dim << ", position " << p.position << ", " << subgroups << " subgroups of " << on.subgroup_size() << ", " << splits << " splits, " << together << " heads together");
-  const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values), state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context));
+  INFO("head_dim " << s.head_dim << ", position " << p.position << ", " << subgroups << " subgroups of "
+                   << on.subgroup_size() << ", " << splits << " splits, " << together << " heads together");
+  const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
+             state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context));
   const auto partials = on.poisoned(kernels::attention_partial_bytes(p.room, s.heads, splits, s.head_dim));
   const auto counters = on.filled(std::vector<std::uint32_t>(std::size_t{p.room} * s.heads));
   auto constants = attention_constants(s);
@@ -18,7 +22,13 @@ void check(kernel_device& on, const attention_problem& p, std::uint32_t subgroup
   for (int time = 0; time < (splits > 1 ? 2 : 1); ++time) {
     const auto output = on.poisoned(p.expected.size() * 4);
     on.run(kernels::kernel::attention, subgroups, constants,
-           {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}, {"partials", &partials}, {"counters", &counters}},
+           {{"query", &query},
+            {"keys", &keys},
+            {"values", &values},
+            {"output", &output},
+            {"state", &state},
+            {"partials", &partials},
+            {"counters", &counters}},
            {s.heads / together, p.room, splits});
     CHECK_SAME(on, output.read<float>(), p.expected);
     CHECK(counters.read<std::uint32_t>() == std::vector<std::uint32_t>(std::size_t{p.room} * s.heads));
@@ -38,12 +48,16 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
     std::uint32_t position;
   };
   std::size_t turn = 0;
-  for (const auto& [shape, position] : {sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150}, 0}, sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150}, 140},
-                                        sizes{{.heads = 4, .kv_heads = 1, .head_dim = 16, .context = 70, .cache_element = element::f32}, 31},
-                                        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 8, .context = 33}, 30}, sizes{{.heads = 4, .kv_heads = 1, .head_dim = 128, .context = 300}, 254},
-                                        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 70}, 62}, sizes{{.heads = 1, .kv_heads = 1, .head_dim = 104, .context = 40}, 33},
-                                        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 160, .context = 300, .cache_element = element::f32}, 260},
-                                        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 600, .cache_element = element::f32}, 597}}) {
+  for (const auto& [shape, position] :
+       {sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150}, 0},
+        sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150}, 140},
+        sizes{{.heads = 4, .kv_heads = 1, .head_dim = 16, .context = 70, .cache_element = element::f32}, 31},
+        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 8, .context = 33}, 30},
+        sizes{{.heads = 4, .kv_heads = 1, .head_dim = 128, .context = 300}, 254},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 70}, 62},
+        sizes{{.heads = 1, .kv_heads = 1, .head_dim = 104, .context = 40}, 33},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 160, .context = 300, .cache_element = element::f32}, 260},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 600, .cache_element = element::f32}, 597}}) {
     const attention_problem p = attention_problem::make(random, shape, position, 3, 4);
     // Compiling is the time: all numbers of subgroups at one shape, then one of them in turn.
     const auto widths = on.widths();
@@ -59,7 +73,8 @@ TEST_CASE("attention: the reference's bits for any number of subgroups, reading 
 TEST_CASE("attention: a workgroup of each width that a profile may ask for") {
   kernel_device on;
   random_numbers random(6);
-  const attention_problem p = attention_problem::make(random, {.heads = 2, .kv_heads = 1, .head_dim = 128, .context = 300}, 250, 2, 2);
+  const attention_problem p =
+      attention_problem::make(random, {.heads = 2, .kv_heads = 1, .head_dim = 128, .context = 300}, 250, 2, 2);
   for (const std::uint32_t subgroups : {8u, 12u, 16u, 32u}) check(on, p, subgroups, 1, 1);
 }
 
@@ -70,13 +85,18 @@ TEST_CASE("attention: spans by workgroups of their own give the same bits, with 
   const element type = GENERATE(element::f16, element::f32);
   for (const std::uint32_t position : {3u, 255u, 256u, 700u})
     for (const std::uint32_t head_dim : {64u, 160u}) {
-      const attention_problem p = attention_problem::make(random, {.heads = 4, .kv_heads = 2, .head_dim = head_dim, .context = 710, .cache_element = type}, position, 1, 1);
+      const attention_problem p = attention_problem::make(
+          random, {.heads = 4, .kv_heads = 2, .head_dim = head_dim, .context = 710, .cache_element = type}, position, 1,
+          1);
       for (const std::uint32_t subgroups : {1u, 4u, 16u})
         if ((head_dim == 64) == (type == element::f16) || subgroups == 4) check(on, p, subgroups, 3, 1);
       check(on, p, 2, 3, 2);
     }
   // More spans than are merged at once.
-  check(on, attention_problem::make(random, {.heads = 1, .kv_heads = 1, .head_dim = 16, .context = 2600, .cache_element = type}, 2570, 1, 1), 2, 11, 1);
+  check(on,
+        attention_problem::make(
+            random, {.heads = 1, .kv_heads = 1, .head_dim = 16, .context = 2600, .cache_element = type}, 2570, 1, 1),
+        2, 11, 1);
 }
 
 TEST_CASE("attention: a window of positions, in a cache of all or in a ring, with a scale of its own") {
@@ -84,10 +104,27 @@ TEST_CASE("attention: a window of positions, in a cache of all or in a ring, wit
   on.wide_loads = GENERATE(false, true);
   random_numbers random(51);
   for (const auto& [shape, position] :
-       {std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 900, .window = 300}, 640u},
-        std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 512, .scale = 0.0625f, .window = 300, .ring = true}, 1277u},
-        std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 256, .context = 256, .window = 16, .ring = true}, 3u},
-        std::pair{reference::attention_shape{.heads = 4, .kv_heads = 1, .head_dim = 16, .context = 256, .cache_element = element::f32, .window = 20, .ring = true}, 270u}}) {
+       {std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 900, .window = 300},
+                  640u},
+        std::pair{reference::attention_shape{.heads = 2,
+        .kv_heads = 1,
+        .head_dim = 64,
+        .context = 512,
+        .scale = 0.0625f,
+        .window = 300,
+        .ring = true},
+                  1277u},
+        std::pair{reference::attention_shape{
+                      .heads = 2, .kv_heads = 1, .head_dim = 256, .context = 256, .window = 16, .ring = true},
+                  3u},
+        std::pair{reference::attention_shape{.heads = 4,
+        .kv_heads = 1,
+        .head_dim = 16,
+        .context = 256,
+        .cache_element = element::f32,
+        .window = 20,
+        .ring = true},
+                  270u}}) {
     const attention_problem p = attention_problem::make(random, shape, position, 2, 2);
     check(on, p, 4, 1, 1);
     check(on, p, 1, kernels::attention_window_spans(shape.window), 2);

@@ -8,7 +8,8 @@ namespace {
 
 std::vector<float> run(kernel_device& on, const attention_problem& p, std::uint32_t subgroups) {
   const auto& s = p.shape;
-  const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values), state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context)),
+  const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
+             state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context)),
              output = on.poisoned(p.expected.size() * 4);
   auto constants = attention_constants(s);
   constants.push_back({"max_tokens", p.room});
@@ -30,12 +31,16 @@ TEST_CASE("attention_chunk: the reference's bits wherever tiles and spans end, r
     std::uint32_t position, tokens;
   };
   for (const auto& [shape, position, tokens] :
-       {sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150}, 0, 21}, sizes{{.heads = 2, .kv_heads = 1, .head_dim = 128, .context = 300}, 243, 25},
-        sizes{{.heads = 4, .kv_heads = 1, .head_dim = 16, .context = 70, .cache_element = element::f32}, 57, 13}, sizes{{.heads = 1, .kv_heads = 1, .head_dim = 8, .context = 33}, 32, 1},
-        sizes{{.heads = 1, .kv_heads = 1, .head_dim = 104, .context = 40}, 30, 10}, sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 800, .cache_element = element::f32}, 765, 16}}) {
+       {sizes{{.heads = 4, .kv_heads = 2, .head_dim = 64, .context = 150}, 0, 21},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 128, .context = 300}, 243, 25},
+        sizes{{.heads = 4, .kv_heads = 1, .head_dim = 16, .context = 70, .cache_element = element::f32}, 57, 13},
+        sizes{{.heads = 1, .kv_heads = 1, .head_dim = 8, .context = 33}, 32, 1},
+        sizes{{.heads = 1, .kv_heads = 1, .head_dim = 104, .context = 40}, 30, 10},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 800, .cache_element = element::f32}, 765, 16}}) {
     const attention_problem p = attention_problem::make(random, shape, position, tokens, 29);
     for (const std::uint32_t subgroups : {1u, 4u, 16u}) {
-      INFO("head_dim " << shape.head_dim << ", position " << position << ", " << tokens << " tokens, " << subgroups << " subgroups of " << on.subgroup_size());
+      INFO("head_dim " << shape.head_dim << ", position " << position << ", " << tokens << " tokens, " << subgroups
+                       << " subgroups of " << on.subgroup_size());
       CHECK_SAME(on, run(on, p, subgroups), p.expected);
     }
   }
@@ -44,20 +49,30 @@ TEST_CASE("attention_chunk: the reference's bits wherever tiles and spans end, r
 TEST_CASE("attention_chunk: the bits of attention, token for token") {
   kernel_device on;
   random_numbers random(9);
-  const attention_problem p = attention_problem::make(random, {.heads = 4, .kv_heads = 2, .head_dim = 128, .context = 600}, 505, 11, 11);
+  const attention_problem p =
+      attention_problem::make(random, {.heads = 4, .kv_heads = 2, .head_dim = 128, .context = 600}, 505, 11, 11);
   const auto& s = p.shape;
-  const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values), state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context)),
+  const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
+             state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context)),
              output = on.poisoned(p.expected.size() * 4);
   on.run(kernels::kernel::attention, 4,
-         {{"heads", s.heads}, {"kv_heads", s.kv_heads}, {"head_dim", s.head_dim}, {"context", s.context}, {"cache_element", 0u}, {"splits", 1u}, {"heads_together", 1u}},
-         {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}}, {s.heads, p.room, 1});
+         {{"heads", s.heads},
+          {"kv_heads", s.kv_heads},
+          {"head_dim", s.head_dim},
+          {"context", s.context},
+          {"cache_element", 0u},
+          {"splits", 1u},
+          {"heads_together", 1u}},
+         {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}},
+         {s.heads, p.room, 1});
   CHECK(compare(run(on, p, 4), output.read<float>()).bits == 0);
 }
 
 TEST_CASE("attention_chunk: a token whose values are no numbers leaves those before it alone") {
   kernel_device on;
   random_numbers random(10);
-  attention_problem p = attention_problem::make(random, {.heads = 1, .kv_heads = 1, .head_dim = 16, .context = 64, .cache_element = element::f32}, 20, 8, 8);
+  attention_problem p = attention_problem::make(
+      random, {.heads = 1, .kv_heads = 1, .head_dim = 16, .context = 64, .cache_element = element::f32}, 20, 8, 8);
   for (std::uint32_t c = 0; c < 16; ++c) {
     const float wrong = std::nanf("");
     std::memcpy(p.values.data() + 4 * kernels::value_cache_index(0, 25, c, 16, 64), &wrong, 4);
@@ -72,8 +87,22 @@ TEST_CASE("attention_chunk: windows in a ring, and heads of more than 128 channe
   random_numbers random(52);
   for (const auto& [shape, position] :
        {std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 208, .context = 300}, 250u},
-        std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 512, .scale = 0.0625f, .window = 300, .ring = true}, 1270u},
-        std::pair{reference::attention_shape{.heads = 2, .kv_heads = 1, .head_dim = 16, .context = 256, .cache_element = element::f32, .window = 5, .ring = true}, 500u}}) {
+        std::pair{reference::attention_shape{.heads = 2,
+        .kv_heads = 1,
+        .head_dim = 64,
+        .context = 512,
+        .scale = 0.0625f,
+        .window = 300,
+        .ring = true},
+                  1270u},
+        std::pair{reference::attention_shape{.heads = 2,
+        .kv_heads = 1,
+        .head_dim = 16,
+        .context = 256,
+        .cache_element = element::f32,
+        .window = 5,
+        .ring = true},
+                  500u}}) {
     const attention_problem p = attention_problem::make(random, shape, position, 19, 24);
     CHECK_SAME(on, run(on, p, 4), p.expected);
   }

@@ -8,11 +8,13 @@ namespace {
 
 std::vector<float> run(kernel_device& on, const attention_problem& p, std::uint32_t subgroups, std::uint32_t together) {
   const auto& s = p.shape;
-  const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values), state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context)),
+  const auto query = on.filled(p.query), keys = on.filled(p.keys), values = on.filled(p.values),
+             state = on.filled(fresh_state(p.position, p.tokens, p.room, s.context)),
              output = on.poisoned(p.expected.size() * 4);
   auto constants = attention_constants(s);
   constants.push_back({"heads_together", together});
-  on.run(kernels::kernel::attention_few, subgroups, constants, {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}},
+  on.run(kernels::kernel::attention_few, subgroups, constants,
+         {{"query", &query}, {"keys", &keys}, {"values", &values}, {"output", &output}, {"state", &state}},
          {s.heads / together, p.room, 1});
   return output.read<float>();
 }
@@ -21,7 +23,8 @@ using element = kernels::element;
 
 }  // namespace
 
-TEST_CASE("attention_few: the reference's bits wherever octets, halves of spans and spans end, windows and rings included") {
+TEST_CASE(
+    "attention_few: the reference's bits wherever octets, halves of spans and spans end, windows and rings included") {
   kernel_device on;
   random_numbers random(61);
   struct sizes {
@@ -29,13 +32,29 @@ TEST_CASE("attention_few: the reference's bits wherever octets, halves of spans 
     std::uint32_t position, together, subgroups;
   };
   for (const auto& [shape, position, together, subgroups] :
-       {sizes{{.heads = 4, .kv_heads = 2, .head_dim = 128, .context = 300}, 126, 2, 4}, sizes{{.heads = 4, .kv_heads = 1, .head_dim = 64, .context = 900, .cache_element = element::f32}, 766, 2, 8},
-        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 8, .context = 33}, 0, 1, 1}, sizes{{.heads = 2, .kv_heads = 1, .head_dim = 208, .context = 300}, 254, 2, 2},
+       {sizes{{.heads = 4, .kv_heads = 2, .head_dim = 128, .context = 300}, 126, 2, 4},
+        sizes{{.heads = 4, .kv_heads = 1, .head_dim = 64, .context = 900, .cache_element = element::f32}, 766, 2, 8},
+        sizes{{.heads = 2, .kv_heads = 2, .head_dim = 8, .context = 33}, 0, 1, 1},
+        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 208, .context = 300}, 254, 2, 2},
         sizes{{.heads = 3, .kv_heads = 1, .head_dim = 104, .context = 40}, 31, 1, 4},
-        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 512, .scale = 0.0625f, .window = 300, .ring = true}, 1270, 2, 4},
-        sizes{{.heads = 2, .kv_heads = 1, .head_dim = 16, .context = 256, .cache_element = element::f32, .window = 5, .ring = true}, 500, 2, 4}}) {
+        sizes{
+            {.heads = 2, .kv_heads = 1, .head_dim = 64, .context = 512, .scale = 0.0625f, .window = 300, .ring = true},
+            1270,
+            2,
+            4},
+        sizes{{.heads = 2,
+        .kv_heads = 1,
+        .head_dim = 16,
+        .context = 256,
+        .cache_element = element::f32,
+        .window = 5,
+        .ring = true},
+              500,
+              2,
+              4}}) {
     const attention_problem p = attention_problem::make(random, shape, position, 3, 4);
-    INFO("head_dim " << shape.head_dim << ", position " << position << ", " << together << " heads together, " << subgroups << " subgroups of " << on.subgroup_size());
+    INFO("head_dim " << shape.head_dim << ", position " << position << ", " << together << " heads together, "
+                     << subgroups << " subgroups of " << on.subgroup_size());
     CHECK_SAME(on, run(on, p, subgroups, together), p.expected);
   }
 }
@@ -43,7 +62,8 @@ TEST_CASE("attention_few: the reference's bits wherever octets, halves of spans 
 TEST_CASE("attention_few: a token whose values are no numbers leaves those before it alone") {
   kernel_device on;
   random_numbers random(62);
-  attention_problem p = attention_problem::make(random, {.heads = 1, .kv_heads = 1, .head_dim = 16, .context = 64, .cache_element = element::f32}, 20, 8, 8);
+  attention_problem p = attention_problem::make(
+      random, {.heads = 1, .kv_heads = 1, .head_dim = 16, .context = 64, .cache_element = element::f32}, 20, 8, 8);
   for (std::uint32_t c = 0; c < 16; ++c) {
     const float wrong = std::nanf("");
     std::memcpy(p.values.data() + 4 * kernels::value_cache_index(0, 25, c, 16, 64), &wrong, 4);

@@ -9,8 +9,14 @@ namespace intaglio::testing {
 
 /// The constants of a shape that all forms of attention have.
 inline std::vector<named_value> attention_constants(const reference::attention_shape& s) {
-  return {{"heads", s.heads}, {"kv_heads", s.kv_heads}, {"head_dim", s.head_dim}, {"context", s.context}, {"cache_element", static_cast<std::uint32_t>(s.cache_element)},
-          {"scale", s.scale}, {"window", s.window}, {"ring", s.ring ? 1u : 0u}};
+  return {{"heads", s.heads},
+          {"kv_heads", s.kv_heads},
+          {"head_dim", s.head_dim},
+          {"context", s.context},
+          {"cache_element", static_cast<std::uint32_t>(s.cache_element)},
+          {"scale", s.scale},
+          {"window", s.window},
+          {"ring", s.ring ? 1u : 0u}};
 }
 
 /// Random queries and caches, and what attention makes of them.
@@ -20,9 +26,17 @@ struct attention_problem {
   std::vector<float> query, expected;
   std::vector<std::byte> keys, values;
 
-  static attention_problem make(random_numbers& random, const reference::attention_shape& shape, std::uint32_t position, std::uint32_t tokens, std::uint32_t room) {
+  static attention_problem make(random_numbers& random, const reference::attention_shape& shape, std::uint32_t position,
+                                std::uint32_t tokens, std::uint32_t room) {
     const std::size_t width = std::size_t{shape.heads} * shape.head_dim;
-    attention_problem out{shape, position, tokens, room, random.floats(room * width, -2, 2), std::vector<float>(room * width, std::bit_cast<float>(0xa5a5a5a5u)), {}, {}};
+    attention_problem out{shape,
+                          position,
+                          tokens,
+                          room,
+                          random.floats(room * width, -2, 2),
+                          std::vector<float>(room * width, std::bit_cast<float>(0xa5a5a5a5u)),
+                          {},
+                          {}};
     auto k = random.floats(kernels::key_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
     auto v = random.floats(kernels::value_cache_elements(shape.kv_heads, shape.head_dim, shape.context), -2, 2);
     for (auto* list : {&k, &v})
@@ -32,7 +46,8 @@ struct attention_problem {
       for (std::uint32_t at = position + tokens; at < (shape.context + 7) / 8 * 8; ++at)
         for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
           k[kernels::key_cache_index(head, at, c, shape.head_dim, shape.context)] = 60000.f;
-          if (at < shape.context) v[kernels::value_cache_index(head, at, c, shape.head_dim, shape.context)] = std::nanf("");
+          if (at < shape.context)
+            v[kernels::value_cache_index(head, at, c, shape.head_dim, shape.context)] = std::nanf("");
         }
     // In a ring, slots of positions that have left every window.
     for (std::uint32_t head = 0; head < shape.kv_heads && shape.ring; ++head)

@@ -7,11 +7,13 @@
 
 using namespace intaglio::kernels;
 
-TEST_CASE("every key and every value has an element of its own, and all elements but those past the context are taken", "[law]") {
+TEST_CASE("every key and every value has an element of its own, and all elements but those past the context are taken",
+          "[law]") {
   constexpr std::uint32_t heads = 3, head_dim = 24;
   for (const std::uint32_t context : {1u, 8u, 13u, 64u}) {
     INFO("context " << context);
-    std::vector<int> keys(key_cache_elements(heads, head_dim, context)), values(value_cache_elements(heads, head_dim, context));
+    std::vector<int> keys(key_cache_elements(heads, head_dim, context)),
+        values(value_cache_elements(heads, head_dim, context));
     for (std::uint32_t head = 0; head < heads; ++head)
       for (std::uint32_t position = 0; position < context; ++position)
         for (std::uint32_t channel = 0; channel < head_dim; ++channel) {
@@ -28,14 +30,18 @@ TEST_CASE("every key and every value has an element of its own, and all elements
   }
 }
 
-TEST_CASE("eight channels of a key are neighbours, and behind them those of the next position; a value's channels are all neighbours") {
+TEST_CASE(
+    "eight channels of a key are neighbours, and behind them those of the next position; a value's channels are all "
+    "neighbours") {
   constexpr std::uint32_t head_dim = 64, context = 40;
   for (const std::uint32_t position : {0u, 6u, 17u})
     for (const std::uint32_t channel : {0u, 8u, 56u}) {
       const std::uint64_t at = key_cache_index(1, position, channel, head_dim, context);
-      for (std::uint32_t c = 1; c < 8; ++c) CHECK(key_cache_index(1, position, channel + c, head_dim, context) == at + c);
+      for (std::uint32_t c = 1; c < 8; ++c)
+        CHECK(key_cache_index(1, position, channel + c, head_dim, context) == at + c);
       if (position % 8 != 7) CHECK(key_cache_index(1, position + 1, channel, head_dim, context) == at + 8);
-      CHECK(value_cache_index(1, position, channel, head_dim, context) == value_cache_index(1, position, 0, head_dim, context) + channel);
+      CHECK(value_cache_index(1, position, channel, head_dim, context) ==
+            value_cache_index(1, position, 0, head_dim, context) + channel);
     }
   CHECK(key_cache_index(0, 8, 0, head_dim, context) == 8 * head_dim);
 }
@@ -46,7 +52,9 @@ TEST_CASE("sizes hold where an index of 32 bits would not") {
   CHECK(value_cache_index(63, (1u << 20) - 1, 255, 256, 1u << 20) == (std::uint64_t{1} << 34) - 1);
 }
 
-TEST_CASE("a ring holds its window for every token of a pass, in whole spans; spans of a window hold it wherever it begins", "[law]") {
+TEST_CASE(
+    "a ring holds its window for every token of a pass, in whole spans; spans of a window hold it wherever it begins",
+    "[law]") {
   CHECK(attention_spans(1) == 1);
   CHECK(attention_spans(256) == 1);
   CHECK(attention_spans(257) == 2);
@@ -58,7 +66,8 @@ TEST_CASE("a ring holds its window for every token of a pass, in whole spans; sp
       CHECK(slots >= window + tokens - 1);
       CHECK(slots < window + tokens - 1 + attention_span);
       std::uint32_t most = 0;
-      for (std::uint32_t last = window - 1; last < window + attention_span; ++last) most = std::max(most, last / attention_span - (last + 1 - window) / attention_span + 1);
+      for (std::uint32_t last = window - 1; last < window + attention_span; ++last)
+        most = std::max(most, last / attention_span - (last + 1 - window) / attention_span + 1);
       CHECK(attention_window_spans(window) == most);
     }
 }

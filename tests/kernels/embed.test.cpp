@@ -35,8 +35,8 @@ TEST_CASE("embed: rows of the table, the history, and nothing else") {
 
 TEST_CASE("embed: further workgroups make blank what is waited for, and of attention's spans those of the pass") {
   kernel_device on;
-  constexpr std::uint32_t width = 132, vocab = 3, max_tokens = 1, context = 1024, blank_quads = 70, stretches = 3, span_quads = 5,
-                          spans = 4, stretch_quads = 22, ones = 0xffffffffu, poison = 0xa5a5a5a5u;
+  constexpr std::uint32_t width = 132, vocab = 3, max_tokens = 1, context = 1024, blank_quads = 70, stretches = 3,
+                          span_quads = 5, spans = 4, stretch_quads = 22, ones = 0xffffffffu, poison = 0xa5a5a5a5u;
   const std::vector<std::byte> table(std::size_t{4} * width * vocab);
   for (const std::uint32_t position : {0u, 255u, 256u, 700u, 1023u, 4'000'000'000u}) {
     const auto state = fresh_state(position, 1, max_tokens, context);
@@ -54,13 +54,18 @@ TEST_CASE("embed: further workgroups make blank what is waited for, and of atten
             {"span_quads", span_quads},
             {"spans", spans},
             {"stretch_quads", stretch_quads}},
-           {{"table", &table_buffer}, {"output", &output}, {"state", &state_buffer}, {"blank", &blank}, {"blank_spans", &of_spans}},
+           {{"table", &table_buffer},
+            {"output", &output},
+            {"state", &state_buffer},
+            {"blank", &blank},
+            {"blank_spans", &of_spans}},
            {4, max_tokens, 1});
     CHECK(output.read<float>() == std::vector<float>(width));
     const auto words = blank.read<std::uint32_t>();
     for (std::size_t i = 0; i < words.size(); ++i) REQUIRE(words[i] == (i < 4 * blank_quads ? ones : poison));
     const std::uint32_t wanted = 4 * span_quads * std::min(position / 256 + 1, spans);
     const auto told = of_spans.read<std::uint32_t>();
-    for (std::size_t i = 0; i < told.size(); ++i) REQUIRE(told[i] == (i % (4 * stretch_quads) < wanted ? ones : poison));
+    for (std::size_t i = 0; i < told.size(); ++i)
+      REQUIRE(told[i] == (i % (4 * stretch_quads) < wanted ? ones : poison));
   }
 }

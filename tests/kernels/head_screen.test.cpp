@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The screened head: bounds that hold, exact logits where they are wanted, and the token of the dense head, whatever the weights are like.
+// The screened head: bounds that hold, exact logits where they are wanted, and the token of the dense head, whatever
+// the weights are like.
 #include "intaglio/reference/head_screen.hpp"
 
 #include <limits>
@@ -25,9 +26,10 @@ struct problem {
   std::vector<std::byte> weight;
 
   /// @param values of the weights, not yet rounded to their type
-  problem(std::uint32_t columns_, kernels::element type_, std::vector<float> input_, std::vector<float> norm_weight_, const std::vector<float>& values)
-      : columns(columns_), rows(static_cast<std::uint32_t>(values.size()) / columns_), type(type_), input(std::move(input_)), norm_weight(std::move(norm_weight_)),
-        weight(elements_of(values, type_)) {}
+  problem(std::uint32_t columns_, kernels::element type_, std::vector<float> input_, std::vector<float> norm_weight_,
+          const std::vector<float>& values)
+      : columns(columns_), rows(static_cast<std::uint32_t>(values.size()) / columns_), type(type_),
+        input(std::move(input_)), norm_weight(std::move(norm_weight_)), weight(elements_of(values, type_)) {}
 
   std::vector<float> logits() const {
     std::vector<float> out(rows);
@@ -63,21 +65,39 @@ outcome screened(kernel_device& on, const problem& p, const sampling_options& op
     scales.push_back(kernels::row_codes(row, std::span(codes).subspan(r * p.columns, p.columns)));
   }
   auto state = begun(p, options);
-  const auto x = on.filled(p.input), n = on.filled(p.norm_weight), c = on.filled(codes), s = on.filled(scales), w = on.filled(p.weight), t = on.filled(state),
-             ring = on.filled(std::vector<std::uint32_t>(ring_size));
-  const auto bounds = on.poisoned(std::size_t{4} * p.rows), y = on.poisoned(std::size_t{4} * p.columns), lowest = on.poisoned(4 * groups), firsts = on.poisoned(8 * groups),
+  const auto x = on.filled(p.input), n = on.filled(p.norm_weight), c = on.filled(codes), s = on.filled(scales),
+             w = on.filled(p.weight), t = on.filled(state), ring = on.filled(std::vector<std::uint32_t>(ring_size));
+  const auto bounds = on.poisoned(std::size_t{4} * p.rows), y = on.poisoned(std::size_t{4} * p.columns),
+             lowest = on.poisoned(4 * groups), firsts = on.poisoned(8 * groups),
              scratch = on.poisoned(kernels::sample_scratch_bytes(p.rows));
   outcome out;
   on.run(kernels::kernel::head_screen, subgroups, {{"columns", p.columns}, {"rows", p.rows}, {"eps", 1e-5f}},
-         {{"input", &x}, {"norm_weight", &n}, {"codes", &c}, {"scales", &s}, {"bounds", &bounds}, {"y", &y}, {"lowest", &lowest}, {"state", &t}}, {groups, 1, 1});
+         {{"input", &x},
+          {"norm_weight", &n},
+          {"codes", &c},
+          {"scales", &s},
+          {"bounds", &bounds},
+          {"y", &y},
+          {"lowest", &lowest},
+          {"state", &t}},
+         {groups, 1, 1});
   out.bounds = bounds.read<float>();
   out.lowest = lowest.read<float>();
   on.run(kernels::kernel::head_rescore, subgroups,
-         {{"columns", p.columns}, {"rows", p.rows}, {"weight_element", static_cast<std::uint32_t>(p.type)}, {"lowest_count", groups}},
-         {{"y", &y}, {"weight", &w}, {"bounds", &bounds}, {"lowest", &lowest}, {"firsts", &firsts}, {"state", &t}}, {groups, 1, 1});
+         {{"columns", p.columns},
+          {"rows", p.rows},
+          {"weight_element", static_cast<std::uint32_t>(p.type)},
+          {"lowest_count", groups}},
+         {{"y", &y}, {"weight", &w}, {"bounds", &bounds}, {"lowest", &lowest}, {"firsts", &firsts}, {"state", &t}},
+         {groups, 1, 1});
   out.logits = bounds.read<float>();
-  on.run(kernels::kernel::sample, subgroups, {{"vocab_size", p.rows}, {"ring_size", ring_size}, {"context", context}, {"max_tokens", max_tokens}, {"first_count", groups},
-                                              {"slice", kernels::sample_slice(p.rows)}},
+  on.run(kernels::kernel::sample, subgroups,
+         {{"vocab_size", p.rows},
+          {"ring_size", ring_size},
+          {"context", context},
+          {"max_tokens", max_tokens},
+          {"first_count", groups},
+          {"slice", kernels::sample_slice(p.rows)}},
          {{"logits", &bounds}, {"state", &t}, {"ring", &ring}, {"scratch", &scratch}, {"firsts", &firsts}}, {1, 1, 1});
   out.token = t.read<std::uint32_t>()[at::tokens];
   return out;
@@ -96,15 +116,20 @@ std::size_t check(kernel_device& on, const problem& p, const sampling_options& o
   const auto exact = p.logits();
   const bool same_bits = on.device().description().type == gpu::device_type::cpu;
   CHECK(found.token == dense_token(p, options));
-  const reference::sampling parameters{options.temperature, options.top_p, options.min_p, options.repeat_penalty, options.top_k.value_or(0), options.repeat_last_n};
+  const reference::sampling parameters{
+      options.temperature,       options.top_p,        options.min_p, options.repeat_penalty,
+      options.top_k.value_or(0), options.repeat_last_n};
   const reference::screening wanted = reference::screening_of(parameters, 4, p.rows, groups);
   const bool all = wanted.rank == 0;
-  const float threshold = all ? -infinite : wanted.rank == 1 ? *std::max_element(found.lowest.begin(), found.lowest.end()) : reference::least_of_shares(found.lowest, wanted.rank);
+  const float threshold = all                ? -infinite
+                          : wanted.rank == 1 ? *std::max_element(found.lowest.begin(), found.lowest.end())
+                                             : reference::least_of_shares(found.lowest, wanted.rank);
   std::size_t rescored = 0, wrong = 0;
   for (std::uint32_t row = 0; row < p.rows; ++row) {
     const bool open = all || !(found.bounds[row] < threshold - wanted.reach);
     if (!all) wrong += !(std::isnan(exact[row]) ? found.bounds[row] == infinite : exact[row] <= found.bounds[row]);
-    const bool is_exact = std::bit_cast<std::uint32_t>(found.logits[row]) == std::bit_cast<std::uint32_t>(exact[row]) || (std::isnan(found.logits[row]) && std::isnan(exact[row]));
+    const bool is_exact = std::bit_cast<std::uint32_t>(found.logits[row]) == std::bit_cast<std::uint32_t>(exact[row]) ||
+                          (std::isnan(found.logits[row]) && std::isnan(exact[row]));
     rescored += open;
     if (open && same_bits) wrong += !is_exact;
     if (!open) wrong += found.logits[row] != found.bounds[row] && same_bits && !is_exact;
@@ -120,19 +145,23 @@ std::size_t check(kernel_device& on, const problem& p, const sampling_options& o
 
 }  // namespace
 
-TEST_CASE("screened head: the dense head's token for every element, width and way of sampling", "[kernels][head][dear]") {
+TEST_CASE("screened head: the dense head's token for every element, width and way of sampling",
+          "[kernels][head][dear]") {
   kernel_device on;
   on.integer_dot = GENERATE(true, false);
   random_numbers random(21);
   struct sizes {
     std::uint32_t columns, rows;
   };
-  for (const auto& [columns, rows, type] : {std::tuple{256u, 1031u, kernels::element::f16}, {16u, 200u, kernels::element::f32}, {1040u, 300u, kernels::element::bf16}}) {
+  for (const auto& [columns, rows, type] : {std::tuple{256u, 1031u, kernels::element::f16},
+                                            {16u, 200u, kernels::element::f32},
+                                            {1040u, 300u, kernels::element::bf16}}) {
     if (!on.integer_dot && type != kernels::element::f16) continue;
     for (int round = 0; round < 6; ++round) {
       auto input = random.floats(columns, -2, 2);
       if (round == 1) input[columns / 2] = 300;  // one activation is nearly all of the magnitude
-      const problem p(columns, type, input, random.floats(columns, 0.5f, 1.5f), random.floats(std::size_t{rows} * columns, -0.5f, 0.5f));
+      const problem p(columns, type, input, random.floats(columns, 0.5f, 1.5f),
+                      random.floats(std::size_t{rows} * columns, -0.5f, 0.5f));
       INFO("columns " << columns << ", element " << static_cast<int>(type) << ", round " << round);
       const std::size_t greedy = check(on, p, {}, round % 2 == 0 ? 4 : 1);
       if (columns == 256 && round != 1) CHECK(greedy < rows / 8);  // it leaves out what it can
@@ -203,8 +232,17 @@ TEST_CASE("screened head: no token of the pass changes nothing", "[kernels][head
   const auto x = on.filled(ones), c = on.filled(codes), t = on.filled(fresh_state(3, 0, max_tokens, context));
   const auto out = on.poisoned(64);
   on.run(kernels::kernel::head_screen, 1, {{"columns", 16u}, {"rows", 4u}, {"eps", 1e-5f}},
-         {{"input", &x}, {"norm_weight", &x}, {"codes", &c}, {"scales", &x}, {"bounds", &out}, {"y", &out}, {"lowest", &out}, {"state", &t}}, {1, 1, 1});
-  on.run(kernels::kernel::head_rescore, 1, {{"columns", 16u}, {"rows", 4u}, {"weight_element", 1u}, {"lowest_count", 1u}},
+         {{"input", &x},
+          {"norm_weight", &x},
+          {"codes", &c},
+          {"scales", &x},
+          {"bounds", &out},
+          {"y", &out},
+          {"lowest", &out},
+          {"state", &t}},
+         {1, 1, 1});
+  on.run(kernels::kernel::head_rescore, 1,
+         {{"columns", 16u}, {"rows", 4u}, {"weight_element", 1u}, {"lowest_count", 1u}},
          {{"y", &out}, {"weight", &x}, {"bounds", &out}, {"lowest", &out}, {"firsts", &out}, {"state", &t}}, {1, 1, 1});
   CHECK(out.read<std::uint32_t>() == std::vector<std::uint32_t>(16, 0xa5a5a5a5u));
 }

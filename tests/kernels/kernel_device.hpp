@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Runs one kernel on the device of the tests: constants, arguments and buffers by the names of the catalogue. Buffers carry a guard
-// of poison on both sides that must survive. Which device and subgroup size: the Vulkan loader's environment, LP_NATIVE_VECTOR_WIDTH.
+// Runs one kernel on the device of the tests: constants, arguments and buffers by the names of the catalogue. Buffers
+// carry a guard of poison on both sides that must survive. Which device and subgroup size: the Vulkan loader's
+// environment, LP_NATIVE_VECTOR_WIDTH.
 #pragma once
 
-#include <bit>
-#include <cmath>
 #include <algorithm>
+#include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <random>
@@ -31,7 +32,8 @@ class guarded_buffer {
  public:
   static constexpr std::size_t guard = 256;
 
-  guarded_buffer(const gpu::device& on, std::size_t bytes) : bytes_(bytes), buffer_(on, bytes + 2 * guard, gpu::placement::readback, "a test") {
+  guarded_buffer(const gpu::device& on, std::size_t bytes)
+      : bytes_(bytes), buffer_(on, bytes + 2 * guard, gpu::placement::readback, "a test") {
     std::fill(buffer_.mapped().begin(), buffer_.mapped().end(), poison);
   }
   VkDeviceAddress address() const { return buffer_.address() + guard; }
@@ -44,7 +46,9 @@ class guarded_buffer {
   }
   bool intact() const {
     const auto all = buffer_.mapped();
-    const auto clean = [](std::span<const std::byte> part) { return std::all_of(part.begin(), part.end(), [](std::byte b) { return b == poison; }); };
+    const auto clean = [](std::span<const std::byte> part) {
+      return std::all_of(part.begin(), part.end(), [](std::byte b) { return b == poison; });
+    };
     return clean(all.first(guard)) && clean(all.subspan(guard + bytes_));
   }
 
@@ -80,13 +84,16 @@ class kernel_device {
   /// Bytes of poison.
   guarded_buffer poisoned(std::size_t bytes) const { return {device_, bytes}; }
 
-  /// Runs the kernel with workgroups of `subgroups` subgroups. Every push constant of the interface must be named, or be unused (0).
-  void run(kernels::kernel which, std::uint32_t subgroups, std::vector<named_value> constants, const std::vector<std::pair<std::string_view, const guarded_buffer*>>& buffers,
+  /// Runs the kernel with workgroups of `subgroups` subgroups. Every push constant of the interface must be named, or
+  /// be unused (0).
+  void run(kernels::kernel which, std::uint32_t subgroups, std::vector<named_value> constants,
+           const std::vector<std::pair<std::string_view, const guarded_buffer*>>& buffers,
            std::array<std::uint32_t, 3> groups) {
     const kernels::interface& face = kernels::interface_of(which);
     std::vector<gpu::specialization> values{{0, subgroups * subgroup_size()}};
     const shader::expression* activation = nullptr;
-    if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count() && fixed_width)
+    if (const std::size_t width = face.specialization_index("subgroup_width");
+        width < face.specialization_count() && fixed_width)
       values.push_back({static_cast<std::uint32_t>(width), subgroup_size()});
     for (const auto& [name, value] : constants) {
       if (name == "activation") {
@@ -96,7 +103,8 @@ class kernel_device {
       const std::size_t id = face.specialization_index(name);
       REQUIRE(id < face.specialization_count());
       const auto* const real = std::get_if<float>(&value);
-      values.push_back({static_cast<std::uint32_t>(id), real != nullptr ? std::bit_cast<std::uint32_t>(*real) : std::get<std::uint32_t>(value)});
+      values.push_back({static_cast<std::uint32_t>(id),
+                        real != nullptr ? std::bit_cast<std::uint32_t>(*real) : std::get<std::uint32_t>(value)});
     }
     std::vector<std::uint64_t> push = face.unbound_push();
     for (const auto& [name, buffer] : buffers) {
@@ -123,21 +131,34 @@ class kernel_device {
   }
 
   bool fixed_width = true;  ///< tell shaders the subgroup size by a constant
-  bool integer_dot = true, wide_loads = false, matrix = false, half_matrix = false, few_halves = false;  ///< which modules; matrices only where usable_modules() has them
+  bool integer_dot = true, wide_loads = false, matrix = false, half_matrix = false,
+       few_halves = false;  ///< which modules; matrices only where usable_modules() has them
   runtime::module_source source = &runtime::modules_of<>;  ///< set before the first run
 
  private:
   /// The pipeline of these constants, compiled once: CPU drivers take seconds for one.
-  const gpu::pipeline& made(kernels::kernel which, const runtime::kernel_modules& modules, const shader::expression* activation, const std::vector<gpu::specialization>& values) {
+  const gpu::pipeline& made(kernels::kernel which, const runtime::kernel_modules& modules,
+                            const shader::expression* activation, const std::vector<gpu::specialization>& values) {
     const kernels::interface& face = kernels::interface_of(which);
-    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which), modules.integer_dot, modules.wide_loads, modules.matrix, modules.half_matrix, modules.few_halves, activation == nullptr ? 0u : static_cast<std::uint32_t>(activation->hash())};
+    std::vector<std::uint32_t> key{static_cast<std::uint32_t>(which),
+                                   modules.integer_dot,
+                                   modules.wide_loads,
+                                   modules.matrix,
+                                   modules.half_matrix,
+                                   modules.few_halves,
+                                   activation == nullptr ? 0u : static_cast<std::uint32_t>(activation->hash())};
     for (const auto& each : values) key.insert(key.end(), {each.id, each.value});
     const auto found = pipelines_.find(key);
     if (found != pipelines_.end()) return found->second;
     const auto gating = activation == nullptr ? std::vector<std::uint32_t>{} : modules.with(which, *activation);
     return pipelines_
-        .emplace(std::move(key), gpu::pipeline(device_, {.name = face.name, .spirv = activation == nullptr ? modules.of(which) : std::as_bytes(std::span(gating)), .constants = values, .push_constant_bytes = face.push_bytes(),
-                                                         .required_subgroup_size = runtime::choose_subgroup(device_.limits()).required}))
+        .emplace(std::move(key),
+                 gpu::pipeline(device_,
+                               {.name = face.name,
+                                .spirv = activation == nullptr ? modules.of(which) : std::as_bytes(std::span(gating)),
+                                .constants = values,
+                                .push_constant_bytes = face.push_bytes(),
+                                .required_subgroup_size = runtime::choose_subgroup(device_.limits()).required}))
         .first->second;
   }
 
@@ -163,7 +184,8 @@ class random_numbers {
 };
 
 /// The words of a state: parameters zero, tokens and history poison.
-inline std::vector<std::uint32_t> fresh_state(std::uint32_t position, std::uint32_t count, std::uint32_t max_tokens, std::uint32_t context) {
+inline std::vector<std::uint32_t> fresh_state(std::uint32_t position, std::uint32_t count, std::uint32_t max_tokens,
+                                              std::uint32_t context) {
   std::vector<std::uint32_t> words(kernels::state::words(max_tokens, context), 0xa5a5a5a5u);
   std::fill(words.begin(), words.begin() + kernels::state::tokens, 0u);
   words[kernels::state::position] = position;
@@ -175,8 +197,11 @@ inline std::vector<std::uint32_t> fresh_state(std::uint32_t position, std::uint3
 inline std::vector<std::byte> elements_of(const std::vector<float>& values, kernels::element type) {
   std::vector<std::byte> out;
   for (const float value : values) {
-    const std::uint32_t bits = type == kernels::element::f32 ? std::bit_cast<std::uint32_t>(value) : type == kernels::element::f16 ? f16_from_f32(value) : bf16_from_f32(value);
-    for (std::uint32_t b = 0; b < (type == kernels::element::f32 ? 4u : 2u); ++b) out.push_back(static_cast<std::byte>(bits >> (8 * b)));
+    const std::uint32_t bits = type == kernels::element::f32   ? std::bit_cast<std::uint32_t>(value)
+                               : type == kernels::element::f16 ? f16_from_f32(value)
+                                                               : bf16_from_f32(value);
+    for (std::uint32_t b = 0; b < (type == kernels::element::f32 ? 4u : 2u); ++b)
+      out.push_back(static_cast<std::byte>(bits >> (8 * b)));
   }
   return out;
 }
@@ -201,11 +226,12 @@ inline difference compare(const std::vector<float>& found, const std::vector<flo
 
 }  // namespace intaglio::testing
 
-/// On a CPU driver divisions and roots are exact, so every bit must be that of the reference; a GPU may be a few units off.
-#define CHECK_SAME(on, found, expected)                                                        \
-  do {                                                                                         \
-    const auto apart = intaglio::testing::compare(found, expected);                           \
-    INFO("differing floats: " << apart.bits << ", largest difference: " << apart.relative);   \
+/// On a CPU driver divisions and roots are exact, so every bit must be that of the reference; a GPU may be a few units
+/// off.
+#define CHECK_SAME(on, found, expected)                                                              \
+  do {                                                                                               \
+    const auto apart = intaglio::testing::compare(found, expected);                                  \
+    INFO("differing floats: " << apart.bits << ", largest difference: " << apart.relative);          \
     if ((on).device().description().type == intaglio::gpu::device_type::cpu) CHECK(apart.bits == 0); \
-    CHECK(apart.relative < 1e-5);                                                              \
+    CHECK(apart.relative < 1e-5);                                                                    \
   } while (false)

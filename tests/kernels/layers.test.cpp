@@ -24,16 +24,19 @@ TEST_CASE("a task of a batch's attention has heads that share a key, and slices 
   CHECK(layers_many_normed::slices_of_row(256, 8, 4) == 8);
 }
 
-TEST_CASE("the upper word of a product with a reciprocal is the quotient by which eight columns find their scale", "[kernels][in_one]") {
+TEST_CASE("the upper word of a product with a reciprocal is the quotient by which eight columns find their scale",
+          "[kernels][in_one]") {
   // As shaders/include/many_x.glsl does; each quotient's last octet, behind which the next one begins.
   for (const std::uint32_t parts : {1u, 64u, 128u, layers_many::most_parts})
     for (std::uint32_t octets = 2; octets <= layers_many::most_columns / 8; ++octets) {
       const std::uint64_t reciprocal = 0xffffffffu / octets + 1u;
       for (std::uint32_t part = 0; part < parts; ++part) {
-        const std::uint32_t last = (part + 1) * octets / parts;  // octets below it have this part's scale or an earlier one's
+        const std::uint32_t last =
+            (part + 1) * octets / parts;  // octets below it have this part's scale or an earlier one's
         if (last == 0) continue;
         for (const std::uint32_t o : {last - 1, last})
-          if (o < octets && ((o + 1) * parts - 1) * reciprocal >> 32 != ((o + 1) * parts - 1) / octets) FAIL(parts << " workgroups, " << octets << " octets, octet " << o);
+          if (o < octets && ((o + 1) * parts - 1) * reciprocal >> 32 != ((o + 1) * parts - 1) / octets)
+            FAIL(parts << " workgroups, " << octets << " octets, octet " << o);
       }
     }
 }
@@ -41,8 +44,12 @@ TEST_CASE("the upper word of a product with a reciprocal is the quotient by whic
 TEST_CASE("what workgroups tell each other in a layer of a batch has room", "[kernels][in_one]") {
   // By hand: x with its scales, squares, sums of four workgroups, query, key and value.
   CHECK(layers_few::exchange_bytes(128, 512, 128, 128) == 7 * 2560 + 8 * 4 * (2 * 8 + 4 * 16 * 8) + 3 * 128 * 4 * 8);
-  CHECK(layers_few_normed::exchange_bytes(128, 512, 128, 128) == layers_few::exchange_bytes(128, 512, 128, 128) + 2 * 8 * 4 * 8);
-  CHECK(layers_many::exchange_bytes(1, 4, 16, 16, 16, 16, 4) == 2 * 4 * 16 + 4 * (5 * 4 + 4) + 4 * 48 + 16 * (48 + 2 * 16) + 16);
-  CHECK(layers_many_normed::exchange_bytes(1, 4, 16, 16, 16, 16, 4) == layers_many::exchange_bytes(1, 4, 16, 16, 16, 16, 4) + 2 * 4 * 4);
-  CHECK(layers_ternary_few::exchange_bytes(3, 16, 16, 16, 16) == 8 * (4 * (2 * 16 + 16 + 32 + 16 + 16) + 2 * 16 + 16 + 16 + 16));
+  CHECK(layers_few_normed::exchange_bytes(128, 512, 128, 128) ==
+        layers_few::exchange_bytes(128, 512, 128, 128) + 2 * 8 * 4 * 8);
+  CHECK(layers_many::exchange_bytes(1, 4, 16, 16, 16, 16, 4) ==
+        2 * 4 * 16 + 4 * (5 * 4 + 4) + 4 * 48 + 16 * (48 + 2 * 16) + 16);
+  CHECK(layers_many_normed::exchange_bytes(1, 4, 16, 16, 16, 16, 4) ==
+        layers_many::exchange_bytes(1, 4, 16, 16, 16, 16, 4) + 2 * 4 * 4);
+  CHECK(layers_ternary_few::exchange_bytes(3, 16, 16, 16, 16) ==
+        8 * (4 * (2 * 16 + 16 + 32 + 16 + 16) + 2 * 16 + 16 + 16 + 16));
 }

@@ -15,8 +15,10 @@ std::vector<reference::halves_of_token> halves_of(const matmul_problem& p, prolo
   std::vector<reference::halves_of_token> out;
   const std::size_t columns = p.shape.columns;
   for (std::size_t t = 0; t < p.tokens; ++t) {
-    std::vector<float> y(p.x.begin() + static_cast<std::ptrdiff_t>(t * columns), p.x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
-    if (before == prologue::norm) reference::rms_norm(std::span(p.x).subspan(t * columns, columns), p.norm_weight, 1e-5f, y);
+    std::vector<float> y(p.x.begin() + static_cast<std::ptrdiff_t>(t * columns),
+                         p.x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
+    if (before == prologue::norm)
+      reference::rms_norm(std::span(p.x).subspan(t * columns, columns), p.norm_weight, 1e-5f, y);
     out.push_back(reference::halves(y));
   }
   return out;
@@ -24,7 +26,8 @@ std::vector<reference::halves_of_token> halves_of(const matmul_problem& p, prolo
 
 product_result expect_chunk(const matmul_problem& p, prologue before) {
   product_result out = initial(p);
-  reference::matmul_chunk(p.shape, halves_of(p, before), p.weight, out.output, p.position, out.keys, out.values, p.rope);
+  reference::matmul_chunk(p.shape, halves_of(p, before), p.weight, out.output, p.position, out.keys, out.values,
+                          p.rope);
   return out;
 }
 
@@ -36,12 +39,20 @@ struct tile {
 product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue before, const tile& by) {
   const auto& s = p.shape;
   product_result out = initial(p);
-  const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight), weight = on.filled(p.weight), output = on.filled(out.output), keys = on.filled(out.keys), values = on.filled(out.values),
-             rope = on.filled(p.rope), state = on.filled(fresh_state(p.position, p.tokens, p.room, std::max(1u, s.context)));
+  const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight), weight = on.filled(p.weight),
+             output = on.filled(out.output), keys = on.filled(out.keys), values = on.filled(out.values),
+             rope = on.filled(p.rope),
+             state = on.filled(fresh_state(p.position, p.tokens, p.room, std::max(1u, s.context)));
   const auto halves = on.poisoned(std::size_t{2} * p.room * s.columns), factors = on.poisoned(std::size_t{4} * p.room);
   const bool tiled = on.few_halves;
-  on.run(kernels::kernel::halves, 2, {{"width", s.columns}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}, {"tiled", tiled ? 1u : 0u}},
-         {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &halves}, {"factors", &factors}, {"state", &state}}, {1, p.room, 1});
+  on.run(
+      kernels::kernel::halves, 2,
+      {{"width", s.columns},
+       {"prologue", static_cast<std::uint32_t>(before)},
+       {"eps", 1e-5f},
+       {"tiled", tiled ? 1u : 0u}},
+      {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &halves}, {"factors", &factors}, {"state", &state}},
+      {1, p.room, 1});
   const auto bits = halves.read<std::uint16_t>();
   const auto found_factors = factors.read<float>();
   const auto expected = halves_of(p, before);
@@ -50,14 +61,34 @@ product_result run_chunk(kernel_device& on, const matmul_problem& p, prologue be
     CHECK(found_factors[t] == expected[t].factor);
     double apart = 0;
     for (std::size_t c = 0; c < s.columns; ++c)
-      apart = std::max(apart, std::abs(static_cast<double>(f32_from_f16(bits[tiled ? reference::tiled_place(t, c, s.columns) : t * s.columns + c])) - static_cast<double>(f32_from_f16(expected[t].bits[c]))));
+      apart = std::max(apart, std::abs(static_cast<double>(f32_from_f16(
+                                           bits[tiled ? reference::tiled_place(t, c, s.columns) : t * s.columns + c])) -
+                                       static_cast<double>(f32_from_f16(expected[t].bits[c]))));
     CHECK(apart <= (on.device().description().type == gpu::device_type::cpu ? 0 : 16));  // of at least 2^14
   }
   on.run(kernels::kernel::matmul_chunk, by.subgroups,
-         {{"columns", s.columns}, {"rows", s.rows}, {"codec", static_cast<std::uint32_t>(s.codec)}, {"epilogue", static_cast<std::uint32_t>(s.epilogue)}, {"tile_rows", by.rows},
-          {"tile_tokens", by.tokens}, {"head_dim", std::max(4u, s.head_dim)}, {"q_size", s.q_size}, {"kv_size", s.kv_size}, {"context", std::max(1u, s.context)}, {"ring", s.ring ? 1u : 0u},
-          {"cache_element", static_cast<std::uint32_t>(s.cache_element)}, {"activation", s.gate}, {"max_tokens", p.room}},
-         {{"input", &halves}, {"factors", &factors}, {"weight", &weight}, {"output", &output}, {"state", &state}, {"keys", &keys}, {"values", &values}, {"rope", &rope}},
+         {{"columns", s.columns},
+          {"rows", s.rows},
+          {"codec", static_cast<std::uint32_t>(s.codec)},
+          {"epilogue", static_cast<std::uint32_t>(s.epilogue)},
+          {"tile_rows", by.rows},
+          {"tile_tokens", by.tokens},
+          {"head_dim", std::max(4u, s.head_dim)},
+          {"q_size", s.q_size},
+          {"kv_size", s.kv_size},
+          {"context", std::max(1u, s.context)},
+          {"ring", s.ring ? 1u : 0u},
+          {"cache_element", static_cast<std::uint32_t>(s.cache_element)},
+          {"activation", s.gate},
+          {"max_tokens", p.room}},
+         {{"input", &halves},
+          {"factors", &factors},
+          {"weight", &weight},
+          {"output", &output},
+          {"state", &state},
+          {"keys", &keys},
+          {"values", &values},
+          {"rope", &rope}},
          {(p.room + by.tokens - 1) / by.tokens, (s.rows + by.rows - 1) / by.rows, 1});
   out.output = output.read<float>();
   out.keys = keys.read<std::byte>();
@@ -94,7 +125,8 @@ TEST_CASE("matmul_chunk: every codec in every module, a tile of tokens that is n
     if (on.half_matrix) {
       const matmul_problem wide = matmul_problem::make(random, {.columns = 1536, .rows = 388, .codec = type}, 200, 203);
       const auto expected = expect_chunk(wide, prologue::norm);
-      for (const auto& by : {tile{4, 128, 128}, tile{4, 128, 64}, tile{4, 64, 64}, tile{8, 128, 128}, tile{8, 256, 64}}) check_chunk(on, run_chunk(on, wide, prologue::norm, by), expected);
+      for (const auto& by : {tile{4, 128, 128}, tile{4, 128, 64}, tile{4, 64, 64}, tile{8, 128, 128}, tile{8, 256, 64}})
+        check_chunk(on, run_chunk(on, wide, prologue::norm, by), expected);
     }
   }
 }
@@ -105,11 +137,31 @@ TEST_CASE("matmul_chunk: every epilogue behind a norm") {
     if (modules.wide_loads || modules.in_one || !modules.integer_dot) continue;  // the same modules
     on.half_matrix = modules.half_matrix;
     random_numbers random(32);
-    for (const auto& shape : {reference::matmul_shape{.columns = 64, .rows = 12, .codec = codec::q8_0, .epilogue = epilogue::add},
-                              reference::matmul_shape{.columns = 64, .rows = 512, .codec = codec::q4_0, .epilogue = epilogue::rope_cache, .head_dim = 64, .q_size = 256, .kv_size = 128, .context = 40},
-                              reference::matmul_shape{.columns = 64, .rows = 96, .codec = codec::f16, .epilogue = epilogue::rope_cache, .head_dim = 16, .q_size = 64, .kv_size = 16, .context = 256, .ring = true,
-                                                      .cache_element = kernels::element::f32},
-                              reference::matmul_shape{.columns = 128, .rows = 24, .codec = codec::q8_0, .epilogue = epilogue::gated, .gate = activation::silu}}) {
+    for (const auto& shape :
+         {reference::matmul_shape{.columns = 64, .rows = 12, .codec = codec::q8_0, .epilogue = epilogue::add},
+          reference::matmul_shape{.columns = 64,
+          .rows = 512,
+          .codec = codec::q4_0,
+          .epilogue = epilogue::rope_cache,
+          .head_dim = 64,
+          .q_size = 256,
+          .kv_size = 128,
+          .context = 40},
+          reference::matmul_shape{.columns = 64,
+          .rows = 96,
+          .codec = codec::f16,
+          .epilogue = epilogue::rope_cache,
+          .head_dim = 16,
+          .q_size = 64,
+          .kv_size = 16,
+          .context = 256,
+          .ring = true,
+          .cache_element = kernels::element::f32},
+          reference::matmul_shape{.columns = 128,
+          .rows = 24,
+          .codec = codec::q8_0,
+          .epilogue = epilogue::gated,
+          .gate = activation::silu}}) {
       INFO("epilogue " << static_cast<int>(shape.epilogue) << ", rows " << shape.rows << ", matrix " << on.half_matrix);
       const std::uint32_t position = shape.ring ? 1022 : shape.epilogue == epilogue::rope_cache ? shape.context - 3 : 0;
       const matmul_problem p = matmul_problem::make(random, shape, 9, 11, position);
@@ -124,15 +176,19 @@ TEST_CASE("matmul_chunk: activations of any size, and those that are no numbers,
   matmul_problem p = matmul_problem::make(random, {.columns = 64, .rows = 4, .codec = codec::f32}, 5, 5);
   for (std::size_t c = 0; c < 64; ++c) p.x[c] *= 1e30f, p.x[64 + c] *= 1e-30f, p.x[128 + c] = 0;
   p.x[192 + 40] = std::nanf("");
-  const product_result found = run_chunk(on, p, prologue::plain, {1, 16, 32}), expected = expect_chunk(p, prologue::plain);
-  for (std::size_t i = 0; i < 20; ++i) CHECK((i / 4 == 3 ? std::isnan(found.output[i]) : found.output[i] == expected.output[i]));
+  const product_result found = run_chunk(on, p, prologue::plain, {1, 16, 32}),
+                       expected = expect_chunk(p, prologue::plain);
+  for (std::size_t i = 0; i < 20; ++i)
+    CHECK((i / 4 == 3 ? std::isnan(found.output[i]) : found.output[i] == expected.output[i]));
 }
 
-TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, rows that fill no tile; every epilogue", "[dear]") {
+TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, rows that fill no tile; every epilogue",
+          "[dear]") {
   kernel_device on;
   on.few_halves = true;
   if (!runtime::usable_modules(on.device()).front().few_halves) {
-    if (!on.device().has(gpu::feature::shader_float16)) SKIP("NOT RUN: needs a device that computes with f16, found " << on.device().label());
+    if (!on.device().has(gpu::feature::shader_float16))
+      SKIP("NOT RUN: needs a device that computes with f16, found " << on.device().label());
     on.source = &with_emulated;
   }
   // As many steps for each subgroup of the same rows: emulated matrices wait for all of them.
@@ -142,16 +198,30 @@ TEST_CASE("matmul_chunk of a few tokens: every codec, steps that are not full, r
     for (const auto& by : {tile{2 * each, 32, 8}, tile{2 * each, 32, 16}, tile{4 * each, 64, 32}}) {
       if (by.tokens == 16 && type != codec::q8_0) continue;
       INFO(kernels::info(type).name << ", tiles of " << by.tokens);
-      const std::uint32_t columns = type == codec::q4_k || type == codec::q6_k ? 768 : kernels::is_dense(type) ? 512 : 448;
-      const matmul_problem p = matmul_problem::make(random, {.columns = columns, .rows = 100, .codec = type}, by.tokens + 5, 2 * by.tokens);
-      check_chunk(on, run_chunk(on, p, by.rows == 32 ? prologue::plain : prologue::norm, by), expect_chunk(p, by.rows == 32 ? prologue::plain : prologue::norm));
+      const std::uint32_t columns = type == codec::q4_k || type == codec::q6_k ? 768
+                                    : kernels::is_dense(type)                  ? 512
+                                                                               : 448;
+      const matmul_problem p =
+          matmul_problem::make(random, {.columns = columns, .rows = 100, .codec = type}, by.tokens + 5, 2 * by.tokens);
+      check_chunk(on, run_chunk(on, p, by.rows == 32 ? prologue::plain : prologue::norm, by),
+                  expect_chunk(p, by.rows == 32 ? prologue::plain : prologue::norm));
     }
-  for (const auto& shape : {reference::matmul_shape{.columns = 256, .rows = 12, .codec = codec::q8_0, .epilogue = epilogue::add},
-                            reference::matmul_shape{.columns = 256, .rows = 512, .codec = codec::q4_0, .epilogue = epilogue::rope_cache, .head_dim = 64, .q_size = 256, .kv_size = 128, .context = 40},
-                            reference::matmul_shape{.columns = 256, .rows = 24, .codec = codec::f16, .epilogue = epilogue::gated, .gate = activation::silu}})
+  for (const auto& shape :
+       {reference::matmul_shape{.columns = 256, .rows = 12, .codec = codec::q8_0, .epilogue = epilogue::add},
+        reference::matmul_shape{.columns = 256,
+        .rows = 512,
+        .codec = codec::q4_0,
+        .epilogue = epilogue::rope_cache,
+        .head_dim = 64,
+        .q_size = 256,
+        .kv_size = 128,
+        .context = 40},
+        reference::matmul_shape{
+            .columns = 256, .rows = 24, .codec = codec::f16, .epilogue = epilogue::gated, .gate = activation::silu}})
     for (const std::uint32_t tokens : {8u, 32u}) {  // 32: what the end wants is asked for before
       INFO("epilogue " << static_cast<int>(shape.epilogue) << ", tiles of " << tokens);
-      const matmul_problem p = matmul_problem::make(random, shape, 9, 32, shape.epilogue == epilogue::rope_cache ? shape.context - 9 : 0);
+      const matmul_problem p =
+          matmul_problem::make(random, shape, 9, 32, shape.epilogue == epilogue::rope_cache ? shape.context - 9 : 0);
       check_chunk(on, run_chunk(on, p, prologue::norm, {2 * each, 32, tokens}), expect_chunk(p, prologue::norm));
     }
 }
@@ -161,13 +231,20 @@ TEST_CASE("halves, tiled: of eight tokens eight columns of each behind the other
   random_numbers random(34);
   for (const prologue before : {prologue::plain, prologue::norm}) {
     const matmul_problem p = matmul_problem::make(random, {.columns = 96, .rows = 4, .codec = codec::f32}, 11, 16);
-    const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight), state = on.filled(fresh_state(0, p.tokens, p.room, 1));
+    const auto input = on.filled(p.x), norm_weight = on.filled(p.norm_weight),
+               state = on.filled(fresh_state(0, p.tokens, p.room, 1));
     std::vector<guarded_buffer> bits, factors;
     for (const std::uint32_t tiled : {0u, 1u}) {
       bits.push_back(on.poisoned(std::size_t{2} * 16 * 96));
       factors.push_back(on.poisoned(std::size_t{4} * 16));
-      on.run(kernels::kernel::halves, 2, {{"width", 96u}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}, {"tiled", tiled}},
-             {{"input", &input}, {"norm_weight", &norm_weight}, {"output", &bits.back()}, {"factors", &factors.back()}, {"state", &state}}, {1, 16, 1});
+      on.run(kernels::kernel::halves, 2,
+             {{"width", 96u}, {"prologue", static_cast<std::uint32_t>(before)}, {"eps", 1e-5f}, {"tiled", tiled}},
+             {{"input", &input},
+              {"norm_weight", &norm_weight},
+              {"output", &bits.back()},
+              {"factors", &factors.back()},
+              {"state", &state}},
+             {1, 16, 1});
     }
     const auto plain = bits[0].read<std::uint16_t>(), tiles = bits[1].read<std::uint16_t>();
     for (std::size_t t = 0; t < 16; ++t)

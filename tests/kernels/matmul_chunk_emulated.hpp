@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_emulated_source_hash = 0x4f9e01637112ad6bULL;
+inline constexpr unsigned long long matmul_chunk_emulated_source_hash = 0x79bf81901fbb5f40ULL;
 alignas(4) inline constexpr char matmul_chunk_emulated_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\317\122\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\011\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\013\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060"

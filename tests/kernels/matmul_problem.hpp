@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the tests of kernels with coded weights share: rows as a file has them, a problem, how its memory begins, what is compared.
+// What the tests of kernels with coded weights share: rows as a file has them, a problem, how its memory begins, what
+// is compared.
 #pragma once
 
 #include <catch2/generators/catch_generators_range.hpp>
@@ -9,13 +10,16 @@
 
 namespace intaglio::testing {
 
-inline constexpr kernels::codec all_codecs[] = {kernels::codec::f16,  kernels::codec::f32,  kernels::codec::bf16, kernels::codec::q8_0,
-                                                kernels::codec::q4_0, kernels::codec::q4_1, kernels::codec::q4_k, kernels::codec::q6_k};
+inline constexpr kernels::codec all_codecs[] = {kernels::codec::f16,  kernels::codec::f32,  kernels::codec::bf16,
+                                                kernels::codec::q8_0, kernels::codec::q4_0, kernels::codec::q4_1,
+                                                kernels::codec::q4_k, kernels::codec::q6_k};
 
 /// Rows of a codec as a file holds them: any codes, scales of a size that keeps sums small.
-inline std::vector<std::byte> random_rows(random_numbers& random, kernels::codec type, std::uint32_t rows, std::uint32_t columns) {
+inline std::vector<std::byte> random_rows(random_numbers& random, kernels::codec type, std::uint32_t rows,
+                                          std::uint32_t columns) {
   using kernels::codec;
-  if (kernels::is_dense(type)) return elements_of(random.floats(std::size_t{rows} * columns, -0.5f, 0.5f), static_cast<kernels::element>(type));
+  if (kernels::is_dense(type))
+    return elements_of(random.floats(std::size_t{rows} * columns, -0.5f, 0.5f), static_cast<kernels::element>(type));
   const kernels::codec_info& info = kernels::info(type);
   std::vector<std::byte> out(static_cast<std::size_t>(rows * kernels::file_row_bytes(type, columns)));
   for (auto& byte : out) byte = static_cast<std::byte>(random.below(256));
@@ -32,17 +36,21 @@ inline std::vector<std::byte> random_rows(random_numbers& random, kernels::codec
 }
 
 /// The same in matmul's layout.
-inline std::vector<std::byte> random_weight(random_numbers& random, kernels::codec type, const kernels::row_order& order, std::uint32_t columns) {
+inline std::vector<std::byte> random_weight(random_numbers& random, kernels::codec type,
+                                            const kernels::row_order& order, std::uint32_t columns) {
   std::vector<std::vector<std::byte>> tensors;
-  for (std::uint32_t t = 0; t < order.tensors(); ++t) tensors.push_back(random_rows(random, type, order.tensor_rows[t], columns));
+  for (std::uint32_t t = 0; t < order.tensors(); ++t)
+    tensors.push_back(random_rows(random, type, order.tensor_rows[t], columns));
   std::vector<std::byte> out(static_cast<std::size_t>(kernels::matmul_weight_bytes(type, order.rows(), columns)));
-  kernels::repack_matmul(type, order, std::vector<std::span<const std::byte>>(tensors.begin(), tensors.end()), columns, 0, out);
+  kernels::repack_matmul(type, order, std::vector<std::span<const std::byte>>(tensors.begin(), tensors.end()), columns,
+                         0, out);
   return out;
 }
 
 inline std::vector<std::uint64_t> plain_rope(std::uint32_t head_dim, long double theta) {
   std::vector<std::uint64_t> out;
-  for (std::uint32_t pair = 0; pair < std::max(1u, head_dim / 2); ++pair) out.push_back(kernels::rope_turns(kernels::rope_frequency_of(pair, std::max(1u, head_dim), theta)));
+  for (std::uint32_t pair = 0; pair < std::max(1u, head_dim / 2); ++pair)
+    out.push_back(kernels::rope_turns(kernels::rope_frequency_of(pair, std::max(1u, head_dim), theta)));
   return out;
 }
 
@@ -53,14 +61,26 @@ struct matmul_problem {
   std::vector<std::byte> weight;
   std::vector<std::uint64_t> rope;
 
-  std::size_t output_width() const { return shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size : shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows; }
+  std::size_t output_width() const {
+    return shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size
+           : shape.epilogue == kernels::epilogue::gated    ? shape.rows / 2
+                                                           : shape.rows;
+  }
 
-  static matmul_problem make(random_numbers& random, const reference::matmul_shape& shape, std::uint32_t tokens, std::uint32_t room, std::uint32_t position = 0) {
-    const auto order = shape.epilogue == kernels::epilogue::rope_cache ? kernels::row_order::rope_pairs(shape.head_dim, shape.q_size, shape.kv_size)
-                       : shape.epilogue == kernels::epilogue::gated    ? kernels::row_order::gate_up(shape.rows / 2)
-                                                                       : kernels::row_order::plain(shape.rows);
-    matmul_problem out{shape, position, tokens, room, random.floats(std::size_t{room} * shape.columns, -2, 2), random.floats(shape.columns, 0.5f, 1.5f),
-                       random_weight(random, shape.codec, order, shape.columns), plain_rope(shape.head_dim, 10000)};
+  static matmul_problem make(random_numbers& random, const reference::matmul_shape& shape, std::uint32_t tokens,
+                             std::uint32_t room, std::uint32_t position = 0) {
+    const auto order = shape.epilogue == kernels::epilogue::rope_cache
+                           ? kernels::row_order::rope_pairs(shape.head_dim, shape.q_size, shape.kv_size)
+                       : shape.epilogue == kernels::epilogue::gated ? kernels::row_order::gate_up(shape.rows / 2)
+                                                                    : kernels::row_order::plain(shape.rows);
+    matmul_problem out{shape,
+                       position,
+                       tokens,
+                       room,
+                       random.floats(std::size_t{room} * shape.columns, -2, 2),
+                       random.floats(shape.columns, 0.5f, 1.5f),
+                       random_weight(random, shape.codec, order, shape.columns),
+                       plain_rope(shape.head_dim, 10000)};
     for (std::size_t i = 0; i < out.x.size(); i += 7) out.x[i] *= 1e-3f;
     return out;
   }
@@ -71,7 +91,8 @@ inline product_result expect(const matmul_problem& p, kernels::prologue before) 
   const std::size_t columns = p.shape.columns;
   std::vector<float> y(p.x.begin(), p.x.begin() + static_cast<std::ptrdiff_t>(p.tokens * columns));
   for (std::size_t t = 0; before == kernels::prologue::norm && t < p.tokens; ++t)
-    reference::rms_norm(std::span(p.x).subspan(t * columns, columns), p.norm_weight, 1e-5f, std::span(y).subspan(t * columns, columns));
+    reference::rms_norm(std::span(p.x).subspan(t * columns, columns), p.norm_weight, 1e-5f,
+                        std::span(y).subspan(t * columns, columns));
   reference::matmul(p.shape, y, p.weight, out.output, p.position, out.keys, out.values, p.rope);
   return out;
 }

@@ -21,20 +21,23 @@ TEST_CASE("norm_quantize: int8 values, scale and sum of the reference; later tok
       const auto x = on.filled(input), w = on.filled(weight), s = on.filled(state);
       const auto output = on.poisoned(std::size_t{room} * width), factors = on.poisoned(room * 8);
       on.run(kernels::kernel::norm_quantize, subgroups, {{"width", width}, {"eps", 1e-5f}},
-             {{"input", &x}, {"norm_weight", &w}, {"output", &output}, {"factors", &factors}, {"state", &s}}, {1, room, 1});
+             {{"input", &x}, {"norm_weight", &w}, {"output", &output}, {"factors", &factors}, {"state", &s}},
+             {1, room, 1});
       std::vector<std::int8_t> expected(std::size_t{tokens} * width);
       std::vector<reference::factors> expected_factors(tokens);
       reference::norm_quantize(input, weight, width, 1e-5f, expected, expected_factors);
       auto found = output.read<std::int8_t>();
       auto found_factors = factors.read<reference::factors>();
-      for (std::size_t i = expected.size(); i < found.size(); ++i) REQUIRE(found[i] == static_cast<std::int8_t>(poison));
+      for (std::size_t i = expected.size(); i < found.size(); ++i)
+        REQUIRE(found[i] == static_cast<std::int8_t>(poison));
       found.resize(expected.size());
       found_factors.resize(tokens);
       INFO("width " << width << ", " << subgroups << " subgroups of " << on.subgroup_size());
       CHECK(found == expected);
       for (std::size_t t = 0; t < tokens; ++t) {
         CHECK(found_factors[t].sum == expected_factors[t].sum);
-        CHECK(std::abs(found_factors[t].inverse_scale - expected_factors[t].inverse_scale) <= 1e-6f * expected_factors[t].inverse_scale);
+        CHECK(std::abs(found_factors[t].inverse_scale - expected_factors[t].inverse_scale) <=
+              1e-6f * expected_factors[t].inverse_scale);
       }
     }
 }
@@ -52,7 +55,8 @@ TEST_CASE("norm_quantize: a token of zeros") {
 TEST_CASE("norm_quantize: what is no number among a token's activations shows in its factor, and in no other token's") {
   kernel_device on;
   on.wide_loads = on.fixed_width = GENERATE(false, true);
-  for (const float wrong : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), 1e30f})
+  for (const float wrong : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity(), 1e30f})
     for (const std::uint32_t subgroups : on.widths()) {
       std::vector<float> input(2 * 640, 0.5f);
       input[333] = wrong;
@@ -60,7 +64,8 @@ TEST_CASE("norm_quantize: what is no number among a token's activations shows in
       const auto x = on.filled(input), w = on.filled(ones), s = on.filled(fresh_state(0, 2, 2, 8));
       const auto output = on.poisoned(2 * 640), factors = on.poisoned(16);
       on.run(kernels::kernel::norm_quantize, subgroups, {{"width", 640u}, {"eps", 1e-5f}},
-             {{"input", &x}, {"norm_weight", &w}, {"output", &output}, {"factors", &factors}, {"state", &s}}, {1, 2, 1});
+             {{"input", &x}, {"norm_weight", &w}, {"output", &output}, {"factors", &factors}, {"state", &s}},
+             {1, 2, 1});
       const auto found = factors.read<reference::factors>();
       INFO(wrong << ", " << subgroups << " subgroups");
       CHECK(std::isnan(found[0].inverse_scale));

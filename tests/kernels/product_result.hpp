@@ -18,9 +18,14 @@ template <class Problem>
 product_result initial(const Problem& p) {
   const auto& s = p.shape;
   const auto cache = [&](const auto& elements) {
-    return std::vector<std::byte>(s.epilogue == kernels::epilogue::rope_cache ? elements(s.kv_size / s.head_dim, s.head_dim, s.context) * reference::elements::size_bytes(s.cache_element) : 4, poison);
+    return std::vector<std::byte>(
+        s.epilogue == kernels::epilogue::rope_cache
+            ? elements(s.kv_size / s.head_dim, s.head_dim, s.context) * reference::elements::size_bytes(s.cache_element)
+            : 4,
+        poison);
   };
-  product_result out{std::vector<float>(p.room * p.output_width(), std::bit_cast<float>(0xa5a5a5a5u)), cache(kernels::key_cache_elements), cache(kernels::value_cache_elements)};
+  product_result out{std::vector<float>(p.room * p.output_width(), std::bit_cast<float>(0xa5a5a5a5u)),
+                     cache(kernels::key_cache_elements), cache(kernels::value_cache_elements)};
   if (s.epilogue == kernels::epilogue::add)
     for (std::size_t i = 0; i < out.output.size(); ++i) out.output[i] = static_cast<float>(i % 17) - 8.0f;
   return out;

@@ -18,18 +18,26 @@ namespace {
 using namespace intaglio;
 using namespace intaglio::kernels;
 
-constexpr interface tiny{"tiny",
-                         {{{"weight"}, {"output"}, {"count", field_type::u32}, {"scale", field_type::f32}}},
-                         {{{"workgroup_size"}, {"width"}, {"eps", field_type::f32}, {"rounded", field_type::boolean}}}};
+constexpr interface tiny {
+  "tiny", {{{"weight"}, {"output"}, {"count", field_type::u32}, {"scale", field_type::f32}}}, {
+    {
+      {"workgroup_size"}, {"width"}, {"eps", field_type::f32}, { "rounded", field_type::boolean }
+    }
+  }
+};
 constexpr auto module = reflect(tiny_module);
 
 static_assert(module.problem.empty() && module.entry_point == "main");
-static_assert(module.push_count == 4 && module.push[1].name == "output" && module.push[1].type == spirv_type::address && module.push[1].offset_bytes == 8);
-static_assert(module.push[3].name == "scale" && module.push[3].type == spirv_type::f32 && module.push[3].offset_bytes == 20);
+static_assert(module.push_count == 4 && module.push[1].name == "output" && module.push[1].type == spirv_type::address &&
+              module.push[1].offset_bytes == 8);
+static_assert(module.push[3].name == "scale" && module.push[3].type == spirv_type::f32 &&
+              module.push[3].offset_bytes == 20);
 static_assert(module.constant_count == 4 && module.constants[0].name == "workgroup_size");
-static_assert(module.constants[1].id == 1 && module.constants[1].default_bits == 64 && module.constants[3].type == spirv_type::boolean);
+static_assert(module.constants[1].id == 1 && module.constants[1].default_bits == 64 &&
+              module.constants[3].type == spirv_type::boolean);
 static_assert(std::bit_cast<float>(module.constants[2].default_bits) == 1e-5f);
-static_assert(module.needs(1) && module.needs(5347) && !module.needs(9));  // Shader, PhysicalStorageBufferAddresses; not Float16
+static_assert(module.needs(1) && module.needs(5347) &&
+              !module.needs(9));  // Shader, PhysicalStorageBufferAddresses; not Float16
 static_assert(module.local_size_id[0] == 0 && module.local_size[1] == 1 && module.local_size[2] == 1);
 
 static_assert(matches(tiny, tiny_module).empty());
@@ -46,8 +54,9 @@ constexpr interface changed(std::size_t constant, specialization_constant to) {
   return out;
 }
 
-static_assert(matches(changed(0, push_constant{"weights"}), tiny_module) ==
-              "tiny: push constant 0 is 'weight' at offset 0 in the shader, 'weights' at offset 0 in the C++ interface");
+static_assert(
+    matches(changed(0, push_constant{"weights"}), tiny_module) ==
+    "tiny: push constant 0 is 'weight' at offset 0 in the shader, 'weights' at offset 0 in the C++ interface");
 static_assert(matches(changed(2, push_constant{"count", field_type::address}), tiny_module) ==
               "tiny: push constant 2, 'count', is u32 in the shader, an address in the C++ interface");
 static_assert(matches(changed(1, push_constant{"output", field_type::u32}), tiny_module) ==
@@ -81,21 +90,26 @@ std::string with_operand(std::uint32_t opcode, std::size_t nth, std::uint32_t in
 TEST_CASE("a wrong offset, two types of one id, and a fixed workgroup are found") {
   CHECK(difference(tiny, reflect(with_operand(72, 1, 4, 12))) ==
         "tiny: push constant 1 is 'output' at offset 12 in the shader, 'output' at offset 8 in the C++ interface");
-  CHECK(difference(tiny, reflect(with_operand(331, 0, 2, 17))).view().find("tiny: the workgroup is not as wide as specialization constant 0") == 0);
-  CHECK(difference(tiny, reflect(with_operand(15, 0, 1, 4))).view().find("its entry point is no compute shader") != std::string_view::npos);
+  CHECK(difference(tiny, reflect(with_operand(331, 0, 2, 17)))
+            .view()
+            .find("tiny: the workgroup is not as wide as specialization constant 0") == 0);
+  CHECK(difference(tiny, reflect(with_operand(15, 0, 1, 4))).view().find("its entry point is no compute shader") !=
+        std::string_view::npos);
 }
 
 TEST_CASE("a module that is none is told apart") {
   CHECK(reflect(std::string_view{}).problem == "it does not begin with SPIR-V's magic number");
   CHECK(reflect(std::string_view("abc")).problem == "its size is no multiple of 4");
-  CHECK(reflect(std::string_view("\x07\x23\x02\x03 big endian is no module", 28)).problem == "it does not begin with SPIR-V's magic number");
+  CHECK(reflect(std::string_view("\x07\x23\x02\x03 big endian is no module", 28)).problem ==
+        "it does not begin with SPIR-V's magic number");
   CHECK(difference(tiny, reflect(std::string_view{})) ==
         "tiny: the SPIR-V module is unusable at word 0: it does not begin with SPIR-V's magic number");
 }
 
 TEST_CASE("every shortened module ends in a problem or in the whole answer") {
   for (std::size_t size = 0; size < sizeof tiny_module - 1; ++size) {
-    const std::vector<char> cut(tiny_module, tiny_module + size);  // exactly as large, so that a read past the end shows
+    const std::vector<char> cut(tiny_module,
+                                tiny_module + size);  // exactly as large, so that a read past the end shows
     const auto found = reflect(std::string_view(cut.data(), cut.size()));
     CHECK((!found.problem.empty() || difference(tiny, found).empty()));
   }

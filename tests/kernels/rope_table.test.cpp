@@ -15,10 +15,12 @@ double frequency(std::uint64_t turns) { return std::ldexp(static_cast<double>(tu
 
 /// transformers' modeling_rope_utils.py in f64, by wavelengths.
 double expected(std::uint32_t pair, std::uint32_t head_dim, double theta, const rope_scaling_config& s) {
-  const double plain = 1 / std::pow(theta, 2.0 * pair / head_dim), factor = static_cast<double>(s.factor), old = s.original_max_position_embeddings;
+  const double plain = 1 / std::pow(theta, 2.0 * pair / head_dim), factor = static_cast<double>(s.factor),
+               old = s.original_max_position_embeddings;
   if (s.type == rope_type::plain) return plain;
   if (s.type == rope_type::linear) return plain / factor;
-  const double low = static_cast<double>(s.low_freq_factor), high = static_cast<double>(s.high_freq_factor), wavelength = turn / plain;
+  const double low = static_cast<double>(s.low_freq_factor), high = static_cast<double>(s.high_freq_factor),
+               wavelength = turn / plain;
   if (wavelength > old / low) return plain / factor;
   if (wavelength < old / high) return plain;
   const double smooth = (old / wavelength - low) / (high - low);
@@ -32,8 +34,10 @@ TEST_CASE("tables of every scaling are transformers' frequencies", "[kernels][ro
     std::uint32_t head_dim;
     rope_scaling_config scaling;
   };
-  for (const model& each : {model{10'000.f, 128, {}}, model{1e6f, 256, {rope_type::linear, 8.f}}, model{500'000.f, 128, {rope_type::llama3, 8.f, 1.f, 4.f, 8192}},
-                            model{500'000.f, 64, {rope_type::llama3, 32.f, 1.f, 4.f, 8192}}, model{500'000.f, 32, {rope_type::llama3, 8.f, 1.f, 4.f, 64}}}) {
+  for (const model& each : {model{10'000.f, 128, {}}, model{1e6f, 256, {rope_type::linear, 8.f}},
+                            model{500'000.f, 128, {rope_type::llama3, 8.f, 1.f, 4.f, 8192}},
+                            model{500'000.f, 64, {rope_type::llama3, 32.f, 1.f, 4.f, 8192}},
+                            model{500'000.f, 32, {rope_type::llama3, 8.f, 1.f, 4.f, 64}}}) {
     const auto table = kernels::rope_table({each.theta, each.scaling}, each.head_dim);
     REQUIRE(table.size() == each.head_dim / 2);
     for (std::uint32_t pair = 0; pair < table.size(); ++pair) {

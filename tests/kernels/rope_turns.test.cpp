@@ -14,7 +14,8 @@ TEST_CASE("a table of turns holds sine and cosine to position 131,072 within 1e-
       for (std::uint32_t position : {0u, 1u, 777u, 4096u, 65'535u, 100'003u, 131'071u, 131'072u}) {
         const auto [sine, cosine] = kernels::rope_from_turns(position, turns);
         const long double angle = position * frequency;
-        worst = std::fmax(worst, std::fmax(std::fabs(static_cast<double>(sine - std::sin(angle))), std::fabs(static_cast<double>(cosine - std::cos(angle)))));
+        worst = std::fmax(worst, std::fmax(std::fabs(static_cast<double>(sine - std::sin(angle))),
+                                           std::fabs(static_cast<double>(cosine - std::cos(angle)))));
       }
     }
   CHECK(worst < 1e-6);

@@ -23,7 +23,8 @@ TEST_CASE("row codes keep their promise", "[kernels][head]") {
   }
   std::vector<float> row(64, 0.0f);
   CHECK(kernels::row_codes(row, codes) == 0);
-  for (const float odd : {1e-13f, 1e13f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float odd :
+       {1e-13f, 1e13f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     row[7] = odd;
     CHECK(kernels::row_codes(row, codes) == std::numeric_limits<float>::infinity());
   }

@@ -19,16 +19,29 @@ struct every_operation {
   constexpr real operator()(real gate, real up) const {
     const auto inside = !(gate < -2.0f) && gate <= 4.0f;
     const auto special = gate == 1.0f || gate > 100.0f || abs(gate) >= 50.0f;
-    return select(special, min(gate, 9.0f) - 1.0f, select(inside, max(-gate, gate / 8.0f) + exp(gate), tanh(gate))) * up;
+    return select(special, min(gate, 9.0f) - 1.0f, select(inside, max(-gate, gate / 8.0f) + exp(gate), tanh(gate))) *
+           up;
   }
 };
 struct up_alone {
   constexpr real operator()(real, real up) const { return up; }
 };
 
-const kernels::kernel gating[] = {kernels::kernel::ternary_matmul, kernels::kernel::ternary_rows, kernels::kernel::ternary_few, kernels::kernel::ternary_chunk, kernels::kernel::ternary_float, kernels::kernel::layers, kernels::kernel::layers_coded, kernels::kernel::layers_few, kernels::kernel::layers_few_normed, kernels::kernel::layers_many, kernels::kernel::layers_many_normed, kernels::kernel::layers_ternary_few, kernels::kernel::matmul, kernels::kernel::matmul_chunk, kernels::kernel::matmul_few, kernels::kernel::walk_up};
+const kernels::kernel gating[] = {
+    kernels::kernel::ternary_matmul, kernels::kernel::ternary_rows,       kernels::kernel::ternary_few,
+    kernels::kernel::ternary_chunk,  kernels::kernel::ternary_float,      kernels::kernel::layers,
+    kernels::kernel::layers_coded,   kernels::kernel::layers_few,         kernels::kernel::layers_few_normed,
+    kernels::kernel::layers_many,    kernels::kernel::layers_many_normed, kernels::kernel::layers_ternary_few,
+    kernels::kernel::matmul,         kernels::kernel::matmul_chunk,       kernels::kernel::matmul_few,
+    kernels::kernel::walk_up};
 std::vector<runtime::kernel_modules> all_modules() {
-  return {{}, {.wide_loads = true, .in_one = true}, {.in_one = true}, {.in_one = true, .long_contexts = true}, {.in_one = true, .dense_layers = true}, {.integer_dot = false}, {.matrix = true, .half_matrix = true}};
+  return {{},
+          {.wide_loads = true, .in_one = true},
+          {.in_one = true},
+          {.in_one = true, .long_contexts = true},
+          {.in_one = true, .dense_layers = true},
+          {.integer_dot = false},
+          {.matrix = true, .half_matrix = true}};
 }
 std::vector<std::uint32_t> words_of(std::span<const std::byte> bytes) {
   std::vector<std::uint32_t> out(bytes.size() / 4);
@@ -42,7 +55,8 @@ bool has_spirv_val() {
 bool valid(const std::vector<std::uint32_t>& words) {
   const temporary_folder folder;
   const auto path = folder / "module.spv";
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(4 * words.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(4 * words.size()));
   return std::system(("spirv-val --scalar-block-layout --target-env vulkan1.3 '" + path.string() + "'").c_str()) == 0;
 }
 
@@ -62,7 +76,9 @@ TEST_CASE("kernels that gate, and no others, mark the activation's place", "[ker
 TEST_CASE("a module with an activation has no mark left and is valid SPIR-V", "[kernels]") {
   for (const auto& modules : all_modules())
     for (const auto which : gating)
-      for (const shader::activation_function f : {shader::activation_function{every_operation{}}, shader::activation_function{up_alone{}}, shader::activation_function{activation::gelu_tanh}}) {
+      for (const shader::activation_function f :
+           {shader::activation_function{every_operation{}}, shader::activation_function{up_alone{}},
+            shader::activation_function{activation::gelu_tanh}}) {
         const auto words = modules.with(which, *f);
         INFO(kernels::interface_of(which).name << ", " << f->name);
         CHECK(kernels::splicer(words, *f).markers() == 0);
@@ -80,7 +96,8 @@ TEST_CASE("loops that a codec decides on are asked for or left to the driver, al
     return out;
   };
   for (const bool dense : {false, true}) {
-    const auto as_it_is = words_of(runtime::kernel_modules{.in_one = true, .dense_layers = dense}.of(kernels::kernel::layers_coded));
+    const auto as_it_is =
+        words_of(runtime::kernel_modules{.in_one = true, .dense_layers = dense}.of(kernels::kernel::layers_coded));
     auto asked = as_it_is, left = as_it_is;
     kernels::hint_loops(asked, true);
     kernels::hint_loops(left, false);
@@ -97,17 +114,25 @@ TEST_CASE("loops that a codec decides on are asked for or left to the driver, al
 TEST_CASE("an activation of one's own gives the bits of the reference in every kernel that gates", "[kernels]") {
   kernel_device on;
   random_numbers random(5);
-  for (const shader::activation_function f : {shader::activation_function{every_operation{}}, shader::activation_function{up_alone{}}}) {
-    const reference::matmul_shape shape{.columns = 64, .rows = 24, .codec = kernels::codec::f32, .epilogue = kernels::epilogue::gated, .gate = f};
+  for (const shader::activation_function f :
+       {shader::activation_function{every_operation{}}, shader::activation_function{up_alone{}}}) {
+    const reference::matmul_shape shape{
+        .columns = 64, .rows = 24, .codec = kernels::codec::f32, .epilogue = kernels::epilogue::gated, .gate = f};
     const auto input = random.floats(3 * 64, -2, 2), weights = random.floats(24 * 64, -1.5f, 1.5f);
     std::vector<float> expected(3 * 12);
     const auto bytes = elements_of(weights, kernels::element::f32);
     reference::matmul(shape, input, bytes, expected);
     for (const bool wide : {false, true}) {
       on.wide_loads = wide;
-      const auto in = on.filled(input), weight = on.filled(bytes), out = on.poisoned(4 * expected.size()), state = on.filled(fresh_state(0, 3, 8, 64));
+      const auto in = on.filled(input), weight = on.filled(bytes), out = on.poisoned(4 * expected.size()),
+                 state = on.filled(fresh_state(0, 3, 8, 64));
       on.run(kernels::kernel::matmul, 1,
-             {{"columns", 64u}, {"rows", 24u}, {"codec", 1u}, {"prologue", static_cast<std::uint32_t>(kernels::prologue::plain)}, {"epilogue", static_cast<std::uint32_t>(kernels::epilogue::gated)}, {"tile_tokens", 4u},
+             {{"columns", 64u},
+              {"rows", 24u},
+              {"codec", 1u},
+              {"prologue", static_cast<std::uint32_t>(kernels::prologue::plain)},
+              {"epilogue", static_cast<std::uint32_t>(kernels::epilogue::gated)},
+              {"tile_tokens", 4u},
               {"activation", f}},
              {{"input", &in}, {"weight", &weight}, {"output", &out}, {"state", &state}}, {2, 1, 1});
       CHECK_SAME(on, out.read<float>(), expected);

@@ -7,16 +7,33 @@ using kernels::epilogue;
 
 namespace {
 
-product_result run(kernel_device& on, const chunk_problem& p, std::uint32_t subgroups, std::uint32_t tile_rows, std::uint32_t tile_tokens) {
-  return run(on, kernels::kernel::ternary_chunk, p, subgroups, {{"tile_rows", tile_rows}, {"tile_tokens", tile_tokens}, {"max_tokens", p.product.room}},
+product_result run(kernel_device& on, const chunk_problem& p, std::uint32_t subgroups, std::uint32_t tile_rows,
+                   std::uint32_t tile_tokens) {
+  return run(on, kernels::kernel::ternary_chunk, p, subgroups,
+             {{"tile_rows", tile_rows}, {"tile_tokens", tile_tokens}, {"max_tokens", p.product.room}},
              {(p.product.shape.rows + tile_rows - 1) / tile_rows, (p.product.room + tile_tokens - 1) / tile_tokens, 1});
 }
 
 const std::vector<reference::ternary_matmul_shape> shapes{
     {.columns = 128, .rows = 132},
     {.columns = 64, .rows = 64, .epilogue = epilogue::add},
-    {.columns = 192, .rows = 192, .epilogue = epilogue::rope_cache, .head_dim = 16, .q_size = 128, .kv_size = 32, .context = 61, .rope_theta = 10000.f},
-    {.columns = 128, .rows = 72, .epilogue = epilogue::rope_cache, .head_dim = 24, .q_size = 24, .kv_size = 24, .context = 60, .rope_theta = 500000.f, .cache_element = kernels::element::f32},
+    {.columns = 192,
+     .rows = 192,
+     .epilogue = epilogue::rope_cache,
+     .head_dim = 16,
+     .q_size = 128,
+     .kv_size = 32,
+     .context = 61,
+     .rope_theta = 10000.f},
+    {.columns = 128,
+     .rows = 72,
+     .epilogue = epilogue::rope_cache,
+     .head_dim = 24,
+     .q_size = 24,
+     .kv_size = 24,
+     .context = 60,
+     .rope_theta = 500000.f,
+     .cache_element = kernels::element::f32},
     {.columns = 128, .rows = 136, .epilogue = epilogue::gated},
 };
 
@@ -31,8 +48,10 @@ TEST_CASE("ternary_chunk: every epilogue, tile and module gives the reference's 
     for (const auto& shape : shapes) {
       const chunk_problem p = chunk_problem::make(random, shape, 53, 70);
       const product_result expected = expect(p);
-      INFO("columns " << shape.columns << ", rows " << shape.rows << ", epilogue " << static_cast<int>(shape.epilogue) << ", dot " << on.integer_dot << ", matrix " << on.matrix);
-      for (const auto& [subgroups, tile_rows, tile_tokens] : {std::array{4u, 64u, 64u}, std::array{4u, 128u, 64u}, std::array{8u, 64u, 128u}, std::array{1u, 16u, 32u}}) {
+      INFO("columns " << shape.columns << ", rows " << shape.rows << ", epilogue " << static_cast<int>(shape.epilogue)
+                      << ", dot " << on.integer_dot << ", matrix " << on.matrix);
+      for (const auto& [subgroups, tile_rows, tile_tokens] :
+           {std::array{4u, 64u, 64u}, std::array{4u, 128u, 64u}, std::array{8u, 64u, 128u}, std::array{1u, 16u, 32u}}) {
         INFO(subgroups << " subgroups, tile of " << tile_rows << " rows and " << tile_tokens << " tokens");
         check(on, run(on, p, subgroups, tile_rows, tile_tokens), expected);
       }

@@ -24,7 +24,8 @@ TEST_CASE("Llama's block is 16 ops over 9 tensors", "[models]") {
   std::size_t ops = 0, tensors = 0;
   for (const auto& o : t.graph().ops) {
     ops += o.where == ir::section::period;
-    if (o.kind == ir::op_kind::rope) CHECK(o.rope == rope_parameters{500'000.f, {rope_type::llama3, 8.f, 1.f, 4.f, 8192}});
+    if (o.kind == ir::op_kind::rope)
+      CHECK(o.rope == rope_parameters{500'000.f, {rope_type::llama3, 8.f, 1.f, 4.f, 8192}});
     if (o.kind == ir::op_kind::attention || o.kind == ir::op_kind::cache_write) CHECK(o.window == 0);
   }
   for (const auto& w : t.graph().weights) tensors += w.where == ir::section::period;

@@ -23,5 +23,6 @@ TEST_CASE("a block of Mixtral routes its tokens to gated units", "[models]") {
     if (o.kind == ir::op_kind::gated) CHECK(o.act == activation::silu);
   }
   using enum ir::op_kind;
-  CHECK(std::vector(kinds.end() - 9, kinds.end()) == std::vector{rms_norm, matmul, route, matmul, matmul, gated, matmul, weigh, add});
+  CHECK(std::vector(kinds.end() - 9, kinds.end()) ==
+        std::vector{rms_norm, matmul, route, matmul, matmul, gated, matmul, weigh, add});
 }

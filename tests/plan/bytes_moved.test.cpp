@@ -29,7 +29,9 @@ constexpr std::uint64_t needed = two_b.decode.weight_bytes() + 30 * 130 * positi
 static_assert(token > needed && token < needed + needed / 100);
 
 // A chunk reads matrices once, and one row of the embedding for each of its tokens.
-constexpr auto embedding = [](std::uint32_t tokens) { return plan::bytes_moved(two_b, two_b.prefill, two_b.prefill.prologue[0], 0, tokens); };
+constexpr auto embedding = [](std::uint32_t tokens) {
+  return plan::bytes_moved(two_b, two_b.prefill, two_b.prefill.prologue[0], 0, tokens);
+};
 static_assert(embedding(64) == 64 * embedding(1) && embedding(1) == 2560 * 2 + 2560 * 4);
 static_assert(plan::bytes_moved(two_b, two_b.prefill, 0, 64) < 2 * plan::bytes_moved(two_b, two_b.prefill, 0, 1));
 }  // namespace

@@ -54,7 +54,8 @@ TEST_CASE("a Llama's layers in one dispatch", "[plan][in_one]") {
   CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("to be made blank beside the embedding"));
   std::uint64_t behind = 0;
   for (const auto& d : one.epilogue) behind += plan::bytes_moved(t, one, d, 100, 1);
-  CHECK(plan::bytes_moved(t, one, one.in_one[0], 100, 1) + plan::bytes_moved(t, one, one.prologue[0], 100, 1) + behind ==
+  CHECK(plan::bytes_moved(t, one, one.in_one[0], 100, 1) + plan::bytes_moved(t, one, one.prologue[0], 100, 1) +
+            behind ==
         plan::bytes_moved(t, one, 100, 1));
 }
 
@@ -89,7 +90,8 @@ TEST_CASE("Gemma-3's layers of two kinds in one dispatch", "[plan][in_one]") {
     for (auto& d : period)
       if (d.block == kind && d.kernel == kernels::kernel::norm_add)
         for (std::size_t i = 0; i < d.access_count; ++i)
-          if (d.accesses[i].write) d.accesses[i].layer_stride = d.push[kernels::norm_add_interface.push_index("output")].layer_stride = 0;
+          if (d.accesses[i].write)
+            d.accesses[i].layer_stride = d.push[kernels::norm_add_interface.push_index("output")].layer_stride = 0;
     plan::table broken = t;
     broken.decode_in_one.period = period;
     CHECK_THAT(std::string(plan::verify(broken).view()), ContainsSubstring("expected bytes of its own"));
@@ -116,17 +118,23 @@ TEST_CASE("models and profiles that keep the chain", "[plan][in_one]") {
   CHECK(has(made<models::gemma3_4b<dtype::q4_k>>()));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.layers_parts = 0; }))));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.layers_subgroups = 1; }))));
-  CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.cache_element = kernels::element::f32; }))));
+  CHECK_FALSE(has(
+      made<models::mistral_7b<dtype::q4_0>>(with([](plan::profile& p) { p.cache_element = kernels::element::f32; }))));
   CHECK_FALSE(has(made<models::mistral_7b<dtype::q4_0>>(plan::profiles::cpu)));
 }
 
-TEST_CASE("the room in shared memory holds what the shader declares for Mistral 7B and Gemma-3 4B", "[plan][resident]") {
-  // x, its scales, a norm's blocks twice, rotations, addresses of two layers, the fresh query, key and value, the residual, a flag.
-  const std::uint64_t mistral = 448 * 6 * 16 + 448 * 8 + 2 * 32 * 4 + 64 * 8 + 2 * 21 * 8 + 32 * 16 + 64 * 8 + 2 * (2048 / 132 + 2) * 8 + 4;
-  const std::uint64_t gemma =
-      (32 * 64 + 208) * 16 + 320 * 8 + 2 * 20 * 4 + 256 * 8 + 2 * 21 * 8 + 64 * 16 + 128 * 8 + 2 * (1280 / 132 + 2) * 8 + 4;
-  const std::uint64_t stated_mistral = plan::resident_coded_shared_memory_bytes(kernels::codec::q4_0, 14336, 4096, 128, 132, false);
-  const std::uint64_t stated_gemma = plan::resident_coded_shared_memory_bytes(kernels::codec::q8_0, 10240, 2560, 256, 132, true);
+TEST_CASE("the room in shared memory holds what the shader declares for Mistral 7B and Gemma-3 4B",
+          "[plan][resident]") {
+  // x, its scales, a norm's blocks twice, rotations, addresses of two layers, the fresh query, key and value, the
+  // residual, a flag.
+  const std::uint64_t mistral =
+      448 * 6 * 16 + 448 * 8 + 2 * 32 * 4 + 64 * 8 + 2 * 21 * 8 + 32 * 16 + 64 * 8 + 2 * (2048 / 132 + 2) * 8 + 4;
+  const std::uint64_t gemma = (32 * 64 + 208) * 16 + 320 * 8 + 2 * 20 * 4 + 256 * 8 + 2 * 21 * 8 + 64 * 16 + 128 * 8 +
+                              2 * (1280 / 132 + 2) * 8 + 4;
+  const std::uint64_t stated_mistral =
+      plan::resident_coded_shared_memory_bytes(kernels::codec::q4_0, 14336, 4096, 128, 132, false);
+  const std::uint64_t stated_gemma =
+      plan::resident_coded_shared_memory_bytes(kernels::codec::q8_0, 10240, 2560, 256, 132, true);
   CHECK(stated_mistral >= mistral);
   CHECK(stated_mistral <= mistral + 128);
   CHECK(stated_gemma >= gemma);

@@ -29,7 +29,8 @@ constexpr const plan::table& table_of = plan::engraved<Model, Profile>::table;
 }  // namespace
 
 TEST_CASE("the shipped plans are the approved ones", "[plan][explain]") {
-  approve("bitnet_2b_4t.portable.txt", plan::explain(table_of<models::bitnet_2b_4t, plan::profiles::portable>, "bitnet_2b_4t"));
+  approve("bitnet_2b_4t.portable.txt",
+          plan::explain(table_of<models::bitnet_2b_4t, plan::profiles::portable>, "bitnet_2b_4t"));
   approve("fable.cpu.txt", plan::explain(table_of<models::fable, plan::profiles::cpu>, "fable"));
 }
 
@@ -40,6 +41,7 @@ TEST_CASE("JSON names every dispatch", "[plan][explain]") {
   std::size_t kernels = 0;
   for (std::size_t at = 0; (at = json.find("\"kernel\":", at)) != std::string::npos; ++at) ++kernels;
   std::size_t dispatches = 0;
-  for (const auto* s : {&t.decode, &t.decode_in_one, &t.prefill, &t.logits, &t.verify}) dispatches += s->in_one.size() + s->in_one_long.size() + s->prologue.size() + s->period.size() + s->epilogue.size();
+  for (const auto* s : {&t.decode, &t.decode_in_one, &t.prefill, &t.logits, &t.verify})
+    dispatches += s->in_one.size() + s->in_one_long.size() + s->prologue.size() + s->period.size() + s->epilogue.size();
   CHECK(kernels == dispatches);
 }

@@ -32,10 +32,13 @@ using small = models::llama<small_config, dtype::q8_0>;
 
 // By the compiler as well, with its default limits.
 constexpr const plan::table& engraved = plan::engraved_batch<small, plan::profiles::portable, of_eight>::table;
-static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 3 * 9 + 1 && engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 3 * 9 + 1);
+static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 3 * 9 + 1 &&
+              engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 3 * 9 + 1);
 static_assert(engraved.batch_state_bytes() == engraved.batch_progress_offset() + kernels::layers::progress_bytes(3));
 
-std::uint32_t constant(const plan::sequence& of, std::string_view name) { return of.in_one[0].specialization[kernels::layers_few_interface.specialization_index(name)]; }
+std::uint32_t constant(const plan::sequence& of, std::string_view name) {
+  return of.in_one[0].specialization[kernels::layers_few_interface.specialization_index(name)];
+}
 }  // namespace
 
 TEST_CASE("passes over eight sessions of Mistral run all layers in one dispatch", "[plan][in_one]") {
@@ -53,25 +56,35 @@ TEST_CASE("passes over eight sessions of Mistral run all layers in one dispatch"
   CHECK(one.blank_offset >= t.batch.arena_bytes);
 }
 
-TEST_CASE("passes over 32 sessions of Mistral run all layers in one dispatch, whose helpers make blank what is told behind the second layer", "[plan][in_one]") {
+TEST_CASE(
+    "passes over 32 sessions of Mistral run all layers in one dispatch, whose helpers make blank what is told behind "
+    "the second layer",
+    "[plan][in_one]") {
   for (const std::uint32_t slots : {16u, 32u}) {
     CAPTURE(slots);
-    const auto mistral = batch_of<models::mistral_7b<dtype::q8_0>>({.slots = slots, .coded_products = plan::chunk_arithmetic::halves});
+    const auto mistral =
+        batch_of<models::mistral_7b<dtype::q8_0>>({.slots = slots, .coded_products = plan::chunk_arithmetic::halves});
     const plan::table& t = mistral.table();
     const plan::sequence& one = t.batch_in_one;
-    const auto of_all = [&](std::string_view name) { return one.in_one[0].specialization[kernels::layers_many_interface.specialization_index(name)]; };
+    const auto of_all = [&](std::string_view name) {
+      return one.in_one[0].specialization[kernels::layers_many_interface.specialization_index(name)];
+    };
     check_one_dispatch(t, slots, 9);
     CHECK(one.in_one[0].kernel == kernels::kernel::layers_many);
     CHECK(one.in_one[0].groups[0] == 132);
     CHECK(of_all("parts") == 128);
     CHECK(of_all("slots") == slots);
     CHECK(of_all("context") == t.pool(0).positions);
-    const std::uint64_t of_layer = plan::aligned(kernels::layers_many::exchange_bytes(slots, 128, 4096, 14336, 4096, 1024, 8));
+    const std::uint64_t of_layer =
+        plan::aligned(kernels::layers_many::exchange_bytes(slots, 128, 4096, 14336, 4096, 1024, 8));
     CHECK(one.blank_bytes == 32 * of_layer);
-    CHECK(one.prologue[0].specialization[kernels::embed_interface.specialization_index("blank_quads")] == 2 * of_layer / 16);
+    CHECK(one.prologue[0].specialization[kernels::embed_interface.specialization_index("blank_quads")] ==
+          2 * of_layer / 16);
     const auto refused = [&](auto&& change) { return refused_in_one(mistral, change); };
-    CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }), ContainsSubstring("the bytes behind every argument"));
-    CHECK_THAT(refused([](auto& one_, auto&, auto&) { one_.blank_bytes -= 32 * 256; }), ContainsSubstring("to be made blank beside the embedding"));
+    CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }),
+               ContainsSubstring("the bytes behind every argument"));
+    CHECK_THAT(refused([](auto& one_, auto&, auto&) { one_.blank_bytes -= 32 * 256; }),
+               ContainsSubstring("to be made blank beside the embedding"));
   }
 }
 
@@ -89,11 +102,14 @@ TEST_CASE("workgroups of a batch's layers share the stream's rows evenly", "[pla
 
 TEST_CASE("batches that keep the chain", "[plan][in_one]") {
   CHECK(in_one(batch_of<small>(of_eight)));
-  CHECK(in_one(batch_of<models::llama<small_config, dtype::q4_0>>({.slots = 2, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK(in_one(batch_of<models::llama<small_config, dtype::q4_0>>(
+      {.slots = 2, .coded_products = plan::chunk_arithmetic::halves})));
   // A session's bits would hang on how many others there are.
   CHECK_FALSE(in_one(batch_of<small>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves})));
-  CHECK_FALSE(in_one(batch_of<models::mistral_7b<dtype::q8_0>>({.slots = 64, .coded_products = plan::chunk_arithmetic::halves})));
-  CHECK_FALSE(in_one(batch_of<models::mistral_7b<dtype::q8_0>>({.slots = 24, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(
+      batch_of<models::mistral_7b<dtype::q8_0>>({.slots = 64, .coded_products = plan::chunk_arithmetic::halves})));
+  CHECK_FALSE(in_one(
+      batch_of<models::mistral_7b<dtype::q8_0>>({.slots = 24, .coded_products = plan::chunk_arithmetic::halves})));
   CHECK_FALSE(in_one(batch_of<small>({.slots = 8})));
   CHECK_FALSE(in_one(batch_of<models::llama<small_config, dtype::bf16>>(of_eight)));
   plan::profile chain = plan::profiles::portable;
@@ -112,18 +128,29 @@ TEST_CASE("batches that keep the chain", "[plan][in_one]") {
     return out;
   }();
   CHECK(in_one(batch_of<models::llama<blocks, dtype::q8_0>>(of_eight)));
-  CHECK_FALSE(in_one(batch_of<models::llama<blocks, dtype::q4_k>>(of_eight)));  // 384 columns a share are no blocks of 256
+  CHECK_FALSE(
+      in_one(batch_of<models::llama<blocks, dtype::q4_k>>(of_eight)));  // 384 columns a share are no blocks of 256
 }
 
-TEST_CASE("a batch's one dispatch is refused where what its workgroups tell each other is not blank, not stated or not waited for", "[plan][in_one]") {
+TEST_CASE(
+    "a batch's one dispatch is refused where what its workgroups tell each other is not blank, not stated or not "
+    "waited for",
+    "[plan][in_one]") {
   const auto of = batch_of<small>(of_eight);
   const auto refused = [&](auto&& change) { return refused_in_one(of, change); };
   CHECK(refused([](auto&, auto&, auto&) {}).empty());
-  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].offset += 256; }), ContainsSubstring("the bytes behind every argument"));
-  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }), ContainsSubstring("the bytes behind every argument"));
-  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[9].slot += 40; }), ContainsSubstring("the bytes behind every argument"));
-  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_offset -= 256; }), ContainsSubstring("to be made blank beside the embedding"));
-  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_bytes += 256; }), ContainsSubstring("blank words inside the arena"));
-  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.barrier = false; }), ContainsSubstring("expected a barrier before it"));
-  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.subgroups = 64; }), ContainsSubstring("invocations a workgroup"));
+  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].offset += 256; }),
+             ContainsSubstring("the bytes behind every argument"));
+  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }),
+             ContainsSubstring("the bytes behind every argument"));
+  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[9].slot += 40; }),
+             ContainsSubstring("the bytes behind every argument"));
+  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_offset -= 256; }),
+             ContainsSubstring("to be made blank beside the embedding"));
+  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_bytes += 256; }),
+             ContainsSubstring("blank words inside the arena"));
+  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.barrier = false; }),
+             ContainsSubstring("expected a barrier before it"));
+  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.subgroups = 64; }),
+             ContainsSubstring("invocations a workgroup"));
 }

@@ -28,7 +28,8 @@ constexpr decoder_config narrow_config = [] {
 
 template <class Marked, class Typed>
 bool same(plan::ffn_form form, const plan::profile& target) {
-  return plan::planned::of<Marked>(target, 64, {}, form).table().hash == plan::planned::of<Typed>(target, 64).table().hash;
+  return plan::planned::of<Marked>(target, 64, {}, form).table().hash ==
+         plan::planned::of<Typed>(target, 64).table().hash;
 }
 
 }  // namespace
@@ -48,10 +49,22 @@ TEST_CASE("a model's own FFNs become what walk_ffn and traced are", "[plan][plan
 TEST_CASE("what an FFN cannot be is refused with the reason", "[plan][planned]") {
   using Catch::Matchers::ContainsSubstring;
   using Catch::Matchers::MessageMatches;
-  const auto refused = [](auto&& make, const std::string& why) { CHECK_THROWS_MATCHES(make(), argument_error, MessageMatches(ContainsSubstring(why))); };
-  refused([] { plan::planned::of<fable<graph::gated_ffn>>(plan::profiles::cpu, 64, {}, {.traced = 65}); }, "a trace of at least 1 and at most 64 features, found 65");
-  refused([] { plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::cpu, 64, {}, {.walk = true}); }, "or weights of f32, f16 or bf16, to walk, found q4_0");
-  refused([] { plan::planned::of<models::bitnet_b158<models::fable_config, dtype::i2_s, dtype::f32>>(plan::profiles::cpu, 64, {}, {.walk = true}); }, "to walk, found i2_s");
-  refused([] { plan::planned::of<models::llama<narrow_config, dtype::f16>>(plan::profiles::cpu, 64, {}, {.walk = true}); }, ".weight: expected a multiple of 8 rows to walk in f16, found 60");
-  CHECK_NOTHROW(plan::planned::of<models::llama<narrow_config, dtype::f32>>(plan::profiles::cpu, 64, {}, {.walk = true}));
+  const auto refused = [](auto&& make, const std::string& why) {
+    CHECK_THROWS_MATCHES(make(), argument_error, MessageMatches(ContainsSubstring(why)));
+  };
+  refused([] { plan::planned::of<fable<graph::gated_ffn>>(plan::profiles::cpu, 64, {}, {.traced = 65}); },
+          "a trace of at least 1 and at most 64 features, found 65");
+  refused([] { plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::cpu, 64, {}, {.walk = true}); },
+          "or weights of f32, f16 or bf16, to walk, found q4_0");
+  refused(
+      [] {
+        plan::planned::of<models::bitnet_b158<models::fable_config, dtype::i2_s, dtype::f32>>(plan::profiles::cpu, 64,
+                                                                                              {}, {.walk = true});
+      },
+      "to walk, found i2_s");
+  refused(
+      [] { plan::planned::of<models::llama<narrow_config, dtype::f16>>(plan::profiles::cpu, 64, {}, {.walk = true}); },
+      ".weight: expected a multiple of 8 rows to walk in f16, found 60");
+  CHECK_NOTHROW(
+      plan::planned::of<models::llama<narrow_config, dtype::f32>>(plan::profiles::cpu, 64, {}, {.walk = true}));
 }

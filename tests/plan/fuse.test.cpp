@@ -55,7 +55,8 @@ constexpr auto float_ffn = [](ir::trace& t, ir::value_id x) {
   const auto g = t.gated(gate, up, activation::silu);
   return t.add(x, t.matmul(t.rms_norm(g, "sub.weight", 1e-5f), "down.weight", 256, 512, ternary));
 };
-static_assert(count(float_ffn, false) == 2 && count(float_ffn, true) == 2, "norm_float takes the norms in, however many tokens a pass has");
+static_assert(count(float_ffn, false) == 2 && count(float_ffn, true) == 2,
+              "norm_float takes the norms in, however many tokens a pass has");
 }  // namespace
 
 TEST_CASE("norm_float puts the norm in front of each product that reads it", "[plan][fuse]") {
@@ -72,17 +73,20 @@ TEST_CASE("norm_float puts the norm in front of each product that reads it", "[p
   CHECK(nodes[1].op_count == 4);  // rms_norm, gate, up, gated
   CHECK(nodes[2].epilogue == kernels::epilogue::add);
 
-  const auto two = fused([](ir::trace& t, ir::value_id x) {
-    const auto h = t.rms_norm(x, "norm.weight", 1e-5f);
-    const auto a = t.matmul(h, "a.weight", 256, 256, ternary);
-    return t.add(a, t.matmul(h, "b.weight", 256, 256, ternary));
-  }, true, failure);
+  const auto two = fused(
+      [](ir::trace& t, ir::value_id x) {
+        const auto h = t.rms_norm(x, "norm.weight", 1e-5f);
+        const auto a = t.matmul(h, "a.weight", 256, 256, ternary);
+        return t.add(a, t.matmul(h, "b.weight", 256, 256, ternary));
+      },
+      true, failure);
   REQUIRE(two.size() == 3);
   CHECK(two[1].norm == two[2].norm);
   CHECK(two[1].in == two[2].in);
   CHECK(two[1].op_count + two[2].op_count == 4);  // the norm counts once
 
-  const auto bare = fused([](ir::trace& t, ir::value_id x) { return t.add(x, t.matmul(x, "a.weight", 256, 256, ternary)); }, true, failure);
+  const auto bare = fused(
+      [](ir::trace& t, ir::value_id x) { return t.add(x, t.matmul(x, "a.weight", 256, 256, ternary)); }, true, failure);
   REQUIRE(bare.size() == 2);
   CHECK(bare[1].prologue == kernels::prologue::plain);
   CHECK(plan::rules[bare[1].rule].name == "residual_add");
@@ -90,11 +94,13 @@ TEST_CASE("norm_float puts the norm in front of each product that reads it", "[p
 
 TEST_CASE("the stream is not overwritten while a norm of it is still to be computed", "[plan][fuse]") {
   text<256> failure;
-  (void)fused([](ir::trace& t, ir::value_id x) {
-    const auto h = t.rms_norm(x, "norm.weight", 1e-5f);
-    const auto a = t.add(x, t.matmul(h, "a.weight", 256, 256, ternary));
-    return t.add(a, t.matmul(h, "b.weight", 256, 256, ternary));
-  }, true, failure);
+  (void)fused(
+      [](ir::trace& t, ir::value_id x) {
+        const auto h = t.rms_norm(x, "norm.weight", 1e-5f);
+        const auto a = t.add(x, t.matmul(h, "a.weight", 256, 256, ternary));
+        return t.add(a, t.matmul(h, "b.weight", 256, 256, ternary));
+      },
+      true, failure);
   CHECK_THAT(std::string(failure.view()), ContainsSubstring("no kernel computes add"));
 }
 
@@ -138,10 +144,14 @@ TEST_CASE("the stream is not overwritten while somebody still reads it", "[plan]
 TEST_CASE("an op without a kernel is named", "[plan][fuse]") {
   text<256> failure;
   (void)fused([](ir::trace& t, ir::value_id x) { return t.rms_norm(x, "lonely.weight", 1e-5f); }, true, failure);
-  CHECK_THAT(std::string(failure.view()), ContainsSubstring("lonely.weight") && ContainsSubstring("no kernel computes rms_norm"));
+  CHECK_THAT(std::string(failure.view()),
+             ContainsSubstring("lonely.weight") && ContainsSubstring("no kernel computes rms_norm"));
   failure = {};
-  (void)fused([](ir::trace& t, ir::value_id x) { return t.add(x, t.matmul(x, "coded.weight", 256, 256, dtype::tq1_0)); }, true, failure);
-  CHECK_THAT(std::string(failure.view()), ContainsSubstring("coded.weight") && ContainsSubstring("found tq1_0 weights of f32"));
+  (void)fused(
+      [](ir::trace& t, ir::value_id x) { return t.add(x, t.matmul(x, "coded.weight", 256, 256, dtype::tq1_0)); }, true,
+      failure);
+  CHECK_THAT(std::string(failure.view()),
+             ContainsSubstring("coded.weight") && ContainsSubstring("found tq1_0 weights of f32"));
 }
 
 namespace {
@@ -159,7 +169,8 @@ constexpr auto attention(dtype type, dtype of_v, bool norms, std::uint32_t windo
     return t.add(x, norms ? t.rms_norm(z, "post.weight", 1e-6f) : z);
   };
 }
-static_assert(count(attention(dtype::q8_0, dtype::q8_0, false), true) == 3 && count(attention(dtype::f16, dtype::f16, true), true) == 5);
+static_assert(count(attention(dtype::q8_0, dtype::q8_0, false), true) == 3 &&
+              count(attention(dtype::f16, dtype::f16, true), true) == 5);
 }  // namespace
 
 TEST_CASE("q, k and v of one codec are one product, with window and rotation", "[plan][fuse]") {
@@ -238,7 +249,9 @@ TEST_CASE("a head of blocks is a product, one of floats the head's kernel", "[pl
 TEST_CASE("what belongs to another kind of block is not merged", "[plan][fuse]") {
   ir::trace t;
   auto x = t.embedding("token_embd.weight", 1024, 256);
-  const auto block = [&](ir::value_id in) { return t.add(in, t.matmul(t.rms_norm(in, "norm.weight", 1e-5f), "w.weight", 256, 256, dtype::f16)); };
+  const auto block = [&](ir::value_id in) {
+    return t.add(in, t.matmul(t.rms_norm(in, "norm.weight", 1e-5f), "w.weight", 256, 256, dtype::f16));
+  };
   x = t.repeat(x, 4, {2, {0, 1}}, block, block);
   text<256> failure;
   const auto nodes = plan::fuser{t.graph(), {true}}.run(failure);

@@ -39,17 +39,23 @@ static_assert(plan::engraved<models::bitnet_2b_4t, plan::profiles::cpu>::table.d
 constexpr bool ends_in_time(const plan::table& of) {
   for (const plan::dispatch& d : of.prefill.period)
     if (d.kernel == kernels::kernel::ternary_matmul) {
-      const auto constant = [&](std::string_view name) { return std::uint64_t{d.specialization[kernels::ternary_matmul_interface.specialization_index(name)]}; };
-      if ((constant("rows") / 4 / d.groups[0] / 8 + 1) * (constant("columns") / 16 + 2 + 40) > plan::llvmpipe_loop_turns) return false;
+      const auto constant = [&](std::string_view name) {
+        return std::uint64_t{d.specialization[kernels::ternary_matmul_interface.specialization_index(name)]};
+      };
+      if ((constant("rows") / 4 / d.groups[0] / 8 + 1) * (constant("columns") / 16 + 2 + 40) >
+          plan::llvmpipe_loop_turns)
+        return false;
     }
   return true;
 }
 constexpr decoder_config wide = [] {
   decoder_config c = models::bitnet_2b_4t::config;
-  c.num_hidden_layers = 1, c.hidden_size = 7168, c.intermediate_size = 28672, c.num_attention_heads = 56, c.num_key_value_heads = 14;
+  c.num_hidden_layers = 1, c.hidden_size = 7168, c.intermediate_size = 28672, c.num_attention_heads = 56,
+  c.num_key_value_heads = 14;
   return c;
 }();
-static_assert(ends_in_time(plan::engraved<models::bitnet_2b_4t, plan::profiles::cpu>::table) && ends_in_time(plan::engraved<models::bitnet_b158<wide>, plan::profiles::cpu>::table));
+static_assert(ends_in_time(plan::engraved<models::bitnet_2b_4t, plan::profiles::cpu>::table) &&
+              ends_in_time(plan::engraved<models::bitnet_b158<wide>, plan::profiles::cpu>::table));
 // There norms are dispatches of their own.
 static_assert(plan::engraved<models::bitnet_2b_4t, plan::profiles::cpu>::table.decode.dispatch_count() == 30 * 9 + 4);
 
@@ -75,15 +81,23 @@ constexpr decoder_config deep_config = [] {
   out.num_hidden_layers = 90;
   return out;
 }();
-static_assert(plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table.decode_in_one.in_one.size() == 1);
+static_assert(
+    plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table.decode_in_one.in_one.size() == 1);
 // Over long contexts there is another form of it, from where workgroups have a second span of a head in that one.
-constexpr std::uint32_t heads_together(const plan::dispatch& d) { return d.specialization[kernels::layers_interface.specialization_index("heads_together")]; }
+constexpr std::uint32_t heads_together(const plan::dispatch& d) {
+  return d.specialization[kernels::layers_interface.specialization_index("heads_together")];
+}
 static_assert(waiting.in_one_long.size() == 1 && waiting.long_from == 6 * kernels::attention_span + 64);
-static_assert(heads_together(waiting.in_one[0]) == 1 && heads_together(waiting.in_one_long[0]) == 4 && waiting.in_one_long[0].least_groups == waiting.in_one[0].least_groups);
-static_assert((plan::kernels_used(std::array{&two_b}) & kernels::layers::long_contexts_bit) != 0 && (plan::kernels_used(std::array{&story}) & kernels::layers::long_contexts_bit) == 0);
-static_assert(plan::engraved<models::bitnet_2b_4t, plan::profiles::portable, 1600>::table.decode_in_one.in_one_long.empty());
-static_assert(plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table.decode_in_one.in_one_long.empty());
-static_assert(plan::engraved<models::fable, plan::profiles::portable>::table.decode_in_one.in_one_long.empty() && one.in_one_long.empty());
+static_assert(heads_together(waiting.in_one[0]) == 1 && heads_together(waiting.in_one_long[0]) == 4 &&
+              waiting.in_one_long[0].least_groups == waiting.in_one[0].least_groups);
+static_assert((plan::kernels_used(std::array{&two_b}) & kernels::layers::long_contexts_bit) != 0 &&
+              (plan::kernels_used(std::array{&story}) & kernels::layers::long_contexts_bit) == 0);
+static_assert(
+    plan::engraved<models::bitnet_2b_4t, plan::profiles::portable, 1600>::table.decode_in_one.in_one_long.empty());
+static_assert(plan::engraved<models::bitnet_b158<deep_config>, plan::profiles::portable>::table.decode_in_one
+                  .in_one_long.empty());
+static_assert(plan::engraved<models::fable, plan::profiles::portable>::table.decode_in_one.in_one_long.empty() &&
+              one.in_one_long.empty());
 constexpr plan::profile few_workgroups = [] {
   plan::profile out = plan::profiles::portable;
   out.layers_parts = 64;
@@ -91,16 +105,21 @@ constexpr plan::profile few_workgroups = [] {
 }();
 static_assert(plan::engraved<models::bitnet_2b_4t, few_workgroups>::table.decode_in_one.in_one.empty());
 
-constexpr std::uint32_t constant(std::string_view name) { return one.in_one[0].specialization[kernels::layers_interface.specialization_index(name)]; }
-static_assert(constant("layers") == 8 && constant("parts") == 2 && constant("hidden_size") == 256 && constant("intermediate_size") == 1024);
-static_assert(constant("heads") == 4 && constant("kv_heads") == 2 && constant("head_dim") == 64 && constant("patience") >= 128);
+constexpr std::uint32_t constant(std::string_view name) {
+  return one.in_one[0].specialization[kernels::layers_interface.specialization_index(name)];
+}
+static_assert(constant("layers") == 8 && constant("parts") == 2 && constant("hidden_size") == 256 &&
+              constant("intermediate_size") == 1024);
+static_assert(constant("heads") == 4 && constant("kv_heads") == 2 && constant("head_dim") == 64 &&
+              constant("patience") >= 128);
 
 /// A copy of the sound sequence whose parts can be changed.
 struct broken {
   plan::table table;
   const plan::sequence sound = table.decode_in_one;
-  std::vector<plan::dispatch> prologue{sound.prologue.begin(), sound.prologue.end()}, period{sound.period.begin(), sound.period.end()},
-      epilogue{sound.epilogue.begin(), sound.epilogue.end()}, in_one{sound.in_one.begin(), sound.in_one.end()};
+  std::vector<plan::dispatch> prologue{sound.prologue.begin(), sound.prologue.end()},
+      period{sound.period.begin(), sound.period.end()}, epilogue{sound.epilogue.begin(), sound.epilogue.end()},
+      in_one{sound.in_one.begin(), sound.in_one.end()};
   std::vector<plan::placed_value> values{sound.values.begin(), sound.values.end()};
   std::vector<plan::operand> arguments{sound.arguments.begin(), sound.arguments.end()};
 
@@ -108,12 +127,14 @@ struct broken {
 
   std::string verdict() {
     auto& s = table.decode_in_one;
-    s.prologue = prologue, s.period = period, s.epilogue = epilogue, s.in_one = in_one, s.values = values, s.arguments = arguments;
+    s.prologue = prologue, s.period = period, s.epilogue = epilogue, s.in_one = in_one, s.values = values,
+    s.arguments = arguments;
     return std::string(plan::verify(table).view());
   }
   plan::access& arena_write(std::size_t step) {
     auto& d = period[step];
-    return *std::find_if(d.accesses.begin(), d.accesses.end(), [](const plan::access& a) { return a.where == plan::region::arena && a.write; });
+    return *std::find_if(d.accesses.begin(), d.accesses.end(),
+                         [](const plan::access& a) { return a.where == plan::region::arena && a.write; });
   }
 };
 }  // namespace
@@ -121,8 +142,10 @@ struct broken {
 TEST_CASE("the layers' bytes are those of the steps", "[plan][in_one]") {
   CHECK(broken{}.verdict().empty());
   for (const std::uint32_t position : {0u, 100u, 511u})
-    CHECK(plan::bytes_moved(story, one, one.in_one[0], position, 1) + plan::bytes_moved(story, one, one.prologue[0], position, 1) +
-              plan::bytes_moved(story, one, one.epilogue[0], position, 1) + plan::bytes_moved(story, one, one.epilogue[1], position, 1) +
+    CHECK(plan::bytes_moved(story, one, one.in_one[0], position, 1) +
+              plan::bytes_moved(story, one, one.prologue[0], position, 1) +
+              plan::bytes_moved(story, one, one.epilogue[0], position, 1) +
+              plan::bytes_moved(story, one, one.epilogue[1], position, 1) +
               plan::bytes_moved(story, one, one.epilogue[2], position, 1) ==
           plan::bytes_moved(story, one, position, 1));
 }
@@ -191,13 +214,21 @@ TEST_CASE("what workgroups wait for must be blank", "[plan][in_one]") {
     change(b, b.table.decode_in_one);
     return b.verdict();
   };
-  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes = 0; }), ContainsSubstring("to be blank before the pass"));
-  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes -= 4; }), ContainsSubstring("to be blank before the pass"));
-  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_offset += 4, s.blank_bytes -= 4; }), ContainsSubstring("to be blank before the pass"));
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes = 0; }),
+             ContainsSubstring("to be blank before the pass"));
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes -= 4; }),
+             ContainsSubstring("to be blank before the pass"));
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_offset += 4, s.blank_bytes -= 4; }),
+             ContainsSubstring("to be blank before the pass"));
   // What the embedding wrote would be gone.
-  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes += s.blank_offset, s.blank_offset = 0; }), ContainsSubstring("to be blank before the pass"));
-  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes = s.arena_bytes; }), ContainsSubstring("blank words inside the arena"));
-  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes -= 2; }), ContainsSubstring("blank words inside the arena"));
-  CHECK_THAT(refused([](broken& b, plan::sequence&) { b.in_one[0].subgroups = 64; }), ContainsSubstring("invocations a workgroup"));
-  CHECK_THAT(refused([](broken& b, plan::sequence&) { b.arguments[20].offset += 4; }), ContainsSubstring("expected the bytes behind every argument"));
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes += s.blank_offset, s.blank_offset = 0; }),
+             ContainsSubstring("to be blank before the pass"));
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes = s.arena_bytes; }),
+             ContainsSubstring("blank words inside the arena"));
+  CHECK_THAT(refused([](broken&, plan::sequence& s) { s.blank_bytes -= 2; }),
+             ContainsSubstring("blank words inside the arena"));
+  CHECK_THAT(refused([](broken& b, plan::sequence&) { b.in_one[0].subgroups = 64; }),
+             ContainsSubstring("invocations a workgroup"));
+  CHECK_THAT(refused([](broken& b, plan::sequence&) { b.arguments[20].offset += 4; }),
+             ContainsSubstring("expected the bytes behind every argument"));
 }

@@ -23,8 +23,12 @@ using gemma = models::gemma3<models::gemma3_1b_config, dtype::q4_0, dtype::q4_0,
 template <template <dtype, dtype> class FFN>
 using fable = models::bitnet_b158<models::fable_config, dtype::i2_s, dtype::i8, dtype::f16, FFN>;
 
-std::uint32_t constant(const plan::dispatch& d, std::string_view name) { return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)]; }
-const plan::operand& operand(const plan::dispatch& d, std::string_view name) { return d.push[kernels::interface_of(d.kernel).push_index(name)]; }
+std::uint32_t constant(const plan::dispatch& d, std::string_view name) {
+  return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)];
+}
+const plan::operand& operand(const plan::dispatch& d, std::string_view name) {
+  return d.push[kernels::interface_of(d.kernel).push_index(name)];
+}
 
 const plan::dispatch& tracing(const plan::sequence& decode) {
   REQUIRE(decode.epilogue.front().kernel == kernels::kernel::walk_trace);
@@ -49,7 +53,8 @@ void expect_same_but_for_it(const plan::table& traced, const plan::table& plain,
 
 TEST_CASE("keep_traces: one dispatch more behind the layers, and what it reads of each layer kept apart") {
   const plan::profile& gpu = plan::profiles::portable;
-  const auto dense = plan::planned::of<stories<graph::gated_ffn>>(gpu, 64), traced = plan::planned::of<stories<graph::traced<32>::ffn>>(gpu, 64);
+  const auto dense = plan::planned::of<stories<graph::gated_ffn>>(gpu, 64),
+             traced = plan::planned::of<stories<graph::traced<32>::ffn>>(gpu, 64);
   expect_same_but_for_it(traced.table(), dense.table());
   const plan::dispatch& told = tracing(traced.table().decode);
   const std::uint32_t features = models::stories260k_config.intermediate_size;
@@ -66,12 +71,15 @@ TEST_CASE("keep_traces: one dispatch more behind the layers, and what it reads o
     }
   CHECK(traced.table().trace.top == 32);
   CHECK(traced.table().trace.slots == gpu.ring_size);
-  CHECK(traced.table().trace.bytes() == std::uint64_t{gpu.ring_size} * models::stories260k_config.num_hidden_layers * (3 + 3 * 32) * 4);
+  CHECK(traced.table().trace.bytes() ==
+        std::uint64_t{gpu.ring_size} * models::stories260k_config.num_hidden_layers * (3 + 3 * 32) * 4);
   CHECK(dense.table().trace.top == 0);
   CHECK(dense.table().trace.bytes() == 0);
 }
 
-TEST_CASE("keep_traces: of a sparse walk the choice; of both kinds of Gemma 3's layers in one place; of BitNet the values behind its norm") {
+TEST_CASE(
+    "keep_traces: of a sparse walk the choice; of both kinds of Gemma 3's layers in one place; of BitNet the values "
+    "behind its norm") {
   const plan::profile& cpu = plan::profiles::cpu;
   const auto sparse = plan::planned::of<stories<graph::traced_walk<20, 16>::ffn>>(cpu, 64);
   expect_same_but_for_it(sparse.table(), plan::planned::of<stories<graph::sparse_walk<16>::ffn>>(cpu, 64).table());
@@ -84,30 +92,38 @@ TEST_CASE("keep_traces: of a sparse walk the choice; of both kinds of Gemma 3's 
   const plan::dispatch& told = tracing(two_kinds.table().decode);
   std::size_t kinds = 0;
   for (const auto& d : two_kinds.table().decode.period)
-    if (d.label.view().starts_with("ffn_gate")) kinds += operand(d, "output").offset == operand(told, "values").offset && operand(d, "gates").offset == operand(told, "gates").offset;
+    if (d.label.view().starts_with("ffn_gate"))
+      kinds += operand(d, "output").offset == operand(told, "values").offset &&
+               operand(d, "gates").offset == operand(told, "gates").offset;
   CHECK(kinds == 2);
 
   const auto ternary = plan::planned::of<fable<graph::traced<32>::ffn>>(cpu, 64);
-  expect_same_but_for_it(ternary.table(), plan::planned::of<fable<graph::walk_ffn>>(cpu, 64).table(), 1);  // the last layer's values
+  expect_same_but_for_it(ternary.table(), plan::planned::of<fable<graph::walk_ffn>>(cpu, 64).table(),
+                         1);  // the last layer's values
   for (const auto& d : ternary.table().decode.period)
-    if (d.kernel == kernels::kernel::walk_down) CHECK(operand(d, "values").offset == operand(tracing(ternary.table().decode), "values").offset);
+    if (d.kernel == kernels::kernel::walk_down)
+      CHECK(operand(d, "values").offset == operand(tracing(ternary.table().decode), "values").offset);
 }
 
 TEST_CASE("keep_traces: what cannot be traced is refused in a sentence") {
   const auto refused = [](auto&& make) {
     try {
       make();
-    } catch (const argument_error& problem) {
-      return std::string(problem.what());
-    }
+    } catch (const argument_error& problem) { return std::string(problem.what()); }
     return std::string();
   };
-  CHECK(refused([] { plan::planned::of<stories<graph::traced<65>::ffn>>(plan::profiles::cpu, 64); }).find("a trace of at least 1 and at most 64 features, found 65") != std::string::npos);
-  CHECK(refused([] { plan::planned::of<stories<graph::traced<4>::ffn>>(plan::profiles::cpu, 64, {.slots = 2}); }).find("batch: expected a model without a trace") != std::string::npos);
+  CHECK(refused([] {
+          plan::planned::of<stories<graph::traced<65>::ffn>>(plan::profiles::cpu, 64);
+        }).find("a trace of at least 1 and at most 64 features, found 65") != std::string::npos);
+  CHECK(refused([] {
+          plan::planned::of<stories<graph::traced<4>::ffn>>(plan::profiles::cpu, 64, {.slots = 2});
+        }).find("batch: expected a model without a trace") != std::string::npos);
   static constexpr plan::profile apart = [] {
     plan::profile out = plan::profiles::cpu;
     out.norm_prologue = false;
     return out;
   }();
-  CHECK(refused([] { plan::planned::of<fable<graph::traced<4>::ffn>>(apart, 64); }).find("trace: expected a gated FFN and the product of its down vectors") != std::string::npos);
+  CHECK(refused([] {
+          plan::planned::of<fable<graph::traced<4>::ffn>>(apart, 64);
+        }).find("trace: expected a gated FFN and the product of its down vectors") != std::string::npos);
 }

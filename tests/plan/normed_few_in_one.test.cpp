@@ -36,7 +36,8 @@ using small = models::gemma3<small_config, dtype::q8_0>;
 
 // By the compiler as well, with its default limits.
 constexpr const plan::table& engraved = plan::engraved_batch<small, plan::profiles::portable, of_eight>::table;
-static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 5 * 12 + 1 && engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 5 * 12 + 1);
+static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 5 * 12 + 1 &&
+              engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 5 * 12 + 1);
 }  // namespace
 
 TEST_CASE("passes over eight sessions of Gemma-3 run all layers in one dispatch", "[plan][in_one]") {
@@ -45,7 +46,9 @@ TEST_CASE("passes over eight sessions of Gemma-3 run all layers in one dispatch"
     const plan::sequence& one = t.batch_in_one;
     check_one_dispatch(t, 8, 12);
     const plan::dispatch& all = one.in_one[0];
-    const auto of_all = [&](std::string_view name) { return all.specialization[kernels::layers_few_normed_interface.specialization_index(name)]; };
+    const auto of_all = [&](std::string_view name) {
+      return all.specialization[kernels::layers_few_normed_interface.specialization_index(name)];
+    };
     CHECK(all.kernel == kernels::kernel::layers_few_normed);
     // 160 tiles of the stream, five for each four workgroups; 20 steps of its columns.
     CHECK(all.groups[0] == 128);
@@ -55,20 +58,26 @@ TEST_CASE("passes over eight sessions of Gemma-3 run all layers in one dispatch"
     CHECK(of_all("context") == t.pool(0).positions);
     CHECK(of_all("window") == 1024);
     CHECK(of_all("full_every") == 6);
-    CHECK(one.blank_bytes == 34ull * plan::aligned(kernels::layers_few_normed::exchange_bytes(2560, 10240, 2048, 1024)));
+    CHECK(one.blank_bytes ==
+          34ull * plan::aligned(kernels::layers_few_normed::exchange_bytes(2560, 10240, 2048, 1024)));
   };
   check(batch_of<models::gemma3_4b<dtype::q8_0>>(of_eight), kernels::codec::q8_0);
   check(batch_of<models::gemma3_4b<dtype::bf16>>(of_eight), kernels::codec::bf16);
 }
 
-TEST_CASE("passes over 32 sessions of Gemma-3 run all layers in one dispatch, whose helpers make blank what is told behind the second layer", "[plan][in_one]") {
+TEST_CASE(
+    "passes over 32 sessions of Gemma-3 run all layers in one dispatch, whose helpers make blank what is told behind "
+    "the second layer",
+    "[plan][in_one]") {
   const auto check = [](const plan::planned& gemma, std::uint32_t slots, kernels::codec codec) {
     CAPTURE(slots);
     const plan::table& t = gemma.table();
     const plan::sequence& one = t.batch_in_one;
     check_one_dispatch(t, slots, 12);
     const plan::dispatch& all = one.in_one[0];
-    const auto of_all = [&](std::string_view name) { return all.specialization[kernels::layers_many_normed_interface.specialization_index(name)]; };
+    const auto of_all = [&](std::string_view name) {
+      return all.specialization[kernels::layers_many_normed_interface.specialization_index(name)];
+    };
     CHECK(all.kernel == kernels::kernel::layers_many_normed);
     CHECK(all.groups[0] == 132);
     CHECK(all.subgroups == 16);
@@ -77,14 +86,20 @@ TEST_CASE("passes over 32 sessions of Gemma-3 run all layers in one dispatch, wh
     CHECK(of_all("codec") == static_cast<std::uint32_t>(codec));
     CHECK(of_all("window") == 1024);
     CHECK(of_all("full_every") == 6);
-    const std::uint64_t of_layer = plan::aligned(kernels::layers_many_normed::exchange_bytes(slots, 128, 2560, 10240, 2048, 1024, 8));
+    const std::uint64_t of_layer =
+        plan::aligned(kernels::layers_many_normed::exchange_bytes(slots, 128, 2560, 10240, 2048, 1024, 8));
     CHECK(one.blank_bytes == 34 * of_layer);
-    CHECK(one.prologue[0].specialization[kernels::embed_interface.specialization_index("blank_quads")] == 2 * of_layer / 16);
-    CHECK_THAT(refused_in_one(gemma, [](auto& one_, auto&, auto&) { one_.blank_bytes -= 34 * 256; }), ContainsSubstring("to be made blank beside the embedding"));
+    CHECK(one.prologue[0].specialization[kernels::embed_interface.specialization_index("blank_quads")] ==
+          2 * of_layer / 16);
+    CHECK_THAT(refused_in_one(gemma, [](auto& one_, auto&, auto&) { one_.blank_bytes -= 34 * 256; }),
+               ContainsSubstring("to be made blank beside the embedding"));
   };
-  check(batch_of<models::gemma3_4b<dtype::q8_0>>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves}), 16, kernels::codec::q8_0);
-  check(batch_of<models::gemma3_4b<dtype::q8_0>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32, kernels::codec::q8_0);
-  check(batch_of<models::gemma3_4b<dtype::bf16>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32, kernels::codec::bf16);
+  check(batch_of<models::gemma3_4b<dtype::q8_0>>({.slots = 16, .coded_products = plan::chunk_arithmetic::halves}), 16,
+        kernels::codec::q8_0);
+  check(batch_of<models::gemma3_4b<dtype::q8_0>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32,
+        kernels::codec::q8_0);
+  check(batch_of<models::gemma3_4b<dtype::bf16>>({.slots = 32, .coded_products = plan::chunk_arithmetic::halves}), 32,
+        kernels::codec::bf16);
 }
 
 TEST_CASE("each four workgroups of a Gemma-3's batch have as many tiles of the stream", "[plan][in_one]") {
@@ -113,15 +128,22 @@ TEST_CASE("batches of a Gemma-3 that keep the chain", "[plan][in_one]") {
   CHECK_FALSE(in_one(batch_of<models::gemma3_1b<dtype::q8_0>>(of_eight)));
 }
 
-TEST_CASE("a Gemma-3's one dispatch is refused where what its workgroups tell each other is not blank or not stated, in either kind of layer", "[plan][in_one]") {
+TEST_CASE(
+    "a Gemma-3's one dispatch is refused where what its workgroups tell each other is not blank or not stated, in "
+    "either kind of layer",
+    "[plan][in_one]") {
   const auto of = batch_of<small>(of_eight);
   const auto refused = [&](auto&& change) { return refused_in_one(of, change); };
   CHECK(refused([](auto&, auto&, auto&) {}).empty());
   for (const std::size_t kind : {0u, 1u}) {
     const std::size_t first = kind * kernels::layers::argument_count;
-    CHECK_THAT(refused([&](auto&, auto& arguments, auto&) { arguments[first].offset += 256; }), ContainsSubstring("the bytes behind every argument"));
-    CHECK_THAT(refused([&](auto&, auto& arguments, auto&) { arguments[first + 19].slot += 40; }), ContainsSubstring("the bytes behind every argument"));
+    CHECK_THAT(refused([&](auto&, auto& arguments, auto&) { arguments[first].offset += 256; }),
+               ContainsSubstring("the bytes behind every argument"));
+    CHECK_THAT(refused([&](auto&, auto& arguments, auto&) { arguments[first + 19].slot += 40; }),
+               ContainsSubstring("the bytes behind every argument"));
   }
-  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_bytes += 256; }), ContainsSubstring("blank words inside the arena"));
-  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.barrier = false; }), ContainsSubstring("expected a barrier before it"));
+  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_bytes += 256; }),
+             ContainsSubstring("blank words inside the arena"));
+  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.barrier = false; }),
+             ContainsSubstring("expected a barrier before it"));
 }

@@ -36,7 +36,8 @@ TEST_CASE("values that live together never share bytes, whatever their sizes and
 }
 
 TEST_CASE("a value takes the bytes of one that is dead", "[plan][place]") {
-  std::vector<placed_value> placed{{text<32>{"a"}, dtype::f32, 64, 0, 256, 0, 1}, {text<32>{"b"}, dtype::f32, 64, 256, 256, 0, 5}};
+  std::vector<placed_value> placed{{text<32>{"a"}, dtype::f32, 64, 0, 256, 0, 1},
+                                   {text<32>{"b"}, dtype::f32, 64, 256, 256, 0, 5}};
   CHECK(plan::first_fit(placed, {text<32>{"c"}, dtype::f32, 64, 0, 256, 2, 3}) == 0);
   CHECK(plan::first_fit(placed, {text<32>{"d"}, dtype::f32, 64, 0, 257, 2, 3}) == 512);
 }

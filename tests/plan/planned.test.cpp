@@ -20,7 +20,8 @@ TEST_CASE("a plan made at run time is the engraved one", "[plan][planned]") {
 }
 
 TEST_CASE("a plan outlives a move", "[plan][planned]") {
-  plan::planned first = plan::planned::of<models::gemma3<models::gemma3_270m_config, dtype::q8_0>>(plan::profiles::portable, 2048);
+  plan::planned first =
+      plan::planned::of<models::gemma3<models::gemma3_270m_config, dtype::q8_0>>(plan::profiles::portable, 2048);
   const plan::planned second = std::move(first);
   CHECK(plan::verify(second.table()).empty());
   CHECK(second.table().decode.dispatch_count() == 18 * 8 + 3);
@@ -28,7 +29,8 @@ TEST_CASE("a plan outlives a move", "[plan][planned]") {
 }
 
 TEST_CASE("what does not fit is refused by the same sentence", "[plan][planned]") {
-  CHECK_THROWS_WITH((plan::planned::of<models::fable>(plan::profiles::cpu, 513)), ContainsSubstring("context: expected 1 to max_position_embeddings 512, found 513"));
+  CHECK_THROWS_WITH((plan::planned::of<models::fable>(plan::profiles::cpu, 513)),
+                    ContainsSubstring("context: expected 1 to max_position_embeddings 512, found 513"));
 }
 
 namespace {
@@ -40,5 +42,6 @@ constexpr decoder_config many_words = [] {
 }  // namespace
 
 TEST_CASE("more words than the sampler can sum up are refused", "[plan][planned]") {
-  CHECK_THROWS_WITH((plan::planned::of<models::gemma3<many_words, dtype::q8_0>>(plan::profiles::portable, 256)), ContainsSubstring("vocab_size: expected at most 524288") && ContainsSubstring("600000"));
+  CHECK_THROWS_WITH((plan::planned::of<models::gemma3<many_words, dtype::q8_0>>(plan::profiles::portable, 256)),
+                    ContainsSubstring("vocab_size: expected at most 524288") && ContainsSubstring("600000"));
 }

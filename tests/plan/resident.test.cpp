@@ -8,10 +8,13 @@
 using namespace intaglio;
 
 namespace {
-constexpr std::uint32_t f16 = static_cast<std::uint32_t>(kernels::element::f16), f32 = static_cast<std::uint32_t>(kernels::element::f32);
+constexpr std::uint32_t f16 = static_cast<std::uint32_t>(kernels::element::f16),
+                        f32 = static_cast<std::uint32_t>(kernels::element::f32);
 constexpr decoder_config two_b = models::bitnet_2b_4t::config;
 
-constexpr bool fits(decoder_config c, std::uint32_t workgroups = 132, std::uint32_t context = 4096) { return plan::resident_fits(c, f16, workgroups, context); }
+constexpr bool fits(decoder_config c, std::uint32_t workgroups = 132, std::uint32_t context = 4096) {
+  return plan::resident_fits(c, f16, workgroups, context);
+}
 template <class Change>
 constexpr bool fits_with(Change change) {
   decoder_config c = two_b;
@@ -34,14 +37,18 @@ TEST_CASE("shapes that workgroups which wait for each other can do", "[plan][res
   CHECK_FALSE(fits(two_b, two_b.num_attention_heads));
   CHECK_FALSE(plan::resident_fits(two_b, f32, 132, 4096));
   CHECK_FALSE(fits_with([](decoder_config& c) { c.head_dim = 256, c.num_attention_heads = 10; }));
-  CHECK_FALSE(fits_with([](decoder_config& c) { c.head_dim = 80, c.num_attention_heads = 32, c.num_key_value_heads = 8; }));
+  CHECK_FALSE(
+      fits_with([](decoder_config& c) { c.head_dim = 80, c.num_attention_heads = 32, c.num_key_value_heads = 8; }));
   CHECK_FALSE(fits_with([](decoder_config& c) { c.hidden_size = 4112; }));
   CHECK_FALSE(fits_with([](decoder_config& c) { c.intermediate_size = 8208; }));
-  CHECK_FALSE(fits_with([](decoder_config& c) { c.num_hidden_layers = 120; }));  // their addresses leave the shared memory
+  CHECK_FALSE(
+      fits_with([](decoder_config& c) { c.num_hidden_layers = 120; }));  // their addresses leave the shared memory
 }
 
 TEST_CASE("shapes with a form for long contexts", "[plan][resident]") {
-  const auto fits_long = [](decoder_config c, std::uint32_t workgroups, std::uint32_t context) { return plan::resident_long_fits(c, workgroups, context); };
+  const auto fits_long = [](decoder_config c, std::uint32_t workgroups, std::uint32_t context) {
+    return plan::resident_long_fits(c, workgroups, context);
+  };
   CHECK(plan::resident_long_from(two_b, 132) == 1600);
   CHECK(fits_long(two_b, 132, 4096));
   CHECK(fits_long(two_b, 132, 17 * 256));
@@ -69,12 +76,14 @@ TEST_CASE("every tile of a product is in one slice", "[plan][resident]") {
 }
 
 TEST_CASE("the room in shared memory holds what the shader declares for 2B", "[plan][resident]") {
-  // Input and what is read behind it, sums, largest, tasks, addresses and scales of 30 layers, rotations, attention's sums, the fresh query, key and value,
-  // the residual.
+  // Input and what is read behind it, sums, largest, tasks, addresses and scales of 30 layers, rotations, attention's
+  // sums, the fresh query, key and value, the residual.
   const auto declared = [](std::uint64_t input, std::uint64_t attention) {
-    return input + 128 * 4 + 32 * 4 + 32 * 4 + 16 * 16 + 5 * 24 + 4 * 32 * 8 + 30 * (21 * 8 + 12 * 4) + 64 * 8 + attention + 64 * 8 + 64 * 16 + 4 + 12 + 4;
+    return input + 128 * 4 + 32 * 4 + 32 * 4 + 16 * 16 + 5 * 24 + 4 * 32 * 8 + 30 * (21 * 8 + 12 * 4) + 64 * 8 +
+           attention + 64 * 8 + 64 * 16 + 4 + 12 + 4;
   };
-  const std::uint64_t stated = plan::resident_shared_memory_bytes(6912, 30, 128), stated_long = plan::resident_shared_memory_bytes(6912, 30, 128, true);
+  const std::uint64_t stated = plan::resident_shared_memory_bytes(6912, 30, 128),
+                      stated_long = plan::resident_shared_memory_bytes(6912, 30, 128, true);
   const std::uint64_t expected = declared(6912 + 48 * 16, 2 * 32 * 4 + 32 * 32 * 16 + 32 * 16);
   CHECK(stated >= expected);
   CHECK(stated <= expected + 512);

@@ -19,9 +19,12 @@ namespace {
 // By the compiler as well, with its default limits.
 constexpr plan::batch_shape of_eight{.slots = 8};
 constexpr const plan::table& engraved = plan::engraved_batch<models::fable, plan::profiles::portable, of_eight>::table;
-static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 8 * 9 + 1 && engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 8 * 9 + 1);
+static_assert(engraved.batch_in_one.dispatch_count() == engraved.batch.dispatch_count() - 8 * 9 + 1 &&
+              engraved.batch_in_one.barrier_count() == engraved.batch.barrier_count() - 8 * 9 + 1);
 
-std::uint32_t constant(const plan::sequence& of, std::string_view name) { return of.in_one[0].specialization[kernels::layers_ternary_few_interface.specialization_index(name)]; }
+std::uint32_t constant(const plan::sequence& of, std::string_view name) {
+  return of.in_one[0].specialization[kernels::layers_ternary_few_interface.specialization_index(name)];
+}
 plan::profile with_parts(std::uint32_t parts) {
   auto out = plan::profiles::portable;
   out.layers_parts = parts;
@@ -41,11 +44,15 @@ TEST_CASE("passes over a batch of BitNet 2B run all layers in one dispatch", "[p
     CHECK(one.in_one[0].least_groups == 108);  // eight tiles of gate and up each
     CHECK(constant(one, "slots") == slots);
     CHECK(constant(one, "context") == t.pool(0).positions);
-    CHECK(one.blank_bytes == 30 * plan::aligned(kernels::layers_ternary_few::exchange_bytes(slots, 2560, 6912, 2560, 640)));
+    CHECK(one.blank_bytes ==
+          30 * plan::aligned(kernels::layers_ternary_few::exchange_bytes(slots, 2560, 6912, 2560, 640)));
   }
 }
 
-TEST_CASE("a batch of a BitNet has one dispatch where every workgroup has rows of each product, and registers for their weights", "[plan][in_one]") {
+TEST_CASE(
+    "a batch of a BitNet has one dispatch where every workgroup has rows of each product, and registers for their "
+    "weights",
+    "[plan][in_one]") {
   CHECK(in_one(batch_of<models::fable>(of_eight)));
   CHECK(batch_of<models::fable>(of_eight).table().batch_in_one.in_one[0].groups[0] == 16);  // 16 tiles of the stream
   CHECK(in_one(batch_of<models::fable>({.slots = 16})));
@@ -60,12 +67,19 @@ TEST_CASE("a batch of a BitNet has one dispatch where every workgroup has rows o
   CHECK_FALSE(in_one(batch_of<models::bitnet_2b_4t>(of_eight, as_f32)));
 }
 
-TEST_CASE("a batch of a BitNet's one dispatch is refused where what its workgroups tell each other is not blank, not stated or not waited for", "[plan][in_one]") {
+TEST_CASE(
+    "a batch of a BitNet's one dispatch is refused where what its workgroups tell each other is not blank, not stated "
+    "or not waited for",
+    "[plan][in_one]") {
   const auto of = batch_of<models::fable>(of_eight);
   const auto refused = [&](auto&& change) { return refused_in_one(of, change); };
   CHECK(refused([](auto&, auto&, auto&) {}).empty());
-  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }), ContainsSubstring("the bytes behind every argument"));
-  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[9].slot += 40; }), ContainsSubstring("the bytes behind every argument"));
-  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_offset -= 256; }), ContainsSubstring("to be made blank beside the embedding"));
-  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.barrier = false; }), ContainsSubstring("expected a barrier before it"));
+  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[0].layer_stride -= 256; }),
+             ContainsSubstring("the bytes behind every argument"));
+  CHECK_THAT(refused([](auto&, auto& arguments, auto&) { arguments[9].slot += 40; }),
+             ContainsSubstring("the bytes behind every argument"));
+  CHECK_THAT(refused([](auto& one, auto&, auto&) { one.blank_offset -= 256; }),
+             ContainsSubstring("to be made blank beside the embedding"));
+  CHECK_THAT(refused([](auto&, auto&, auto& all) { all.barrier = false; }),
+             ContainsSubstring("expected a barrier before it"));
 }

@@ -39,8 +39,16 @@ struct broken {
 
 static_assert(broken{}.verdict().empty(), "the copy itself is sound");
 // In constant expressions too: this is what engraved asserts.
-static_assert([] { broken b; b.period[1].barrier = false; return !b.verdict().empty(); }());
-static_assert([] { broken b; b.values[1].offset = b.values[0].offset; return !b.verdict().empty(); }());
+static_assert([] {
+  broken b;
+  b.period[1].barrier = false;
+  return !b.verdict().empty();
+}());
+static_assert([] {
+  broken b;
+  b.values[1].offset = b.values[0].offset;
+  return !b.verdict().empty();
+}());
 }  // namespace
 
 TEST_CASE("each barrier of the plan is needed", "[plan][verify]") {
@@ -105,8 +113,10 @@ TEST_CASE("accesses past their allocation are refused", "[plan][verify]") {
   }
   {
     broken b;
-    b.table.context += 1;  // the state is sized by it, the sampler's access is not; counters and progress lie behind that
-    b.epilogue.back().accesses[2].bytes += 4 + b.table.state_bytes() - 4 * kernels::state::words(b.table.max_tokens, b.table.context) + 4;
+    b.table.context +=
+        1;  // the state is sized by it, the sampler's access is not; counters and progress lie behind that
+    b.epilogue.back().accesses[2].bytes +=
+        4 + b.table.state_bytes() - 4 * kernels::state::words(b.table.max_tokens, b.table.context) + 4;
     CHECK_THAT(std::string(b.verdict().view()), ContainsSubstring("bytes of state"));
   }
   {
@@ -119,7 +129,8 @@ TEST_CASE("accesses past their allocation are refused", "[plan][verify]") {
 TEST_CASE("an address whose bytes nobody states is refused", "[plan][verify]") {
   broken b;
   b.period[1].push[0] = {plan::region::arena, 0, 0x100000};
-  CHECK_THAT(std::string(b.verdict().view()), ContainsSubstring("expected the bytes behind every address to be stated, found none for query"));
+  CHECK_THAT(std::string(b.verdict().view()),
+             ContainsSubstring("expected the bytes behind every address to be stated, found none for query"));
 }
 
 TEST_CASE("an access to a dead value is refused", "[plan][verify]") {
@@ -131,11 +142,13 @@ TEST_CASE("an access to a dead value is refused", "[plan][verify]") {
 TEST_CASE("limits of the device are kept", "[plan][verify]") {
   {
     broken b;
-    CHECK_THAT(std::string(b.verdict({.push_constant_bytes = 64}).view()), ContainsSubstring("push constant bytes, found 72"));
+    CHECK_THAT(std::string(b.verdict({.push_constant_bytes = 64}).view()),
+               ContainsSubstring("push constant bytes, found 72"));
   }
   {
     broken b;
-    CHECK_THAT(std::string(b.verdict({.shared_memory_bytes = 1024}).view()), ContainsSubstring("bytes of shared memory, found 10436"));
+    CHECK_THAT(std::string(b.verdict({.shared_memory_bytes = 1024}).view()),
+               ContainsSubstring("bytes of shared memory, found 10436"));
   }
   {
     broken b;

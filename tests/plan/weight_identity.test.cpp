@@ -11,15 +11,21 @@ using namespace intaglio;
 
 TEST_CASE("identity: tensors, layout, codec and shape in words") {
   plan::weight w;
-  w.sources[0] = text<48>{"attn_q.weight"}, w.sources[1] = text<48>{"attn_k.weight"}, w.sources[2] = text<48>{"attn_v.weight"};
-  w.source_count = 3, w.per_layer = true, w.layout = plan::weight_layout::row_groups, w.order = plan::row_order::rope_pairs, w.codec = kernels::codec::q8_0;
+  w.sources[0] = text<48>{"attn_q.weight"}, w.sources[1] = text<48>{"attn_k.weight"},
+  w.sources[2] = text<48>{"attn_v.weight"};
+  w.source_count = 3, w.per_layer = true, w.layout = plan::weight_layout::row_groups,
+  w.order = plan::row_order::rope_pairs, w.codec = kernels::codec::q8_0;
   w.head_dim = 128, w.source_rows = {4096, 1024, 1024}, w.rows = 6144, w.columns = 4096;
-  CHECK(plan::identity(w) == "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024 + blk.*.attn_v.weight 1024: row_groups rope_pairs 128 q8_0 [6144, 4096]");
+  CHECK(plan::identity(w) ==
+        "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024 + blk.*.attn_v.weight 1024: row_groups rope_pairs 128 "
+        "q8_0 [6144, 4096]");
   plan::weight norm;
-  norm.sources[0] = text<48>{"output_norm.weight"}, norm.source_count = 1, norm.source_rows = {1, 0, 0}, norm.rows = 1, norm.columns = 64;
+  norm.sources[0] = text<48>{"output_norm.weight"}, norm.source_count = 1, norm.source_rows = {1, 0, 0}, norm.rows = 1,
+  norm.columns = 64;
   CHECK(plan::identity(norm) == "output_norm.weight 1: vector_f32 plain [1, 64]");
   plan::weight turns;
-  turns.layout = plan::weight_layout::rope_turns, turns.head_dim = 64, turns.rope = {500'000.f, {rope_type::llama3, 8.f, 1.f, 4.f, 8192}};
+  turns.layout = plan::weight_layout::rope_turns, turns.head_dim = 64,
+  turns.rope = {500'000.f, {rope_type::llama3, 8.f, 1.f, 4.f, 8192}};
   CHECK(plan::identity(turns) == "rope_turns 64 theta 500000 llama3 8 1 4 8192");
 }
 
@@ -29,6 +35,7 @@ TEST_CASE("identity: no two weights of a plan are the same, and profiles without
     for (const plan::weight& each : of.weights) CHECK(out.insert(plan::identity(each)).second);
     return out;
   };
-  const auto cpu = plan::planned::of<models::gemma3_1b<dtype::q8_0>>(plan::profiles::cpu, 4096), portable = plan::planned::of<models::gemma3_1b<dtype::q8_0>>(plan::profiles::portable, 4096);
+  const auto cpu = plan::planned::of<models::gemma3_1b<dtype::q8_0>>(plan::profiles::cpu, 4096),
+             portable = plan::planned::of<models::gemma3_1b<dtype::q8_0>>(plan::profiles::portable, 4096);
   CHECK(all(cpu.table()) == all(portable.table()));
 }

@@ -19,7 +19,8 @@ struct every_operation {
   constexpr real operator()(real gate, real up) const {
     const auto inside = !(gate < -2.0f) && gate <= 4.0f;
     const auto special = gate == 1.0f || gate > 100.0f || abs(gate) >= 50.0f;
-    return select(special, min(gate, 9.0f) - 1.0f, select(inside, max(-gate, gate / 8.0f) + exp(gate), tanh(gate))) * up;
+    return select(special, min(gate, 9.0f) - 1.0f, select(inside, max(-gate, gate / 8.0f) + exp(gate), tanh(gate))) *
+           up;
   }
 };
 float expected(float g, float up) {

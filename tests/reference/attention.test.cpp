@@ -18,15 +18,22 @@ std::vector<std::byte> cache_of(const reference::attention_shape& shape, std::sp
   const std::uint32_t d = shape.head_dim, positions = static_cast<std::uint32_t>(rows.size()) / d / shape.kv_heads;
   const auto elements = are_keys ? kernels::key_cache_elements : kernels::value_cache_elements;
   const auto index = are_keys ? kernels::key_cache_index : kernels::value_cache_index;
-  std::vector<std::byte> bytes(elements(shape.kv_heads, d, shape.context) * reference::elements::size_bytes(shape.cache_element), std::byte{0x7B});
+  std::vector<std::byte> bytes(
+      elements(shape.kv_heads, d, shape.context) * reference::elements::size_bytes(shape.cache_element),
+      std::byte{0x7B});
   reference::elements cache(bytes, shape.cache_element);
   for (std::uint32_t p = 0; p < positions; ++p)
     for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
-      for (std::uint32_t c = 0; c < d; ++c) cache.store(index(head, p, c, d, shape.context), rows[(std::size_t{p} * shape.kv_heads + head) * d + c]);
+      for (std::uint32_t c = 0; c < d; ++c)
+        cache.store(index(head, p, c, d, shape.context), rows[(std::size_t{p} * shape.kv_heads + head) * d + c]);
   return bytes;
 }
-std::vector<std::byte> keys_of(const reference::attention_shape& shape, std::span<const float> rows) { return cache_of(shape, rows, true); }
-std::vector<std::byte> values_of(const reference::attention_shape& shape, std::span<const float> rows) { return cache_of(shape, rows, false); }
+std::vector<std::byte> keys_of(const reference::attention_shape& shape, std::span<const float> rows) {
+  return cache_of(shape, rows, true);
+}
+std::vector<std::byte> values_of(const reference::attention_shape& shape, std::span<const float> rows) {
+  return cache_of(shape, rows, false);
+}
 
 TEST_CASE("keys lie in octets of positions and chunks of channels, each place once", "[law]") {
   for (const std::uint32_t context : {1u, 8u, 13u, 40u}) {
@@ -44,8 +51,10 @@ TEST_CASE("keys lie in octets of positions and chunks of channels, each place on
 }
 
 TEST_CASE("attention agrees with 0xBitNet's reference") {
-  const auto vectors = nlohmann::json::parse(std::ifstream(shared("vectors/oxbitnet_ops.json")))["ops"]["attention_gqa_causal"];
-  const auto q = vectors["Q"].get<std::vector<float>>(), k = vectors["K"].get<std::vector<float>>(), v = vectors["V"].get<std::vector<float>>();
+  const auto vectors =
+      nlohmann::json::parse(std::ifstream(shared("vectors/oxbitnet_ops.json")))["ops"]["attention_gqa_causal"];
+  const auto q = vectors["Q"].get<std::vector<float>>(), k = vectors["K"].get<std::vector<float>>(),
+             v = vectors["V"].get<std::vector<float>>();
   const auto expected = vectors["output"].get<std::vector<float>>();
   const reference::attention_shape shape{4, 2, 8, 5, kernels::element::f32};
   std::vector<float> output(64);
@@ -69,12 +78,14 @@ TEST_CASE("attention is a softmax over all positions, whatever the spans", "[law
         std::vector<double> sums(32);
         for (std::size_t p = 0; p <= position + token; ++p) {
           double score = 0;
-          for (std::size_t c = 0; c < 32; ++c) score += double{q[(token * 6 + head) * 32 + c]} * k[(p * 2 + head / 3) * 32 + c];
+          for (std::size_t c = 0; c < 32; ++c)
+            score += double{q[(token * 6 + head) * 32 + c]} * k[(p * 2 + head / 3) * 32 + c];
           const double e = std::exp(score / std::sqrt(32.0));
           total += e;
           for (std::size_t c = 0; c < 32; ++c) sums[c] += e * v[(p * 2 + head / 3) * 32 + c];
         }
-        for (std::size_t c = 0; c < 32; ++c) CHECK(std::abs(output[(token * 6 + head) * 32 + c] - sums[c] / total) < 2e-6);
+        for (std::size_t c = 0; c < 32; ++c)
+          CHECK(std::abs(output[(token * 6 + head) * 32 + c] - sums[c] / total) < 2e-6);
       }
   }
 }

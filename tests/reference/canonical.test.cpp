@@ -46,13 +46,13 @@ TEST_CASE("a norm sums quads, then blocks of 128, then every 32nd block, then th
   };
   const auto expected = [](float sum) { return 1.0f / std::sqrt(sum / static_cast<float>(width)); };
   REQUIRE(expected(1.0f) != expected(1.0f + 0x1p-23f));
-  CHECK(found({1, 2}) == expected(1.0f));                                // 1 + 2^-24 rounds before the other half of the quad comes
+  CHECK(found({1, 2}) == expected(1.0f));  // 1 + 2^-24 rounds before the other half of the quad comes
   CHECK(found({2, 3}) == expected(1.0f + 0x1p-23f));
-  CHECK(found({4, 5, 6, 7}) == expected(1.0f + 0x1p-22f));               // a quad
+  CHECK(found({4, 5, 6, 7}) == expected(1.0f + 0x1p-22f));  // a quad
   CHECK(found({64, 65, 66, 67}) == expected(1.0f + 0x1p-22f));
-  CHECK(found({64, 32, 16, 8}) == expected(1.0f));                       // quads 16, 8, 4 and 2 come one at a time
-  CHECK(found({128, 132, 136, 140}) == expected(1.0f + 0x1p-22f));       // a block
-  CHECK(found({128 * 32, 128 * 33}) == expected(1.0f));                  // block 32 joins block 0 before block 33 joins block 1
+  CHECK(found({64, 32, 16, 8}) == expected(1.0f));                  // quads 16, 8, 4 and 2 come one at a time
+  CHECK(found({128, 132, 136, 140}) == expected(1.0f + 0x1p-22f));  // a block
+  CHECK(found({128 * 32, 128 * 33}) == expected(1.0f));  // block 32 joins block 0 before block 33 joins block 1
 }
 
 TEST_CASE("products are rounded before they are added") {
@@ -70,7 +70,8 @@ TEST_CASE("dot is a dot product", "[law]") {
     std::vector<float> a(width), b(width);
     for (auto& v : a) v = uniform(random);
     for (auto& v : b) v = uniform(random);
-    const double exact = std::inner_product(a.begin(), a.end(), b.begin(), 0.0, std::plus<>{}, [](double p, double q) { return p * q; });
+    const double exact =
+        std::inner_product(a.begin(), a.end(), b.begin(), 0.0, std::plus<>{}, [](double p, double q) { return p * q; });
     const double bound = 1e-6 * std::sqrt(static_cast<double>(width));
     CHECK(std::abs(reference::dot(a, b) - exact) < bound);
   }

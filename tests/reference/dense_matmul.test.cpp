@@ -26,7 +26,8 @@ TEST_CASE("the head is a norm and a dense product", "[law]") {
       const double r = 1 / std::sqrt(square / columns + 1e-6);
       for (std::size_t row = 0; row < rows; ++row) {
         double exact = 0;
-        for (std::size_t c = 0; c < columns; ++c) exact += double{weight[row * columns + c]} * x[token * columns + c] * r * norm[c];
+        for (std::size_t c = 0; c < columns; ++c)
+          exact += double{weight[row * columns + c]} * x[token * columns + c] * r * norm[c];
         CHECK(std::abs(output[token * rows + row] - exact) < 5e-5);
       }
     }

@@ -16,7 +16,9 @@ std::vector<std::uint32_t> routed(const std::vector<float>& logits, std::size_t 
   reference::route(logits, out);
   return out;
 }
-float share(const std::vector<std::uint32_t>& choice, std::size_t j) { return std::bit_cast<float>(choice[choice.size() / 2 + j]); }
+float share(const std::vector<std::uint32_t>& choice, std::size_t j) {
+  return std::bit_cast<float>(choice[choice.size() / 2 + j]);
+}
 }  // namespace
 
 TEST_CASE("a token has the experts of largest logits, of equal ones the lowest first", "[reference]") {
@@ -44,7 +46,8 @@ TEST_CASE("a router that gives no number chooses experts that there are, and the
 
 TEST_CASE("what experts gave is weighed and added", "[reference]") {
   const std::vector<float> input{1, 2, 3, 4, 10, 20, 30, 40};
-  const std::vector<std::uint32_t> choice{5, 2, std::bit_cast<std::uint32_t>(0.25f), std::bit_cast<std::uint32_t>(0.5f)};
+  const std::vector<std::uint32_t> choice{5, 2, std::bit_cast<std::uint32_t>(0.25f),
+                                          std::bit_cast<std::uint32_t>(0.5f)};
   std::vector<float> output{100, 100, 100, 100};
   reference::expert_sum(input, choice, 2, 4, output);
   CHECK(output == std::vector<float>{105.25f, 110.5f, 115.75f, 121});
@@ -59,7 +62,8 @@ TEST_CASE("a product takes the matrix of its expert, and its own input or the to
   const std::vector<std::uint32_t> choice{2, 0, 0, 0};
   const reference::matmul_shape shape{.columns = columns, .rows = rows, .codec = kernels::codec::f32};
   std::vector<float> output(2 * rows);
-  reference::expert_matmul(shape, 2, false, std::span(input).first(columns), choice, std::as_bytes(std::span(weights)), output);
+  reference::expert_matmul(shape, 2, false, std::span(input).first(columns), choice, std::as_bytes(std::span(weights)),
+                           output);
   CHECK(output == std::vector<float>{24, 24, 24, 24, 8, 8, 8, 8});
   reference::expert_matmul(shape, 2, true, input, choice, std::as_bytes(std::span(weights)), output);
   CHECK(output == std::vector<float>{24, 24, 24, 24, 16, 16, 16, 16});

@@ -26,7 +26,9 @@ struct loaded_model {
   file_weights weights{table, file};
   loaded_machine machine{weights};
 
-  explicit loaded_model(const plan::table& of = fable_table, const std::filesystem::path& path = shared("models/fable-bitnet-i2_s.gguf")) : table(of), file(io::checkpoint::open(path)) {}
+  explicit loaded_model(const plan::table& of = fable_table,
+                        const std::filesystem::path& path = shared("models/fable-bitnet-i2_s.gguf"))
+      : table(of), file(io::checkpoint::open(path)) {}
 
   /// Everything but the last token by prefill in chunks, the last by decode; returns its logits.
   std::vector<float> logits(std::span<const std::uint32_t> ids, std::size_t chunk) {
@@ -44,15 +46,26 @@ struct loaded_model {
 };
 
 /// conformance/bitnet-tiny as its GGUF files of architecture "bitnet" say it.
-constexpr decoder_config float_config{
-    .model_type = architecture::bitnet, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 3, .num_attention_heads = 4, .num_key_value_heads = 2,
-    .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f, .hidden_act = activation::silu,
-    .activation_type = dtype::f32};
-constexpr const plan::table& float_table = plan::engraved<models::bitnet_b158<float_config>, plan::profiles::cpu>::table;
+constexpr decoder_config float_config{.model_type = architecture::bitnet,
+                                      .hidden_size = 256,
+                                      .intermediate_size = 768,
+                                      .num_hidden_layers = 3,
+                                      .num_attention_heads = 4,
+                                      .num_key_value_heads = 2,
+                                      .head_dim = 64,
+                                      .vocab_size = 1024,
+                                      .max_position_embeddings = 1024,
+                                      .rope_theta = 500'000.f,
+                                      .rms_norm_eps = 1e-5f,
+                                      .hidden_act = activation::silu,
+                                      .activation_type = dtype::f32};
+constexpr const plan::table& float_table =
+    plan::engraved<models::bitnet_b158<float_config>, plan::profiles::cpu>::table;
 }  // namespace
 
 TEST_CASE("the reference tells fable's goldens", "[reference][machine]") {
-  std::ifstream text(shared("models/goldens/fable.json")), numbers(shared("models/goldens/fable-logits.f32"), std::ios::binary);
+  std::ifstream text(shared("models/goldens/fable.json")),
+      numbers(shared("models/goldens/fable-logits.f32"), std::ios::binary);
   const auto goldens = nlohmann::json::parse(text);
   for (const auto& prompt : goldens["prompts"]) {
     const auto ids = prompt["ids"].get<std::vector<std::uint32_t>>();
@@ -88,7 +101,8 @@ TEST_CASE("any chunk size gives the same bits as one token at a time", "[referen
   }
 }
 
-TEST_CASE("activations that are not quantised give bitnet-tiny's goldens, and any chunk the same bits", "[reference][machine]") {
+TEST_CASE("activations that are not quantised give bitnet-tiny's goldens, and any chunk the same bits",
+          "[reference][machine]") {
   const auto file = conformance("bitnet-tiny") / "gguf/bitnet-tiny-f16.gguf";
   const std::vector<std::uint32_t> ids{652, 770, 888, 938};  // prompt p4
   std::vector<float> expected(1024);
@@ -96,7 +110,8 @@ TEST_CASE("activations that are not quantised give bitnet-tiny's goldens, and an
   numbers.seekg(128 + 3 * 1024 * 4);
   numbers.read(reinterpret_cast<char*>(expected.data()), 1024 * 4);
   REQUIRE(numbers);
-  const auto one = loaded_model(float_table, file).logits(ids, 1), other = loaded_model(float_table, file).logits(ids, 3);
+  const auto one = loaded_model(float_table, file).logits(ids, 1),
+             other = loaded_model(float_table, file).logits(ids, 3);
   CHECK(one == other);
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(std::abs(one[i] - expected[i]) <= 1e-3f);
 }

@@ -39,7 +39,8 @@ TEST_CASE("values that are no numbers end in range") {
 }
 
 TEST_CASE("quantisation agrees with 0xBitNet's reference") {
-  const auto vectors = nlohmann::json::parse(std::ifstream(shared("vectors/oxbitnet_ops.json")))["ops"]["quantize_absmax_int8"];
+  const auto vectors =
+      nlohmann::json::parse(std::ifstream(shared("vectors/oxbitnet_ops.json")))["ops"]["quantize_absmax_int8"];
   const auto input = vectors["input"].get<std::vector<float>>();
   const auto expected = vectors["q"].get<std::vector<int>>();
   std::vector<std::int8_t> q(16);

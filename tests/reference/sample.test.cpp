@@ -36,8 +36,10 @@ const std::vector<float> halves = [] {
 }();
 
 // Known answers of the Random123 distribution.
-static_assert(reference::philox({0, 0, 0, 0}, {0, 0}) == std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-static_assert(reference::philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) == std::array<std::uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+static_assert(reference::philox({0, 0, 0, 0}, {0, 0}) ==
+              std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+static_assert(reference::philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) ==
+              std::array<std::uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
 static_assert(reference::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
               std::array<std::uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 static_assert(reference::power(0) == 1u << 24);
@@ -118,7 +120,9 @@ TEST_CASE("weights are probabilities", "[law]") {
     const double total = static_cast<double>(std::accumulate(weights.begin(), weights.end(), std::uint64_t{0}));
     double sum = 0;
     for (const float l : logits) sum += std::exp(double{l} / temperature);
-    for (std::size_t id = 0; id < logits.size(); ++id) CHECK(std::abs(static_cast<double>(weights[id]) / total - std::exp(double{logits[id]} / temperature) / sum) < 6e-6);
+    for (std::size_t id = 0; id < logits.size(); ++id)
+      CHECK(std::abs(static_cast<double>(weights[id]) / total - std::exp(double{logits[id]} / temperature) / sum) <
+            6e-6);
   }
 }
 
@@ -127,9 +131,11 @@ TEST_CASE("a weight falls with its logit, and but for the unit does not depend o
   std::uniform_real_distribution<float> wide(-40, 40);
   for (const float scale : {reference::log2_e, 0.3f, 20.0f, 1e5f})
     for (int run = 0; run < 2000; ++run) {
-      const float logit = wide(random), next = std::nextafter(logit, -infinity), largest = logit + std::abs(wide(random)) * 0.4f / scale, larger = largest + 3 / scale;
+      const float logit = wide(random), next = std::nextafter(logit, -infinity),
+                  largest = logit + std::abs(wide(random)) * 0.4f / scale, larger = largest + 3 / scale;
       CHECK(reference::weight(next, largest, scale) <= reference::weight(logit, largest, scale));
-      const auto shift = static_cast<int>(std::ceil(reference::exponent(larger, scale)) - std::ceil(reference::exponent(largest, scale)));
+      const auto shift = static_cast<int>(std::ceil(reference::exponent(larger, scale)) -
+                                          std::ceil(reference::exponent(largest, scale)));
       const std::uint64_t of_larger = reference::weight(logit, larger, scale);
       CHECK((of_larger == 0 || of_larger << shift == reference::weight(logit, largest, scale)));
     }
@@ -164,7 +170,8 @@ TEST_CASE("the draw is a function of seed and position") {
   int same = 0, moved = 0;
   for (std::uint32_t position = 0; position < 200; ++position) {
     same += chosen_at(position) == chosen_at(position);
-    moved += chosen_at(position, 43) != chosen_at(position) || chosen_at(position, std::uint64_t{42} << 32) != chosen_at(position);
+    moved += chosen_at(position, 43) != chosen_at(position) ||
+             chosen_at(position, std::uint64_t{42} << 32) != chosen_at(position);
   }
   CHECK(same == 200);
   CHECK(moved > 50);
@@ -203,7 +210,8 @@ TEST_CASE("the kernel moves state, history and ring on") {
   reference::sample(logits, max_tokens, context, state, ring);  // no room in history for the answer
   CHECK(state[at::tokens] == 2);
   CHECK(state[at::position] == 4);
-  reference::sample(logits, max_tokens, context, state, ring);  // past the context nothing is read or written out of bounds
+  reference::sample(logits, max_tokens, context, state,
+                    ring);  // past the context nothing is read or written out of bounds
   CHECK(state[at::position] == 5);
 }
 

@@ -20,9 +20,11 @@ std::vector<float> normals(std::mt19937& random, std::size_t count) {
   for (auto& value : out) value = normal(random);
   return out;
 }
-std::vector<std::uint32_t> repacked(const row_order& order, const std::vector<std::vector<std::int8_t>>& tensors, std::uint32_t columns) {
+std::vector<std::uint32_t> repacked(const row_order& order, const std::vector<std::vector<std::int8_t>>& tensors,
+                                    std::uint32_t columns) {
   std::vector<std::uint32_t> words(kernels::tile_words(order.rows(), columns));
-  kernels::repack_ternary(order, std::vector<std::span<const std::int8_t>>(tensors.begin(), tensors.end()), columns, 0, words);
+  kernels::repack_ternary(order, std::vector<std::span<const std::int8_t>>(tensors.begin(), tensors.end()), columns, 0,
+                          words);
   return words;
 }
 
@@ -35,7 +37,8 @@ TEST_CASE("a ternary product of floats is the scaled sum of what the codes keep"
   const auto weight = repacked(row_order::plain(rows), {w}, columns);
   std::vector<float> y(tokens * rows), sum = start;
   reference::ternary_float({.columns = columns, .rows = rows}, x, weight, scale, y);
-  reference::ternary_float({.columns = columns, .rows = rows, .epilogue = kernels::epilogue::add}, x, weight, scale, sum);
+  reference::ternary_float({.columns = columns, .rows = rows, .epilogue = kernels::epilogue::add}, x, weight, scale,
+                           sum);
   for (std::size_t token = 0; token < tokens; ++token)
     for (std::size_t row = 0; row < rows; ++row) {
       double exact = 0;
@@ -53,7 +56,8 @@ TEST_CASE("integers within 24 bits give the integer product's result", "[law]") 
   std::vector<float> x(columns);
   for (std::size_t i = 0; i < columns; ++i) x[i] = q[i] = static_cast<std::int8_t>(random() % 255 - 127);
   for (std::uint32_t row = 0; row < rows; ++row)
-    CHECK(reference::ternary_sum(weight, columns, row, x) == static_cast<float>(reference::ternary_dot(weight, columns, row, q)));
+    CHECK(reference::ternary_sum(weight, columns, row, x) ==
+          static_cast<float>(reference::ternary_dot(weight, columns, row, q)));
 }
 
 TEST_CASE("the order of the sum is that of 32 lanes of tiles of 16 columns") {
@@ -80,19 +84,30 @@ TEST_CASE("gated and rope_cache take each source's scale") {
   };
   const std::array<float, 3> scales{1.0f, 0.5f, 0.25f};
   std::vector<float> y(8);
-  reference::ternary_float({.columns = columns, .rows = 16, .epilogue = kernels::epilogue::gated, .gate = activation::silu}, x,
-                           repacked(row_order::gate_up(8), {b, c}, columns), scales, y);
+  reference::ternary_float(
+      {.columns = columns, .rows = 16, .epilogue = kernels::epilogue::gated, .gate = activation::silu}, x,
+      repacked(row_order::gate_up(8), {b, c}, columns), scales, y);
   for (std::size_t row = 0; row < 8; ++row) {
     const double gate = exact(b, row, 1.0), up = exact(c, row, 0.5);
     CHECK(std::abs(y[row] - gate / (1 + std::exp(-gate)) * up) < 1e-4);
   }
   std::vector<float> q(16);
-  std::vector<std::byte> keys(kernels::key_cache_elements(1, 8, 4) * 4), values(kernels::value_cache_elements(1, 8, 4) * 4);
+  std::vector<std::byte> keys(kernels::key_cache_elements(1, 8, 4) * 4),
+      values(kernels::value_cache_elements(1, 8, 4) * 4);
   // Position 0 turns nothing.
-  reference::ternary_float({.columns = columns, .rows = 32, .epilogue = kernels::epilogue::rope_cache, .head_dim = head_dim, .q_size = 16, .kv_size = 8, .context = 4,
-                            .cache_element = kernels::element::f32}, x, repacked(row_order::rope_pairs(head_dim, 16, 8), {a, b, c}, columns), scales, q, 0, keys, values);
+  reference::ternary_float({.columns = columns,
+                            .rows = 32,
+                            .epilogue = kernels::epilogue::rope_cache,
+                            .head_dim = head_dim,
+                            .q_size = 16,
+                            .kv_size = 8,
+                            .context = 4,
+                            .cache_element = kernels::element::f32},
+                           x, repacked(row_order::rope_pairs(head_dim, 16, 8), {a, b, c}, columns), scales, q, 0, keys,
+                           values);
   for (std::size_t row = 0; row < 16; ++row) CHECK(std::abs(q[row] - exact(a, row, 1.0)) < 1e-5);
-  for (std::size_t row = 0; row < 8; ++row) CHECK(std::abs(reference::elements::read(values, kernels::element::f32, row) - exact(c, row, 0.25)) < 1e-5);
+  for (std::size_t row = 0; row < 8; ++row)
+    CHECK(std::abs(reference::elements::read(values, kernels::element::f32, row) - exact(c, row, 0.25)) < 1e-5);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The walk of features against the dense products, bit for bit, on random weights and through the plans of whole models.
+// The walk of features against the dense products, bit for bit, on random weights and through the plans of whole
+// models.
 #include "intaglio/reference/ternary_walk.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -17,7 +18,8 @@ struct problem {
   std::vector<std::int8_t> gate, up, down;  ///< [features, hidden], the same, [hidden, features]
   std::vector<std::uint32_t> gate_tiles, gate_up_tiles, up_rows, down_tiles, down_rows;
 
-  problem(std::uint32_t hidden_size, std::uint32_t intermediate_size, unsigned seed) : hidden(hidden_size), features(intermediate_size) {
+  problem(std::uint32_t hidden_size, std::uint32_t intermediate_size, unsigned seed)
+      : hidden(hidden_size), features(intermediate_size) {
     std::mt19937 random(seed);
     const auto codes = [&] {
       std::vector<std::int8_t> out(std::size_t{hidden} * features);
@@ -25,7 +27,8 @@ struct problem {
       return out;
     };
     gate = codes(), up = codes(), down = codes();
-    const auto tiles = [](const kernels::row_order& order, std::initializer_list<std::span<const std::int8_t>> of, std::uint32_t columns) {
+    const auto tiles = [](const kernels::row_order& order, std::initializer_list<std::span<const std::int8_t>> of,
+                          std::uint32_t columns) {
       std::vector<std::uint32_t> out(kernels::tile_words(order.rows(), columns));
       kernels::repack_ternary(order, std::vector<std::span<const std::int8_t>>(of), columns, 0, out);
       return out;
@@ -37,7 +40,9 @@ struct problem {
     kernels::pack_feature_rows(up, up_rows);
     down_rows.resize(up_rows.size());
     for (std::uint32_t word = 0; word < hidden / 16; ++word)
-      kernels::pack_feature_columns(std::span<const std::int8_t>(down).subspan(std::size_t{word} * 16 * features, std::size_t{16} * features), features, 0, word, hidden, down_rows);
+      kernels::pack_feature_columns(
+          std::span<const std::int8_t>(down).subspan(std::size_t{word} * 16 * features, std::size_t{16} * features),
+          features, 0, word, hidden, down_rows);
   }
 };
 
@@ -56,7 +61,8 @@ TEST_CASE("ternary walk: the bits of the dense products, fewer vectors") {
     norm_quantize(x, norm, hidden, 1e-5f, q, factor);
 
     std::vector<float> dense(features), walked(features, std::numeric_limits<float>::quiet_NaN());
-    ternary_matmul({.columns = hidden, .rows = 2 * features, .epilogue = kernels::epilogue::gated}, q, factor, p.gate_up_tiles, scales, dense);
+    ternary_matmul({.columns = hidden, .rows = 2 * features, .epilogue = kernels::epilogue::gated}, q, factor,
+                   p.gate_up_tiles, scales, dense);
     const std::size_t ups = walk_gate_up(q, factor[0], p.gate_tiles, p.up_rows, scales, walked);
     CHECK(walked == dense);
     CHECK(ups > 0);
@@ -64,7 +70,8 @@ TEST_CASE("ternary walk: the bits of the dense products, fewer vectors") {
 
     norm_quantize(walked, sub_norm, features, 1e-5f, hq, h_factor);
     std::vector<float> dense_out(hidden, 0.25f), walked_out = dense_out;
-    ternary_matmul({.columns = features, .rows = hidden, .epilogue = kernels::epilogue::add}, hq, h_factor, p.down_tiles, down_scale, dense_out);
+    ternary_matmul({.columns = features, .rows = hidden, .epilogue = kernels::epilogue::add}, hq, h_factor,
+                   p.down_tiles, down_scale, dense_out);
     const std::size_t downs = walk_down(hq, h_factor[0], p.down_rows, down_scale, walked_out);
     CHECK(walked_out == dense_out);
     CHECK(downs > 0);

@@ -52,7 +52,8 @@ void expect_nearest(const std::vector<scored_feature>& found, const json& wanted
 
 struct made_layer {
   std::vector<float> gate, up, down;  ///< down by features
-  explicit made_layer(std::uint64_t layer) : gate(made(128, 100 + layer)), up(made(128, 200 + layer)), down(turned(made(128, 300 + layer), 8, 16)) {}
+  explicit made_layer(std::uint64_t layer)
+      : gate(made(128, 100 + layer)), up(made(128, 200 + layer)), down(turned(made(128, 300 + layer), 8, 16)) {}
   walked_layer view() const { return {8, gate, up, down}; }
 };
 
@@ -74,19 +75,25 @@ TEST_CASE("walk: LARQL's own numbers") {
         expect_nearest(nearest_features(scores, 5), model["gate_knn_top5" + at + "_row" + std::to_string(r)]);
         fours.push_back(nearest_features(scores, 4));
         std::vector<float> products(16);
-        for (std::size_t f = 0; f < 16; ++f) products[f] = evaluate(*intaglio::shader::activation_function(act), scores[f], dot(walked_layer::row(layer.up, f, 8), row(r)));
+        for (std::size_t f = 0; f < 16; ++f)
+          products[f] = evaluate(*intaglio::shader::activation_function(act), scores[f],
+                                 dot(walked_layer::row(layer.up, f, 8), row(r)));
         expect_near(products, model["dense_activation" + at][r]);
       }
       const std::vector<std::uint32_t> all = rising_union(fours);
       CHECK(json(all) == model["gate_knn_batch_top4_union" + at]);
       for (std::size_t r = 0; r < 3; ++r)
-        expect_near(walk(layer.view(), act, gate_scores(layer.gate, row(r)), row(r), all), model["walk_sparse_top4_allrows" + at][r]);
-      for (const std::size_t k : {2u, 4u, 8u}) expect_near(sparse_walk(layer.view(), act, row(0), k), model["walk_sparse_top" + std::to_string(k) + "_row0" + at]);
+        expect_near(walk(layer.view(), act, gate_scores(layer.gate, row(r)), row(r), all),
+                    model["walk_sparse_top4_allrows" + at][r]);
+      for (const std::size_t k : {2u, 4u, 8u})
+        expect_near(sparse_walk(layer.view(), act, row(0), k),
+                    model["walk_sparse_top" + std::to_string(k) + "_row0" + at]);
       CHECK(sparse_walk(layer.view(), act, row(0), 16) == full_walk(layer.view(), act, row(0)));
       CHECK(exact_walk(layer.view(), act, row(0)) == full_walk(layer.view(), act, row(0)));
     }
     made_layer layer(0);
-    for (std::size_t r = 0; r < 3; ++r) expect_near(full_walk(layer.view(), act, row(r)), model["walk_full_mmap_L0"][r]);
+    for (std::size_t r = 0; r < 3; ++r)
+      expect_near(full_walk(layer.view(), act, row(r)), model["walk_full_mmap_L0"][r]);
     // Another down vector: of whatever kind, the walk reads it (LARQL's exact path did not).
     const std::vector<float> before = full_walk(layer.view(), act, row(0)), old = layer.down, other = made(8, 999);
     const auto feature = model["override_feature_L0"].get<std::size_t>();
@@ -94,12 +101,15 @@ TEST_CASE("walk: LARQL's own numbers") {
     expect_near(sparse_walk(layer.view(), act, row(0), 4), model["walk_sparse_top4_row0_L0_with_override"]);
     CHECK(full_walk(layer.view(), act, row(0)) != before);
     layer.down = old;
-    // A feature that is put in the place of another, and one that is taken out: both for all rows (LARQL's batches did not see it).
+    // A feature that is put in the place of another, and one that is taken out: both for all rows (LARQL's batches did
+    // not see it).
     std::ranges::copy(made(8, 555, 4), layer.gate.begin() + 3 * 8);
-    expect_nearest(nearest_features(gate_scores(layer.gate, row(0)), 5), model["patch_gate_knn_top5_L0_row0_after_insert"]);
+    expect_nearest(nearest_features(gate_scores(layer.gate, row(0)), 5),
+                   model["patch_gate_knn_top5_L0_row0_after_insert"]);
     const auto deleted = model["patch_deleted_feature"].get<std::size_t>();
     std::fill_n(layer.gate.begin() + static_cast<std::ptrdiff_t>(8 * deleted), 8, 0.f);
-    expect_nearest(nearest_features(gate_scores(layer.gate, row(0)), 5), model["patch_gate_knn_top5_L0_row0_after_delete"]);
+    expect_nearest(nearest_features(gate_scores(layer.gate, row(0)), 5),
+                   model["patch_gate_knn_top5_L0_row0_after_delete"]);
   }
 }
 
@@ -130,11 +140,14 @@ TEST_CASE("walk: nearest features are those of a search in f64") {
   const std::vector<float> gates = made(width * features, 11), x = made(width, 12);
   std::vector<double> exact(features);
   for (std::size_t f = 0; f < features; ++f)
-    for (std::size_t i = 0; i < width; ++i) exact[f] += static_cast<double>(gates[f * width + i]) * static_cast<double>(x[i]);
+    for (std::size_t i = 0; i < width; ++i)
+      exact[f] += static_cast<double>(gates[f * width + i]) * static_cast<double>(x[i]);
   std::vector<std::uint32_t> order(features);
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) { return std::fabs(exact[a]) > std::fabs(exact[b]); });
-  for (std::size_t i = 0; i < wanted; ++i) REQUIRE(std::fabs(exact[order[i]]) - std::fabs(exact[order[i + 1]]) > 1e-6);  // no tie that rounding decides
+  std::ranges::stable_sort(order,
+                           [&](std::uint32_t a, std::uint32_t b) { return std::fabs(exact[a]) > std::fabs(exact[b]); });
+  for (std::size_t i = 0; i < wanted; ++i)
+    REQUIRE(std::fabs(exact[order[i]]) - std::fabs(exact[order[i + 1]]) > 1e-6);  // no tie that rounding decides
   const auto found = nearest_features(gate_scores(gates, x), wanted);
   REQUIRE(found.size() == wanted);
   for (std::size_t i = 0; i < wanted; ++i) CHECK(found[i].feature == order[i]);
@@ -145,7 +158,8 @@ TEST_CASE("walk: nearest features are those of a search in f64") {
   const std::vector<scored_feature> by_hand{{1, -2}, {2, 2}, {0, 1}, {4, -1}, {3, 0}};
   CHECK(ordered == by_hand);
   const std::vector<float> none{0, std::numeric_limits<float>::quiet_NaN()};
-  CHECK_THROWS_MATCHES(nearest_features(none, 1), intaglio::argument_error, Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("NaN of feature 1")));
+  CHECK_THROWS_MATCHES(nearest_features(none, 1), intaglio::argument_error,
+                       Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("NaN of feature 1")));
 }
 
 TEST_CASE("walk: with squared ReLU what is left out changes nothing") {
@@ -154,7 +168,8 @@ TEST_CASE("walk: with squared ReLU what is left out changes nothing") {
   const auto active = active_features(activation::relu_squared, scores);
   CHECK(active.size() > 2);
   CHECK(active.size() < 14);
-  const auto exact = exact_walk(layer.view(), activation::relu_squared, x), full = full_walk(layer.view(), activation::relu_squared, x);
+  const auto exact = exact_walk(layer.view(), activation::relu_squared, x),
+             full = full_walk(layer.view(), activation::relu_squared, x);
   for (std::size_t i = 0; i < 8; ++i) CHECK(std::fabs(exact[i] - full[i]) <= 1e-6f);
   // A NaN is not left out: it must show.
   const std::vector<float> bad{-1, std::numeric_limits<float>::quiet_NaN(), 1};

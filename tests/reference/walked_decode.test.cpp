@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Llama and Gemma decoded over a feature index of their own file: the full walk gives the dense logits, from any layer on; the sparse one comes nearer with
-// every feature.
+// Llama and Gemma decoded over a feature index of their own file: the full walk gives the dense logits, from any layer
+// on; the sparse one comes nearer with every feature.
 #include "intaglio/reference/walked_decode.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -31,7 +31,8 @@ struct walked_model {
   io::feature_index index;
   std::map<std::uint32_t, std::array<std::vector<float>, 3>> vectors;
 
-  walked_model(plan::planned plan, const std::filesystem::path& path) : planned(std::move(plan)), file(io::checkpoint::open(path)), weights(planned.table(), file), index(made(path)) {}
+  walked_model(plan::planned plan, const std::filesystem::path& path)
+      : planned(std::move(plan)), file(io::checkpoint::open(path)), weights(planned.table(), file), index(made(path)) {}
   io::feature_index made(const std::filesystem::path& path) const {
     io::build_feature_index(path, folder.path());
     return io::feature_index::open(folder.path());
@@ -54,7 +55,10 @@ struct walked_model {
     for (std::uint32_t at = 0; at < ids.size(); ++at) {
       machine.feed(at, ids.subspan(at, 1));
       if (choice == nullptr) machine.run(table.decode);
-      else reference::walked_decode(machine, table, [this](std::uint32_t number) { return layer(number); }, *choice).run();
+      else
+        reference::walked_decode(
+            machine, table, [this](std::uint32_t number) { return layer(number); }, *choice)
+            .run();
       const auto found = machine.floats(table.decode.logits_offset, table.config->vocab_size);
       out.emplace_back(found.begin(), found.end());
     }
@@ -62,7 +66,9 @@ struct walked_model {
   }
 };
 
-std::size_t top(const std::vector<float>& logits) { return static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin()); }
+std::size_t top(const std::vector<float>& logits) {
+  return static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
+}
 /// Of all positions: |found - expected| / |expected|.
 double apart(const std::vector<std::vector<float>>& found, const std::vector<std::vector<float>>& expected) {
   double difference = 0, whole = 0;
@@ -101,14 +107,17 @@ void expect_walks(walked_model& model) {
 }  // namespace
 
 TEST_CASE("walked decode: Llama over its index, in f32 and with gates in blocks") {
-  walked_model stories(plan::planned::of<models::stories260k<dtype::f32>>(plan::profiles::cpu, 64), shared("models/stories260k/stories260K-f32.gguf"));
+  walked_model stories(plan::planned::of<models::stories260k<dtype::f32>>(plan::profiles::cpu, 64),
+                       shared("models/stories260k/stories260K-f32.gguf"));
   expect_walks(stories);
-  walked_model blocks(plan::planned::of<models::llama<llama_tiny, dtype::q8_0>>(plan::profiles::cpu, 64), conformance("llama-tiny") / "gguf/llama-tiny-q8_0.gguf");
+  walked_model blocks(plan::planned::of<models::llama<llama_tiny, dtype::q8_0>>(plan::profiles::cpu, 64),
+                      conformance("llama-tiny") / "gguf/llama-tiny-q8_0.gguf");
   expect_walks(blocks);
 }
 
 TEST_CASE("walked decode: Gemma 3 over its index") {
-  walked_model gemma(plan::planned::of<models::gemma3<gemma3_tiny, dtype::f16>>(plan::profiles::cpu, 64), conformance("gemma3-tiny") / "gguf/gemma3-tiny-f16.gguf");
+  walked_model gemma(plan::planned::of<models::gemma3<gemma3_tiny, dtype::f16>>(plan::profiles::cpu, 64),
+                     conformance("gemma3-tiny") / "gguf/gemma3-tiny-f16.gguf");
   expect_walks(gemma);
   // Vectors of another model.
   const reference::walk_choice all{};
@@ -116,6 +125,13 @@ TEST_CASE("walked decode: Gemma 3 over its index") {
   const std::vector<std::uint32_t> id{1};
   machine.feed(0, id);
   const std::vector<float> few(64);
-  reference::walked_decode wrong(machine, gemma.planned.table(), [&](std::uint32_t) { return reference::walked_layer{32, few, few, few}; }, all);
-  CHECK_THROWS_MATCHES(wrong.run(), argument_error, Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("vectors of layer 0: expected 512 of 256, found 2 of 32")));
+  reference::walked_decode wrong(
+      machine, gemma.planned.table(),
+      [&](std::uint32_t) {
+        return reference::walked_layer{32, few, few, few};
+      },
+      all);
+  CHECK_THROWS_MATCHES(wrong.run(), argument_error,
+                       Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(
+                           "vectors of layer 0: expected 512 of 256, found 2 of 32")));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sessions of a batch against sessions alone: the same tokens and the same bits of logits, whoever joins and leaves beside them. Plans are made at run time.
+// Sessions of a batch against sessions alone: the same tokens and the same bits of logits, whoever joins and leaves
+// beside them. Plans are made at run time.
 #include "intaglio/runtime/basic_batch.hpp"
 
 #include <algorithm>
@@ -40,25 +41,38 @@ struct both {
   basic_batch batch;
 
   both(plan::planned with, io::checkpoint from, bool prove = true)
-      : plan(std::move(with)), tables{&plan.table()}, file(std::move(from)), alone(on.device, tables, file, {.cache_folder = "", .prove_kernels = false}),
+      : plan(std::move(with)), tables{&plan.table()}, file(std::move(from)),
+        alone(on.device, tables, file, {.cache_folder = "", .prove_kernels = false}),
         batch(on.device, tables, file, {.cache_folder = "", .prove_kernels = prove}) {}
 
   std::vector<std::int32_t> drawn_alone(const std::vector<std::int32_t>& ids, const batch_options& options) {
     const sampling_options& s = options.sampling;
     alone.reset();
-    return alone.generate(ids, {.temperature = s.temperature, .top_k = s.top_k, .top_p = s.top_p, .min_p = s.min_p, .repeat_penalty = s.repeat_penalty, .repeat_last_n = s.repeat_last_n,
-                                .seed = s.seed, .max_tokens = options.max_tokens, .stop_at_end = false}).ids;
+    return alone
+        .generate(ids, {.temperature = s.temperature,
+                        .top_k = s.top_k,
+                        .top_p = s.top_p,
+                        .min_p = s.min_p,
+                        .repeat_penalty = s.repeat_penalty,
+                        .repeat_last_n = s.repeat_last_n,
+                        .seed = s.seed,
+                        .max_tokens = options.max_tokens,
+                        .stop_at_end = false})
+        .ids;
   }
 };
 
 std::vector<std::int32_t> some_ids(std::uint32_t count, std::uint32_t seed, std::uint32_t vocabulary) {
   std::vector<std::int32_t> out(count);
-  for (std::uint32_t i = 0; i < count; ++i) out[i] = static_cast<std::int32_t>((seed * 7919 + i * 104'729 + i * i * 31) % vocabulary);
+  for (std::uint32_t i = 0; i < count; ++i)
+    out[i] = static_cast<std::int32_t>((seed * 7919 + i * 104'729 + i * i * 31) % vocabulary);
   return out;
 }
 
 io::checkpoint fable_file() { return io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")); }
-plan::planned fable_plan(const plan::profile& profile, const plan::batch_shape& shape) { return plan::planned::of<models::fable>(profile, 128, shape); }
+plan::planned fable_plan(const plan::profile& profile, const plan::batch_shape& shape) {
+  return plan::planned::of<models::fable>(profile, 128, shape);
+}
 
 /// Prompts of all lengths about pages and chunks, joining at their step, some leaving early; slots are taken again.
 /// @param drawn what a session draws by itself
@@ -73,13 +87,17 @@ void check_mixed(both& b, Drawn&& drawn) {
   };
   std::vector<visit> visits{
       {0, 40, {{}, 24}, 0},
-      {0, 3, {{.temperature = 0.9f, .top_k = 50, .top_p = 0.95f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 5}, 40}, 9},
+      {0,
+       3,
+       {{.temperature = 0.9f, .top_k = 50, .top_p = 0.95f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 5}, 40},
+       9},
       {2, 1, {{.temperature = 1.1f, .seed = 77}, 12}, 0},
       {14, 70, {{.temperature = 0.7f, .repeat_penalty = 1.3f, .repeat_last_n = 20, .seed = 9}, 20}, 0},
       {16, 17, {{.temperature = 0.8f, .seed = 5}, 1}, 0},
       {20, 33, {{}, 6}, 0}};
   const std::uint32_t vocabulary = b.plan.table().config->vocab_size;
-  for (std::size_t i = 0; i < visits.size(); ++i) visits[i].ids = some_ids(visits[i].prompt, static_cast<std::uint32_t>(i + 1), vocabulary);
+  for (std::size_t i = 0; i < visits.size(); ++i)
+    visits[i].ids = some_ids(visits[i].prompt, static_cast<std::uint32_t>(i + 1), vocabulary);
   for (std::uint32_t step = 0; step == 0 || step <= visits.back().step || b.batch.active() != 0; ++step) {
     REQUIRE(step < 200);
     for (visit& each : visits)
@@ -106,22 +124,28 @@ void check_mixed(both& b, Drawn&& drawn) {
   }
 }
 void check_mixed(both& b) {
-  check_mixed(b, [&](const std::vector<std::int32_t>& ids, const batch_options& options) { return b.drawn_alone(ids, options); });
+  check_mixed(b, [&](const std::vector<std::int32_t>& ids, const batch_options& options) {
+    return b.drawn_alone(ids, options);
+  });
 }
 
-/// llama-tiny with a channel that is zero in all tokens but one, and huge in that one behind the first norm: whoever has the token has logits that are no
-/// numbers from there on. Every weight is finite, so that loading takes it.
+/// llama-tiny with a channel that is zero in all tokens but one, and huge in that one behind the first norm: whoever
+/// has the token has logits that are no numbers from there on. Every weight is finite, so that loading takes it.
 constexpr std::int32_t spoiling = 700;
 std::string spoiled_llama() {
   std::ifstream in(conformance("llama-tiny") / "gguf/llama-tiny-f32.gguf", std::ios::binary);
   std::string file((std::istreambuf_iterator<char>(in)), {});
   const io::gguf parsed = io::gguf::from_memory(std::as_bytes(std::span(file)), "tiny");
-  const io::gguf_tensor *norm = parsed.find_tensor("blk.0.attn_norm.weight"), *embedding = parsed.find_tensor("token_embd.weight");
+  const io::gguf_tensor *norm = parsed.find_tensor("blk.0.attn_norm.weight"),
+                        *embedding = parsed.find_tensor("token_embd.weight");
   REQUIRE((norm != nullptr && embedding != nullptr && norm->type == dtype::f32 && embedding->type == dtype::f32));
-  const auto put = [&](const io::gguf_tensor& to, std::uint64_t index, float value) { std::memcpy(file.data() + to.offset + 4 * index, &value, sizeof value); };
+  const auto put = [&](const io::gguf_tensor& to, std::uint64_t index, float value) {
+    std::memcpy(file.data() + to.offset + 4 * index, &value, sizeof value);
+  };
   constexpr std::uint64_t channel = 5;
   put(*norm, channel, 3e38f);
-  for (std::uint64_t token = 0; token < llama_tiny.vocab_size; ++token) put(*embedding, token * llama_tiny.hidden_size + channel, token == spoiling ? 1.f : 0.f);
+  for (std::uint64_t token = 0; token < llama_tiny.vocab_size; ++token)
+    put(*embedding, token * llama_tiny.hidden_size + channel, token == spoiling ? 1.f : 0.f);
   return file;
 }
 
@@ -137,17 +161,28 @@ TEST_CASE("sessions of a batch draw what they draw alone, whoever joins and leav
 
 TEST_CASE("sessions of a batch draw what they draw alone: Llama, and Gemma with windows past which a ring has gone") {
   {
-    both b(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(plan::profiles::cpu, 128, {.slots = 3, .page_size = 8}), io::checkpoint::open(conformance("llama-tiny") / "hf"));
+    both b(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(
+               plan::profiles::cpu, 128, {.slots = 3, .page_size = 8}),
+           io::checkpoint::open(conformance("llama-tiny") / "hf"));
     check_mixed(b);
   }
-  both b(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::exact, 512, {.slots = 3, .page_size = 64}), io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
+  both b(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::exact, 512,
+                                                                                 {.slots = 3, .page_size = 64}),
+         io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
   check_mixed(b);
 }
 
-TEST_CASE("where a batch's products are halves, what a session draws is what it draws as the only one of the batch, close to what it draws without") {
-  constexpr plan::batch_shape three{.slots = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves}, sixteen{.slots = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves};
-  both coded(plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 512, sixteen), io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
-  both dense(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(plan::profiles::portable, 128, three), io::checkpoint::open(conformance("llama-tiny") / "hf"));
+TEST_CASE(
+    "where a batch's products are halves, what a session draws is what it draws as the only one of the batch, close to "
+    "what it draws without") {
+  constexpr plan::batch_shape three{.slots = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves},
+      sixteen{.slots = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves};
+  both coded(
+      plan::planned::of<models::gemma3<gemma3_tiny, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 512, sixteen),
+      io::checkpoint::open(conformance("gemma3-tiny") / "gguf/gemma3-tiny-q8_0.gguf"));
+  both dense(plan::planned::of<models::llama<llama_tiny, dtype::f16, dtype::f16, dtype::f32>>(plan::profiles::portable,
+                                                                                              128, three),
+             io::checkpoint::open(conformance("llama-tiny") / "hf"));
   check_mixed(dense, [&](const std::vector<std::int32_t>& ids, const batch_options& options) {
     std::vector<std::int32_t> out;
     dense.batch.join(ids, options);
@@ -159,7 +194,8 @@ TEST_CASE("where a batch's products are halves, what a session draws is what it 
     const auto ids = some_ids(20, 3, b->plan.table().config->vocab_size);
     const batch_handle who = b->batch.join(ids, {{}, 2, true});
     while (b->batch.history(who).size() == ids.size()) b->batch.step();
-    const std::vector<float> found(b->batch.logits(who).begin(), b->batch.logits(who).end()), exact = b->alone.logits(ids).logits;
+    const std::vector<float> found(b->batch.logits(who).begin(), b->batch.logits(who).end()),
+        exact = b->alone.logits(ids).logits;
     const logit_distance between = logits_apart(std::span(found), std::span(exact).last(found.size()));
     INFO(b->plan.table().model << ": " << between.apart << " of " << between.largest);
     CHECK(between.apart < 0.02 * between.largest);
@@ -246,17 +282,22 @@ TEST_CASE("prompts that begin alike share their pages, which are fed once, and w
   CHECK_THROWS_AS(b.batch.join(std::array{4096}, options), argument_error);
 }
 
-TEST_CASE("a session whose logits are no numbers leaves alone; the others, and who has its slot and its pages next, draw what they draw alone") {
+TEST_CASE(
+    "a session whose logits are no numbers leaves alone; the others, and who has its slot and its pages next, draw "
+    "what they draw alone") {
   const temporary_folder folder;
   std::ofstream(folder / "spoiled.gguf", std::ios::binary) << spoiled_llama();
   // As many pages as the sessions have, so that those of who left are taken again at once.
-  both b(plan::planned::of<models::llama<llama_tiny, dtype::f32, dtype::f32, dtype::f32>>(plan::profiles::cpu, 128, {.slots = 3, .page_size = 8, .pages = 20}), io::checkpoint::open(folder / "spoiled.gguf"),
+  both b(plan::planned::of<models::llama<llama_tiny, dtype::f32, dtype::f32, dtype::f32>>(
+             plan::profiles::cpu, 128, {.slots = 3, .page_size = 8, .pages = 20}),
+         io::checkpoint::open(folder / "spoiled.gguf"),
          false);  // whose proof has no room for such weights
   const batch_options options{{.temperature = 0.9f, .seed = 4}, 20};
   const auto first = some_ids(20, 1, 600), second = some_ids(45, 2, 600);
   auto bad = some_ids(30, 3, 600), same = bad;
   bad[17] = spoiling;
-  const auto expected = b.drawn_alone(first, options), expected_second = b.drawn_alone(second, options), expected_same = b.drawn_alone(same, options);
+  const auto expected = b.drawn_alone(first, options), expected_second = b.drawn_alone(second, options),
+             expected_same = b.drawn_alone(same, options);
   std::map<std::uint64_t, std::vector<std::int32_t>> got;
   std::vector<std::uint64_t> failed;
   const auto step = [&](std::uint32_t tokens) {
@@ -273,7 +314,8 @@ TEST_CASE("a session whose logits are no numbers leaves alone; the others, and w
   const batch_handle one = b.batch.join(first, options);
   step(1);
   const batch_handle spoils = b.batch.join(bad, options);
-  const batch_handle fed_next = b.batch.join(second, options);  // 45 tokens are two chunks: the caches are cleaned between them
+  const batch_handle fed_next =
+      b.batch.join(second, options);  // 45 tokens are two chunks: the caches are cleaned between them
   for (int i = 0; i < 3; ++i) step(2);
   CHECK(failed == std::vector{spoils.number});
   CHECK(b.batch.active() == 2);
@@ -296,8 +338,12 @@ TEST_CASE("a session whose logits are no numbers leaves alone; the others, and w
   CHECK(failed.size() == 3);
 }
 
-TEST_CASE("sessions take pages as they grow: who joined last gives way, waits, and goes on with the same tokens; nobody joins meanwhile", "[dear]") {
-  both b(fable_plan(plan::profiles::cpu, {.slots = 4, .page_size = 8, .pages = 20}), fable_file());  // 160 positions; all four want up to 4 x 119
+TEST_CASE(
+    "sessions take pages as they grow: who joined last gives way, waits, and goes on with the same tokens; nobody "
+    "joins meanwhile",
+    "[dear]") {
+  both b(fable_plan(plan::profiles::cpu, {.slots = 4, .page_size = 8, .pages = 20}),
+         fable_file());  // 160 positions; all four want up to 4 x 119
   std::vector<std::vector<std::int32_t>> ids, expected, got(4);
   std::vector<batch_handle> who;
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -320,7 +366,9 @@ TEST_CASE("sessions take pages as they grow: who joined last gives way, waits, a
       CHECK_THROWS_AS(b.batch.join(std::span(ids[0]).first(1), {{}, 1}), argument_error);
     }
     const auto next = static_cast<std::uint32_t>(who.size());
-    if (next < 4 && b.batch.fits(ids[next], 100)) who.push_back(b.batch.join(ids[next], {{.temperature = next == 2 ? 0.f : 0.9f, .repeat_penalty = 1.1f, .seed = next}, 100, next == 3}));
+    if (next < 4 && b.batch.fits(ids[next], 100))
+      who.push_back(b.batch.join(
+          ids[next], {{.temperature = next == 2 ? 0.f : 0.9f, .repeat_penalty = 1.1f, .seed = next}, 100, next == 3}));
   }
   CHECK(waited != 0);
   CHECK(got == expected);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernels of a batch, with made-up weights of blocks, against the CPU reference: by packed dot products and without, slots that fill tiles and that do not.
+// The kernels of a batch, with made-up weights of blocks, against the CPU reference: by packed dot products and
+// without, slots that fill tiles and that do not.
 #include "intaglio/runtime/batch_executor.hpp"
 
 #include <algorithm>
@@ -18,16 +19,29 @@ using namespace intaglio::testing;
 
 namespace {
 
-constexpr decoder_config one_layer{
-    .model_type = architecture::llama, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 1, .num_attention_heads = 8, .num_key_value_heads = 2,
-    .head_dim = 32, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .hidden_act = activation::silu, .tie_word_embeddings = false};
+constexpr decoder_config one_layer{.model_type = architecture::llama,
+                                   .hidden_size = 256,
+                                   .intermediate_size = 768,
+                                   .num_hidden_layers = 1,
+                                   .num_attention_heads = 8,
+                                   .num_key_value_heads = 2,
+                                   .head_dim = 32,
+                                   .vocab_size = 1024,
+                                   .max_position_embeddings = 1024,
+                                   .rope_theta = 500'000.f,
+                                   .hidden_act = activation::silu,
+                                   .tie_word_embeddings = false};
 
 /// Tokens that each slot draws in three passes, the last slot at a temperature.
 std::vector<std::vector<std::uint32_t>> drawn_by(runtime::batch_executor& run, float temperature) {
   const std::uint32_t slots = run.table().shape.slots;
   for (std::uint32_t slot = 0; slot < slots; ++slot) {
     const std::int32_t token = static_cast<std::int32_t>(3 + 70 * slot);
-    run.set(slot, {std::span(&token, 1), pages_of(run.table(), slot), run.table().context, true, {.temperature = slot + 1 == slots ? temperature : 0, .seed = 5}});
+    run.set(slot, {std::span(&token, 1),
+                   pages_of(run.table(), slot),
+                   run.table().context,
+                   true,
+                   {.temperature = slot + 1 == slots ? temperature : 0, .seed = 5}});
   }
   run.decode(slots, 3, true, 100);
   std::vector<std::vector<std::uint32_t>> out(slots);
@@ -35,7 +49,8 @@ std::vector<std::vector<std::uint32_t>> drawn_by(runtime::batch_executor& run, f
     for (std::uint32_t i = 0; i < 3; ++i) out[slot].push_back(run.drawn(slot, i));
   return out;
 }
-/// A pass in which nobody draws has a sampler of its own, on GPUs: the same tokens as beside one who draws, the most probable ones.
+/// A pass in which nobody draws has a sampler of its own, on GPUs: the same tokens as beside one who draws, the most
+/// probable ones.
 void check_greedy(runtime::batch_executor& run) {
   const std::uint32_t slots = run.table().shape.slots, vocabulary = run.table().config->vocab_size;
   const auto alone = drawn_by(run, 0);
@@ -52,8 +67,10 @@ void check_greedy(runtime::batch_executor& run) {
 
 template <dtype W>
 void check_codec(const gpu::device& on, bool dot, const plan::batch_shape& shape) {
-  const plan::planned made = plan::planned::of<models::llama<one_layer, W, W, dtype::f32>>(plan::profiles::portable, 128, shape);
-  runtime::batch_executor run(on, made.table(), runtime::synthetic_weights(on, made.table()), {.integer_dot = dot}, nullptr);
+  const plan::planned made =
+      plan::planned::of<models::llama<one_layer, W, W, dtype::f32>>(plan::profiles::portable, 128, shape);
+  runtime::batch_executor run(on, made.table(), runtime::synthetic_weights(on, made.table()), {.integer_dot = dot},
+                              nullptr);
   const runtime::kernel_fault fault = run.prove();
   INFO(name(W) << (dot ? ", dot products" : "") << ": " << fault.label << " off by " << fault.apart);
   CHECK(fault.kernel == "");
@@ -72,14 +89,19 @@ TEST_CASE("products of a batch agree with the reference: offsets, halves of bloc
 
 TEST_CASE("products of a batch in halves agree with the reference", "[once]") {
   faults::sharing_device on;
-  check_codec<dtype::q4_k>(on.device, false, {.slots = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves});
-  check_codec<dtype::bf16>(on.device, false, {.slots = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves});
+  check_codec<dtype::q4_k>(on.device, false,
+                           {.slots = 16, .page_size = 64, .coded_products = plan::chunk_arithmetic::halves});
+  check_codec<dtype::bf16>(on.device, false,
+                           {.slots = 3, .page_size = 8, .coded_products = plan::chunk_arithmetic::halves});
 }
 
 TEST_CASE("a chunk of a prompt with more tokens than it has room for is refused by a batch", "[once]") {
   faults::sharing_device on;
-  const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q4_0, dtype::q4_0, dtype::f32>>(plan::profiles::cpu, 128, {.slots = 2, .page_size = 8});
-  runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()), {.integer_dot = false}, nullptr);
+  const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q4_0, dtype::q4_0, dtype::f32>>(
+      plan::profiles::cpu, 128, {.slots = 2, .page_size = 8});
+  runtime::batch_executor run(on.device, made.table(), runtime::synthetic_weights(on.device, made.table()),
+                              {.integer_dot = false}, nullptr);
   const std::vector<std::int32_t> tokens(made.table().prefill.max_tokens + 1, 7);
-  CHECK_THROWS_WITH(run.prefill(0, 0, tokens, 0, 100), Catch::Matchers::ContainsSubstring("tokens of a chunk: expected at most 32, found 33"));
+  CHECK_THROWS_WITH(run.prefill(0, 0, tokens, 0, 100),
+                    Catch::Matchers::ContainsSubstring("tokens of a chunk: expected at most 32, found 33"));
 }

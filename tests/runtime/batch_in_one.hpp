@@ -23,17 +23,22 @@ inline std::vector<std::uint32_t> pages_of(const plan::table& table, std::uint32
   for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = slot + i * table.shape.slots;
   return out;
 }
-/// Feeds each of these slots tokens of its own, slot s to its position, one pass a token. @param rows of the passes; 0: all slots  @return logits of the slots
-inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const std::vector<std::uint32_t>& slots, const std::vector<std::uint32_t>& positions, std::uint32_t rows = 0) {
+/// Feeds each of these slots tokens of its own, slot s to its position, one pass a token. @param rows of the passes; 0:
+/// all slots  @return logits of the slots
+inline std::vector<std::vector<float>> fed(runtime::batch_executor& run, const std::vector<std::uint32_t>& slots,
+                                           const std::vector<std::uint32_t>& positions, std::uint32_t rows = 0) {
   const plan::table& table = run.table();
   const std::uint32_t most = *std::ranges::max_element(positions);
   std::vector<std::vector<std::int32_t>> tokens(table.shape.slots);
   for (const std::uint32_t slot : slots)
-    for (std::uint32_t i = 0; i <= positions[slot]; ++i) tokens[slot].push_back(static_cast<std::int32_t>((37 * i + 101 * slot + i * i % 29) % 512));
+    for (std::uint32_t i = 0; i <= positions[slot]; ++i)
+      tokens[slot].push_back(static_cast<std::int32_t>((37 * i + 101 * slot + i * i % 29) % 512));
   for (std::uint32_t turn = 0; turn <= most; ++turn) {
     for (const std::uint32_t slot : slots) {
       const std::uint32_t behind = most - positions[slot];  // all end together
-      if (turn >= behind) run.set(slot, {std::span(tokens[slot]).first(turn - behind + 1), pages_of(table, slot), table.context, true, {}});
+      if (turn >= behind)
+        run.set(slot,
+                {std::span(tokens[slot]).first(turn - behind + 1), pages_of(table, slot), table.context, true, {}});
     }
     run.decode(rows != 0 ? rows : table.shape.slots, 1, turn == most, 100);
   }
@@ -47,15 +52,19 @@ inline bool runs(const gpu::device& on, const plan::table& table, const runtime:
 /// What a test says that cannot run here.
 inline std::string not_run(const gpu::device& on, const plan::table& table) {
   const plan::dispatch& all = table.batch_in_one.in_one.front();
-  return "NOT RUN: needs an NVIDIA GPU with " + std::to_string(all.least_groups != 0 ? all.least_groups : all.groups[0]) + " multiprocessors or more, found " + on.label();
+  return "NOT RUN: needs an NVIDIA GPU with " +
+         std::to_string(all.least_groups != 0 ? all.least_groups : all.groups[0]) + " multiprocessors or more, found " +
+         on.label();
 }
 
-/// Logits of the first slots, fed to these positions by all layers in one dispatch, which has been proven, and by the chain.
+/// Logits of the first slots, fed to these positions by all layers in one dispatch, which has been proven, and by the
+/// chain.
 struct both_ways {
   std::vector<std::vector<float>> found, expected;
 };
 /// @param modules of the one dispatch
-inline both_ways fed_both_ways(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules, const std::vector<std::uint32_t>& positions) {
+inline both_ways fed_both_ways(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules,
+                               const std::vector<std::uint32_t>& positions) {
   std::vector<std::uint32_t> slots(positions.size());
   std::iota(slots.begin(), slots.end(), 0u);
   runtime::batch_executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
@@ -78,12 +87,14 @@ inline void wait_in_vain(const plan::planned& made) {
   plan::table table = made.table();
   table.batch_in_one.in_one = in_one;
   const std::vector<std::uint32_t> positions(8, 2);
-  runtime::batch_executor chain(on.device, table, runtime::synthetic_weights(on.device, table), as_chain(modules), nullptr);
+  runtime::batch_executor chain(on.device, table, runtime::synthetic_weights(on.device, table), as_chain(modules),
+                                nullptr);
   const auto expected = fed(chain, {0, 1}, positions);
 
   runtime::batch_executor unproven(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
   REQUIRE(unproven.in_one());
-  for (const auto& logits : fed(unproven, {0, 1}, positions)) CHECK(std::ranges::all_of(logits, [](float x) { return std::isnan(x); }));
+  for (const auto& logits : fed(unproven, {0, 1}, positions))
+    CHECK(std::ranges::all_of(logits, [](float x) { return std::isnan(x); }));
   for (const std::uint32_t slot : {0u, 1u}) unproven.set(slot, {});
   unproven.clean(2, pages_of(table, 2));
   REQUIRE_FALSE(unproven.in_one());

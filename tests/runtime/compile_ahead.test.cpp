@@ -39,7 +39,8 @@ std::uint64_t bytes_in(const std::filesystem::path& folder) {
   return out;
 }
 
-/// Runs no workgroup of some dispatches, as the first thing on a device of its own; Mesa's cache is on disk when the device is gone.
+/// Runs no workgroup of some dispatches, as the first thing on a device of its own; Mesa's cache is on disk when the
+/// device is gone.
 void touch(std::span<const plan::dispatch> calls) {
   const checked_device on;
   runtime::kernel_set kernels(on.device, runtime::usable_modules(on.device).front());
@@ -54,7 +55,8 @@ void touch(std::span<const plan::dispatch> calls) {
 
 }  // namespace
 
-TEST_CASE("what is compiled ahead is found in the driver's cache when it is first dispatched", "[runtime][compile_ahead]") {
+TEST_CASE("what is compiled ahead is found in the driver's cache when it is first dispatched",
+          "[runtime][compile_ahead]") {
   const temporary_folder folder;
   const environment cache("MESA_SHADER_CACHE_DIR", folder.path()), on_disk("MESA_SHADER_CACHE_DISABLE", "false");
   const plan::table& table = bitnet_tiny_table();

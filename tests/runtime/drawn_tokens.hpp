@@ -14,10 +14,15 @@ inline intaglio::runtime::kernel_modules as_chain(intaglio::runtime::kernel_modu
   return modules;
 }
 /// The first modules that a device may use, as a chain.
-inline intaglio::runtime::kernel_modules chain_modules(const intaglio::gpu::device& on) { return as_chain(intaglio::runtime::usable_modules(on).front()); }
+inline intaglio::runtime::kernel_modules chain_modules(const intaglio::gpu::device& on) {
+  return as_chain(intaglio::runtime::usable_modules(on).front());
+}
 
-/// Up to `count` tokens behind `first`, which is at `position`. Ends before the first that is no token, with nothing in flight.
-inline std::vector<std::uint32_t> drawn_until_none(intaglio::runtime::executor& run, std::uint32_t position, std::uint32_t first, const intaglio::sampling_options& sampling, std::uint32_t count) {
+/// Up to `count` tokens behind `first`, which is at `position`. Ends before the first that is no token, with nothing in
+/// flight.
+inline std::vector<std::uint32_t> drawn_until_none(intaglio::runtime::executor& run, std::uint32_t position,
+                                                   std::uint32_t first, const intaglio::sampling_options& sampling,
+                                                   std::uint32_t count) {
   std::vector<std::uint32_t> out;
   run.begin(intaglio::runtime::pass_kind::decode, position, {&first, 1}, sampling, count);
   while (out.size() < count) {
@@ -35,7 +40,9 @@ inline std::vector<std::uint32_t> drawn_until_none(intaglio::runtime::executor& 
   return out;
 }
 /// The same where all have to be tokens.
-inline std::vector<std::uint32_t> drawn_tokens(intaglio::runtime::executor& run, std::uint32_t position, std::uint32_t first, const intaglio::sampling_options& sampling, std::uint32_t count) {
+inline std::vector<std::uint32_t> drawn_tokens(intaglio::runtime::executor& run, std::uint32_t position,
+                                               std::uint32_t first, const intaglio::sampling_options& sampling,
+                                               std::uint32_t count) {
   auto out = drawn_until_none(run, position, first, sampling, count);
   REQUIRE(out.size() == count);
   return out;

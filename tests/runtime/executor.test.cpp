@@ -18,10 +18,13 @@ using Catch::Matchers::ContainsSubstring;
 TEST_CASE("executor: a pass of more tokens than it has room for is refused before anything is written") {
   checked_device on;
   const plan::table& table = fable_table();
-  runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), runtime::usable_modules(on.device).front(), nullptr);
+  runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table),
+                        runtime::usable_modules(on.device).front(), nullptr);
   const std::vector<std::uint32_t> tokens(table.prefill.max_tokens + 1, 7);
   CHECK_THROWS_WITH(run.begin(runtime::pass_kind::prefill, 0, tokens, {}, 1),
-                    ContainsSubstring("tokens of a pass") && ContainsSubstring("at most " + std::to_string(tokens.size() - 1)) && ContainsSubstring(std::to_string(tokens.size())));
+                    ContainsSubstring("tokens of a pass") &&
+                        ContainsSubstring("at most " + std::to_string(tokens.size() - 1)) &&
+                        ContainsSubstring(std::to_string(tokens.size())));
   CHECK_THROWS_AS(run.begin(runtime::pass_kind::decode, 0, std::span(tokens).first(2), {}, 1), argument_error);
   CHECK_FALSE(run.pending());
   CHECK(run.counters().jobs == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Faults of Vulkan and of the host's memory during load, prefill, decode and logits. Expected each time: the right numbers or one of
-// intaglio's exceptions, no handle left, and a new session that works.
+// Faults of Vulkan and of the host's memory during load, prefill, decode and logits. Expected each time: the right
+// numbers or one of intaglio's exceptions, no handle left, and a new session that works.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
@@ -20,7 +20,8 @@ using namespace intaglio;
 namespace {
 
 const io::checkpoint& tiny_file() {
-  static const io::checkpoint file = io::checkpoint::open(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf"));
+  static const io::checkpoint file =
+      io::checkpoint::open(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf"));
   return file;
 }
 
@@ -45,7 +46,11 @@ outcome whole_life(const session_options& wish) {
   const std::array<const plan::table*, 1> tables{&bitnet_tiny_table()};
   basic_session session(on, tables, tiny_file(), wish);
   outcome out;
-  out.ids = session.generate(prompt, {.temperature = 0.5f, .seed = 2, .max_tokens = 4, .stop_at_end = false, .tokens_per_submit = 1}).ids;
+  out.ids =
+      session
+          .generate(prompt,
+                    {.temperature = 0.5f, .seed = 2, .max_tokens = 4, .stop_at_end = false, .tokens_per_submit = 1})
+          .ids;
   out.logits = session.logits(std::array<std::int32_t, 2>{7, 8}).logits;
   return out;
 }
@@ -74,7 +79,8 @@ TEST_CASE("each Vulkan function fails at its first, a middle and its last call")
       faults::the_shim().arm(which, nth, code);
       ++lives;
       try {
-        const bool right = whole_life(wish) == expected;  // a documented fallback: another memory type, a list read again
+        const bool right =
+            whole_life(wish) == expected;  // a documented fallback: another memory type, a list read again
         CHECK(right);
       } catch (const device_error& typed) {
         ++thrown;
@@ -121,7 +127,9 @@ TEST_CASE("the device is lost at each submission: typed error, a new session giv
   lose_at_submissions(wish, 1);
 }
 
-TEST_CASE("the device is lost while the kernels prove themselves") { lose_at_submissions({.cache_folder = "", .submit_budget_ms = 1e-6}, 7); }
+TEST_CASE("the device is lost while the kernels prove themselves") {
+  lose_at_submissions({.cache_folder = "", .submit_budget_ms = 1e-6}, 7);
+}
 
 TEST_CASE("a lost session answers every call with device_lost and keeps the text so far") {
   faults::the_shim().reset();
@@ -132,7 +140,11 @@ TEST_CASE("a lost session answers every call with device_lost and keeps the text
     auto stream = session.begin(prompt, {.max_tokens = 50, .stop_at_end = false, .tokens_per_submit = 1});
     REQUIRE(stream.next());
     faults::the_shim().arm(faults::id::vkQueueSubmit, 0, VK_ERROR_DEVICE_LOST);
-    CHECK_THROWS_AS([&] { while (stream.next()) {} }(), device_lost);
+    CHECK_THROWS_AS(
+        [&] {
+          while (stream.next()) {}
+        }(),
+        device_lost);
     CHECK(stream.done());
     CHECK_FALSE(stream.result().ids.empty());
     CHECK_FALSE(stream.next());
@@ -153,11 +165,16 @@ TEST_CASE("no memory for a submission: the session forgets nothing and goes on")
     session.reset();
     faults::the_shim().arm(faults::id::vkQueueSubmit, nth, VK_ERROR_OUT_OF_HOST_MEMORY);
     auto stream = session.begin(prompt, {.max_tokens = 6, .stop_at_end = false, .tokens_per_submit = 1});
-    CHECK_THROWS_AS([&] { while (stream.next()) {} }(), out_of_memory);
+    CHECK_THROWS_AS(
+        [&] {
+          while (stream.next()) {}
+        }(),
+        out_of_memory);
     const std::size_t before = stream.result().ids.size();
     CHECK(session.history().size() == prompt.size() + before);
     const auto rest = session.generate({.max_tokens = static_cast<std::uint32_t>(6 - before), .stop_at_end = false});
-    CHECK(std::equal(rest.ids.begin(), rest.ids.end(), all.ids.begin() + static_cast<std::ptrdiff_t>(before), all.ids.end()));
+    CHECK(std::equal(rest.ids.begin(), rest.ids.end(), all.ids.begin() + static_cast<std::ptrdiff_t>(before),
+                     all.ids.end()));
   }
   faults::the_shim().reset();
 }
@@ -196,7 +213,8 @@ TEST_CASE("the host's memory ends at some allocation, once and for good") {
 
 TEST_CASE("nothing allocates on the host while tokens are drawn") {
   faults::the_shim().reset();
-  const checked_device on(shimmed(gpu::validation_from_environment()));  // the shim spares what the driver and a layer allocate
+  const checked_device on(
+      shimmed(gpu::validation_from_environment()));  // the shim spares what the driver and a layer allocate
   const std::array<const plan::table*, 1> tables{&bitnet_tiny_table()};
   basic_session session(on.device, tables, tiny_file(), {.cache_folder = ""});
   session.generate(prompt, {.max_tokens = 20, .stop_at_end = false});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Llama and Gemma 3 whose decode walks FFNs of f32 and f16 by features, all of them or the nearest, against the dense models and the walks of the reference.
+// Llama and Gemma 3 whose decode walks FFNs of f32 and f16 by features, all of them or the nearest, against the dense
+// models and the walks of the reference.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
@@ -28,7 +29,8 @@ namespace {
 
 template <template <dtype, dtype> class FFN>
 plan::planned stories(const plan::profile& target) {
-  return plan::planned::of<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32, FFN>>(target, 64);
+  return plan::planned::of<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32, FFN>>(target,
+                                                                                                               64);
 }
 template <template <dtype, dtype> class FFN>
 plan::planned gemma(const plan::profile& target) {
@@ -43,11 +45,14 @@ struct walks {
 };
 walks made(int which, const plan::profile& target) {
   if (which == 0)
-    return {stories<graph::gated_ffn>(target), stories<graph::walk_ffn>(target), stories<graph::sparse_walk<40>::ffn>(target), 40, shared("models/stories260k/stories260K-f32.gguf")};
-  return {gemma<graph::gated_ffn>(target), gemma<graph::walk_ffn>(target), gemma<graph::sparse_walk<100>::ffn>(target), 100, conformance("gemma3-tiny") / "gguf/gemma3-tiny-f16.gguf"};
+    return {stories<graph::gated_ffn>(target), stories<graph::walk_ffn>(target),
+            stories<graph::sparse_walk<40>::ffn>(target), 40, shared("models/stories260k/stories260K-f32.gguf")};
+  return {gemma<graph::gated_ffn>(target), gemma<graph::walk_ffn>(target), gemma<graph::sparse_walk<100>::ffn>(target),
+          100, conformance("gemma3-tiny") / "gguf/gemma3-tiny-f16.gguf"};
 }
 
-std::vector<std::vector<float>> logits(runtime::walked_model& model, std::span<const std::uint32_t> ids, const reference::walk_choice* choice = nullptr) {
+std::vector<std::vector<float>> logits(runtime::walked_model& model, std::span<const std::uint32_t> ids,
+                                       const reference::walk_choice* choice = nullptr) {
   std::vector<std::vector<float>> out;
   for (const std::uint32_t id : ids) {
     const auto row = model.feed(id, choice);
@@ -55,20 +60,25 @@ std::vector<std::vector<float>> logits(runtime::walked_model& model, std::span<c
   }
   return out;
 }
-runtime::walk_error error_of(const std::vector<std::vector<float>>& found, const std::vector<std::vector<float>>& expected) {
+runtime::walk_error error_of(const std::vector<std::vector<float>>& found,
+                             const std::vector<std::vector<float>>& expected) {
   runtime::walk_error out;
   for (std::size_t i = 0; i < expected.size(); ++i) out.add(found[i], expected[i]);
   return out;
 }
 
-std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) { return drawn_tokens(run, 0, 300, {.temperature = 0}, count); }
-std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, const io::checkpoint& file, std::uint32_t count) {
+std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
+  return drawn_tokens(run, 0, 300, {.temperature = 0}, count);
+}
+std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, const io::checkpoint& file,
+                                 std::uint32_t count) {
   runtime::executor run(on, table, runtime::load_weights(on, table, file), chain_modules(on), nullptr);
   CHECK(run.prove().kernel.empty());
   return drawn(run, count);
 }
 /// The same on the CPU.
-std::vector<std::uint32_t> drawn(runtime::walked_model& model, const reference::walk_choice* choice, std::uint32_t count) {
+std::vector<std::uint32_t> drawn(runtime::walked_model& model, const reference::walk_choice* choice,
+                                 std::uint32_t count) {
   model.restart();
   std::vector<std::uint32_t> out;
   for (std::uint32_t token = 300; out.size() < count; out.push_back(token)) {
@@ -80,7 +90,10 @@ std::vector<std::uint32_t> drawn(runtime::walked_model& model, const reference::
 
 }  // namespace
 
-TEST_CASE("feature walk: the plan of a full walk gives the dense logits, one of the nearest features those of the reference's walk", "[runtime][walk]") {
+TEST_CASE(
+    "feature walk: the plan of a full walk gives the dense logits, one of the nearest features those of the "
+    "reference's walk",
+    "[runtime][walk]") {
   const walks of = made(GENERATE(0, 1), plan::profiles::cpu);
   INFO(of.file);
   const io::checkpoint file = io::checkpoint::open(of.file);
@@ -88,7 +101,8 @@ TEST_CASE("feature walk: the plan of a full walk gives the dense logits, one of 
   io::build_feature_index(of.file, folder.path());
   const io::feature_index index = io::feature_index::open(folder.path());
   const std::vector<std::uint32_t> ids{1, 300, 17, 42};
-  runtime::walked_model dense(of.dense.table(), file, index), full(of.full.table(), file, index), sparse(of.sparse.table(), file, index);
+  runtime::walked_model dense(of.dense.table(), file, index), full(of.full.table(), file, index),
+      sparse(of.sparse.table(), file, index);
   const auto expected = logits(dense, ids);
   const auto whole = error_of(logits(full, ids), expected);
   CHECK(whole.same_top == ids.size());
@@ -114,10 +128,12 @@ TEST_CASE("feature walk: a device draws the reference's tokens", "[runtime][walk
   CHECK(found == drawn(model, nullptr, 12));
 }
 
-TEST_CASE("feature walk: a device takes a patch while loading, and changes of it between passes", "[runtime][walk][gpu][once]") {
+TEST_CASE("feature walk: a device takes a patch while loading, and changes of it between passes",
+          "[runtime][walk][gpu][once]") {
   const faults::sharing_device on;
   const bool ternary = GENERATE(true, false);
-  const auto path = ternary ? shared("models/fable-bitnet-i2_s.gguf") : shared("models/stories260k/stories260K-f32.gguf");
+  const auto path =
+      ternary ? shared("models/fable-bitnet-i2_s.gguf") : shared("models/stories260k/stories260K-f32.gguf");
   const auto planned = stories<graph::sparse_walk<40>::ffn>(plan::profiles::cpu);
   const plan::table& table = ternary ? fable_walk_table() : planned.table();
   const io::checkpoint file = io::checkpoint::open(path);
@@ -130,7 +146,8 @@ TEST_CASE("feature walk: a device takes a patch while loading, and changes of it
     for (const auto which : io::feature_vectors)
       for (std::uint32_t c = 0; c < table.config->hidden_size; ++c) {
         const float code = static_cast<float>((c * 7 + seed * 5 + static_cast<std::uint32_t>(which) * 3) % 3) - 1;
-        out.vectors[static_cast<std::size_t>(which)].push_back(code * (ternary ? index.layer(layer)[which].scale : .7f));
+        out.vectors[static_cast<std::size_t>(which)].push_back(code *
+                                                               (ternary ? index.layer(layer)[which].scale : .7f));
       }
     patch.apply(out);
   };
@@ -140,7 +157,8 @@ TEST_CASE("feature walk: a device takes a patch while loading, and changes of it
   const std::uint32_t changes = ternary ? 160 : 40;
   for (std::uint32_t i = 0; i < changes; ++i) change(2, 4 * i + i % 2, i);
   const auto dense = stories<graph::gated_ffn>(plan::profiles::cpu);
-  runtime::walked_model walked(ternary ? fable_table() : dense.table(), file, index, &patch);  // a walk of the dense plan: of nothing that the device runs
+  runtime::walked_model walked(ternary ? fable_table() : dense.table(), file, index,
+                               &patch);  // a walk of the dense plan: of nothing that the device runs
   const auto expected = drawn(walked, &choice, 10);
   CHECK(expected != original);
   // Each weight as changed is that of a checkpoint with the changes in it.
@@ -159,7 +177,8 @@ TEST_CASE("feature walk: a device takes a patch while loading, and changes of it
     CHECK(std::ranges::equal(part, std::span(a).subspan(a.size() / 2, part.size())));
   }
 
-  runtime::executor run(on.device, table, runtime::load_weights(on.device, table, file, {.patch = &patch}), chain_modules(on.device), nullptr);
+  runtime::executor run(on.device, table, runtime::load_weights(on.device, table, file, {.patch = &patch}),
+                        chain_modules(on.device), nullptr);
   CHECK(run.prove().kernel.empty());
   CHECK(drawn(run, 10) == expected);
   for (std::uint32_t i = 0; i < changes; ++i) patch.apply({io::feature_edit::restore, 2, 4 * i + i % 2, {}});
@@ -170,7 +189,9 @@ TEST_CASE("feature walk: a device takes a patch while loading, and changes of it
   CHECK(drawn(run, 10) == drawn(walked, &choice, 10));
   CHECK(drawn(walked, &choice, 10) != original);
   if (!ternary) {
-    patch.apply({io::feature_edit::insert, 1, 172, std::array<std::vector<float>, 3>{std::vector<float>(64), std::vector<float>(64), std::vector<float>(64)}});
+    patch.apply(
+        {io::feature_edit::insert, 1, 172,
+         std::array<std::vector<float>, 3>{std::vector<float>(64), std::vector<float>(64), std::vector<float>(64)}});
     CHECK_THROWS_AS(runtime::update_features(on.device, table, image, run.weights(), 1), argument_error);
   }
 }

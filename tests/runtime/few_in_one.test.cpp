@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// All layers of a batch's pass by workgroups that wait for each other (shaders/layers_few.comp, of more than eight slots shaders/layers_many.comp, each in two forms), held against the chain of dispatches, whose sums have
-// another order; and where they wait in vain, no numbers, and the chain from then on.
+// All layers of a batch's pass by workgroups that wait for each other (shaders/layers_few.comp, of more than eight
+// slots shaders/layers_many.comp, each in two forms), held against the chain of dispatches, whose sums have another
+// order; and where they wait in vain, no numbers, and the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -14,9 +15,12 @@ using namespace intaglio;
 using namespace intaglio::testing;
 
 namespace {
-constexpr plan::batch_shape of_slots(std::uint32_t slots) { return {.slots = slots, .page_size = 16, .coded_products = plan::chunk_arithmetic::halves}; }
+constexpr plan::batch_shape of_slots(std::uint32_t slots) {
+  return {.slots = slots, .page_size = 16, .coded_products = plan::chunk_arithmetic::halves};
+}
 constexpr plan::batch_shape of_eight = of_slots(8);
-constexpr decoder_config config_of(std::uint32_t hidden, std::uint32_t intermediate, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
+constexpr decoder_config config_of(std::uint32_t hidden, std::uint32_t intermediate, std::uint32_t heads,
+                                   std::uint32_t kv_heads, std::uint32_t head_dim) {
   return {.model_type = architecture::llama,
           .hidden_size = hidden,
           .intermediate_size = intermediate,
@@ -29,7 +33,8 @@ constexpr decoder_config config_of(std::uint32_t hidden, std::uint32_t intermedi
           .rope_theta = 10'000.f,
           .rms_norm_eps = 1e-5f};
 }
-constexpr decoder_config normed_of(std::uint32_t hidden, std::uint32_t intermediate, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
+constexpr decoder_config normed_of(std::uint32_t hidden, std::uint32_t intermediate, std::uint32_t heads,
+                                   std::uint32_t kv_heads, std::uint32_t head_dim) {
   decoder_config out = config_of(hidden, intermediate, heads, kv_heads, head_dim);
   out.model_type = architecture::gemma3;
   out.rms_norm_eps = 1e-6f;
@@ -40,14 +45,23 @@ constexpr decoder_config normed_of(std::uint32_t hidden, std::uint32_t intermedi
   out.sliding_window_pattern = 2;
   return out;
 }
-// With norms before additions: tiles of the stream that are not shared evenly, by workgroups of 20 subgroups; two tasks of attention to a key; two steps of columns a subgroup.
-constexpr decoder_config uneven = normed_of(2560, 2048, 8, 4, 256), two_tasks = normed_of(768, 2048, 4, 1, 256), two_steps = normed_of(3840, 4096, 12, 6, 128);
-// Of many: octets of the stream that are not shared evenly, nor stages of columns, gate and up by one subgroup a tile; the same shared evenly; a head to a key.
-constexpr decoder_config many_uneven = normed_of(2560, 10240, 8, 4, 256), many_even = normed_of(2048, 6144, 16, 8, 128), many_own = normed_of(2048, 4096, 16, 16, 128);
-// Heads in pairs and alone, a workgroup with one tile of the stream and with several, columns that not all subgroups have.
-constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = config_of(256, 1024, 3, 1, 128), wide = config_of(3072, 4096, 24, 8, 128), blocks = config_of(512, 2048, 8, 4, 64);
-// Of many: four, two and one heads to a key and channels of 64, gate and up by one subgroup a tile and by two, q, k and v likewise.
-constexpr decoder_config shared_keys = config_of(4096, 14336, 32, 8, 128), paired_keys = config_of(2048, 4096, 16, 8, 128), short_heads = config_of(2048, 6144, 32, 16, 64), own_keys = config_of(2048, 4096, 16, 16, 128);
+// With norms before additions: tiles of the stream that are not shared evenly, by workgroups of 20 subgroups; two tasks
+// of attention to a key; two steps of columns a subgroup.
+constexpr decoder_config uneven = normed_of(2560, 2048, 8, 4, 256), two_tasks = normed_of(768, 2048, 4, 1, 256),
+                         two_steps = normed_of(3840, 4096, 12, 6, 128);
+// Of many: octets of the stream that are not shared evenly, nor stages of columns, gate and up by one subgroup a tile;
+// the same shared evenly; a head to a key.
+constexpr decoder_config many_uneven = normed_of(2560, 10240, 8, 4, 256), many_even = normed_of(2048, 6144, 16, 8, 128),
+                         many_own = normed_of(2048, 4096, 16, 16, 128);
+// Heads in pairs and alone, a workgroup with one tile of the stream and with several, columns that not all subgroups
+// have.
+constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = config_of(256, 1024, 3, 1, 128),
+                         wide = config_of(3072, 4096, 24, 8, 128), blocks = config_of(512, 2048, 8, 4, 64);
+// Of many: four, two and one heads to a key and channels of 64, gate and up by one subgroup a tile and by two, q, k and
+// v likewise.
+constexpr decoder_config shared_keys = config_of(4096, 14336, 32, 8, 128),
+                         paired_keys = config_of(2048, 4096, 16, 8, 128),
+                         short_heads = config_of(2048, 6144, 32, 16, 64), own_keys = config_of(2048, 4096, 16, 16, 128);
 
 double distance(const std::vector<float>& found, const std::vector<float>& expected) {
   double apart = 0, size = 0;
@@ -59,7 +73,8 @@ double distance(const std::vector<float>& found, const std::vector<float>& expec
 }
 
 /// @param passes_of rows of passes that must leave the same bits too
-void agrees(const plan::planned& made, const std::vector<std::uint32_t>& positions, const std::vector<std::uint32_t>& passes_of = {0}) {
+void agrees(const plan::planned& made, const std::vector<std::uint32_t>& positions,
+            const std::vector<std::uint32_t>& passes_of = {0}) {
   const faults::sharing_device on;
   const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
   const plan::table& table = made.table();
@@ -92,7 +107,9 @@ const std::vector<std::uint32_t> later = [] {
 }();
 }  // namespace
 
-TEST_CASE("workgroups that wait for each other give a batch the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
+TEST_CASE(
+    "workgroups that wait for each other give a batch the numbers of the chain, and a session those that it has alone",
+    "[runtime][in_one][resident][gpu]") {
   agrees(plan::planned::of<models::llama<paired, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), spans);
   agrees(plan::planned::of<models::llama<paired, dtype::q4_0>>(plan::profiles::portable, 640, of_eight), spans);
   agrees(plan::planned::of<models::llama<single, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), spans);
@@ -102,41 +119,64 @@ TEST_CASE("workgroups that wait for each other give a batch the numbers of the c
   agrees(plan::planned::of<models::llama<blocks, dtype::q6_k>>(plan::profiles::portable, 640, of_eight), short_ones);
 }
 
-TEST_CASE("workgroups that wait for each other give a batch of a Gemma-3 the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
+TEST_CASE(
+    "workgroups that wait for each other give a batch of a Gemma-3 the numbers of the chain, and a session those that "
+    "it has alone",
+    "[runtime][in_one][resident][gpu]") {
   agrees(plan::planned::of<models::gemma3<uneven, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), spans);
   agrees(plan::planned::of<models::gemma3<uneven, dtype::bf16>>(plan::profiles::portable, 640, of_eight), spans);
   agrees(plan::planned::of<models::gemma3<uneven, dtype::q4_0>>(plan::profiles::portable, 640, of_eight), short_ones);
   agrees(plan::planned::of<models::gemma3<uneven, dtype::q4_k>>(plan::profiles::portable, 640, of_eight), short_ones);
   agrees(plan::planned::of<models::gemma3<two_tasks, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), spans);
-  agrees(plan::planned::of<models::gemma3<two_tasks, dtype::q6_k>>(plan::profiles::portable, 640, of_eight), short_ones);
+  agrees(plan::planned::of<models::gemma3<two_tasks, dtype::q6_k>>(plan::profiles::portable, 640, of_eight),
+         short_ones);
   agrees(plan::planned::of<models::gemma3<two_steps, dtype::q4_1>>(plan::profiles::portable, 640, of_eight), spans);
   agrees(plan::planned::of<models::gemma3<two_steps, dtype::f16>>(plan::profiles::portable, 640, of_eight), short_ones);
-  agrees(plan::planned::of<models::gemma3<two_steps, dtype::q8_0>>(plan::profiles::portable, 640, of_eight), short_ones);
+  agrees(plan::planned::of<models::gemma3<two_steps, dtype::q8_0>>(plan::profiles::portable, 640, of_eight),
+         short_ones);
 }
 
-TEST_CASE("workgroups that wait for each other give a batch of many the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
-  agrees(plan::planned::of<models::llama<shared_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), later, {0, 8, 16});
-  agrees(plan::planned::of<models::llama<shared_keys, dtype::q4_0>>(plan::profiles::portable, 640, of_slots(32)), many, {0, 8, 16});
-  agrees(plan::planned::of<models::llama<paired_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)), spans, {0, 8});
-  agrees(plan::planned::of<models::llama<short_heads, dtype::q4_1>>(plan::profiles::portable, 640, of_slots(16)), spans, {0, 8});
+TEST_CASE(
+    "workgroups that wait for each other give a batch of many the numbers of the chain, and a session those that it "
+    "has alone",
+    "[runtime][in_one][resident][gpu]") {
+  agrees(plan::planned::of<models::llama<shared_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), later,
+         {0, 8, 16});
+  agrees(plan::planned::of<models::llama<shared_keys, dtype::q4_0>>(plan::profiles::portable, 640, of_slots(32)), many,
+         {0, 8, 16});
+  agrees(plan::planned::of<models::llama<paired_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)), spans,
+         {0, 8});
+  agrees(plan::planned::of<models::llama<short_heads, dtype::q4_1>>(plan::profiles::portable, 640, of_slots(16)), spans,
+         {0, 8});
   agrees(plan::planned::of<models::llama<own_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), many);
-  agrees(plan::planned::of<models::llama<paired_keys, dtype::q4_k>>(plan::profiles::portable, 640, of_slots(16)), short_ones);
+  agrees(plan::planned::of<models::llama<paired_keys, dtype::q4_k>>(plan::profiles::portable, 640, of_slots(16)),
+         short_ones);
   agrees(plan::planned::of<models::llama<paired_keys, dtype::q6_k>>(plan::profiles::portable, 640, of_slots(32)), many);
 }
 
-TEST_CASE("workgroups that wait for each other give a batch of many of a Gemma-3 the numbers of the chain, and a session those that it has alone", "[runtime][in_one][resident][gpu]") {
-  agrees(plan::planned::of<models::gemma3<many_uneven, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), later, {0, 8, 16});
-  agrees(plan::planned::of<models::gemma3<many_uneven, dtype::bf16>>(plan::profiles::portable, 640, of_slots(32)), many, {0, 8, 16});
-  agrees(plan::planned::of<models::gemma3<many_uneven, dtype::q4_k>>(plan::profiles::portable, 640, of_slots(16)), short_ones);
-  agrees(plan::planned::of<models::gemma3<uneven, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)), spans, {0, 8});
+TEST_CASE(
+    "workgroups that wait for each other give a batch of many of a Gemma-3 the numbers of the chain, and a session "
+    "those that it has alone",
+    "[runtime][in_one][resident][gpu]") {
+  agrees(plan::planned::of<models::gemma3<many_uneven, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)),
+         later, {0, 8, 16});
+  agrees(plan::planned::of<models::gemma3<many_uneven, dtype::bf16>>(plan::profiles::portable, 640, of_slots(32)), many,
+         {0, 8, 16});
+  agrees(plan::planned::of<models::gemma3<many_uneven, dtype::q4_k>>(plan::profiles::portable, 640, of_slots(16)),
+         short_ones);
+  agrees(plan::planned::of<models::gemma3<uneven, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)), spans,
+         {0, 8});
   agrees(plan::planned::of<models::gemma3<uneven, dtype::q4_0>>(plan::profiles::portable, 640, of_slots(32)), many);
-  agrees(plan::planned::of<models::gemma3<many_even, dtype::f16>>(plan::profiles::portable, 640, of_slots(32)), later, {0, 8});
+  agrees(plan::planned::of<models::gemma3<many_even, dtype::f16>>(plan::profiles::portable, 640, of_slots(32)), later,
+         {0, 8});
   agrees(plan::planned::of<models::gemma3<many_even, dtype::q4_1>>(plan::profiles::portable, 640, of_slots(16)), spans);
   agrees(plan::planned::of<models::gemma3<many_own, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(32)), many);
-  agrees(plan::planned::of<models::gemma3<many_own, dtype::q6_k>>(plan::profiles::portable, 640, of_slots(16)), short_ones);
+  agrees(plan::planned::of<models::gemma3<many_own, dtype::q6_k>>(plan::profiles::portable, 640, of_slots(16)),
+         short_ones);
 }
 
-TEST_CASE("a batch whose workgroups wait in vain has no numbers, and the chain goes on", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("a batch whose workgroups wait in vain has no numbers, and the chain goes on",
+          "[runtime][in_one][resident][gpu]") {
   wait_in_vain(plan::planned::of<models::llama<paired, dtype::q8_0>>(plan::profiles::portable, 640, of_eight));
   wait_in_vain(plan::planned::of<models::gemma3<two_tasks, dtype::q8_0>>(plan::profiles::portable, 640, of_eight));
   wait_in_vain(plan::planned::of<models::llama<paired_keys, dtype::q8_0>>(plan::profiles::portable, 640, of_slots(16)));

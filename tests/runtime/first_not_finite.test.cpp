@@ -20,9 +20,11 @@ using namespace intaglio;
 
 namespace {
 
-constexpr float infinite = std::numeric_limits<float>::infinity(), not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinite = std::numeric_limits<float>::infinity(),
+                not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// bitnet-tiny with a norm weight of layer 1 so large that its products leave the numbers. Finite, so that loading takes it.
+/// bitnet-tiny with a norm weight of layer 1 so large that its products leave the numbers. Finite, so that loading
+/// takes it.
 std::string spoiled() {
   std::ifstream in(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf"), std::ios::binary);
   std::string file((std::istreambuf_iterator<char>(in)), {});
@@ -70,5 +72,7 @@ TEST_CASE("logits that are no numbers are an error, which names the layer where 
   std::ofstream(path, std::ios::binary) << spoiled();
   const std::string plain = failure(path, false), searched = failure(path, true);
   CHECK_THAT(plain, Catch::Matchers::EndsWith("the logits at position 2 are no numbers"));
-  CHECK_THAT(searched, Catch::Matchers::ContainsSubstring("the logits at position 2 are no numbers; first: the output of layer 1, position 0, channel "));
+  CHECK_THAT(searched,
+             Catch::Matchers::ContainsSubstring(
+                 "the logits at position 2 are no numbers; first: the output of layer 1, position 0, channel "));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The whole path, file to logits, against implementations that are not ours, with the tolerances that their READMEs state and explain.
+// The whole path, file to logits, against implementations that are not ours, with the tolerances that their READMEs
+// state and explain.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -46,7 +47,8 @@ double relative_l2(std::span<const float> found, std::span<const float> expected
 }
 double largest_difference(std::span<const float> a, std::span<const float> b) {
   double out = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) out = std::max(out, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  for (std::size_t i = 0; i < b.size(); ++i)
+    out = std::max(out, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return out;
 }
 double cosine(std::span<const float> a, std::span<const float> b) {
@@ -59,7 +61,8 @@ double cosine(std::span<const float> a, std::span<const float> b) {
   return ab / std::sqrt(aa * bb);
 }
 
-basic_session open(const checked_device& on, const plan::table& cpu, const plan::table& portable, const std::filesystem::path& path) {
+basic_session open(const checked_device& on, const plan::table& cpu, const plan::table& portable,
+                   const std::filesystem::path& path) {
   const std::array<const plan::table*, 2> tables{&cpu, &portable};
   return basic_session(on.device, tables, io::checkpoint::open(path), {.cache_folder = ""});
 }
@@ -70,7 +73,9 @@ constexpr std::size_t head_row_bytes = 256 * 2;
 
 std::vector<char> shuffled_rows(const std::vector<char>& table) {
   std::vector<char> out(table.size());
-  for (std::size_t i = 0; i < 1024; ++i) std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(head_row(i) * head_row_bytes), head_row_bytes, out.begin() + static_cast<std::ptrdiff_t>(i * head_row_bytes));
+  for (std::size_t i = 0; i < 1024; ++i)
+    std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(head_row(i) * head_row_bytes), head_row_bytes,
+                out.begin() + static_cast<std::ptrdiff_t>(i * head_row_bytes));
   return out;
 }
 
@@ -80,7 +85,8 @@ void write_untied(const std::filesystem::path& from, const std::filesystem::path
   io::gguf_writer out(to);
   for (const auto& value : file.first().values()) out.copy(file.first(), value);
   std::vector<char> head;
-  for (const auto& tensor : file.tensors()) out.add_tensor(tensor.name, tensor.type, std::span(tensor.shape).first(tensor.dimensions));
+  for (const auto& tensor : file.tensors())
+    out.add_tensor(tensor.name, tensor.type, std::span(tensor.shape).first(tensor.dimensions));
   out.add_tensor("output.weight", dtype::f16, std::array<std::uint64_t, 2>{256, 1024});
   out.begin();
   for (const auto& tensor : file.tensors()) {
@@ -104,9 +110,11 @@ void write_untied_folder(const std::filesystem::path& from, const std::filesyste
   std::string data = bytes.substr(8 + length);
   const auto& embedding = header["model.embed_tokens.weight"];
   REQUIRE(embedding["dtype"] == "BF16");
-  const auto begin = data.begin() + embedding["data_offsets"][0].get<std::ptrdiff_t>(), end = data.begin() + embedding["data_offsets"][1].get<std::ptrdiff_t>();
+  const auto begin = data.begin() + embedding["data_offsets"][0].get<std::ptrdiff_t>(),
+             end = data.begin() + embedding["data_offsets"][1].get<std::ptrdiff_t>();
   const std::vector<char> head = shuffled_rows({begin, end});
-  header["lm_head.weight"] = {{"dtype", "BF16"}, {"shape", {1024, 256}}, {"data_offsets", {data.size(), data.size() + head.size()}}};
+  header["lm_head.weight"] = {
+      {"dtype", "BF16"}, {"shape", {1024, 256}}, {"data_offsets", {data.size(), data.size() + head.size()}}};
   data.append(head.begin(), head.end());
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -134,7 +142,8 @@ TEST_CASE("fable gives the goldens of transformers", "[wide][second]") {
     session.reset();
     const auto found = session.logits(ids, 0, states);
     const auto expected = std::span(logits).subspan(prompt["logits_row"].get<std::size_t>() * 4096, 4096);
-    CHECK(relative_l2(std::span(found.logits).last(4096), expected) <= 3 * prompt["spread"]["largest_relative_l2"].get<double>() + 1e-4);
+    CHECK(relative_l2(std::span(found.logits).last(4096), expected) <=
+          3 * prompt["spread"]["largest_relative_l2"].get<double>() + 1e-4);
     session.reset();
     const auto stable = prompt["greedy_stable"].get<std::uint32_t>();
     const auto greedy = prompt["greedy"].get<std::vector<std::int32_t>>();
@@ -144,7 +153,8 @@ TEST_CASE("fable gives the goldens of transformers", "[wide][second]") {
       const auto positions = golden["hidden"]["positions_before_first_flip"].get<std::vector<std::size_t>>();
       REQUIRE(ids.size() == 142);
       for (std::size_t state = 0; state < 9; ++state) {
-        const auto mine = std::span(found.hidden).subspan(state * 142 * 256, 142 * 256), theirs = std::span(hidden).subspan(state * 142 * 256, 142 * 256);
+        const auto mine = std::span(found.hidden).subspan(state * 142 * 256, 142 * 256),
+                   theirs = std::span(hidden).subspan(state * 142 * 256, 142 * 256);
         INFO("state " << state);
         CHECK(relative_l2(mine.first(positions[state] * 256), theirs.first(positions[state] * 256)) <= 1e-4);
         CHECK(relative_l2(mine, theirs) <= 5e-2);
@@ -162,8 +172,9 @@ TEST_CASE("bitnet-tiny gives the goldens of transformers in every form") {
   const auto manifest = read_json(shared("conformance/bitnet-tiny/manifest.json"));
   const auto goldens = shared("conformance/bitnet-tiny/goldens/a8");
   faults::sharing_device on;
-  for (const char* form : {"gguf/bitnet-tiny-b158-i2_s.gguf", "gguf/bitnet-tiny-b158-f16.gguf", "gguf/bitnet-tiny-b158-tq1_0.gguf", "gguf/bitnet-tiny-b158-tq2_0.gguf",
-                           "hf-bf16", "hf-packed", "hf-bitlinear"}) {
+  for (const char* form :
+       {"gguf/bitnet-tiny-b158-i2_s.gguf", "gguf/bitnet-tiny-b158-f16.gguf", "gguf/bitnet-tiny-b158-tq1_0.gguf",
+        "gguf/bitnet-tiny-b158-tq2_0.gguf", "hf-bf16", "hf-packed", "hf-bitlinear"}) {
     basic_session session = open(on, bitnet_tiny_table(), bitnet_tiny_portable_table(), folder / form);
     for (const char* name : {"p1", "p4", "p17", "p100", "p200"}) {
       const auto ids = about["prompts"][name].get<std::vector<std::int32_t>>();
@@ -171,7 +182,8 @@ TEST_CASE("bitnet-tiny gives the goldens of transformers in every form") {
       INFO(form << " " << name);
       session.reset();
       const auto found = session.logits(ids, 0, true);
-      const auto logits = read_floats(goldens / ("logits_" + std::string(name) + (all ? "_all.npy" : "_last.npy")), npy_header);
+      const auto logits =
+          read_floats(goldens / ("logits_" + std::string(name) + (all ? "_all.npy" : "_last.npy")), npy_header);
       const std::size_t count = logits.size() / 1024;
       const auto mine = std::span(found.logits).last(count * 1024);
       for (std::size_t t = 0; t < count; ++t) {
@@ -183,7 +195,8 @@ TEST_CASE("bitnet-tiny gives the goldens of transformers in every form") {
         const auto states = read_floats(goldens / ("hidden_" + std::string(name) + "_all.npy"), npy_header);
         CHECK(largest_difference(found.hidden, std::span(states).first(4 * ids.size() * 256)) <= 1e-3);
       }
-      if (std::string_view(form) != "hf-packed" && std::string_view(form) != "gguf/bitnet-tiny-b158-i2_s.gguf") continue;
+      if (std::string_view(form) != "hf-packed" && std::string_view(form) != "gguf/bitnet-tiny-b158-i2_s.gguf")
+        continue;
       // Tokens as far as no margin before them is under 1.
       for (const auto& variant : manifest["variants"]) {
         if (variant["name"] != "a8") continue;
@@ -212,15 +225,17 @@ TEST_CASE("bitnet-tiny with SiLU and f32 activations gives the goldens of its ar
       ++files;
       const auto form = file["path"].get<std::string>();
       const bool from_q6_k = form.find("-tq") != std::string::npos;
-      basic_session session = from_q6_k ? open(on, bitnet_tiny_silu_f32_table(), bitnet_tiny_silu_f32_portable_table(), folder / form)
-                                        : open(on, bitnet_tiny_silu_table(), bitnet_tiny_silu_portable_table(), folder / form);
+      basic_session session =
+          from_q6_k ? open(on, bitnet_tiny_silu_f32_table(), bitnet_tiny_silu_f32_portable_table(), folder / form)
+                    : open(on, bitnet_tiny_silu_table(), bitnet_tiny_silu_portable_table(), folder / form);
       for (const char* name : {"p1", "p4", "p17", "p100", "p200"}) {
         INFO(form << " " << name);
         const auto ids = manifest["prompts"][name]["ids"].get<std::vector<std::int32_t>>();
         const bool all = ids.size() == 4 || ids.size() == 17;
         session.reset();
         const auto found = session.logits(ids, 0, true);
-        const auto logits = read_floats(goldens / ("logits_" + std::string(name) + (all ? "_all.npy" : "_last.npy")), npy_header);
+        const auto logits =
+            read_floats(goldens / ("logits_" + std::string(name) + (all ? "_all.npy" : "_last.npy")), npy_header);
         CHECK(largest_difference(std::span(found.logits).last(logits.size()), logits) <= 1e-3);
         if (all && variant["name"] == "silu") {
           const auto states = read_floats(goldens / ("hidden_" + std::string(name) + "_all.npy"), npy_header);
@@ -253,7 +268,8 @@ TEST_CASE("a head of its own gives its own rows' logits, bit for bit, from GGUF 
     const auto found = session.logits(ids);
     std::size_t differing = 0;
     for (std::size_t t = 0; t < ids.size(); ++t)
-      for (std::size_t i = 0; i < 1024; ++i) differing += found.logits[t * 1024 + i] != expected.logits[t * 1024 + head_row(i)];
+      for (std::size_t i = 0; i < 1024; ++i)
+        differing += found.logits[t * 1024 + i] != expected.logits[t * 1024 + head_row(i)];
     CHECK(differing == 0);
     session.reset();
     const auto drawn = session.generate(ids, {.max_tokens = 1, .stop_at_end = false});

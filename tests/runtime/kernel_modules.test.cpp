@@ -9,7 +9,8 @@ using namespace intaglio;
 
 namespace {
 
-/// Whether SPIR-V is there to its last instruction, the end of a function (section 2.3, "Physical Layout of a SPIR-V Module").
+/// Whether SPIR-V is there to its last instruction, the end of a function (section 2.3, "Physical Layout of a SPIR-V
+/// Module").
 bool is_whole(std::span<const std::byte> module) {
   constexpr std::uint32_t magic = 0x07230203, header_words = 5, function_end = 56;
   std::vector<std::uint32_t> words(module.size() / 4);
@@ -28,8 +29,15 @@ bool is_whole(std::span<const std::byte> module) {
 }  // namespace
 
 TEST_CASE("every variant of every kernel has its whole module, in however many literals") {
-  const runtime::kernel_modules variants[] = {{.wide_loads = true, .integer_dot = false}, {.wide_loads = true, .in_one = true, .integer_dot = false}, {}, {.integer_dot = false},
-                                              {.in_one = true, .matrix = true, .half_matrix = true, .few_matrix = true, .few_tiled = true}, {.in_one = true, .half_matrix = true, .few_halves = true}, {.in_one = true, .long_contexts = true}, {.in_one = true, .dense_layers = true}};
+  const runtime::kernel_modules variants[] = {
+      {.wide_loads = true, .integer_dot = false},
+      {.wide_loads = true, .in_one = true, .integer_dot = false},
+      {},
+      {.integer_dot = false},
+      {.in_one = true, .matrix = true, .half_matrix = true, .few_matrix = true, .few_tiled = true},
+      {.in_one = true, .half_matrix = true, .few_halves = true},
+      {.in_one = true, .long_contexts = true},
+      {.in_one = true, .dense_layers = true}};
   for (const auto& modules : variants)
     for (std::size_t k = 0; k < kernels::kernel_count; ++k) {
       const auto which = static_cast<kernels::kernel>(k);

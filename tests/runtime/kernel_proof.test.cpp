@@ -14,8 +14,10 @@ using namespace intaglio;
 
 TEST_CASE("every kernel of every sequence proves itself; one that does half its work does not", "[wide]") {
   faults::sharing_device on;
-  const auto story = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")), older = io::checkpoint::open(conformance("bitnet-tiny") / "gguf/bitnet-tiny-f16.gguf");
-  for (const plan::table* table : {&fable_table(), &fable_portable_table(), &bitnet_tiny_silu_table(), &bitnet_tiny_silu_portable_table()}) {
+  const auto story = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")),
+             older = io::checkpoint::open(conformance("bitnet-tiny") / "gguf/bitnet-tiny-f16.gguf");
+  for (const plan::table* table :
+       {&fable_table(), &fable_portable_table(), &bitnet_tiny_silu_table(), &bitnet_tiny_silu_portable_table()}) {
     const auto& from = table->config->activation_type == dtype::f32 ? older : story;
     const auto weights = runtime::load_weights(on.device, *table, from);
     for (const auto& modules : runtime::usable_modules(on.device)) {

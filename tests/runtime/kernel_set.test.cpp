@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Launches of products by matrices, which no CPU driver runs: their tiles cover all rows and tokens, and a pass over fewer rows has its own.
+// Launches of products by matrices, which no CPU driver runs: their tiles cover all rows and tokens, and a pass over
+// fewer rows has its own.
 #include "intaglio/runtime/kernel_set.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -13,9 +14,18 @@ using namespace intaglio;
 
 namespace {
 
-constexpr decoder_config one_layer{
-    .model_type = architecture::llama, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 1, .num_attention_heads = 8, .num_key_value_heads = 2,
-    .head_dim = 32, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .hidden_act = activation::silu, .tie_word_embeddings = false};
+constexpr decoder_config one_layer{.model_type = architecture::llama,
+                                   .hidden_size = 256,
+                                   .intermediate_size = 768,
+                                   .num_hidden_layers = 1,
+                                   .num_attention_heads = 8,
+                                   .num_key_value_heads = 2,
+                                   .head_dim = 32,
+                                   .vocab_size = 1024,
+                                   .max_position_embeddings = 1024,
+                                   .rope_theta = 500'000.f,
+                                   .hidden_act = activation::silu,
+                                   .tie_word_embeddings = false};
 
 }  // namespace
 
@@ -23,7 +33,8 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
   const checked_device on;
   const runtime::kernel_set with(on.device, {.few_matrix = true}), without(on.device, {});
   for (const std::uint32_t slots : {3u, 8u, 16u, 40u}) {
-    const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 128, {.slots = slots});
+    const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::q8_0, dtype::f32>>(
+        plan::profiles::portable, 128, {.slots = slots});
     const plan::sequence& batch = made.table().batch;
     std::size_t products = 0;
     for (const auto part : batch.recorded())
@@ -33,9 +44,13 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
         const bool whole = slots % 8 == 0, makes = call.kernel == kernels::kernel::fixed;
         for (const std::uint32_t rows : {0u, 1u, 8u, 16u, 32u}) {
           CHECK_FALSE(without.takes_tiles(call, rows));
-          if (rows <= slots) CHECK(with.takes_tiles(call, rows) == (whole && (rows != 0 ? rows : slots) <= 16 && (makes || call.kernel == kernels::kernel::matmul_few)));
+          if (rows <= slots)
+            CHECK(with.takes_tiles(call, rows) ==
+                  (whole && (rows != 0 ? rows : slots) <= 16 && (makes || call.kernel == kernels::kernel::matmul_few)));
         }
-        const std::vector<std::uint32_t> all_passes = slots == 40 ? std::vector<std::uint32_t>{8, 16, 32} : slots == 16 ? std::vector<std::uint32_t>{8} : std::vector<std::uint32_t>{};
+        const std::vector<std::uint32_t> all_passes = slots == 40   ? std::vector<std::uint32_t>{8, 16, 32}
+                                                      : slots == 16 ? std::vector<std::uint32_t>{8}
+                                                                    : std::vector<std::uint32_t>{};
         if (makes) CHECK(with.rows_of(call) == all_passes);
         if (call.kernel != kernels::kernel::matmul_few || !whole) {
           CHECK_FALSE(with.takes_matrices(call));
@@ -49,25 +64,32 @@ TEST_CASE("products by matrices cover all rows and tokens of the pass, others ke
         CHECK(passes == all_passes);
         passes.push_back(slots);
         for (const std::uint32_t tokens : passes) {
-          const kernels::few_tile by = tokens <= 16 ? kernels::tiled_few_tile(tokens) : kernels::few_matrix_tile(call.kernel, rows, tokens);
+          const kernels::few_tile by =
+              tokens <= 16 ? kernels::tiled_few_tile(tokens) : kernels::few_matrix_tile(call.kernel, rows, tokens);
           const auto groups = with.groups_of(call, tokens == slots ? 0 : tokens, slots);
-          CHECK(groups == std::array<std::uint32_t, 3>{(rows + by.rows - 1) / by.rows, (tokens + by.tokens - 1) / by.tokens, 1});
+          CHECK(groups ==
+                std::array<std::uint32_t, 3>{(rows + by.rows - 1) / by.rows, (tokens + by.tokens - 1) / by.tokens, 1});
         }
       }
     CHECK(products == (slots == 3 ? 0 : 5));
   }
 }
 
-TEST_CASE("a batch's products in halves cover all rows and tokens of the pass; the columns are shared alike whatever the pass") {
+TEST_CASE(
+    "a batch's products in halves cover all rows and tokens of the pass; the columns are shared alike whatever the "
+    "pass") {
   const checked_device on;
-  const runtime::kernel_set with(on.device, {.half_matrix = true, .few_halves = true}), without(on.device, {.half_matrix = true});
+  const runtime::kernel_set with(on.device, {.half_matrix = true, .few_halves = true}),
+      without(on.device, {.half_matrix = true});
   for (const std::uint32_t slots : {3u, 8u, 24u, 40u, 64u}) {
-    const plan::planned made =
-        plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::bf16, dtype::f32>>(plan::profiles::portable, 128, {.slots = slots, .coded_products = plan::chunk_arithmetic::halves});
+    const plan::planned made = plan::planned::of<models::llama<one_layer, dtype::q8_0, dtype::bf16, dtype::f32>>(
+        plan::profiles::portable, 128, {.slots = slots, .coded_products = plan::chunk_arithmetic::halves});
     std::size_t products = 0;
     for (const auto part : made.table().batch.recorded())
       for (const plan::dispatch& call : part) {
-        const bool makes = call.kernel == kernels::kernel::halves, multiplies = call.kernel == kernels::kernel::matmul_chunk, tiled = slots % 8 == 0 && (makes || multiplies);
+        const bool makes = call.kernel == kernels::kernel::halves,
+                   multiplies = call.kernel == kernels::kernel::matmul_chunk,
+                   tiled = slots % 8 == 0 && (makes || multiplies);
         CHECK_FALSE(without.takes_tiled_halves(call));
         CHECK(without.rows_of(call).empty());
         CHECK(with.takes_tiled_halves(call) == tiled);
@@ -82,10 +104,12 @@ TEST_CASE("a batch's products in halves cover all rows and tokens of the pass; t
         for (const std::uint32_t tokens : passes) {
           const kernels::few_tile by = kernels::few_chunk_tile(rows, tokens);
           CHECK(tokens % by.tokens == 0);
-          CHECK(by.subgroups * 32 / by.rows == kernels::few_chunk_tile(rows, 8).subgroups * 32 / kernels::few_chunk_tile(rows, 8).rows);
+          CHECK(by.subgroups * 32 / by.rows ==
+                kernels::few_chunk_tile(rows, 8).subgroups * 32 / kernels::few_chunk_tile(rows, 8).rows);
           CHECK(by.subgroups * 8 * by.rows * 4 <= 16384);  // as plan/verify.hpp counts shared memory
           CHECK(8 * by.rows / 4 <= by.subgroups * 32);     // an invocation for each sum of the tile
-          CHECK(with.groups_of(call, tokens == slots ? 0 : tokens, slots) == std::array<std::uint32_t, 3>{tokens / by.tokens, (rows + by.rows - 1) / by.rows, 1});
+          CHECK(with.groups_of(call, tokens == slots ? 0 : tokens, slots) ==
+                std::array<std::uint32_t, 3>{tokens / by.tokens, (rows + by.rows - 1) / by.rows, 1});
         }
       }
     CHECK(products == (slots == 3 ? 0 : 5));
@@ -101,8 +125,10 @@ TEST_CASE("products by experts have workgroups for every list that a pass can fi
   static constexpr decoder_config config = mixture();
   const checked_device on;
   const runtime::kernel_set with(on.device, {.few_matrix = true}), without(on.device, {});
-  const plan::planned coded = plan::planned::of<models::mixtral<config, dtype::q8_0, dtype::q8_0, dtype::f32>>(plan::profiles::portable, 1024, {.slots = 64}),
-                      dense = plan::planned::of<models::mixtral<config, dtype::f16>>(plan::profiles::portable, 1024, {.slots = 64});
+  const plan::planned coded = plan::planned::of<models::mixtral<config, dtype::q8_0, dtype::q8_0, dtype::f32>>(
+                          plan::profiles::portable, 1024, {.slots = 64}),
+                      dense = plan::planned::of<models::mixtral<config, dtype::f16>>(plan::profiles::portable, 1024,
+                                                                                     {.slots = 64});
   for (const plan::planned* made : {&coded, &dense})
     for (const plan::sequence* of : {&made->table().prefill, &made->table().batch}) {
       std::size_t products = 0;
@@ -111,8 +137,11 @@ TEST_CASE("products by experts have workgroups for every list that a pass can fi
         ++products;
         const bool few = call.kernel == kernels::kernel::matmul_few;
         CHECK(few == (made == &coded));
-        const auto constant = [&](std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; };
-        const std::uint32_t list = constant(few ? "list_tokens" : "tile_tokens"), tile = constant("tile_tokens"), lists = kernels::expert_tile_count(of->max_tokens, 8, 2, list);
+        const auto constant = [&](std::string_view name) {
+          return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)];
+        };
+        const std::uint32_t list = constant(few ? "list_tokens" : "tile_tokens"), tile = constant("tile_tokens"),
+                            lists = kernels::expert_tile_count(of->max_tokens, 8, 2, list);
         CHECK(list == (!few ? 8u : of == &made->table().prefill ? 32u : 16u));
         CHECK(without.groups_of(call) == call.groups);
         CHECK(call.groups[1] == lists * (list / tile));
@@ -121,7 +150,8 @@ TEST_CASE("products by experts have workgroups for every list that a pass can fi
         CHECK(with.rows_of(call).empty());
         // Lists are not as many times fewer as rows are: each of few pairs may be alone in its own.
         for (const std::uint32_t rows : {1u, 2u, 8u, 16u, 32u})
-          CHECK(without.groups_of(call, rows, of->max_tokens)[1] >= kernels::expert_tile_count(rows, 8, 2, list) * (list / tile));
+          CHECK(without.groups_of(call, rows, of->max_tokens)[1] >=
+                kernels::expert_tile_count(rows, 8, 2, list) * (list / tile));
         CHECK(without.groups_of(call, 1, of->max_tokens)[1] == 2 * (list / tile));
       }
       CHECK(products == 2);
@@ -142,14 +172,17 @@ TEST_CASE("a subgroup of a product by matrices keeps at most 16 numbers a lane o
       }
 }
 
-TEST_CASE("products of tiled x: 64 sums a lane, shared memory that every device with matrices has, no codec whose blocks have two factors") {
+TEST_CASE(
+    "products of tiled x: 64 sums a lane, shared memory that every device with matrices has, no codec whose blocks "
+    "have two factors") {
   for (const std::uint32_t tokens : {1u, 8u, 9u, 16u}) {
     const kernels::few_tile by = kernels::tiled_few_tile(tokens);
     CHECK((by.rows == 16 || by.rows == 32));
     CHECK(by.tokens == (tokens + 7) / 8 * 8);
     CHECK((by.subgroups == 8 || by.subgroups == 16));
     CHECK(by.rows * by.tokens / by.subgroups <= 64);
-    const std::uint32_t staged = by.subgroups * by.rows * (2 * 32 / by.subgroups + 1), sums = 32 * 8 * (by.rows / 4 + 1);
+    const std::uint32_t staged = by.subgroups * by.rows * (2 * 32 / by.subgroups + 1),
+                        sums = 32 * 8 * (by.rows / 4 + 1);
     CHECK(16 * std::max(staged, sums) + 2 * 128 * by.rows <= kernels::matrix_shared_memory_bytes);
     CHECK(kernels::wants_tiles(kernels::codec::q4_k, tokens));
     CHECK_FALSE(kernels::wants_tiles(kernels::codec::q6_k, tokens));

@@ -28,7 +28,8 @@ TEST_CASE("time by kernel is taken all along, and rests between submissions are 
   run.take_times(true);
   session.reset();
   CHECK(session.generate(ids, drawn).ids == untimed);
-  // A pass is timed where it fits into half of a submission's time; on a machine that stood still a while that is a later one.
+  // A pass is timed where it fits into half of a submission's time; on a machine that stood still a while that is a
+  // later one.
   for (int i = 0; i < 20 && run.times(runtime::pass_kind::prefill).timed == 0; ++i) {
     session.reset();
     session.prefill(ids);
@@ -74,7 +75,8 @@ TEST_CASE("time by kernel is taken of a batch too") {
   batch.join(ids, {.max_tokens = 20});
   batch.join(ids, {.max_tokens = 20});
   while (batch.active() != 0) batch.step(4);
-  for (const auto& [kind, plan] : {std::pair{runtime::pass_kind::decode, &made.table().batch}, std::pair{runtime::pass_kind::prefill, &made.table().prefill}}) {
+  for (const auto& [kind, plan] : {std::pair{runtime::pass_kind::decode, &made.table().batch},
+                                   std::pair{runtime::pass_kind::prefill, &made.table().prefill}}) {
     const runtime::pass_times& times = batch.executor().times(kind);
     CAPTURE(static_cast<int>(kind), times.passes);
     CHECK(times.passes >= 1);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// All layers of a token in one dispatch, held against the chain of dispatches: the same tokens are drawn, bit for bit the same logits, however
-// many workgroups there are and in whatever order they come.
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/generators/catch_generators.hpp>
+// All layers of a token in one dispatch, held against the chain of dispatches: the same tokens are drawn, bit for bit
+// the same logits, however many workgroups there are and in whatever order they come.
 #include <algorithm>
 #include <bit>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <string>
 #include <vector>
 
@@ -37,7 +37,8 @@ bool usable(const gpu::device& on) {
 }
 
 /// Drawn at a high temperature, where nearly every bit of the logits counts.
-std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, bool in_one, std::uint32_t position, std::uint32_t count) {
+std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, bool in_one, std::uint32_t position,
+                                 std::uint32_t count) {
   runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules(in_one), nullptr);
   return drawn_tokens(run, position, 17, {.temperature = 4.f, .seed = 5}, count);
 }
@@ -47,7 +48,8 @@ TEST_CASE("llvmpipe decodes with all layers in one dispatch", "[runtime][in_one]
   const checked_device on;
   on.skip_unless_llvmpipe();
   REQUIRE(usable(on.device));
-  runtime::executor run(on.device, fable_table(), runtime::synthetic_weights(on.device, fable_table()), runtime::usable_modules(on.device).front(), nullptr);
+  runtime::executor run(on.device, fable_table(), runtime::synthetic_weights(on.device, fable_table()),
+                        runtime::usable_modules(on.device).front(), nullptr);
   CHECK(run.plan_of(runtime::pass_kind::decode).in_one.size() == 1);
   CHECK(run.segments(runtime::pass_kind::decode) == 1);
   CHECK(run.prove().kernel.empty());
@@ -74,7 +76,8 @@ TEST_CASE("a model in f16 and of another shape in one dispatch", "[runtime][in_o
 
 TEST_CASE("passes from a position on run the form for long contexts", "[runtime][in_one][gpu]") {
   const checked_device on;
-  std::vector<plan::dispatch> other(fable_table().decode_in_one.in_one.begin(), fable_table().decode_in_one.in_one.end());
+  std::vector<plan::dispatch> other(fable_table().decode_in_one.in_one.begin(),
+                                    fable_table().decode_in_one.in_one.end());
   other[0].label = "the other form";
   plan::table table = fable_table();
   table.decode_in_one.in_one_long = other;
@@ -98,7 +101,8 @@ TEST_CASE("passes from a position on run the form for long contexts", "[runtime]
   const auto expected = drawn(on.device, fable_table(), false, 0, 24);
   CHECK(drawn(on.device, table, true, 0, 24) == expected);
   // One that computes something else is found when it is proven, and runs from there on and no sooner.
-  other[0].specialization[kernels::layers_interface.specialization_index("rope_theta")] = std::bit_cast<std::uint32_t>(100.f);
+  other[0].specialization[kernels::layers_interface.specialization_index("rope_theta")] =
+      std::bit_cast<std::uint32_t>(100.f);
   runtime::executor wrong(on.device, table, runtime::synthetic_weights(on.device, table), modules(true), nullptr);
   CHECK(wrong.prove().kernel == "layers");
   const auto found = drawn_tokens(wrong, 0, 17, {.temperature = 4.f, .seed = 5}, 24);
@@ -108,10 +112,13 @@ TEST_CASE("passes from a position on run the form for long contexts", "[runtime]
 
 TEST_CASE("layers that compute something else are found before they are used", "[runtime][in_one][gpu]") {
   const checked_device on;
-  struct swap { std::size_t argument, other; };
+  struct swap {
+    std::size_t argument, other;
+  };
   // Keys and values, the stream to come, and weights for others that are at least as large.
   const auto [argument, other] = GENERATE(swap{1, 2}, swap{2, 1}, swap{7, 0}, swap{9, 15}, swap{12, 9}, swap{18, 15});
-  std::vector<plan::operand> arguments(fable_table().decode_in_one.arguments.begin(), fable_table().decode_in_one.arguments.end());
+  std::vector<plan::operand> arguments(fable_table().decode_in_one.arguments.begin(),
+                                       fable_table().decode_in_one.arguments.end());
   arguments[argument] = arguments[other];
   plan::table table = fable_table();
   table.decode_in_one.arguments = arguments;

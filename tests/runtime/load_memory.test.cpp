@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Host memory while a larger model is loaded: what the process takes beyond the device's own memory, which on CPU drivers is the host's.
+// Host memory while a larger model is loaded: what the process takes beyond the device's own memory, which on CPU
+// drivers is the host's.
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
 #include <numeric>
@@ -103,8 +104,12 @@ TEST_CASE("loading takes a bounded amount of host memory, far below the model's 
     std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew
     const std::uint64_t before = status("VmRSS"), taken_before = on.device.counters().allocated_bytes;
     std::uint64_t reports = 0;
-    const auto weights = runtime::load_weights(on.device, bitnet_middle_table(), *model,
-                                               {.progress = [&](const auto&) { ++reports; }, .threads = 2, .staged = staged, .place = model == &packed ? runtime::weight_place::copied : runtime::weight_place::automatic});
+    const auto weights = runtime::load_weights(
+        on.device, bitnet_middle_table(), *model,
+        {.progress = [&](const auto&) { ++reports; },
+         .threads = 2,
+         .staged = staged,
+         .place = model == &packed ? runtime::weight_place::copied : runtime::weight_place::automatic});
     const std::uint64_t peak = status("VmHWM"), device = on.device.counters().allocated_bytes - taken_before;
     CHECK(reports > 10);
     CHECK(device > (std::uint64_t{180} << 20));

@@ -31,7 +31,8 @@ std::filesystem::path packed_fable(const temporary_folder& folder) {
   return folder / "fable";
 }
 
-runtime::executor chain_of(const gpu::device& on, runtime::weight_memory weights, const plan::table& table = fable_table()) {
+runtime::executor chain_of(const gpu::device& on, runtime::weight_memory weights,
+                           const plan::table& table = fable_table()) {
   return runtime::executor(on, table, std::move(weights), chain_modules(on), nullptr);
 }
 /// Tokens that greedy decoding draws behind token 1.
@@ -51,13 +52,15 @@ std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
 /// Drivers may offer to read the host's memory and yet refuse pages of a file, as NVIDIA's do; llvmpipe's does not.
 void skip_unless_read_in_place(const gpu::device& on, const std::filesystem::path& path) {
   if (!on.has(gpu::feature::external_memory_host)) SKIP("the device has no VK_EXT_external_memory_host");
-  if (on.description().driver_name != "llvmpipe" && runtime::load_weights(on, fable_table(), io::checkpoint::open(path)).mapping == nullptr)
+  if (on.description().driver_name != "llvmpipe" &&
+      runtime::load_weights(on, fable_table(), io::checkpoint::open(path)).mapping == nullptr)
     SKIP("NOT RUN: needs a driver that reads pages of a file, found " << on.label());
 }
 
 }  // namespace
 
-TEST_CASE("weights read in place are those that are copied, take no device memory and outlive the checkpoint", "[packed]") {
+TEST_CASE("weights read in place are those that are copied, take no device memory and outlive the checkpoint",
+          "[packed]") {
   const temporary_folder folder;
   checked_device on;
   const auto path = packed_fable(folder);
@@ -65,7 +68,8 @@ TEST_CASE("weights read in place are those that are copied, take no device memor
   std::vector<std::byte> expected;
   std::vector<std::uint32_t> text;
   {
-    auto copied = runtime::load_weights(on.device, fable_table(), io::checkpoint::open(path), {.place = runtime::weight_place::copied});
+    auto copied = runtime::load_weights(on.device, fable_table(), io::checkpoint::open(path),
+                                        {.place = runtime::weight_place::copied});
     expected = weight_bytes(on.device, copied);
     auto run = chain_of(on.device, std::move(copied));
     text = drawn(run, 6);
@@ -73,7 +77,8 @@ TEST_CASE("weights read in place are those that are copied, take no device memor
   const std::uint64_t before = on.device.counters().allocated_bytes;
   for (const std::uint64_t largest : {std::uint64_t{0}, std::uint64_t{1} << 20}) {
     runtime::load_progress last;
-    auto weights = runtime::load_weights(on.device, fable_table(), io::checkpoint::open(path), {.progress = [&](const auto& at) { last = at; }, .largest_piece = largest});
+    auto weights = runtime::load_weights(on.device, fable_table(), io::checkpoint::open(path),
+                                         {.progress = [&](const auto& at) { last = at; }, .largest_piece = largest});
     REQUIRE(weights.mapping != nullptr);
     CHECK(last.bytes_done == last.bytes_total);
     CHECK(last.bytes_total == expected.size());
@@ -91,7 +96,8 @@ TEST_CASE("weights read in place are those that are copied, take no device memor
   }
 }
 
-TEST_CASE("the FFNs' weights alone may be mapped: the device's memory holds the others, and the tokens are the same", "[packed]") {
+TEST_CASE("the FFNs' weights alone may be mapped: the device's memory holds the others, and the tokens are the same",
+          "[packed]") {
   const temporary_folder folder;
   checked_device on;
   const auto path = packed_fable(folder);
@@ -109,7 +115,9 @@ TEST_CASE("the FFNs' weights alone may be mapped: the device's memory holds the 
   const auto expected = weight_bytes(on.device, copied);
   const std::uint64_t before = on.device.counters().allocated_bytes;
   runtime::load_progress last;
-  auto weights = runtime::load_weights(on.device, table, from, {.progress = [&](const auto& at) { last = at; }, .place = runtime::weight_place::features_mapped});
+  auto weights = runtime::load_weights(
+      on.device, table, from,
+      {.progress = [&](const auto& at) { last = at; }, .place = runtime::weight_place::features_mapped});
   CHECK((last.bytes_done == last.bytes_total && last.tensors_done == last.tensors_total));
   const std::uint64_t taken = on.device.counters().allocated_bytes - before;
   CHECK((taken >= all - of_features && taken < all - of_features + 100'000));
@@ -117,11 +125,13 @@ TEST_CASE("the FFNs' weights alone may be mapped: the device's memory holds the 
   CHECK(weight_bytes(on.device, weights) == expected);
   auto run = chain_of(on.device, std::move(weights));
   CHECK(run.prove().kernel.empty());
-  auto dense = chain_of(on.device, runtime::load_weights(on.device, table, from, {.place = runtime::weight_place::copied}));
+  auto dense =
+      chain_of(on.device, runtime::load_weights(on.device, table, from, {.place = runtime::weight_place::copied}));
   const auto text = drawn(dense, 6);
   CHECK(drawn(run, 6) == text);
   // Decode that walks reads of the mapping what fires, and holds no features in memory of the device either.
-  auto features = runtime::load_weights(on.device, fable_walk_table(), from, {.place = runtime::weight_place::features_mapped});
+  auto features =
+      runtime::load_weights(on.device, fable_walk_table(), from, {.place = runtime::weight_place::features_mapped});
   CHECK(features.mapped_bytes > of_features);  // by rows for passes of several tokens, and by features
   auto walk = chain_of(on.device, std::move(features), fable_walk_table());
   CHECK(drawn(walk, 6) == text);
@@ -141,12 +151,17 @@ TEST_CASE("a file that is cut or written to under a session changes no token: it
   CHECK(text.size() == 4);
   CHECK_FALSE(mapping->copied());
   SECTION("cut") { std::filesystem::resize_file(path, 8192); }
-  SECTION("written to") { std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<std::streamoff>(whole / 2)).put('x'); }
+  SECTION("written to") {
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+        .seekp(static_cast<std::streamoff>(whole / 2))
+        .put('x');
+  }
   CHECK(mapping->copied());
   CHECK(drawn(run, 4) == text);
 }
 
-TEST_CASE("where weights cannot be read in place they are copied, or that is an error where it was asked for", "[packed]") {
+TEST_CASE("where weights cannot be read in place they are copied, or that is an error where it was asked for",
+          "[packed]") {
   const temporary_folder folder;
   const auto path = packed_fable(folder);
   const auto from = io::checkpoint::open(path);
@@ -159,7 +174,9 @@ TEST_CASE("where weights cannot be read in place they are copied, or that is an 
     faults::the_shim().arm(faults::id::vkAllocateMemory, 0, VK_ERROR_INVALID_EXTERNAL_HANDLE);
     CHECK(runtime::load_weights(on.device, fable_table(), from).mapping == nullptr);
     faults::the_shim().arm(faults::id::vkAllocateMemory, 0, VK_ERROR_INVALID_EXTERNAL_HANDLE);
-    CHECK_THROWS_MATCHES(runtime::load_weights(on.device, fable_table(), from, {.place = runtime::weight_place::mapped}), device_error, MessageMatches(ContainsSubstring("VK_ERROR_INVALID_EXTERNAL_HANDLE")));
+    CHECK_THROWS_MATCHES(
+        runtime::load_weights(on.device, fable_table(), from, {.place = runtime::weight_place::mapped}), device_error,
+        MessageMatches(ContainsSubstring("VK_ERROR_INVALID_EXTERNAL_HANDLE")));
     CHECK(on.device.counters().allocated_bytes == 0);
   }
   SECTION("the file is no file, or not packed") {
@@ -168,13 +185,19 @@ TEST_CASE("where weights cannot be read in place they are copied, or that is an 
     const std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const auto memory = io::checkpoint::open_packed(std::as_bytes(std::span(content)), "fable");
     CHECK(runtime::load_weights(on.device, fable_table(), memory).mapping == nullptr);
-    CHECK_THROWS_AS(runtime::load_weights(on.device, fable_table(), memory, {.place = runtime::weight_place::mapped}), device_error);
-    CHECK_THROWS_AS(runtime::load_weights(on.device, fable_table(), io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")), {.place = runtime::weight_place::mapped}), argument_error);
+    CHECK_THROWS_AS(runtime::load_weights(on.device, fable_table(), memory, {.place = runtime::weight_place::mapped}),
+                    device_error);
+    CHECK_THROWS_AS(
+        runtime::load_weights(on.device, fable_table(), io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")),
+                              {.place = runtime::weight_place::mapped}),
+        argument_error);
   }
   SECTION("somebody has the file open for writing") {
     const checked_device on;
     const std::fstream writer(path, std::ios::in | std::ios::out | std::ios::binary);
     CHECK(runtime::load_weights(on.device, fable_table(), from).mapping == nullptr);
-    CHECK_THROWS_MATCHES(runtime::load_weights(on.device, fable_table(), from, {.place = runtime::weight_place::mapped}), device_error, MessageMatches(ContainsSubstring("open for writing")));
+    CHECK_THROWS_MATCHES(
+        runtime::load_weights(on.device, fable_table(), from, {.place = runtime::weight_place::mapped}), device_error,
+        MessageMatches(ContainsSubstring("open for writing")));
   }
 }

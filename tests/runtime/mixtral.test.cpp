@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A mixture of experts, file to logits and tokens, against a forward pass in double precision that shares nothing with the kernels.
+// A mixture of experts, file to logits and tokens, against a forward pass in double precision that shares nothing with
+// the kernels.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -54,7 +55,8 @@ void check(const checked_device& on, const plan::table& table, io::checkpoint fi
   const auto whole = session.logits(prompt()).logits;
   REQUIRE(whole.size() == prompt().size() * 288);
   double worst = 0;
-  for (std::size_t t = 0; t < prompt().size(); ++t) worst = std::max(worst, apart(std::span(whole).subspan(t * 288, 288), expected()[t]));
+  for (std::size_t t = 0; t < prompt().size(); ++t)
+    worst = std::max(worst, apart(std::span(whole).subspan(t * 288, 288), expected()[t]));
   CHECK(worst <= 5e-5);
   session.reset();
   static const auto greedy = model().greedy(prompt(), 12);
@@ -67,9 +69,11 @@ TEST_CASE("Mixtral's routing gives the logits and tokens of a forward pass in do
   faults::sharing_device on;
   const temporary_folder folder;
   auto words = small_sentencepiece();
-  for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i) words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
+  for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i)
+    words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
   model().write_gguf(folder / "tiny.gguf", words);
-  const plan::planned chained = plan::planned::of<in_f32>(plan::profiles::cpu), tiled = plan::planned::of<in_f32>(exact_portable);
+  const plan::planned chained = plan::planned::of<in_f32>(plan::profiles::cpu),
+                      tiled = plan::planned::of<in_f32>(exact_portable);
   check(on, chained.table(), io::checkpoint::open(folder / "tiny.gguf"));
   check(on, tiled.table(), io::checkpoint::open(folder / "tiny.gguf"));
   CHECK(model().chosen().size() == mixtral_tiny.num_local_experts);  // every expert had tokens
@@ -94,7 +98,8 @@ void check_chunks(const checked_device& on, const std::filesystem::path& file, p
     profile.prefill_tokens = profile.logits_tokens = tokens;
     profile.tile_tokens = profile.verify_tokens = std::min(tokens, 8u);
     const plan::planned made = plan::planned::of<Model>(profile);
-    const auto lists = std::ranges::count_if(made.table().logits.period, [](const plan::dispatch& d) { return d.kernel == kernels::kernel::expert_tiles; });
+    const auto lists = std::ranges::count_if(
+        made.table().logits.period, [](const plan::dispatch& d) { return d.kernel == kernels::kernel::expert_tiles; });
     CHECK(lists == (tokens == 1 ? 0 : 1));
     const std::array<const plan::table*, 1> tables{&made.table()};
     basic_session session(on.device, tables, io::checkpoint::open(file), {.cache_folder = ""});
@@ -107,28 +112,39 @@ void check_chunks(const checked_device& on, const std::filesystem::path& file, p
 
 }  // namespace
 
-TEST_CASE("a chunk whose tokens are taken by expert has the bits of token by token, of dense weights and of blocks", "[once]") {
+TEST_CASE("a chunk whose tokens are taken by expert has the bits of token by token, of dense weights and of blocks",
+          "[once]") {
   faults::sharing_device on;
   const temporary_folder folder;
   auto words = small_sentencepiece();
-  for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i) words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
+  for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i)
+    words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
   model().write_gguf(folder / "tiny.gguf", words);
-  check_chunks<models::mixtral<mixtral_tiny, dtype::q8_0, dtype::f32, dtype::f32>>(on, folder / "tiny.gguf", exact_portable);
-  check_chunks<models::mixtral<mixtral_tiny, dtype::bf16, dtype::f32, dtype::f32>>(on, folder / "tiny.gguf", exact_portable);
-  check_chunks<models::mixtral<mixtral_tiny, dtype::q4_0, dtype::f32, dtype::f32>>(on, folder / "tiny.gguf", plan::profiles::cpu);
+  check_chunks<models::mixtral<mixtral_tiny, dtype::q8_0, dtype::f32, dtype::f32>>(on, folder / "tiny.gguf",
+                                                                                   exact_portable);
+  check_chunks<models::mixtral<mixtral_tiny, dtype::bf16, dtype::f32, dtype::f32>>(on, folder / "tiny.gguf",
+                                                                                   exact_portable);
+  check_chunks<models::mixtral<mixtral_tiny, dtype::q4_0, dtype::f32, dtype::f32>>(on, folder / "tiny.gguf",
+                                                                                   plan::profiles::cpu);
 }
 
-TEST_CASE("chunks whose products besides the experts' round to f16 give the logits of exact chunks to 5e-3 of the largest, and their tokens", "[once]") {
+TEST_CASE(
+    "chunks whose products besides the experts' round to f16 give the logits of exact chunks to 5e-3 of the largest, "
+    "and their tokens",
+    "[once]") {
   using in_f16 = models::mixtral<mixtral_tiny, dtype::f16, dtype::f16, dtype::f16>;
   faults::sharing_device on;
   const temporary_folder folder;
   auto words = small_sentencepiece();
-  for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i) words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
+  for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i)
+    words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
   model().write_gguf(folder / "tiny.gguf", words);
-  const plan::planned halves = plan::planned::of<in_f16>(plan::profiles::portable), exact = plan::planned::of<in_f16>(plan::profiles::exact);
+  const plan::planned halves = plan::planned::of<in_f16>(plan::profiles::portable),
+                      exact = plan::planned::of<in_f16>(plan::profiles::exact);
   const auto is_halved = [](const plan::planned& of) {
     const auto& period = of.table().prefill.period;
-    return std::any_of(period.begin(), period.end(), [](const plan::dispatch& d) { return d.kernel == kernels::kernel::matmul_chunk; });
+    return std::any_of(period.begin(), period.end(),
+                       [](const plan::dispatch& d) { return d.kernel == kernels::kernel::matmul_chunk; });
   };
   CHECK(is_halved(halves));
   CHECK_FALSE(is_halved(exact));

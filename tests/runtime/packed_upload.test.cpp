@@ -49,7 +49,8 @@ TEST_CASE("pieces of an upload cover all items once and part no chunk", "[packed
         CHECK(range.begin == done[range.item]);  // in order, without gaps
         CHECK((range.begin % chunk == 0 && (range.end % chunk == 0 || range.end == sizes[range.item])));
         CHECK(range.at == at);
-        CHECK(range.stop - range.at == (range.end == sizes[range.item] ? runtime::item_bytes(range.end) : range.end) - range.begin);
+        CHECK(range.stop - range.at ==
+              (range.end == sizes[range.item] ? runtime::item_bytes(range.end) : range.end) - range.begin);
         done[range.item] = range.end;
         at = range.stop;
       }
@@ -70,8 +71,9 @@ TEST_CASE("an upload of any shape gives the same weights and tells how far it is
   const auto from = io::checkpoint::open(made.path);
   const runtime::packed_weights image(*from.packed(), table);
   const auto split = runtime::split_weights(table);
-  const auto expected =
-      weight_bytes(on.device, runtime::load_weights(on.device, table, io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"))));
+  const auto expected = weight_bytes(
+      on.device,
+      runtime::load_weights(on.device, table, io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"))));
   for (const bool staged : {true, false})
     for (const unsigned threads : {1u, 3u})
       for (const runtime::upload_shape shape :
@@ -81,15 +83,18 @@ TEST_CASE("an upload of any shape gives the same weights and tells how far it is
         std::vector<runtime::load_progress> reports;
         auto items = runtime::load_packed(
             on.device, table, split, image,
-            {.progress = [&](const auto& now) { reports.push_back(now); }, .threads = threads, .staged = staged}, shape);
+            {.progress = [&](const auto& now) { reports.push_back(now); }, .threads = threads, .staged = staged},
+            shape);
         const bool in_place = !staged && on.on_cpu();
         CHECK((items.buffers.size() == 1) == (in_place || shape.memory_bytes > 1'000'000));
         CHECK(weight_bytes(on.device, runtime::weights_of(table, split, std::move(items))) == expected);
         REQUIRE(reports.size() >= 2);
         CHECK(reports.front().bytes_done == 0);
         for (std::size_t i = 1; i < reports.size(); ++i) CHECK(reports[i].bytes_done > reports[i - 1].bytes_done);
-        CHECK((reports.back().bytes_done == reports.back().bytes_total && reports.back().bytes_total == expected.size()));
-        CHECK((reports.back().tensors_done == reports.back().tensors_total && reports.back().tensors_total == 1 + 8 * 11 + 1));
+        CHECK(
+            (reports.back().bytes_done == reports.back().bytes_total && reports.back().bytes_total == expected.size()));
+        CHECK((reports.back().tensors_done == reports.back().tensors_total &&
+               reports.back().tensors_total == 1 + 8 * 11 + 1));
       }
 }
 

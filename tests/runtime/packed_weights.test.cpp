@@ -33,15 +33,17 @@ std::uint64_t sum_of(const Image& image, const plan::table& of, std::uint32_t sl
 
 }  // namespace
 
-TEST_CASE("packed weights are those that the model's own file gives, for every plan that it was packed for", "[packed]") {
+TEST_CASE("packed weights are those that the model's own file gives, for every plan that it was packed for",
+          "[packed]") {
   const temporary_folder folder;
   const auto from = io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf"));
   const std::array<const plan::table*, 3> tables{&fable_table(), &fable_portable_table(), &fable_screened_table()};
   std::uint64_t last = 0, calls = 0;
-  const auto bytes = pack(from, tables, folder / "fable", {.threads = 2, .progress = [&](std::uint64_t done, std::uint64_t total) {
-                                                             CHECK((done >= last && done <= total));
-                                                             last = done, ++calls;
-                                                           }});
+  const auto bytes =
+      pack(from, tables, folder / "fable", {.threads = 2, .progress = [&](std::uint64_t done, std::uint64_t total) {
+                                              CHECK((done >= last && done <= total));
+                                              last = done, ++calls;
+                                            }});
   CHECK(bytes == std::filesystem::file_size(folder / "fable"));
   CHECK(calls > 10);
   const auto packed = io::checkpoint::open(folder / "fable");
@@ -60,7 +62,8 @@ TEST_CASE("packed weights are those that the model's own file gives, for every p
     const runtime::packed_weights copy(*packed.packed(), *table);
     std::size_t wrong = 0;
     for (std::uint32_t slot = 0; slot < table->weights.size(); ++slot)
-      for (std::uint32_t layer = 0; layer < (table->weights[slot].per_layer ? table->config->num_hidden_layers : 1); ++layer)
+      for (std::uint32_t layer = 0; layer < (table->weights[slot].per_layer ? table->config->num_hidden_layers : 1);
+           ++layer)
         wrong += sum_of(image, *table, slot, layer) != sum_of(copy, *table, slot, layer);
     CHECK(wrong == 0);
   }
@@ -77,14 +80,19 @@ TEST_CASE("a packed model loads as its own file does, and damage is found on the
   const auto content = [&](const runtime::weight_memory& of) { return weight_bytes(on.device, of); };
   const auto expected = content(runtime::load_weights(on.device, fable_table(), from));
   for (const bool staged : {false, true}) {
-    const auto copied = runtime::load_weights(on.device, fable_table(), packed, {.staged = staged, .place = runtime::weight_place::copied});
+    const auto copied = runtime::load_weights(on.device, fable_table(), packed,
+                                              {.staged = staged, .place = runtime::weight_place::copied});
     CHECK(copied.mapping == nullptr);
     CHECK(content(copied) == expected);
   }
-  CHECK(content(runtime::load_weights(on.device, fable_table(), packed, {.largest_piece = 1000, .place = runtime::weight_place::copied})) == expected);
+  CHECK(content(runtime::load_weights(on.device, fable_table(), packed,
+                                      {.largest_piece = 1000, .place = runtime::weight_place::copied})) == expected);
 
   const io::packed_weight& weight = packed.packed()->weights[3];
-  std::fstream(folder / "fable", std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<std::streamoff>(weight.offset + weight.bytes / 2)).put('x').put('y');
+  std::fstream(folder / "fable", std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(static_cast<std::streamoff>(weight.offset + weight.bytes / 2))
+      .put('x')
+      .put('y');
   const std::uint64_t before = on.device.counters().allocated_bytes;
   for (const auto place : {runtime::weight_place::copied, runtime::weight_place::automatic}) {
     try {
@@ -109,7 +117,8 @@ TEST_CASE("a packed file of another plan, model or version of the layouts is ref
     FAIL("weights were found that are not there");
   } catch (const file_error& caught) {
     CHECK(caught.offset() == packed.packed()->index_offset);
-    CHECK_THAT(caught.what(), ContainsSubstring("a weight for the plan 'screened'") && ContainsSubstring("row_codes") && ContainsSubstring("found 'token_embd.weight"));
+    CHECK_THAT(caught.what(), ContainsSubstring("a weight for the plan 'screened'") && ContainsSubstring("row_codes") &&
+                                  ContainsSubstring("found 'token_embd.weight"));
   }
   io::packed_image other = *packed.packed();
   other.layout_version += 1;
@@ -119,7 +128,8 @@ TEST_CASE("a packed file of another plan, model or version of the layouts is ref
 }
 
 TEST_CASE("the version of the layouts stands for the bytes of each", "[packed]") {
-  // Where one of these changes, plan::weight_layout_version must rise: files packed before would be taken for what they are not.
+  // Where one of these changes, plan::weight_layout_version must rise: files packed before would be taken for what they
+  // are not.
   REQUIRE(plan::weight_layout_version == 1);
   io::running_checksum all;
   const auto add = [&](const plan::table& table, const io::checkpoint& from) {
@@ -136,14 +146,17 @@ TEST_CASE("the version of the layouts stands for the bytes of each", "[packed]")
   CHECK(add(fable_screened_table(), fable) == 0x7f426b8f5aca1ad9ull);
   // Groups of rows of each codec: words that differ everywhere, which no file need hold.
   std::vector<std::uint64_t> sums;
-  for (const auto type : {kernels::codec::f16, kernels::codec::q8_0, kernels::codec::q4_0, kernels::codec::q4_1, kernels::codec::q4_k, kernels::codec::q6_k}) {
+  for (const auto type : {kernels::codec::f16, kernels::codec::q8_0, kernels::codec::q4_0, kernels::codec::q4_1,
+                          kernels::codec::q4_k, kernels::codec::q6_k}) {
     constexpr std::uint32_t columns = 512, rows = 8;
     std::mt19937 random(static_cast<unsigned>(type));
-    std::vector<std::byte> file(rows * kernels::file_row_bytes(type, columns)), packed(kernels::matmul_weight_bytes(type, rows, columns));
+    std::vector<std::byte> file(rows * kernels::file_row_bytes(type, columns)),
+        packed(kernels::matmul_weight_bytes(type, rows, columns));
     for (auto& each : file) each = static_cast<std::byte>(random());
     const std::array<std::span<const std::byte>, 1> source{file};
     kernels::repack_matmul(type, kernels::row_order::plain(rows), source, columns, 0, packed);
     sums.push_back(io::checksum(packed));
   }
-  CHECK(sums == std::vector<std::uint64_t>{0xebe033b574863795ull, 0xaaf2795fc66feefcull, 0xc9663cdd8bea9d52ull, 0x66ecd73dffdc3b3cull, 0x9cd6244fee95832aull, 0xff81f17370379462ull});
+  CHECK(sums == std::vector<std::uint64_t>{0xebe033b574863795ull, 0xaaf2795fc66feefcull, 0xc9663cdd8bea9d52ull,
+                                           0x66ecd73dffdc3b3cull, 0x9cd6244fee95832aull, 0xff81f17370379462ull});
 }

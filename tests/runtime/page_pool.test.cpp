@@ -64,7 +64,9 @@ TEST_CASE("page pool: pages that were written meanwhile take the place of those 
   CHECK(pool.free() == 6);
 }
 
-TEST_CASE("page pool: what is longest unused is forgotten first, ends before beginnings, and nothing is found behind what is gone") {
+TEST_CASE(
+    "page pool: what is longest unused is forgotten first, ends before beginnings, and nothing is found behind what is "
+    "gone") {
   page_pool pool(4, 2);
   const auto old = counted(5), late = counted(5, 10);
   auto a = pool.take(old, 4);
@@ -112,7 +114,8 @@ TEST_CASE("page pool: no page has two writers and none is lost, whatever comes a
     }
     std::vector<int> writers(20), readers(20);
     for (const user& each : users)
-      for (std::size_t p = 0; p < each.pages.pages.size(); ++p) ++(p < each.pages.shared ? readers : writers)[each.pages.pages[p]];
+      for (std::size_t p = 0; p < each.pages.pages.size(); ++p)
+        ++(p < each.pages.shared ? readers : writers)[each.pages.pages[p]];
     std::uint32_t used = 0;
     for (std::size_t p = 0; p < 20; ++p) {
       CHECK((writers[p] == 0 || (writers[p] == 1 && readers[p] == 0)));

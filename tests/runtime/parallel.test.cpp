@@ -19,11 +19,14 @@ TEST_CASE("every item is done once, on any number of threads") {
 TEST_CASE("a failure stops the rest and reaches the caller") {
   for (const unsigned threads : {1u, 2u}) {
     std::atomic<std::size_t> begun{0};
-    CHECK_THROWS_AS(intaglio::runtime::parallel(threads, 100'000, [&](std::size_t i) {
-                      ++begun;
-                      if (i == 10) throw std::out_of_range("ten");
-                      if (i > 10) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // 100 s for all, whatever the other thread is kept from
-                    }),
+    CHECK_THROWS_AS(intaglio::runtime::parallel(threads, 100'000,
+                                                [&](std::size_t i) {
+                                                  ++begun;
+                                                  if (i == 10) throw std::out_of_range("ten");
+                                                  if (i > 10)
+                                                    std::this_thread::sleep_for(std::chrono::milliseconds(
+                                                        1));  // 100 s for all, whatever the other thread is kept from
+                                                }),
                     std::out_of_range);
     CHECK(begun < 100'000);
     if (threads == 1) CHECK(begun == 11);

@@ -34,23 +34,29 @@ struct slow_driver {
   static std::uint32_t value(const VkSpecializationInfo& of, const kernels::interface& face, std::string_view name) {
     std::uint32_t out = 0;
     for (const VkSpecializationMapEntry& each : std::span(of.pMapEntries, of.mapEntryCount))
-      if (each.constantID == face.specialization_index(name)) std::memcpy(&out, static_cast<const char*>(of.pData) + each.offset, sizeof out);
+      if (each.constantID == face.specialization_index(name))
+        std::memcpy(&out, static_cast<const char*>(of.pData) + each.offset, sizeof out);
     return out;
   }
   /// The sampler of bitnet_tiny that does all passes.
   static bool is_whole_sampler(const VkSpecializationInfo& of) {
     const kernels::interface& face = kernels::sample_interface;
     const plan::table& table = bitnet_tiny_table();
-    return of.mapEntryCount == face.specialization_count() && value(of, face, "vocab_size") == table.config->vocab_size && value(of, face, "ring_size") == table.ring_size && value(of, face, "form") == 0;
+    return of.mapEntryCount == face.specialization_count() &&
+           value(of, face, "vocab_size") == table.config->vocab_size &&
+           value(of, face, "ring_size") == table.ring_size && value(of, face, "form") == 0;
   }
   /// All layers of fable in one dispatch.
   static bool is_all_layers(const VkSpecializationInfo& of) {
     const kernels::interface& face = kernels::layers_interface;
     const decoder_config& config = *fable_table().config;
-    return of.mapEntryCount == face.specialization_count() && value(of, face, "hidden_size") == config.hidden_size && value(of, face, "intermediate_size") == config.intermediate_size &&
+    return of.mapEntryCount == face.specialization_count() && value(of, face, "hidden_size") == config.hidden_size &&
+           value(of, face, "intermediate_size") == config.intermediate_size &&
            value(of, face, "layers") == config.num_hidden_layers;
   }
-  static VKAPI_ATTR VkResult VKAPI_CALL create(VkDevice on, VkPipelineCache cache, std::uint32_t count, const VkComputePipelineCreateInfo* infos, const VkAllocationCallbacks* with, VkPipeline* out) {
+  static VKAPI_ATTR VkResult VKAPI_CALL create(VkDevice on, VkPipelineCache cache, std::uint32_t count,
+                                               const VkComputePipelineCreateInfo* infos,
+                                               const VkAllocationCallbacks* with, VkPipeline* out) {
     if (infos->stage.pSpecializationInfo != nullptr && is_slow(*infos->stage.pSpecializationInfo)) {
       std::unique_lock own(mutex);
       changed.wait_for(own, std::chrono::minutes(1), [] { return ready; });
@@ -64,7 +70,9 @@ struct slow_driver {
     }
     changed.notify_all();
   }
-  static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice, const char* name) { return entry(faults::last_instance.load(), name); }
+  static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_entry(VkDevice, const char* name) {
+    return entry(faults::last_instance.load(), name);
+  }
   static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL entry(VkInstance instance, const char* name) {
     if (std::strcmp(name, "vkGetInstanceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&entry);
     if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(&device_entry);
@@ -90,17 +98,20 @@ TEST_CASE("pipelines made ahead are all that an executor begins with", "[runtime
   const std::size_t made = kernels->size(), compiled = cache.hits() + cache.misses();
   CHECK(made > 5);
   CHECK(compiled == made);
-  const runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), std::move(*kernels), &cache);
+  const runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), std::move(*kernels),
+                              &cache);
   CHECK(run.pipelines() == made);
   CHECK(cache.hits() + cache.misses() == compiled);
 }
 
-TEST_CASE("a kernel can be proven while other pipelines are still made, and an executor records what comes last", "[runtime][pipelines_ahead]") {
+TEST_CASE("a kernel can be proven while other pipelines are still made, and an executor records what comes last",
+          "[runtime][pipelines_ahead]") {
   const checked_device on;
   const plan::table& table = bitnet_tiny_table();
   const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
   gpu::pipeline_cache cache(on.device, "", table.hash);
-  auto kernels = runtime::pipelines_ahead(on.device, modules, runtime::executor::begins_with(modules, table), cache).take();
+  auto kernels =
+      runtime::pipelines_ahead(on.device, modules, runtime::executor::begins_with(modules, table), cache).take();
   REQUIRE(kernels);
   auto weights = runtime::synthetic_weights(on.device, table);
   CHECK(runtime::executor::prove_kernels(on.device, table, *kernels, weights).kernel.empty());
@@ -108,7 +119,8 @@ TEST_CASE("a kernel can be proven while other pipelines are still made, and an e
   CHECK(run.prove_in_one().kernel.empty());
 }
 
-TEST_CASE("an executor that draws later draws what another one draws, and notes the proof when all is proven", "[runtime][pipelines_ahead]") {
+TEST_CASE("an executor that draws later draws what another one draws, and notes the proof when all is proven",
+          "[runtime][pipelines_ahead]") {
   const checked_device on;
   const plan::table& table = bitnet_tiny_table();
   const runtime::kernel_modules modules{};  // of GPUs
@@ -118,7 +130,8 @@ TEST_CASE("an executor that draws later draws what another one draws, and notes 
     for (const std::uint32_t turns : {1u, 6u}) {  // in flight when another job begins
       run.begin(runtime::pass_kind::prefill, 0, prompt, {}, 1);
       while (run.pending()) run.may_submit() ? run.submit(1e9, 1) : run.wait();
-      run.begin(runtime::pass_kind::decode, 3, {{5}}, {.temperature = temperature, .top_p = 0.9f, .repeat_penalty = 1.2f, .seed = 11}, turns);
+      run.begin(runtime::pass_kind::decode, 3, {{5}},
+                {.temperature = temperature, .top_p = 0.9f, .repeat_penalty = 1.2f, .seed = 11}, turns);
       while (run.pending()) run.may_submit() ? run.submit(1e9, 2) : run.wait();
       while (run.in_flight() != 0) run.wait();
       for (std::uint32_t i = 0; i < turns; ++i) out.push_back(run.drawn(i));
@@ -131,7 +144,8 @@ TEST_CASE("an executor that draws later draws what another one draws, and notes 
     gpu::pipeline_cache cache(on.device, "", table.hash);
     runtime::kernel_set kernels(on.device, modules, true);
     kernels.begin(runtime::executor::begins_with(modules, table), &cache);
-    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), std::move(kernels), &cache, true);
+    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), std::move(kernels), &cache,
+                          true);
     CHECK(!run.is_complete());
     if (!draws_at_once) CHECK(drawn(run, 0) == drawn(all, 0));
     CHECK(!run.is_complete());
@@ -147,13 +161,16 @@ TEST_CASE("an executor that draws later draws what another one draws, and notes 
   {
     runtime::kernel_set kernels(on.device, modules, true);
     kernels.begin(runtime::executor::begins_with(modules, table), &cache);
-    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), std::move(kernels), &cache, true);
+    runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), std::move(kernels), &cache,
+                          true);
     run.note_when_complete(cache, "proven");
   }
   CHECK(cache.note() == "proven");  // it ends what it has left to do
 }
 
-TEST_CASE("while a sampler is still compiled another one draws the same tokens, and makes room for it in the middle of a job", "[runtime][pipelines_ahead]") {
+TEST_CASE(
+    "while a sampler is still compiled another one draws the same tokens, and makes room for it in the middle of a job",
+    "[runtime][pipelines_ahead]") {
   const plan::table& table = bitnet_tiny_table();
   const runtime::kernel_modules modules{};  // of GPUs
   faults::the_shim().reset();
@@ -164,7 +181,9 @@ TEST_CASE("while a sampler is still compiled another one draws the same tokens, 
   const checked_device on(options);
   constexpr std::uint32_t tokens = 8;
   const auto begin = [&](runtime::executor& run, std::uint64_t seed) {
-    run.begin(runtime::pass_kind::decode, 0, {{5}}, {.temperature = 1.5f, .top_k = 30, .top_p = 0.95f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = seed}, tokens);
+    run.begin(runtime::pass_kind::decode, 0, {{5}},
+              {.temperature = 1.5f, .top_k = 30, .top_p = 0.95f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = seed},
+              tokens);
   };
   const auto drawn = [&](runtime::executor& run) {
     while (run.pending()) run.may_submit() ? run.submit(1e9, 1) : run.wait();
@@ -202,7 +221,10 @@ TEST_CASE("while a sampler is still compiled another one draws the same tokens, 
   CHECK(drawn(all) == second);
 }
 
-TEST_CASE("while the dispatch of all layers is still compiled decode runs the chain, and the same tokens follow when it takes over between two passes", "[runtime][pipelines_ahead][in_one]") {
+TEST_CASE(
+    "while the dispatch of all layers is still compiled decode runs the chain, and the same tokens follow when it "
+    "takes over between two passes",
+    "[runtime][pipelines_ahead][in_one]") {
   const plan::table& table = fable_table();
   const runtime::kernel_modules modules{.wide_loads = true, .in_one = true};
   faults::the_shim().reset();
@@ -225,13 +247,17 @@ TEST_CASE("while the dispatch of all layers is still compiled decode runs the ch
     for (std::uint32_t i = 0; i < run.completed(); ++i) out.push_back(run.drawn(i));
     return out;
   };
-  const auto is_chain = [](const runtime::executor& run) { return run.plan_of(runtime::pass_kind::decode).in_one.empty(); };
+  const auto is_chain = [](const runtime::executor& run) {
+    return run.plan_of(runtime::pass_kind::decode).in_one.empty();
+  };
   const auto made = [&](gpu::pipeline_cache& cache) {
     runtime::kernel_set kernels(on.device, modules);
-    kernels.begin(runtime::executor::begins_with(modules, table, true), &cache, runtime::executor::goes_on_with(modules, table, true));
+    kernels.begin(runtime::executor::begins_with(modules, table, true), &cache,
+                  runtime::executor::goes_on_with(modules, table, true));
     auto weights = runtime::synthetic_weights(on.device, table);
     CHECK(runtime::executor::prove_kernels(on.device, table, kernels, weights, false, true).kernel.empty());
-    auto run = std::make_unique<runtime::executor>(on.device, table, std::move(weights), std::move(kernels), &cache, true);
+    auto run =
+        std::make_unique<runtime::executor>(on.device, table, std::move(weights), std::move(kernels), &cache, true);
     CHECK(run->prove_in_one().kernel.empty());
     run->note_when_complete(cache, "proven", "proven as a chain");
     return run;
@@ -294,7 +320,8 @@ TEST_CASE("nothing is made ahead unless asked for", "[runtime][pipelines_ahead]"
   CHECK(!none.take());
 }
 
-TEST_CASE("a pipeline that cannot be made ahead is told of by who waits for it, and by nobody else", "[runtime][pipelines_ahead]") {
+TEST_CASE("a pipeline that cannot be made ahead is told of by who waits for it, and by nobody else",
+          "[runtime][pipelines_ahead]") {
   for (const bool taken : {true, false}) {
     faults::the_shim().reset();
     {
@@ -310,7 +337,8 @@ TEST_CASE("a pipeline that cannot be made ahead is told of by who waits for it, 
         const auto kernels = ahead.take();
         REQUIRE(kernels);
         CHECK_THROWS_AS(kernels->wait(), out_of_memory);
-        CHECK_THROWS_AS(runtime::executor::prove_kernels(on, table, *kernels, runtime::synthetic_weights(on, table)), out_of_memory);
+        CHECK_THROWS_AS(runtime::executor::prove_kernels(on, table, *kernels, runtime::synthetic_weights(on, table)),
+                        out_of_memory);
       }
     }
     CHECK(faults::the_shim().injected());

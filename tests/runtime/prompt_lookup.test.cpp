@@ -21,7 +21,8 @@ using namespace intaglio;
 
 namespace {
 
-std::vector<std::int32_t> drafted(const std::vector<std::int32_t>& history, std::size_t longest, std::size_t shortest, std::size_t most) {
+std::vector<std::int32_t> drafted(const std::vector<std::int32_t>& history, std::size_t longest, std::size_t shortest,
+                                  std::size_t most) {
   std::vector<std::int32_t> out(most, -1);
   out.resize(runtime::prompt_lookup(history, longest, shortest, out).tokens);
   return out;
@@ -53,11 +54,13 @@ constexpr plan::profile short_chunks = [] {
   return out;
 }();
 
-/// Passes over drafts that are right, and over some that are not, against decode, behind a prompt of so many tokens; random weights.
+/// Passes over drafts that are right, and over some that are not, against decode, behind a prompt of so many tokens;
+/// random weights.
 void check_passes(const plan::planned& planned, std::uint32_t prompt) {
   const plan::table& table = planned.table();
   const checked_device on;
-  runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), runtime::usable_modules(on.device).at(0), nullptr);
+  runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table),
+                        runtime::usable_modules(on.device).at(0), nullptr);
   run.prepare_verify(true, nullptr);
   const auto finish = [&] {
     while (run.pending() || run.in_flight() != 0) {
@@ -67,7 +70,8 @@ void check_passes(const plan::planned& planned, std::uint32_t prompt) {
   };
   std::vector<std::uint32_t> ids(prompt);
   for (std::uint32_t i = 0; i < prompt; ++i) ids[i] = (i * 7919 + i * i * 31) % table.config->vocab_size;
-  const auto decoded = [&](std::uint32_t position, std::uint32_t token, std::uint32_t count, const sampling_options& sampling) {
+  const auto decoded = [&](std::uint32_t position, std::uint32_t token, std::uint32_t count,
+                           const sampling_options& sampling) {
     run.begin(runtime::pass_kind::decode, position, std::span(&token, 1), sampling, count);
     finish();
     std::vector<std::uint32_t> out;
@@ -79,32 +83,38 @@ void check_passes(const plan::planned& planned, std::uint32_t prompt) {
     run.begin(runtime::pass_kind::prefill, at, std::span(ids).subspan(at, std::min(32u, prompt - 1 - at)), {}, 1);
     finish();
   }
-  for (const sampling_options& sampling : {sampling_options{}, sampling_options{.temperature = 0.9f, .top_k = 40, .repeat_penalty = 1.2f, .seed = 3}}) {
+  for (const sampling_options& sampling :
+       {sampling_options{}, sampling_options{.temperature = 0.9f, .top_k = 40, .repeat_penalty = 1.2f, .seed = 3}}) {
     const auto expected = decoded(prompt - 1, ids.back(), 20, sampling);
-    for (const auto& [drafts, right] : {std::pair{7u, 7u}, std::pair{7u, 2u}, std::pair{15u, 15u}, std::pair{15u, 9u}}) {
+    for (const auto& [drafts, right] :
+         {std::pair{7u, 7u}, std::pair{7u, 2u}, std::pair{15u, 15u}, std::pair{15u, 9u}}) {
       std::vector<std::uint32_t> tokens{ids.back()};
-      for (std::uint32_t i = 0; i < drafts; ++i) tokens.push_back(i < right ? expected[i] : (expected[i] + 1) % table.config->vocab_size);
+      for (std::uint32_t i = 0; i < drafts; ++i)
+        tokens.push_back(i < right ? expected[i] : (expected[i] + 1) % table.config->vocab_size);
       run.begin(run.verify_kind(tokens.size()), prompt - 1, tokens, sampling, 1);
       finish();
       CHECK(run.accepted() == right + 1);
       for (std::uint32_t i = 0; i <= right; ++i) CHECK(run.drawn(i) == expected[i]);
-      CHECK(decoded(prompt + right, expected[right], 19 - right, sampling) == std::vector(expected.begin() + right + 1, expected.end()));
+      CHECK(decoded(prompt + right, expected[right], 19 - right, sampling) ==
+            std::vector(expected.begin() + right + 1, expected.end()));
     }
   }
 }
 
-constexpr std::string_view repeating = "The fox saw a red ball. The dog saw a red ball. The fox saw a red ball. The dog saw a red ball. The fox saw a";
+constexpr std::string_view repeating =
+    "The fox saw a red ball. The dog saw a red ball. The fox saw a red ball. The dog saw a red ball. The fox saw a";
 
 }  // namespace
 
 TEST_CASE("prompt lookup: the longest match, the latest of equals, periodic text goes on") {
   CHECK(drafted({1, 2, 3, 9, 1, 2, 3}, 3, 2, 3) == std::vector{9, 1, 2});
-  CHECK(drafted({7, 2, 3, 5, 1, 2, 3, 8, 7, 2, 3}, 3, 2, 2) == std::vector{5, 1});   // three tokens earlier beat two later
-  CHECK(drafted({1, 2, 8, 4, 1, 2, 9, 4, 1, 2}, 2, 2, 1) == std::vector{9});          // the later of two
-  CHECK(drafted({4, 5, 4, 5}, 3, 2, 5) == std::vector{4, 5, 4, 5, 4});                // past the end of the history
+  CHECK(drafted({7, 2, 3, 5, 1, 2, 3, 8, 7, 2, 3}, 3, 2, 2) ==
+        std::vector{5, 1});                                                   // three tokens earlier beat two later
+  CHECK(drafted({1, 2, 8, 4, 1, 2, 9, 4, 1, 2}, 2, 2, 1) == std::vector{9});  // the later of two
+  CHECK(drafted({4, 5, 4, 5}, 3, 2, 5) == std::vector{4, 5, 4, 5, 4});        // past the end of the history
   CHECK(drafted({6, 6, 6}, 3, 2, 4) == std::vector{6, 6, 6, 6});
   CHECK(drafted({1, 2, 3, 4}, 3, 2, 4).empty());
-  CHECK(drafted({3, 1, 3}, 3, 2, 4).empty());                                         // one token is too little
+  CHECK(drafted({3, 1, 3}, 3, 2, 4).empty());  // one token is too little
   CHECK(drafted({3, 1, 3}, 3, 1, 2) == std::vector{1, 3});
   CHECK(drafted({3}, 3, 1, 2).empty());
   CHECK(drafted({}, 3, 1, 2).empty());
@@ -112,7 +122,9 @@ TEST_CASE("prompt lookup: the longest match, the latest of equals, periodic text
 
 TEST_CASE("prompt lookup: what matched before the drafts is counted, through their n-gram and beyond") {
   std::array<std::int32_t, 3> out{};
-  const auto matched = [&](const std::vector<std::int32_t>& history) { return runtime::prompt_lookup(history, 3, 2, out).matched; };
+  const auto matched = [&](const std::vector<std::int32_t>& history) {
+    return runtime::prompt_lookup(history, 3, 2, out).matched;
+  };
   CHECK(matched({1, 2, 8, 1, 2}) == 2);
   CHECK(matched({9, 8, 7, 6, 5, 1, 8, 7, 6, 5}) == 4);
   CHECK(matched({4, 5, 4, 5, 4, 5}) == 4);
@@ -162,9 +174,11 @@ TEST_CASE("prompt lookup: a long match is tried where a short one must wait; the
 
 TEST_CASE("prompt lookup: the text is the same with and without drafts") {
   faults::sharing_device on;
-  for (const generate_options& plain : {generate_options{.max_tokens = 45},
-                                        generate_options{.temperature = 0.8f, .top_k = 30, .top_p = 0.9f, .repeat_penalty = 1.15f, .seed = 5, .max_tokens = 45},
-                                        generate_options{.max_tokens = 45, .stop = {"dog"}}}) {
+  for (const generate_options& plain :
+       {generate_options{.max_tokens = 45},
+        generate_options{
+            .temperature = 0.8f, .top_k = 30, .top_p = 0.9f, .repeat_penalty = 1.15f, .seed = 5, .max_tokens = 45},
+        generate_options{.max_tokens = 45, .stop = {"dog"}}}) {
     const generation expected = told(on, repeating, plain);
     for (const std::uint32_t drafts : {1u, 7u}) {
       generate_options options = plain;
@@ -180,7 +194,8 @@ TEST_CASE("prompt lookup: the text is the same with and without drafts") {
   }
 }
 
-TEST_CASE("prompt lookup: repeating text is drafted right; limits hold to the token; a loop of one's own draws the same") {
+TEST_CASE(
+    "prompt lookup: repeating text is drafted right; limits hold to the token; a loop of one's own draws the same") {
   faults::sharing_device on;
   const generation most = told(on, repeating, {.max_tokens = 40, .prompt_lookup_num_tokens = 7});
   CHECK(most.timings.accepted_tokens > 0);
@@ -217,7 +232,8 @@ TEST_CASE("prompt lookup: to the end of the context; options out of range are re
     ids.resize(std::min<std::size_t>(ids.size(), 50));
     drawn.push_back(session.generate(ids, {.stop_at_end = false, .prompt_lookup_num_tokens = drafts}).ids);
     CHECK(session.position() == session.context());
-    CHECK_THROWS_AS(session.begin(ids, {.prompt_lookup_num_tokens = session.table().verify.max_tokens}), argument_error);
+    CHECK_THROWS_AS(session.begin(ids, {.prompt_lookup_num_tokens = session.table().verify.max_tokens}),
+                    argument_error);
     CHECK_THROWS_AS(session.begin(ids, {.prompt_lookup_num_tokens = 2, .max_matching_ngram_size = 1}), argument_error);
   }
   CHECK(drawn[0] == drawn[1]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// All layers of a token of coded weights by workgroups that wait for each other (shaders/layers_coded.comp), held against the chain of
-// dispatches: the same tokens bit for bit; and on a device for which the kernel is not made no token at all, and the chain from then on.
+// All layers of a token of coded weights by workgroups that wait for each other (shaders/layers_coded.comp), held
+// against the chain of dispatches: the same tokens bit for bit; and on a device for which the kernel is not made no
+// token at all, and the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
@@ -33,14 +34,15 @@ using small = models::llama<small_config, dtype::q8_0>;
 std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
   return drawn_until_none(run, 0, 17, {.temperature = 4.f, .seed = 5}, count);
 }
-std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules,
-                                    std::uint32_t count) {
+std::vector<std::uint32_t> of_chain(const gpu::device& on, const plan::table& table,
+                                    const runtime::kernel_modules& modules, std::uint32_t count) {
   runtime::executor chain(on, table, runtime::synthetic_weights(on, table), as_chain(modules), nullptr);
   return drawn(chain, count);
 }
 }  // namespace
 
-TEST_CASE("workgroups that wait for each other draw the tokens of the chain of coded weights", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("workgroups that wait for each other draw the tokens of the chain of coded weights",
+          "[runtime][in_one][resident][gpu]") {
   const faults::sharing_device on;
   const auto agrees = [&](const plan::planned& made, std::uint32_t count, std::uint32_t workgroups = 132) {
     const plan::table& table = made.table();
@@ -49,7 +51,8 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
     CAPTURE(workgroups);
     REQUIRE_FALSE(table.decode_in_one.in_one.empty());
     if (!runtime::runs_in_one(modules, table))
-      SKIP("NOT RUN: needs an NVIDIA GPU with " << table.decode_in_one.in_one.front().least_groups << " multiprocessors or more, found " << on.device.label());
+      SKIP("NOT RUN: needs an NVIDIA GPU with " << table.decode_in_one.in_one.front().least_groups
+                                                << " multiprocessors or more, found " << on.device.label());
     runtime::executor run(on.device, table, runtime::synthetic_weights(on.device, table), modules, nullptr);
     CHECK(run.prove().kernel.empty());
     CHECK(drawn(run, count) == of_chain(on.device, table, modules, count));
@@ -62,19 +65,22 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain of c
   agrees(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 300), 299);
   agrees(plan::planned::of<models::gemma3_4b<dtype::bf16>>(plan::profiles::portable, 1060), 1059);
   // As many workgroups as a device has room for.
-  for (const std::uint32_t workgroups : {108u, 120u}) agrees(plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable, 1024), 40, workgroups);
+  for (const std::uint32_t workgroups : {108u, 120u})
+    agrees(plan::planned::of<models::mistral_7b<dtype::q4_0>>(plan::profiles::portable, 1024), 40, workgroups);
   agrees(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 2048), 40, 114);
   // Norms and blocks, and weights touched in the waits.
   agrees(plan::planned::of<models::gemma3_4b<dtype::q8_0>>(plan::profiles::portable, 2048), 40);
 }
 
-TEST_CASE("a device for which the kernel of coded weights is not made gets no token of it", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("a device for which the kernel of coded weights is not made gets no token of it",
+          "[runtime][in_one][resident][gpu]") {
   const faults::sharing_device on;
   if (!on.device.has(gpu::feature::shader_int64) || !on.device.has(gpu::feature::memory_model_device_scope))
     SKIP("NOT RUN: needs shaderInt64 and vulkanMemoryModelDeviceScope, found " << on.device.label());
   const plan::planned made = plan::planned::of<small>(plan::profiles::portable, 64);
   // No turn of waiting, so that where it would compute it gives up as well.
-  std::vector<plan::dispatch> in_one(made.table().decode_in_one.in_one.begin(), made.table().decode_in_one.in_one.end());
+  std::vector<plan::dispatch> in_one(made.table().decode_in_one.in_one.begin(),
+                                     made.table().decode_in_one.in_one.end());
   in_one[0].specialization[kernels::layers_coded_interface.specialization_index("patience")] = 0;
   plan::table table = made.table();
   table.decode_in_one.in_one = in_one;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All layers of a token by workgroups that wait for each other (shaders/layers.comp), held against the chain of dispatches: the same tokens bit for
-// bit; and where they cannot finish, no token at all, and the chain from then on.
+// All layers of a token by workgroups that wait for each other (shaders/layers.comp), held against the chain of
+// dispatches: the same tokens bit for bit; and where they cannot finish, no token at all, and the chain from then on.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -27,7 +27,8 @@ constexpr const plan::table& two_b = plan::engraved<models::bitnet_2b_4t, plan::
 runtime::kernel_modules resident_modules(const gpu::device& on) {
   const runtime::kernel_modules found = runtime::usable_modules(on).front();
   if (!runtime::runs_in_one(found, two_b))
-    SKIP("NOT RUN: needs an NVIDIA GPU with " << two_b.decode_in_one.in_one.front().least_groups << " multiprocessors or more, found " << on.label());
+    SKIP("NOT RUN: needs an NVIDIA GPU with " << two_b.decode_in_one.in_one.front().least_groups
+                                              << " multiprocessors or more, found " << on.label());
   return found;
 }
 
@@ -39,11 +40,13 @@ runtime::kernel_modules modules_of_any(const gpu::device& on) {
 }
 
 /// At a high temperature, where nearly every bit of the logits counts.
-std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t position, std::uint32_t first, std::uint32_t count) {
+std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t position, std::uint32_t first,
+                                 std::uint32_t count) {
   return drawn_until_none(run, position, first, {.temperature = 4.f, .seed = 5}, count);
 }
 /// Tokens behind prompts of 0 to nearly the whole context, in caches that the executor itself filled.
-std::vector<std::vector<std::uint32_t>> drawn_along(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules,
+std::vector<std::vector<std::uint32_t>> drawn_along(const gpu::device& on, const plan::table& table,
+                                                    const runtime::kernel_modules& modules,
                                                     const std::vector<std::uint32_t>& positions) {
   runtime::executor run(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
   std::vector<std::vector<std::uint32_t>> out;
@@ -51,7 +54,8 @@ std::vector<std::vector<std::uint32_t>> drawn_along(const gpu::device& on, const
   for (const std::uint32_t position : positions) {
     while (cached < position) {
       std::vector<std::uint32_t> prompt(std::min(table.prefill.max_tokens, position - cached));
-      for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<std::uint32_t>((cached + i) * 7919 % table.config->vocab_size);
+      for (std::size_t i = 0; i < prompt.size(); ++i)
+        prompt[i] = static_cast<std::uint32_t>((cached + i) * 7919 % table.config->vocab_size);
       run.begin(runtime::pass_kind::prefill, cached, prompt, {}, 1);
       while (run.pending()) {
         if (!run.may_submit()) run.wait();
@@ -65,16 +69,19 @@ std::vector<std::vector<std::uint32_t>> drawn_along(const gpu::device& on, const
   return out;
 }
 /// A session with a history that is not fed yet.
-std::shared_ptr<runtime::session_body> begun(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules) {
+std::shared_ptr<runtime::session_body> begun(const gpu::device& on, const plan::table& table,
+                                             const runtime::kernel_modules& modules) {
   const auto body = std::make_shared<runtime::session_body>(on, table, 250.0);
   body->run = std::make_unique<runtime::executor>(on, table, runtime::synthetic_weights(on, table), modules, nullptr);
   body->history = {3, 17, 400, 17};
   return body;
 }
 /// What a generation behind a prompt draws.
-std::vector<std::int32_t> generated(const gpu::device& on, const plan::table& table, const runtime::kernel_modules& modules) {
+std::vector<std::int32_t> generated(const gpu::device& on, const plan::table& table,
+                                    const runtime::kernel_modules& modules) {
   const auto body = begun(on, table, modules);
-  text_stream stream(runtime::session_use(body), {.temperature = 4.f, .repeat_penalty = 1.5f, .seed = 5, .max_tokens = 6});
+  text_stream stream(runtime::session_use(body),
+                     {.temperature = 4.f, .repeat_penalty = 1.5f, .seed = 5, .max_tokens = 6});
   while (!stream.done()) stream.next();
   CHECK(body->run->plan_of(runtime::pass_kind::decode).in_one.empty());
   CHECK(body->size() == 10);
@@ -101,18 +108,23 @@ TEST_CASE("workgroups that wait for each other draw the tokens of the chain", "[
     CHECK(run.segments(runtime::pass_kind::decode) == 1);
     CHECK(run.prove().kernel.empty());
   }
-  // The first position, over the end of attention's first span, over the number of spans that the workgroups do in one round, over the first position of the
-  // form for long contexts, over the ends of spans of a pair there, and the context's last.
+  // The first position, over the end of attention's first span, over the number of spans that the workgroups do in one
+  // round, over the first position of the form for long contexts, over the ends of spans of a pair there, and the
+  // context's last.
   static_assert(two_b.decode_in_one.long_from == 1600);
   const std::vector<std::uint32_t> positions{0, 100, 250, 1530, 1590, 1780, 2040, 2300, 4000, 4072};
-  CHECK(drawn_along(on.device, two_b, modules, positions) == drawn_along(on.device, two_b, as_chain(modules), positions));
-  CHECK(drawn_along(on.device, story, modules, {0, 250, 480}) == drawn_along(on.device, story, as_chain(modules), {0, 250, 480}));
+  CHECK(drawn_along(on.device, two_b, modules, positions) ==
+        drawn_along(on.device, two_b, as_chain(modules), positions));
+  CHECK(drawn_along(on.device, story, modules, {0, 250, 480}) ==
+        drawn_along(on.device, story, as_chain(modules), {0, 250, 480}));
 }
 
-TEST_CASE("as many workgroups as a device has room for draw the tokens of the chain", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("as many workgroups as a device has room for draw the tokens of the chain",
+          "[runtime][in_one][resident][gpu]") {
   const faults::sharing_device on;
   auto modules = resident_modules(on.device);
-  const std::vector<std::vector<std::uint32_t>> expected = drawn_along(on.device, two_b, as_chain(modules), {0, 250, 1530, 4000});
+  const std::vector<std::vector<std::uint32_t>> expected =
+      drawn_along(on.device, two_b, as_chain(modules), {0, 250, 1530, 4000});
   const std::uint32_t least = two_b.decode_in_one.in_one.front().least_groups;
   for (const std::uint32_t workgroups : {least, 128u, 130u}) {
     CAPTURE(workgroups);
@@ -144,7 +156,8 @@ TEST_CASE("workgroups that wait in vain draw no token, and the chain goes on", "
   const faults::sharing_device on;
   const auto modules = resident_modules(on.device);
   const changed impatient("patience", 0);
-  runtime::executor run(on.device, impatient.table, runtime::synthetic_weights(on.device, impatient.table), modules, nullptr);
+  runtime::executor run(on.device, impatient.table, runtime::synthetic_weights(on.device, impatient.table), modules,
+                        nullptr);
   CHECK_FALSE(run.leave_in_one());  // nothing has happened yet
   CHECK(drawn(run, 0, 17, 8).empty());
   CHECK(drawn(run, 0, 17, 8).empty());
@@ -166,17 +179,21 @@ TEST_CASE("a device for which the kernel is not made gets no token of it", "[run
   REQUIRE(run.leave_in_one());
   runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), as_chain(modules), nullptr);
   CHECK(drawn(run, 0, 17, 4) == drawn(chain, 0, 17, 4));
-  CHECK(generated(on.device, other.table, modules) == generated(on.device, story, as_chain(modules)));  // who generates notices nothing
+  CHECK(generated(on.device, other.table, modules) ==
+        generated(on.device, story, as_chain(modules)));  // who generates notices nothing
 }
 
-TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job leaves decode the chain that it began as", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("a dispatch of all layers that proves wrong in the middle of a job leaves decode the chain that it began as",
+          "[runtime][in_one][resident][gpu]") {
   const faults::sharing_device on;
   const auto modules = modules_of_any(on.device);
   const changed other("heads_together", 2);
   gpu::pipeline_cache cache(on.device, "", story.hash);
   runtime::kernel_set kernels(on.device, modules, true);
-  kernels.begin(runtime::executor::begins_with(modules, other.table, true), &cache, runtime::executor::goes_on_with(modules, other.table, true));
-  runtime::executor run(on.device, other.table, runtime::synthetic_weights(on.device, other.table), std::move(kernels), &cache, true);
+  kernels.begin(runtime::executor::begins_with(modules, other.table, true), &cache,
+                runtime::executor::goes_on_with(modules, other.table, true));
+  runtime::executor run(on.device, other.table, runtime::synthetic_weights(on.device, other.table), std::move(kernels),
+                        &cache, true);
   run.note_when_complete(cache, "proven", "proven as a chain");
   CHECK(run.plan_of(runtime::pass_kind::decode).in_one.empty());
   runtime::executor chain(on.device, story, runtime::synthetic_weights(on.device, story), as_chain(modules), nullptr);
@@ -209,7 +226,9 @@ TEST_CASE("the chain takes over only where its kernels are right", "[runtime][in
   const auto body = begun(on.device, broken.table, modules);
   for (int again = 0; again < 2; ++again) {
     text_stream stream(runtime::session_use(body), {.max_tokens = 6});
-    CHECK_THROWS_MATCHES(stream.next(), device_error, Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("prove the kernel attention (")));
+    CHECK_THROWS_MATCHES(
+        stream.next(), device_error,
+        Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("prove the kernel attention (")));
     CHECK(stream.done());
     CHECK(body->run->plan_of(runtime::pass_kind::decode).in_one.size() == 1);  // not the chain
     CHECK(body->history == std::vector<std::int32_t>{3, 17, 400, 17});

@@ -8,10 +8,10 @@
 #include "intaglio/io/checkpoint.hpp"
 #include "intaglio/io/feature_index_build.hpp"
 #include "intaglio/io/feature_router_build.hpp"
+#include "intaglio/io/vindex.hpp"
 #include "intaglio/models/llama.hpp"
 #include "intaglio/models/mixtral.hpp"
 #include "intaglio/plan/planned.hpp"
-#include "intaglio/io/vindex.hpp"
 #include "io/vocabularies.hpp"
 #include "mixtral_model.hpp"
 #include "runtime/tables.hpp"
@@ -20,10 +20,13 @@
 
 using namespace intaglio;
 
-TEST_CASE("predict_with_router: all experts are the full walk, bit for bit; its statistics add up", "[runtime][walk][router]") {
+TEST_CASE("predict_with_router: all experts are the full walk, bit for bit; its statistics add up",
+          "[runtime][walk][router]") {
   const bool ternary = GENERATE(false, true);
-  const auto path = ternary ? shared("models/fable-bitnet-i2_s.gguf") : shared("models/stories260k/stories260K-f32.gguf");
-  const auto planned = plan::planned::of<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32>>(plan::profiles::cpu, 64);
+  const auto path =
+      ternary ? shared("models/fable-bitnet-i2_s.gguf") : shared("models/stories260k/stories260K-f32.gguf");
+  const auto planned = plan::planned::of<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32>>(
+      plan::profiles::cpu, 64);
   const plan::table& table = ternary ? fable_table() : planned.table();
   const io::checkpoint file = io::checkpoint::open(path);
   const temporary_folder folder;
@@ -40,7 +43,8 @@ TEST_CASE("predict_with_router: all experts are the full walk, bit for bit; its 
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto logits = model.feed(ids[i], &full);
     dense.assign(logits.begin(), logits.end());
-    if (i + 1 == ids.size() && ids.size() < 5) ids.push_back(static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin()));
+    if (i + 1 == ids.size() && ids.size() < 5)
+      ids.push_back(static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin()));
   }
   const auto all = runtime::predict_with_router(model, router, prompt, 2, experts, ternary);
   CHECK(all.ids == ids);
@@ -63,7 +67,8 @@ TEST_CASE("predict_with_router: all experts are the full walk, bit for bit; its 
       for (const std::uint32_t expert : router.layer(layer).expert_of) ++sizes[expert];
       std::uint64_t chosen = 0, features = 0;
       double shares = 0;
-      for (std::size_t e = 0; e < experts; ++e) chosen += of.chosen[e], features += of.chosen[e] * sizes[e], shares += of.shares[e];
+      for (std::size_t e = 0; e < experts; ++e)
+        chosen += of.chosen[e], features += of.chosen[e] * sizes[e], shares += of.shares[e];
       CHECK(chosen == top_k * some.statistics.tokens);
       CHECK(features == of.features);
       CHECK(std::abs(shares - static_cast<double>(some.statistics.tokens)) < 1e-4);
@@ -76,8 +81,10 @@ TEST_CASE("predict_with_router: all experts are the full walk, bit for bit; its 
   CHECK_THROWS_AS(runtime::predict_with_router(model, router, {}, 1, 2), argument_error);
 }
 
-TEST_CASE("walk_choice::route: the features of others are not looked at, and what is no list of features is refused", "[runtime][walk][router]") {
-  const auto planned = plan::planned::of<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32>>(plan::profiles::cpu, 64);
+TEST_CASE("walk_choice::route: the features of others are not looked at, and what is no list of features is refused",
+          "[runtime][walk][router]") {
+  const auto planned = plan::planned::of<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32>>(
+      plan::profiles::cpu, 64);
   const auto path = shared("models/stories260k/stories260K-f32.gguf");
   const io::checkpoint file = io::checkpoint::open(path);
   const temporary_folder folder;
@@ -92,7 +99,8 @@ TEST_CASE("walk_choice::route: the features of others are not looked at, and wha
     ++layers;
     CHECK(of.chosen.size() == 3);
     for (const std::uint32_t f : of.chosen) CHECK(std::ranges::find(routed, f) != routed.end());
-    for (std::uint32_t f = 0; f < of.scores.size(); ++f) CHECK((of.scores[f] == 0 || std::ranges::find(routed, f) != routed.end()));
+    for (std::uint32_t f = 0; f < of.scores.size(); ++f)
+      CHECK((of.scores[f] == 0 || std::ranges::find(routed, f) != routed.end()));
   });
   CHECK(layers == 5);
   for (const auto& wrong : {std::vector<std::uint32_t>{5, 4}, {4, 4}, {4, 172}}) {
@@ -101,15 +109,20 @@ TEST_CASE("walk_choice::route: the features of others are not looked at, and wha
   }
 }
 
-TEST_CASE("a mixture's index is walked by the experts that its own router chooses: the model in double precision, fewer experts, and who was chosen", "[runtime][walk][router]") {
+TEST_CASE(
+    "a mixture's index is walked by the experts that its own router chooses: the model in double precision, fewer "
+    "experts, and who was chosen",
+    "[runtime][walk][router]") {
   using testing::mixtral_tiny;
   const testing::mixtral_model exact(mixtral_tiny, 11);
   const temporary_folder folder;
   auto words = small_sentencepiece();
-  for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i) words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
+  for (std::size_t i = words.tokens.size(); i < mixtral_tiny.vocab_size; ++i)
+    words.tokens.push_back("piece" + std::to_string(i)), words.token_types.push_back(1), words.scores.push_back(-100);
   const auto path = folder / "tiny.gguf";
   exact.write_gguf(path, words);
-  const auto planned = plan::planned::of<models::mixtral<mixtral_tiny, dtype::f32, dtype::f32, dtype::f32>>(plan::profiles::cpu, 64);
+  const auto planned =
+      plan::planned::of<models::mixtral<mixtral_tiny, dtype::f32, dtype::f32, dtype::f32>>(plan::profiles::cpu, 64);
   const io::checkpoint file = io::checkpoint::open(path);
   // So little memory for down that it is turned in many passes.
   io::build_feature_index(path, folder / "index", {.turn_bytes = 4096});
@@ -125,14 +138,17 @@ TEST_CASE("a mixture's index is walked by the experts that its own router choose
   const auto chosen = exact.chosen();
   const auto apart = [&](std::span<const float> found, const std::vector<double>& from) {
     double out = 0;
-    for (std::size_t i = 0; i < from.size(); ++i) out = std::max(out, std::abs(static_cast<double>(found[i]) - from[i]));
+    for (std::size_t i = 0; i < from.size(); ++i)
+      out = std::max(out, std::abs(static_cast<double>(found[i]) - from[i]));
     return out;
   };
   // Without a router of a file: what the plan's own `route` chose.
   const reference::walk_choice full;
   std::size_t looked_at = 0;
   for (std::size_t i = 0; i < prompt.size(); ++i)
-    CHECK(apart(model.feed(prompt[i], &full, [&](const reference::walked_ffn& seen) { looked_at += seen.chosen.size(); }), wanted[i]) < 5e-5);
+    CHECK(
+        apart(model.feed(prompt[i], &full, [&](const reference::walked_ffn& seen) { looked_at += seen.chosen.size(); }),
+              wanted[i]) < 5e-5);
   CHECK(looked_at == prompt.size() * 2 * 2 * 96);
 
   io::mixture_router(index, file).write(folder / "router.bin");
@@ -156,7 +172,8 @@ TEST_CASE("a mixture's index is walked by the experts that its own router choose
   }
   CHECK(counted == chosen);
   // One expert less, and all of them, are other models.
-  const auto one = runtime::predict_with_router(model, router, prompt, 0, 1), all = runtime::predict_with_router(model, router, prompt, 0, 6);
+  const auto one = runtime::predict_with_router(model, router, prompt, 0, 1),
+             all = runtime::predict_with_router(model, router, prompt, 0, 6);
   CHECK(one.statistics.walked() == 1. / 6);
   CHECK(all.statistics.walked() == 1);
   CHECK(apart(one.logits, wanted.back()) > 1e-3);

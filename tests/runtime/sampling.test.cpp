@@ -11,14 +11,13 @@ using intaglio::sampling_options;
 
 namespace {
 
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(),
+                infinite = std::numeric_limits<float>::infinity();
 
 std::string refusal(const sampling_options& options) {
   try {
     intaglio::runtime::validate(options, 1000, 512);
-  } catch (const argument_error& caught) {
-    return caught.argument();
-  }
+  } catch (const argument_error& caught) { return caught.argument(); }
   return "accepted";
 }
 
@@ -69,7 +68,13 @@ TEST_CASE("a refusal names the range and the value") {
 TEST_CASE("sampling parameters reach the words that the kernel reads") {
   namespace state = intaglio::kernels::state;
   std::array<std::uint32_t, state::tokens> words{};
-  intaglio::runtime::write_sampling({.temperature = -0.0f, .top_k = 40, .top_p = 0.5f, .min_p = 0.25f, .repeat_penalty = 2, .repeat_last_n = 7, .seed = 0x1122334455667788},
+  intaglio::runtime::write_sampling({.temperature = -0.0f,
+                                     .top_k = 40,
+                                     .top_p = 0.5f,
+                                     .min_p = 0.25f,
+                                     .repeat_penalty = 2,
+                                     .repeat_last_n = 7,
+                                     .seed = 0x1122334455667788},
                                     words);
   CHECK(words[state::temperature] == 0);
   CHECK(words[state::top_k] == 40);

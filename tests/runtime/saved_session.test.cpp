@@ -26,10 +26,19 @@ using Catch::Matchers::MessageMatches;
 
 namespace {
 
-constexpr decoder_config mistral_tiny_ring{
-    .model_type = architecture::llama, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 3, .num_attention_heads = 8, .num_key_value_heads = 4,
-    .head_dim = 32, .vocab_size = 1000, .max_position_embeddings = 1024, .rope_theta = 10'000.f, .hidden_act = activation::silu, .tie_word_embeddings = false,
-    .sliding_window = 48};
+constexpr decoder_config mistral_tiny_ring{.model_type = architecture::llama,
+                                           .hidden_size = 256,
+                                           .intermediate_size = 768,
+                                           .num_hidden_layers = 3,
+                                           .num_attention_heads = 8,
+                                           .num_key_value_heads = 4,
+                                           .head_dim = 32,
+                                           .vocab_size = 1000,
+                                           .max_position_embeddings = 1024,
+                                           .rope_theta = 10'000.f,
+                                           .hidden_act = activation::silu,
+                                           .tie_word_embeddings = false,
+                                           .sliding_window = 48};
 
 basic_session session_of(const checked_device& on, const plan::table& table, const io::checkpoint& file) {
   const std::array<const plan::table*, 1> tables{&table};
@@ -43,13 +52,28 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 /// Saves after `ids` and some tokens, goes on, and holds a session that was used for something else against that.
-void check_going_on(basic_session& saved, basic_session& other, const std::vector<std::int32_t>& ids, std::uint32_t drawn) {
+void check_going_on(basic_session& saved, basic_session& other, const std::vector<std::int32_t>& ids,
+                    std::uint32_t drawn) {
   const temporary_folder folder;
   const auto path = folder / "session";
-  const session_note note{{.temperature = 0.9f, .top_k = 200, .top_p = 0.95f, .min_p = 0.001f, .repeat_penalty = 1.3f, .repeat_last_n = 40, .seed = 0x1234567890}, "turns"};
+  const session_note note{{.temperature = 0.9f,
+                           .top_k = 200,
+                           .top_p = 0.95f,
+                           .min_p = 0.001f,
+                           .repeat_penalty = 1.3f,
+                           .repeat_last_n = 40,
+                           .seed = 0x1234567890},
+                          "turns"};
   const auto with = [&](const sampling_options& s, std::uint32_t count) {
-    return generate_options{.temperature = s.temperature, .top_k = s.top_k, .top_p = s.top_p, .min_p = s.min_p, .repeat_penalty = s.repeat_penalty,
-                            .repeat_last_n = s.repeat_last_n, .seed = s.seed, .max_tokens = count, .stop_at_end = false};
+    return generate_options{.temperature = s.temperature,
+                            .top_k = s.top_k,
+                            .top_p = s.top_p,
+                            .min_p = s.min_p,
+                            .repeat_penalty = s.repeat_penalty,
+                            .repeat_last_n = s.repeat_last_n,
+                            .seed = s.seed,
+                            .max_tokens = count,
+                            .stop_at_end = false};
   };
   saved.generate(ids, with(note.sampling, drawn));
   const auto history = saved.history();
@@ -90,7 +114,8 @@ TEST_CASE("a saved session of fable goes on as if it had not been interrupted") 
   faults::sharing_device on;
   const io::checkpoint file = fable_file();
   basic_session a = session_of(on, fable_table(), file), b = session_of(on, fable_table(), file);
-  check_going_on(a, b, a.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his"), 20);
+  check_going_on(a, b, a.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his"),
+                 20);
 
   const temporary_folder folder;
   const auto path = folder / "session", bad = folder / "bad";
@@ -119,7 +144,8 @@ TEST_CASE("a saved session of fable goes on as if it had not been interrupted") 
   refused(io::session_layout::at_weights, 1, "0x20: weights: expected 0x");
   refused(io::session_layout::at_written, 10'000, "0x30: positions written: expected at most ");
   refused(io::session_layout::at_written, 40, "0x38: bytes of the cache: expected ");
-  refused(io::session_layout::at_sampler, 0x7fc00000, "0x40: sampler: temperature: expected a finite number, 0 or more, found nan");
+  refused(io::session_layout::at_sampler, 0x7fc00000,
+          "0x40: sampler: temperature: expected a finite number, 0 or more, found nan");
   refused(io::session_layout::header_bytes + 4, 4096, "0x6c: token 1: expected 0 .. 4095, found 4096");
   CHECK(b.history() == before);
   CHECK(b.generate({.max_tokens = 2}).timings.prompt_tokens == 1);  // what it had in the cache is there
@@ -130,7 +156,8 @@ TEST_CASE("a saved session of fable goes on as if it had not been interrupted") 
 
 TEST_CASE("a saved session of a model with a window goes on, before its ring went round and after") {
   faults::sharing_device on;
-  const plan::planned windowed = plan::planned::of<models::llama<mistral_tiny_ring, dtype::f16>>(on.on_cpu() ? plan::profiles::cpu : plan::profiles::portable);
+  const plan::planned windowed = plan::planned::of<models::llama<mistral_tiny_ring, dtype::f16>>(
+      on.on_cpu() ? plan::profiles::cpu : plan::profiles::portable);
   const io::checkpoint file = io::checkpoint::open(conformance("mistral-tiny") / "hf-swa");
   basic_session a = session_of(on, windowed.table(), file), b = session_of(on, windowed.table(), file);
   std::vector<std::int32_t> ids(900);

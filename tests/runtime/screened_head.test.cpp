@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A screened head in a whole session: the text of the dense head, whatever the sampling, and weights that are made of the checkpoint's.
+// A screened head in a whole session: the text of the dense head, whatever the sampling, and weights that are made of
+// the checkpoint's.
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
@@ -21,14 +22,21 @@ const io::checkpoint& fable_file() {
 
 TEST_CASE("a screened head writes the dense head's text", "[runtime][head]") {
   const faults::sharing_device on;
-  const std::array<const plan::table*, 2> dense_tables{&fable_table(), &fable_portable_table()}, screened_tables{&fable_screened_table(), &fable_screened_table()};
-  basic_session dense(on.device, dense_tables, fable_file(), {.cache_folder = ""}), screened(on.device, screened_tables, fable_file(), {.cache_folder = ""});
+  const std::array<const plan::table*, 2> dense_tables{&fable_table(), &fable_portable_table()},
+      screened_tables{&fable_screened_table(), &fable_screened_table()};
+  basic_session dense(on.device, dense_tables, fable_file(), {.cache_folder = ""}),
+      screened(on.device, screened_tables, fable_file(), {.cache_folder = ""});
   const auto ids = dense.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his");
-  for (const generate_options& options : {generate_options{.max_tokens = 60}, generate_options{.temperature = 0.7f, .min_p = 0.05f, .seed = 3, .max_tokens = 60},
-                                          generate_options{.temperature = 0.3f, .top_k = 30, .seed = 4, .max_tokens = 30},
-                                          generate_options{.temperature = 1.5f, .top_p = 0.95f, .seed = 5, .max_tokens = 20}, generate_options{.repeat_penalty = 1.2f, .max_tokens = 20},
-                                          generate_options{.temperature = 1.1f, .top_k = 12, .top_p = 0.9f, .repeat_penalty = 1.1f, .seed = 6, .max_tokens = 40}}) {
-    INFO("temperature " << options.temperature << ", min_p " << options.min_p << ", top_p " << options.top_p << ", penalty " << options.repeat_penalty);
+  for (const generate_options& options :
+       {generate_options{.max_tokens = 60},
+        generate_options{.temperature = 0.7f, .min_p = 0.05f, .seed = 3, .max_tokens = 60},
+        generate_options{.temperature = 0.3f, .top_k = 30, .seed = 4, .max_tokens = 30},
+        generate_options{.temperature = 1.5f, .top_p = 0.95f, .seed = 5, .max_tokens = 20},
+        generate_options{.repeat_penalty = 1.2f, .max_tokens = 20},
+        generate_options{
+            .temperature = 1.1f, .top_k = 12, .top_p = 0.9f, .repeat_penalty = 1.1f, .seed = 6, .max_tokens = 40}}) {
+    INFO("temperature " << options.temperature << ", min_p " << options.min_p << ", top_p " << options.top_p
+                        << ", penalty " << options.repeat_penalty);
     dense.reset();
     screened.reset();
     const auto expected = dense.generate(ids, options);
@@ -51,7 +59,8 @@ TEST_CASE("row codes of a checkpoint are those of its rows", "[runtime][head]") 
     REQUIRE(w.bytes == row_bytes * w.rows);
     std::vector<std::byte> whole(w.bytes), parts(w.bytes);
     image.fill(slot, 0, 0, whole);
-    for (std::size_t begin = 0; begin < parts.size(); begin += 1001) image.fill(slot, 0, begin, std::span(parts).subspan(begin, std::min<std::size_t>(1001, parts.size() - begin)));
+    for (std::size_t begin = 0; begin < parts.size(); begin += 1001)
+      image.fill(slot, 0, begin, std::span(parts).subspan(begin, std::min<std::size_t>(1001, parts.size() - begin)));
     CHECK(whole == parts);
     std::vector<float> row(w.columns);
     std::vector<std::int8_t> codes(w.columns);

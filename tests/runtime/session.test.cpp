@@ -28,7 +28,9 @@ struct fable {
       : tables(std::move(from)), session{on.device, tables, fable_file(), {.cache_folder = ""}} {}
 };
 
-std::vector<std::int32_t> prompt(const basic_session& of) { return of.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his"); }
+std::vector<std::int32_t> prompt(const basic_session& of) {
+  return of.encode("Once upon a time, there was a little fox who lived in a big, dark forest with his");
+}
 
 }  // namespace
 
@@ -55,7 +57,13 @@ TEST_CASE("a reply streams whole text and says how it ended") {
 TEST_CASE("one seed gives one text, whatever the submission, the chunk and the cache") {
   fable f;
   const auto ids = prompt(f.session);
-  const generate_options drawn{.temperature = 0.9f, .top_k = 50, .top_p = 0.95f, .min_p = 0.01f, .repeat_penalty = 1.1f, .seed = 11, .max_tokens = 24};
+  const generate_options drawn{.temperature = 0.9f,
+                               .top_k = 50,
+                               .top_p = 0.95f,
+                               .min_p = 0.01f,
+                               .repeat_penalty = 1.1f,
+                               .seed = 11,
+                               .max_tokens = 24};
   const auto reference = f.session.generate(ids, drawn);
   CHECK(reference.ids.size() > 5);
   for (const std::uint32_t per_submit : {1u, 3u, 1000u})
@@ -99,7 +107,8 @@ TEST_CASE("cached decode, prefill and any chunk give the same logits, bit for bi
   f.session.reset();
   f.session.prefill(std::span(ids).first(half), 5);
   const auto rest = f.session.logits(std::span(ids).subspan(half));
-  CHECK(std::equal(rest.logits.begin(), rest.logits.end(), whole.logits.begin() + static_cast<std::ptrdiff_t>(half * 4096), whole.logits.end()));
+  CHECK(std::equal(rest.logits.begin(), rest.logits.end(),
+                   whole.logits.begin() + static_cast<std::ptrdiff_t>(half * 4096), whole.logits.end()));
   const std::vector<std::int32_t> fed(ids.begin(), ids.end() - 20);
   const auto once_more = f.session.generate(fed, {.max_tokens = 19});
   const auto last = f.session.logits(std::span(ids).last(1));
@@ -109,12 +118,14 @@ TEST_CASE("cached decode, prefill and any chunk give the same logits, bit for bi
 TEST_CASE("the cpu and the portable plan agree to the bit", "[second]") {
   checked_device on;
   const std::array<const plan::table*, 1> cpu{&fable_table()}, portable{&fable_portable_table()};
-  basic_session a(on.device, cpu, fable_file(), {.cache_folder = ""}), b(on.device, portable, fable_file(), {.cache_folder = ""});
+  basic_session a(on.device, cpu, fable_file(), {.cache_folder = ""}),
+      b(on.device, portable, fable_file(), {.cache_folder = ""});
   const auto ids = prompt(a);
   CHECK(a.logits(ids).logits == b.logits(ids).logits);
   a.reset();
   b.reset();
-  CHECK(a.generate(ids, {.temperature = 0.8f, .seed = 3, .max_tokens = 20}).ids == b.generate(ids, {.temperature = 0.8f, .seed = 3, .max_tokens = 20}).ids);
+  CHECK(a.generate(ids, {.temperature = 0.8f, .seed = 3, .max_tokens = 20}).ids ==
+        b.generate(ids, {.temperature = 0.8f, .seed = 3, .max_tokens = 20}).ids);
 }
 
 TEST_CASE("a prompt that begins like the last one is fed from where they part") {
@@ -219,7 +230,8 @@ TEST_CASE("what a callback throws reaches the caller, and the session goes on") 
     text += piece;
     if (++pieces == 3) throw enough{};
   };
-  // A token a submission and two submissions in flight: however long each takes, a piece has two tokens at most, and a third one comes.
+  // A token a submission and two submissions in flight: however long each takes, a piece has two tokens at most, and a
+  // third one comes.
   CHECK_THROWS_AS(f.session.generate(ids, {.max_tokens = 20, .tokens_per_submit = 1}, third), enough);
   CHECK(pieces == 3);
   CHECK(text.size() < all.text.size());
@@ -239,9 +251,7 @@ TEST_CASE("a session refuses a second use while one is running") {
   f.session.generate(ids, {.max_tokens = 3}, [&](std::string_view) {
     try {
       f.session.reset();
-    } catch (const argument_error&) {
-      ++refused;
-    }
+    } catch (const argument_error&) { ++refused; }
   });
   CHECK(refused > 0);
   {
@@ -266,7 +276,8 @@ TEST_CASE("a session may be moved, and goes on living while a stream reads it") 
   CHECK_THROWS_AS(f->session.position(), argument_error);
   CHECK_THROWS_AS(f->session.generate(ids), argument_error);
   std::string text;
-  auto stream = std::make_optional(std::move(moved)).value().begin(ids, {.max_tokens = 10});  // the last handle goes here
+  auto stream =
+      std::make_optional(std::move(moved)).value().begin(ids, {.max_tokens = 10});  // the last handle goes here
   while (stream.next()) text += stream.piece();
   CHECK(stream.result().ids.size() == 10);
 }
@@ -300,9 +311,11 @@ TEST_CASE("the first token of a generation goes to the device alone, those behin
   constexpr double no_limit_ms = 1e9;
   basic_session session(on.device, tables, fable_file(), {.cache_folder = "", .submit_budget_ms = no_limit_ms});
   const auto ids = prompt(session);
-  // A submission holds at most twice the passes that were ever measured together; one that ended before it was waited for is not measured.
+  // A submission holds at most twice the passes that were ever measured together; one that ended before it was waited
+  // for is not measured.
   const auto& executor = session.executor();
-  while (executor.speed(runtime::pass_kind::decode).allowed(no_limit_ms) < 4 * executor.segments(runtime::pass_kind::decode)) {
+  while (executor.speed(runtime::pass_kind::decode).allowed(no_limit_ms) <
+         4 * executor.segments(runtime::pass_kind::decode)) {
     session.reset();
     session.generate(ids, {.max_tokens = 15, .tokens_per_submit = 4});
   }
@@ -325,7 +338,8 @@ TEST_CASE("nothing is recorded and no memory of the device taken between tokens"
   fable f;
   const auto ids = prompt(f.session);
   const auto& device = f.on.device.counters();
-  const auto commands = device.recorded_commands.load(), allocations = device.allocations.load(), pipelines = device.pipelines.load();
+  const auto commands = device.recorded_commands.load(), allocations = device.allocations.load(),
+             pipelines = device.pipelines.load();
   const auto recordings = f.session.executor().counters().recordings;
   f.session.generate(ids, {.temperature = 0.7f, .seed = 1, .max_tokens = 50});
   CHECK(device.recorded_commands == commands);

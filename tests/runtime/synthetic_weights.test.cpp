@@ -29,7 +29,8 @@ std::vector<std::vector<std::byte>> weights_of(const plan::table& of, const runt
 /// Share of zeros among the gated values of all layers, for some tokens.
 double zeros_of(const runtime::synthetic_options& options, const plan::table& table = fable_table()) {
   const auto weights = weights_of(table, options);
-  reference::machine run(table, [&](std::uint32_t slot, std::uint32_t) { return std::span<const std::byte>(weights[slot]); });
+  reference::machine run(table,
+                         [&](std::uint32_t slot, std::uint32_t) { return std::span<const std::byte>(weights[slot]); });
   std::size_t zeros = 0, all = 0;
   for (std::uint32_t position = 0; position < 3; ++position) {
     const std::uint32_t token = 7 + 100 * position;
@@ -37,7 +38,8 @@ double zeros_of(const runtime::synthetic_options& options, const plan::table& ta
     run.run(table.decode, [&](const plan::dispatch& d, std::uint32_t) {
       const auto& face = kernels::interface_of(d.kernel);
       if (d.kernel != kernels::kernel::walk_gate_up &&
-          (d.kernel != kernels::kernel::ternary_matmul || d.specialization[face.specialization_index("epilogue")] != static_cast<std::uint32_t>(kernels::epilogue::gated)))
+          (d.kernel != kernels::kernel::ternary_matmul || d.specialization[face.specialization_index("epilogue")] !=
+                                                              static_cast<std::uint32_t>(kernels::epilogue::gated)))
         return;
       for (const float each : run.floats(d.push[face.push_index("output")].offset, table.config->intermediate_size)) {
         REQUIRE(std::isfinite(each));

@@ -9,9 +9,17 @@ using namespace intaglio;
 
 namespace {
 
-constexpr decoder_config bitnet_tiny_config{
-    .model_type = architecture::bitnet, .hidden_size = 256, .intermediate_size = 768, .num_hidden_layers = 3, .num_attention_heads = 4,
-    .num_key_value_heads = 2, .head_dim = 64, .vocab_size = 1024, .max_position_embeddings = 1024, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f};
+constexpr decoder_config bitnet_tiny_config{.model_type = architecture::bitnet,
+                                            .hidden_size = 256,
+                                            .intermediate_size = 768,
+                                            .num_hidden_layers = 3,
+                                            .num_attention_heads = 4,
+                                            .num_key_value_heads = 2,
+                                            .head_dim = 64,
+                                            .vocab_size = 1024,
+                                            .max_position_embeddings = 1024,
+                                            .rope_theta = 500'000.f,
+                                            .rms_norm_eps = 1e-5f};
 using bitnet_tiny = models::bitnet_b158<bitnet_tiny_config>;
 constexpr decoder_config bitnet_tiny_silu_config = [] {
   auto out = bitnet_tiny_config;
@@ -26,9 +34,17 @@ constexpr decoder_config bitnet_tiny_untied_config = [] {
   out.tie_word_embeddings = false;
   return out;
 }();
-constexpr decoder_config bitnet_middle_config{
-    .model_type = architecture::bitnet, .hidden_size = 2048, .intermediate_size = 5632, .num_hidden_layers = 6, .num_attention_heads = 16,
-    .num_key_value_heads = 4, .head_dim = 128, .vocab_size = 32'000, .max_position_embeddings = 256, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f};
+constexpr decoder_config bitnet_middle_config{.model_type = architecture::bitnet,
+                                              .hidden_size = 2048,
+                                              .intermediate_size = 5632,
+                                              .num_hidden_layers = 6,
+                                              .num_attention_heads = 16,
+                                              .num_key_value_heads = 4,
+                                              .head_dim = 128,
+                                              .vocab_size = 32'000,
+                                              .max_position_embeddings = 256,
+                                              .rope_theta = 10'000.f,
+                                              .rms_norm_eps = 1e-5f};
 template <const decoder_config& c>
 using walked = models::bitnet_b158<c, dtype::i2_s, dtype::i8, dtype::f16, graph::walk_ffn>;
 // The keys are held in f32 here, since its goldens come from a cache that rounds nothing.
@@ -60,9 +76,17 @@ const plan::table& bitnet_tiny_portable_table() { return plan::engraved<bitnet_t
 const plan::table& bitnet_tiny_silu_table() { return plan::engraved<bitnet_tiny_silu, exact_cpu>::table; }
 const plan::table& bitnet_tiny_silu_portable_table() { return plan::engraved<bitnet_tiny_silu, exact_portable>::table; }
 const plan::table& bitnet_tiny_silu_f32_table() { return plan::engraved<bitnet_tiny_silu_f32, exact_cpu>::table; }
-const plan::table& bitnet_tiny_silu_f32_portable_table() { return plan::engraved<bitnet_tiny_silu_f32, exact_portable>::table; }
-const plan::table& bitnet_tiny_untied_table() { return plan::engraved<models::bitnet_b158<bitnet_tiny_untied_config>, exact_cpu>::table; }
+const plan::table& bitnet_tiny_silu_f32_portable_table() {
+  return plan::engraved<bitnet_tiny_silu_f32, exact_portable>::table;
+}
+const plan::table& bitnet_tiny_untied_table() {
+  return plan::engraved<models::bitnet_b158<bitnet_tiny_untied_config>, exact_cpu>::table;
+}
 const plan::table& fable_walk_table() { return plan::engraved<walked<models::fable_config>, exact_cpu>::table; }
-const plan::table& fable_walk_portable_table() { return plan::engraved<walked<models::fable_config>, exact_portable>::table; }
+const plan::table& fable_walk_portable_table() {
+  return plan::engraved<walked<models::fable_config>, exact_portable>::table;
+}
 const plan::table& bitnet_tiny_walk_table() { return plan::engraved<walked<bitnet_tiny_config>, exact_cpu>::table; }
-const plan::table& bitnet_middle_table() { return plan::engraved<models::bitnet_b158<bitnet_middle_config>, exact_cpu>::table; }
+const plan::table& bitnet_middle_table() {
+  return plan::engraved<models::bitnet_b158<bitnet_middle_config>, exact_cpu>::table;
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All layers of ternary weights of a batch's pass by workgroups that wait for each other (shaders/layers_ternary_few.comp), held against the chain of dispatches: the same numbers, bit for bit; and where
+// All layers of ternary weights of a batch's pass by workgroups that wait for each other
+// (shaders/layers_ternary_few.comp), held against the chain of dispatches: the same numbers, bit for bit; and where
 // they wait in vain, no numbers, and the chain from then on.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -13,21 +14,26 @@ using namespace intaglio::testing;
 
 namespace {
 constexpr plan::batch_shape of_slots(std::uint32_t slots) { return {.slots = slots, .page_size = 16}; }
-constexpr decoder_config config_of(std::uint32_t hidden, std::uint32_t intermediate, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim) {
+constexpr decoder_config config_of(std::uint32_t hidden, std::uint32_t intermediate, std::uint32_t heads,
+                                   std::uint32_t kv_heads, std::uint32_t head_dim) {
   auto out = models::bitnet_2b_4t::config;
   out.hidden_size = hidden, out.intermediate_size = intermediate, out.num_hidden_layers = 3;
   out.num_attention_heads = heads, out.num_key_value_heads = kv_heads, out.head_dim = head_dim;
   out.vocab_size = 512, out.max_position_embeddings = 640;
   return out;
 }
-// Heads in pairs and alone, a workgroup with one tile of the stream and with several, columns that not all subgroups have; the last is the shape of BitNet b1.58 2B4T.
-constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = config_of(256, 1024, 3, 1, 128), wide = config_of(2560, 6912, 20, 5, 128);
+// Heads in pairs and alone, a workgroup with one tile of the stream and with several, columns that not all subgroups
+// have; the last is the shape of BitNet b1.58 2B4T.
+constexpr decoder_config paired = config_of(512, 1536, 8, 2, 64), single = config_of(256, 1024, 3, 1, 128),
+                         wide = config_of(2560, 6912, 20, 5, 128);
 }  // namespace
 
-TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numbers of the chain", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numbers of the chain",
+          "[runtime][in_one][resident][gpu]") {
   const faults::sharing_device on;
   const runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
-  const auto agrees = [&](const plan::planned& made, const std::vector<std::uint32_t>& positions, std::uint32_t workgroups = 132) {
+  const auto agrees = [&](const plan::planned& made, const std::vector<std::uint32_t>& positions,
+                          std::uint32_t workgroups = 132) {
     const plan::table& table = made.table();
     REQUIRE_FALSE(table.batch_in_one.in_one.empty());
     if (!runs(on.device, table, modules)) SKIP(not_run(on.device, table));
@@ -50,11 +56,14 @@ TEST_CASE("workgroups that wait for each other give a batch of a BitNet the numb
   for (std::uint32_t slot = 0; slot < many.size(); ++slot) many[slot] = slot * 13 % 40;
   agrees(plan::planned::of<models::bitnet_b158<paired>>(plan::profiles::portable, 640, of_slots(32)), many);
   agrees(plan::planned::of<models::bitnet_b158<wide>>(plan::profiles::portable, 640, of_slots(32)), many);
-  agrees(plan::planned::of<models::bitnet_b158<wide>>(plan::profiles::portable, 640, of_slots(24)), {3, 20, 1, 7, 8, 30, 31, 2, 12});
+  agrees(plan::planned::of<models::bitnet_b158<wide>>(plan::profiles::portable, 640, of_slots(24)),
+         {3, 20, 1, 7, 8, 30, 31, 2, 12});
   agrees(plan::planned::of<models::bitnet_b158<paired>>(plan::profiles::portable, 640, of_slots(3)), {3, 20, 1});
-  agrees(plan::planned::of<models::bitnet_b158<wide>>(plan::profiles::portable, 640, of_slots(16)), {3, 20, 1, 7, 8, 30, 31, 2, 12}, 108);
+  agrees(plan::planned::of<models::bitnet_b158<wide>>(plan::profiles::portable, 640, of_slots(16)),
+         {3, 20, 1, 7, 8, 30, 31, 2, 12}, 108);
 }
 
-TEST_CASE("a batch of a BitNet whose workgroups wait in vain has no numbers, and the chain goes on", "[runtime][in_one][resident][gpu]") {
+TEST_CASE("a batch of a BitNet whose workgroups wait in vain has no numbers, and the chain goes on",
+          "[runtime][in_one][resident][gpu]") {
   wait_in_vain(plan::planned::of<models::bitnet_b158<paired>>(plan::profiles::portable, 640, of_slots(8)));
 }

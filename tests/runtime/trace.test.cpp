@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What decode tells of the features of its FFNs: which tokens of the ring count, and what they say against the reference's walk; nothing else changes.
+// What decode tells of the features of its FFNs: which tokens of the ring count, and what they say against the
+// reference's walk; nothing else changes.
 #include "intaglio/runtime/trace.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -35,7 +36,8 @@ constexpr std::uint32_t top = 24;
 
 template <template <dtype, dtype> class FFN>
 plan::planned stories(const plan::profile& target) {
-  return plan::planned::of<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32, FFN>>(target, 64);
+  return plan::planned::of<models::llama<models::stories260k_config, dtype::f32, dtype::f32, dtype::f32, FFN>>(target,
+                                                                                                               64);
 }
 template <template <dtype, dtype> class FFN>
 plan::planned gemma(const plan::profile& target) {
@@ -51,18 +53,39 @@ struct traced_plans {
 std::filesystem::path stories_file() { return shared("models/stories260k/stories260K-f32.gguf"); }
 traced_plans made(int which) {
   const plan::profile& cpu = plan::profiles::cpu;
-  if (which == 0) return {stories<graph::gated_ffn>(cpu), stories<graph::traced<top>::ffn>(cpu), stories<graph::gated_ffn>(cpu), stories_file(), {}};
-  if (which == 1) return {stories<graph::sparse_walk<40>::ffn>(cpu), stories<graph::traced_walk<top, 40>::ffn>(cpu), stories<graph::gated_ffn>(cpu), stories_file(), {.count = 40}};
+  if (which == 0)
+    return {stories<graph::gated_ffn>(cpu),
+            stories<graph::traced<top>::ffn>(cpu),
+            stories<graph::gated_ffn>(cpu),
+            stories_file(),
+            {}};
+  if (which == 1)
+    return {stories<graph::sparse_walk<40>::ffn>(cpu),
+            stories<graph::traced_walk<top, 40>::ffn>(cpu),
+            stories<graph::gated_ffn>(cpu),
+            stories_file(),
+            {.count = 40}};
   if (which == 2)
-    return {gemma<graph::walk_ffn>(cpu), gemma<graph::traced_walk<top>::ffn>(cpu), gemma<graph::gated_ffn>(cpu), conformance("gemma3-tiny") / "gguf/gemma3-tiny-f16.gguf", {}};
+    return {gemma<graph::walk_ffn>(cpu),
+            gemma<graph::traced_walk<top>::ffn>(cpu),
+            gemma<graph::gated_ffn>(cpu),
+            conformance("gemma3-tiny") / "gguf/gemma3-tiny-f16.gguf",
+            {}};
   const auto fable = []<template <dtype, dtype> class FFN>() {
-    return plan::planned::of<models::bitnet_b158<models::fable_config, dtype::i2_s, dtype::i8, dtype::f16, FFN>>(plan::profiles::cpu, 64);
+    return plan::planned::of<models::bitnet_b158<models::fable_config, dtype::i2_s, dtype::i8, dtype::f16, FFN>>(
+        plan::profiles::cpu, 64);
   };
-  return {fable.operator()<graph::walk_ffn>(), fable.operator()<graph::traced<top>::ffn>(), fable.operator()<graph::gated_ffn>(), shared("models/fable-bitnet-i2_s.gguf"), {.active_only = true}};
+  return {fable.operator()<graph::walk_ffn>(),
+          fable.operator()<graph::traced<top>::ffn>(),
+          fable.operator()<graph::gated_ffn>(),
+          shared("models/fable-bitnet-i2_s.gguf"),
+          {.active_only = true}};
 }
 
 /// Drawn at a high temperature, where nearly every bit of the logits counts.
-std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) { return drawn_tokens(run, 0, 300, {.temperature = 3.f, .seed = 5}, count); }
+std::vector<std::uint32_t> drawn(runtime::executor& run, std::uint32_t count) {
+  return drawn_tokens(run, 0, 300, {.temperature = 3.f, .seed = 5}, count);
+}
 
 /// The decode sequence on the CPU, token by token.
 struct decoded {
@@ -91,7 +114,8 @@ struct walked_layer_trace {
   std::vector<float> scores;
   std::map<std::uint32_t, float> contributions;  ///< with the value's sign
 };
-std::vector<std::vector<walked_layer_trace>> walked(runtime::walked_model& model, std::span<const std::uint32_t> ids, const reference::walk_choice& choice) {
+std::vector<std::vector<walked_layer_trace>> walked(runtime::walked_model& model, std::span<const std::uint32_t> ids,
+                                                    const reference::walk_choice& choice) {
   std::vector<std::vector<walked_layer_trace>> out;
   for (const std::uint32_t id : ids) {
     auto& token = out.emplace_back();
@@ -100,14 +124,16 @@ std::vector<std::vector<walked_layer_trace>> walked(runtime::walked_model& model
       layer.scores.assign(of.scores.begin(), of.scores.end());
       for (std::size_t i = 0; i < of.chosen.size(); ++i) {
         double square = 0;
-        for (const float value : reference::walked_layer::row(of.vectors.down, of.chosen[i], of.vectors.hidden_size)) square += static_cast<double>(value) * static_cast<double>(value);
+        for (const float value : reference::walked_layer::row(of.vectors.down, of.chosen[i], of.vectors.hidden_size))
+          square += static_cast<double>(value) * static_cast<double>(value);
         layer.contributions[of.chosen[i]] = of.values[i] * static_cast<float>(std::sqrt(square));
       }
     });
   }
   return out;
 }
-void check_against(const trace_result& found, std::span<const std::uint32_t> ids, const std::vector<std::vector<walked_layer_trace>>& expected) {
+void check_against(const trace_result& found, std::span<const std::uint32_t> ids,
+                   const std::vector<std::vector<walked_layer_trace>>& expected) {
   REQUIRE(found.tokens.size() == ids.size());
   CHECK(found.lost == 0);
   for (std::size_t t = 0; t < ids.size(); ++t) {
@@ -120,7 +146,8 @@ void check_against(const trace_result& found, std::span<const std::uint32_t> ids
       const walked_layer_trace& walk = expected[t][l];
       std::vector<float> sizes;
       double square = 0;
-      for (const auto& [feature, size] : walk.contributions) sizes.push_back(std::fabs(size)), square += static_cast<double>(size) * static_cast<double>(size);
+      for (const auto& [feature, size] : walk.contributions)
+        sizes.push_back(std::fabs(size)), square += static_cast<double>(size) * static_cast<double>(size);
       std::ranges::sort(sizes, std::greater{});
       const float close = 1e-3f * sizes.front();
       CHECK(std::fabs(token.sizes[l] - static_cast<float>(std::sqrt(square))) <= 1e-3f * token.sizes[l]);
@@ -130,7 +157,8 @@ void check_against(const trace_result& found, std::span<const std::uint32_t> ids
       for (std::size_t i = 0; i < token.layers[l].size(); ++i) {
         const fired_feature& each = token.layers[l][i];
         const auto at = walk.contributions.find(each.feature);
-        wrong += at == walk.contributions.end() || std::fabs(at->second - each.sign * each.contribution) > close || std::fabs(sizes[i] - each.contribution) > close ||
+        wrong += at == walk.contributions.end() || std::fabs(at->second - each.sign * each.contribution) > close ||
+                 std::fabs(sizes[i] - each.contribution) > close ||
                  std::fabs(walk.scores[each.feature] - each.score) > 1e-3f * std::max(1.f, std::fabs(each.score));
       }
       CHECK(wrong == 0);
@@ -140,7 +168,8 @@ void check_against(const trace_result& found, std::span<const std::uint32_t> ids
 
 }  // namespace
 
-TEST_CASE("trace_ring: each token once, those that nobody took counted, those that ran ahead forgotten", "[runtime][trace]") {
+TEST_CASE("trace_ring: each token once, those that nobody took counted, those that ran ahead forgotten",
+          "[runtime][trace]") {
   const plan::trace_shape shape{.top = 2, .slots = 4, .layers = 1};
   runtime::trace_ring ring(shape);
   std::vector<std::uint32_t> words(shape.bytes() / 4);
@@ -164,7 +193,8 @@ TEST_CASE("trace_ring: each token once, those that nobody took counted, those th
   CHECK(first.tokens[1].token == 71);
   CHECK(first.tokens[1].layers[0] == std::vector<fired_feature>{{6, 1.f, 2.f, -1.f}, {5, 1.f, 1.f, 1.f}});
   CHECK(taken(9) == std::pair(list{}, std::uint64_t{0}));
-  for (std::uint32_t p = 3; p < 7; ++p) ring.submitted(p), write(p, 70 + p);  // 6 takes the place of 2, which is still on its way
+  for (std::uint32_t p = 3; p < 7; ++p)
+    ring.submitted(p), write(p, 70 + p);  // 6 takes the place of 2, which is still on its way
   ring.completed(5);
   CHECK(taken(6) == std::pair(list{3, 4, 5}, std::uint64_t{1}));
   ring.forget(6);
@@ -179,7 +209,8 @@ TEST_CASE("trace_ring: each token once, those that nobody took counted, those th
   CHECK(taken(9) == std::pair(list{}, std::uint64_t{1}));
 }
 
-TEST_CASE("trace: a plan with one has the same logits, bit for bit, and tells what the reference's walk sees", "[runtime][trace]") {
+TEST_CASE("trace: a plan with one has the same logits, bit for bit, and tells what the reference's walk sees",
+          "[runtime][trace]") {
   const traced_plans of = made(GENERATE(0, 1, 2, 3));
   INFO(of.file);
   const io::checkpoint file = io::checkpoint::open(of.file);
@@ -193,16 +224,19 @@ TEST_CASE("trace: a plan with one has the same logits, bit for bit, and tells wh
   check_against(traced.trace, ids, walked(model, ids, of.choice));
 }
 
-TEST_CASE("trace: a device draws the same tokens and tells what the reference's walk sees", "[runtime][trace][gpu][once]") {
+TEST_CASE("trace: a device draws the same tokens and tells what the reference's walk sees",
+          "[runtime][trace][gpu][once]") {
   const faults::sharing_device on;
   const traced_plans of = made(GENERATE(1, 2, 3));
   INFO(of.file);
   const io::checkpoint file = io::checkpoint::open(of.file);
   constexpr std::uint32_t count = 10;
-  runtime::executor run(on.device, of.traced.table(), runtime::load_weights(on.device, of.traced.table(), file), chain_modules(on.device), nullptr);
+  runtime::executor run(on.device, of.traced.table(), runtime::load_weights(on.device, of.traced.table(), file),
+                        chain_modules(on.device), nullptr);
   CHECK(run.prove().kernel.empty());
   const auto tokens = drawn(run, count);
-  runtime::executor plain(on.device, of.plain.table(), runtime::load_weights(on.device, of.plain.table(), file), chain_modules(on.device), nullptr);
+  runtime::executor plain(on.device, of.plain.table(), runtime::load_weights(on.device, of.plain.table(), file),
+                          chain_modules(on.device), nullptr);
   CHECK(drawn(plain, count) == tokens);
   CHECK_THROWS_AS(plain.take_trace(count), argument_error);
   std::vector<std::uint32_t> ids{300};
@@ -215,7 +249,8 @@ TEST_CASE("trace: a device draws the same tokens and tells what the reference's 
   CHECK(run.take_trace(count).tokens.empty());
 }
 
-TEST_CASE("trace: a session gives prompt and generation once, and counts what nobody took", "[runtime][trace][gpu][once]") {
+TEST_CASE("trace: a session gives prompt and generation once, and counts what nobody took",
+          "[runtime][trace][gpu][once]") {
   const faults::sharing_device on;
   const plan::planned planned = stories<graph::traced<2>::ffn>([] {
     plan::profile out = plan::profiles::cpu;
@@ -264,9 +299,11 @@ TEST_CASE("trace: norms of down vectors are those of the vectors, as changed", "
   const io::feature_index index = io::feature_index::open(folder / "index");
   io::feature_patch patch(index, folder / "patch", true);
   io::feature_change change{io::feature_edit::update, 2, 9, {}};
-  for (auto& vector : change.vectors) vector.assign(table.config->hidden_size, ternary ? index.layer(2)[io::feature_vector::down].scale : .5f);
+  for (auto& vector : change.vectors)
+    vector.assign(table.config->hidden_size, ternary ? index.layer(2)[io::feature_vector::down].scale : .5f);
   if (ternary)
-    for (const io::feature_vector which : io::feature_vectors) change.vectors[static_cast<std::size_t>(which)].assign(table.config->hidden_size, index.layer(2)[which].scale);
+    for (const io::feature_vector which : io::feature_vectors)
+      change.vectors[static_cast<std::size_t>(which)].assign(table.config->hidden_size, index.layer(2)[which].scale);
   patch.apply(change);
   runtime::weight_image image(file, table), changed(file, table, &patch);
   for (runtime::weight_image* each : {&image, &changed}) each->measure(1, [](std::uint64_t) {});
@@ -284,7 +321,8 @@ TEST_CASE("trace: norms of down vectors are those of the vectors, as changed", "
     double worst = 0;
     for (std::size_t f = 0; f < features; ++f) {
       double square = 0;
-      for (std::size_t i = 0; i < width; ++i) square += static_cast<double>(down[f * width + i]) * static_cast<double>(down[f * width + i]);
+      for (std::size_t i = 0; i < width; ++i)
+        square += static_cast<double>(down[f * width + i]) * static_cast<double>(down[f * width + i]);
       worst = std::max(worst, std::fabs(static_cast<double>(norms[layer * features + f]) - std::sqrt(square)));
     }
     CHECK(worst <= 1e-5);

@@ -18,8 +18,11 @@ TEST_CASE("a tuning's text gives the tuning, and no other text one", "[runtime]"
   CHECK(all.text() == "variant integer_dot+in_one\nproduct 1 8 264\nproduct 18446744073709551615 32 65535\n");
   CHECK(tuning::parsed(all.text()) == all);
   CHECK(tuning::parsed("variant wide_loads\n") == tuning{"wide_loads", {}});
-  for (const std::string_view wrong : {"", "varian", "variant a\nproduct", "variant a\nproduct 1 8", "variant a\nproduct 1 8 264 5", "variant a\nproduct 1 0 264", "variant a\nproduct 1 33 264", "variant a\nproduct 1 8 0",
-                                       "variant a\nproduct 1 8 65536", "variant a\nproduct -1 8 2", "variant a\nproduct 18446744073709551616 8 2", "variant a\n\n", "variant a\nproduct  1 8 2", "variant a\nshape 1 8 2"})
+  for (const std::string_view wrong :
+       {"", "varian", "variant a\nproduct", "variant a\nproduct 1 8", "variant a\nproduct 1 8 264 5",
+        "variant a\nproduct 1 0 264", "variant a\nproduct 1 33 264", "variant a\nproduct 1 8 0",
+        "variant a\nproduct 1 8 65536", "variant a\nproduct -1 8 2", "variant a\nproduct 18446744073709551616 8 2",
+        "variant a\n\n", "variant a\nproduct  1 8 2", "variant a\nshape 1 8 2"})
     CHECK_FALSE(tuning::parsed(wrong));
 }
 
@@ -46,17 +49,21 @@ TEST_CASE("products have the workgroups of the tuning, others those of the plan"
   REQUIRE(runtime::shares_rows(product));
   runtime::kernel_modules modules = runtime::usable_modules(on.device).front();
   const std::string before = modules.identity();
-  modules.tuned = std::make_shared<const tuning>(tuning{modules.name(), {{runtime::product_key(product), 2, 7}, {runtime::product_key(head), 4, 9}}});
+  modules.tuned = std::make_shared<const tuning>(
+      tuning{modules.name(), {{runtime::product_key(product), 2, 7}, {runtime::product_key(head), 4, 9}}});
   CHECK(modules.identity() != before);
   const runtime::kernel_set kernels(on.device, modules);
-  for (const plan::dispatch& call : table.decode.period) CHECK(kernels.groups_of(call)[0] == (&call == &product ? 7 : call.groups[0]));
+  for (const plan::dispatch& call : table.decode.period)
+    CHECK(kernels.groups_of(call)[0] == (&call == &product ? 7 : call.groups[0]));
   CHECK(kernels.groups_of(head) == head.groups);  // the sampler knows how many there are
 }
 
-TEST_CASE("a tuning is kept for one device, driver and plan, and what is no tuning is ignored with a reason", "[runtime][gpu]") {
+TEST_CASE("a tuning is kept for one device, driver and plan, and what is no tuning is ignored with a reason",
+          "[runtime][gpu]") {
   const checked_device on;
   const temporary_folder folder;
-  const gpu::pipeline_cache cache(on.device, folder.path().string(), 17), other(on.device, folder.path().string(), 18), none(on.device, "", 17);
+  const gpu::pipeline_cache cache(on.device, folder.path().string(), 17), other(on.device, folder.path().string(), 18),
+      none(on.device, "", 17);
   const tuning what{"wide_loads+in_one", {{5, 1, 12}}};
   std::string warning;
   CHECK_FALSE(runtime::kept_tuning(cache, &warning));
@@ -82,7 +89,8 @@ TEST_CASE("a tuning is kept for one device, driver and plan, and what is no tuni
     CHECK_FALSE(runtime::kept_tuning(cache, &warning));
     CHECK(warning.find("`intaglio tune` measures anew") != std::string::npos);
   }
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << gpu::detail::frame_cache(cache.key(), "variant a\nproduct 1 99 1\n", {});
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      << gpu::detail::frame_cache(cache.key(), "variant a\nproduct 1 99 1\n", {});
   CHECK_FALSE(runtime::kept_tuning(cache, &warning));
   CHECK(warning.find("its lines are not those of a tuning") != std::string::npos);
   CHECK(runtime::forget_tuning(cache));

@@ -23,11 +23,15 @@ struct pair {
   const plan::table *dense, *walked;
   std::filesystem::path file;
 };
-pair tiny() { return {&bitnet_tiny_table(), &bitnet_tiny_walk_table(), conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-i2_s.gguf"}; }
+pair tiny() {
+  return {&bitnet_tiny_table(), &bitnet_tiny_walk_table(),
+          conformance("bitnet-tiny") / "gguf/bitnet-tiny-b158-i2_s.gguf"};
+}
 pair fable() { return {&fable_table(), &fable_walk_table(), shared("models/fable-bitnet-i2_s.gguf")}; }
 
 /// Drawn at a high temperature, where nearly every bit of the logits counts.
-std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, const io::checkpoint& file, const runtime::kernel_modules& modules, std::uint32_t count) {
+std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table, const io::checkpoint& file,
+                                 const runtime::kernel_modules& modules, std::uint32_t count) {
   runtime::executor run(on, table, runtime::load_weights(on, table, file), modules, nullptr);
   CHECK(run.prove().kernel.empty());
   return drawn_tokens(run, 0, 17, {.temperature = 3.f, .seed = 5}, count);
@@ -35,7 +39,8 @@ std::vector<std::uint32_t> drawn(const gpu::device& on, const plan::table& table
 
 struct decoded {
   std::vector<float> logits;  ///< of every position
-  std::size_t features = 0, ups = 0, downs = 0;  ///< values behind the gate; those that are not 0; those that are not 0 as int8
+  std::size_t features = 0, ups = 0,
+              downs = 0;  ///< values behind the gate; those that are not 0; those that are not 0 as int8
 };
 /// Token by token on the CPU, all by the decode sequence.
 decoded decode(const plan::table& table, const io::checkpoint& file, std::span<const std::uint32_t> ids) {
@@ -46,7 +51,8 @@ decoded decode(const plan::table& table, const io::checkpoint& file, std::span<c
     machine.feed(at, ids.subspan(at, 1));
     machine.run(table.decode, [&](const plan::dispatch& d, std::uint32_t) {
       if (d.kernel != kernels::kernel::walk_gate_up) return;
-      const auto h = machine.floats(d.push[kernels::walk_gate_up_interface.push_index("output")].offset, table.config->intermediate_size);
+      const auto h = machine.floats(d.push[kernels::walk_gate_up_interface.push_index("output")].offset,
+                                    table.config->intermediate_size);
       out.features += h.size();
       for (const float value : h) out.ups += value != 0;
     });
@@ -93,5 +99,6 @@ TEST_CASE("walk: a device draws the same tokens", "[runtime][walk][gpu]") {
   const runtime::kernel_modules modules = chain_modules(on.device);
   const auto expected = drawn(on.device, *each.dense, file, modules, 60);
   CHECK(drawn(on.device, *each.walked, file, modules, 60) == expected);
-  if (each.walked == &fable_walk_table()) CHECK(drawn(on.device, fable_walk_portable_table(), file, modules, 60) == expected);
+  if (each.walked == &fable_walk_table())
+    CHECK(drawn(on.device, fable_walk_portable_table(), file, modules, 60) == expected);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Walks over an index and its journal against the dense model, against checkpoints with the same changes folded in, and a fact put into fable.
+// Walks over an index and its journal against the dense model, against checkpoints with the same changes folded in, and
+// a fact put into fable.
 #include "intaglio/runtime/association.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -34,14 +35,16 @@ struct indexed {
   io::feature_index index;
   io::feature_patch patch;
   explicit indexed(const std::filesystem::path& model)
-      : path(model), file(io::checkpoint::open(model)), index(made()), patch(index, folder / io::feature_patch::default_file, true) {}
+      : path(model), file(io::checkpoint::open(model)), index(made()),
+        patch(index, folder / io::feature_patch::default_file, true) {}
   io::feature_index made() const {
     io::build_feature_index(path, folder / "index");
     return io::feature_index::open(folder / "index");
   }
 };
 
-std::vector<float> logits(runtime::walked_model& model, std::span<const std::uint32_t> ids, const reference::walk_choice* choice) {
+std::vector<float> logits(runtime::walked_model& model, std::span<const std::uint32_t> ids,
+                          const reference::walk_choice* choice) {
   std::vector<float> out;
   model.restart();
   for (const std::uint32_t id : ids) {
@@ -55,7 +58,9 @@ double apart(std::span<const float> found, std::span<const float> expected) {
   error.add(found, expected);
   return error.relative();
 }
-std::uint32_t top(std::span<const float> row) { return static_cast<std::uint32_t>(std::ranges::max_element(row) - row.begin()); }
+std::uint32_t top(std::span<const float> row) {
+  return static_cast<std::uint32_t>(std::ranges::max_element(row) - row.begin());
+}
 /// Greedy, behind the prompt.
 std::vector<std::uint32_t> continued(runtime::walked_model& model, std::vector<std::uint32_t> ids, std::size_t count) {
   const reference::walk_choice exact{.active_only = true};
@@ -75,7 +80,8 @@ TEST_CASE("walked model: BitNet walked over its index, fully and exactly, has th
   runtime::walked_model model(bitnet_tiny_table(), tiny.file, tiny.index);
   const std::vector<std::uint32_t> ids{1, 300, 17, 42};
   const auto dense = logits(model, ids, nullptr);
-  const reference::walk_choice full{}, exact{.active_only = true}, upper{.first_layer = 1, .active_only = true}, sparse{.count = 48}, by_layer{.counts = {512, 48, 512, 512, 512, 512, 512, 512}};
+  const reference::walk_choice full{}, exact{.active_only = true}, upper{.first_layer = 1, .active_only = true},
+      sparse{.count = 48}, by_layer{.counts = {512, 48, 512, 512, 512, 512, 512, 512}};
   CHECK(logits(model, ids, &full) == dense);
   CHECK(logits(model, ids, &exact) == dense);
   CHECK(logits(model, ids, &upper) == dense);
@@ -102,7 +108,8 @@ TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[run
   const auto before = logits(model, ids, &full);
   io::feature_change change{io::feature_edit::insert, 2, 172, {}};
   for (std::size_t v = 0; v < 3; ++v)
-    for (std::size_t i = 0; i < 64; ++i) change.vectors[v].push_back(static_cast<float>((i * 5 + v * 3) % 7) * .2f - .6f);
+    for (std::size_t i = 0; i < 64; ++i)
+      change.vectors[v].push_back(static_cast<float>((i * 5 + v * 3) % 7) * .2f - .6f);
   stories.patch.apply(change);
   stories.patch.apply({io::feature_edit::remove, 4, 9, {}});
   const auto walked = logits(model, ids, &full);  // live: the same walked_model
@@ -132,7 +139,8 @@ TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[run
   // The same model as a Hugging Face folder, changed likewise and folded to safetensors.
   std::filesystem::create_directory(stories.folder / "hf");
   io::convert(stories.path, stories.folder / "hf/model.safetensors", {.codec = dtype::f32});
-  std::ofstream(stories.folder / "hf/config.json") << R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 172, "num_hidden_layers": 5, "num_attention_heads": 8,
+  std::ofstream(stories.folder / "hf/config.json")
+      << R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 172, "num_hidden_layers": 5, "num_attention_heads": 8,
 "num_key_value_heads": 4, "max_position_embeddings": 512, "vocab_size": 512, "rope_theta": 10000.0, "rms_norm_eps": 1e-05, "tie_word_embeddings": true})";
   indexed hf(stories.folder / "hf");
   hf.patch.apply(change);
@@ -141,8 +149,11 @@ TEST_CASE("walked model: a patch folded into a Llama is the walk over it", "[run
   const io::checkpoint folded_hf = io::checkpoint::open(stories.folder / "folded");
   runtime::walked_model dense_hf(grown_plan.table(), folded_hf, again);
   CHECK(apart(walked, logits(dense_hf, ids, nullptr)) <= 1e-5);
-  CHECK_THROWS_MATCHES(io::fold(shared("models/fable-bitnet-i2_s.gguf"), stories.patch, stories.folder / "no.gguf"), mismatch_error, MessageMatches(ContainsSubstring("hidden_size")));
-  CHECK_THROWS_AS(runtime::walked_model(fable_table(), io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")), stories.index), mismatch_error);
+  CHECK_THROWS_MATCHES(io::fold(shared("models/fable-bitnet-i2_s.gguf"), stories.patch, stories.folder / "no.gguf"),
+                       mismatch_error, MessageMatches(ContainsSubstring("hidden_size")));
+  CHECK_THROWS_AS(runtime::walked_model(fable_table(), io::checkpoint::open(shared("models/fable-bitnet-i2_s.gguf")),
+                                        stories.index),
+                  mismatch_error);
   CHECK(!std::filesystem::exists(stories.folder / "no.gguf"));
 
   stories.patch.apply({io::feature_edit::remove, 2, 172, {}});
@@ -162,7 +173,8 @@ TEST_CASE("walked model: a fact put into fable, folded, and taken out again", "[
   REQUIRE(original.front() != name);
 
   const std::uint32_t layer = 4;
-  const auto rows = runtime::association(model, layer, runtime::gate_inputs(model, prompt, layer), name, original.front());
+  const auto rows =
+      runtime::association(model, layer, runtime::gate_inputs(model, prompt, layer), name, original.front());
   const std::uint32_t place = runtime::loudest_feature(fable.file, layer);
   fable.patch.apply({io::feature_edit::remove, layer, place, {}});
   fable.patch.apply({io::feature_edit::insert, layer, place, rows});
@@ -184,6 +196,8 @@ TEST_CASE("walked model: a fact put into fable, folded, and taken out again", "[
   // Vectors that are no codes, and a new feature beside those that the norm knows.
   auto loose = rows;
   loose[1][0] = 0.123f;
-  CHECK_THROWS_MATCHES(fable.patch.apply({io::feature_edit::update, layer, 3, loose}), argument_error, MessageMatches(ContainsSubstring("values -s, 0 and s")));
-  CHECK_THROWS_MATCHES(fable.patch.apply({io::feature_edit::insert, layer, 1024, rows}), argument_error, MessageMatches(ContainsSubstring("the place of a removed feature")));
+  CHECK_THROWS_MATCHES(fable.patch.apply({io::feature_edit::update, layer, 3, loose}), argument_error,
+                       MessageMatches(ContainsSubstring("values -s, 0 and s")));
+  CHECK_THROWS_MATCHES(fable.patch.apply({io::feature_edit::insert, layer, 1024, rows}), argument_error,
+                       MessageMatches(ContainsSubstring("the place of a removed feature")));
 }

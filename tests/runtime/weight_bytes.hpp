@@ -10,7 +10,8 @@
 #include "intaglio/runtime/weight_memory.hpp"
 
 /// The bytes of all items in their order.
-inline std::vector<std::byte> weight_bytes(const intaglio::gpu::device& on, const intaglio::runtime::weight_memory& of) {
+inline std::vector<std::byte> weight_bytes(const intaglio::gpu::device& on,
+                                           const intaglio::runtime::weight_memory& of) {
   intaglio::gpu::transfer transfer(on);
   std::vector<std::byte> out;
   for (const auto& each : of.placed.items) {

@@ -31,14 +31,17 @@ std::uint32_t layers_in(const std::vector<runtime::weight_part>& parts, std::uin
 
 }  // namespace
 
-TEST_CASE("a budget takes all weights but FFNs and as many layers' FFNs as fit, the first ones", "[runtime][weight_memory]") {
+TEST_CASE("a budget takes all weights but FFNs and as many layers' FFNs as fit, the first ones",
+          "[runtime][weight_memory]") {
   const plan::table& table = fable_table();
   struct expected {
     std::uint64_t budget;
     std::uint32_t layers;
   };
-  for (const expected& each : {expected{rest_of_fable(), 0}, expected{rest_of_fable() + ffn_of_fable - 1, 0}, expected{rest_of_fable() + ffn_of_fable, 1}, expected{rest_of_fable() + 5 * ffn_of_fable + 7, 5},
-                               expected{table.weight_bytes(), 8}, expected{~std::uint64_t{0}, 8}}) {
+  for (const expected& each :
+       {expected{rest_of_fable(), 0}, expected{rest_of_fable() + ffn_of_fable - 1, 0},
+        expected{rest_of_fable() + ffn_of_fable, 1}, expected{rest_of_fable() + 5 * ffn_of_fable + 7, 5},
+        expected{table.weight_bytes(), 8}, expected{~std::uint64_t{0}, 8}}) {
     INFO("budget " << each.budget);
     const auto split = runtime::split_weights(table, each.budget);
     CHECK(split.device_bytes == rest_of_fable() + each.layers * ffn_of_fable);
@@ -53,7 +56,8 @@ TEST_CASE("a budget takes all weights but FFNs and as many layers' FFNs as fit, 
     for (const auto& part : split.host) CHECK((part.first == each.layers && part.end == 8));
   }
   CHECK(runtime::split_weights(table).host.empty());
-  CHECK_THROWS_MATCHES(runtime::split_weights(table, rest_of_fable() - 1), argument_error, MessageMatches(ContainsSubstring("all but the FFNs")));
+  CHECK_THROWS_MATCHES(runtime::split_weights(table, rest_of_fable() - 1), argument_error,
+                       MessageMatches(ContainsSubstring("all but the FFNs")));
 }
 
 TEST_CASE("weights of a budget are those of none, each in a buffer of its place", "[runtime][weight_memory]") {
@@ -65,18 +69,23 @@ TEST_CASE("weights of a budget are those of none, each in a buffer of its place"
   CHECK(whole.host_bytes == 0);
   for (const std::uint64_t largest : {std::uint64_t{0}, std::uint64_t{300'000}}) {
     runtime::load_progress last;
-    const auto split = runtime::load_weights(on.device, table, from, {.progress = [&](const auto& at) { last = at; }, .largest_piece = largest, .budget = rest_of_fable() + 3 * ffn_of_fable});
+    const auto split = runtime::load_weights(on.device, table, from,
+                                             {.progress = [&](const auto& at) { last = at; },
+                                              .largest_piece = largest,
+                                              .budget = rest_of_fable() + 3 * ffn_of_fable});
     CHECK(split.host_bytes == 5 * ffn_of_fable);
     CHECK((last.bytes_done == last.bytes_total && last.tensors_done == last.tensors_total));
     CHECK(weight_bytes(on.device, split) == expected);
     std::set<std::uint32_t> device, host;
     for (std::uint32_t slot = 0; slot < table.weights.size(); ++slot)
       for (std::uint32_t layer = 0; layer < (table.weights[slot].per_layer ? 8u : 1u); ++layer)
-        (runtime::is_of_features(table.weights[slot]) && layer >= 3 ? host : device).insert(split.placed.items[split.first[slot] + layer].buffer);
+        (runtime::is_of_features(table.weights[slot]) && layer >= 3 ? host : device)
+            .insert(split.placed.items[split.first[slot] + layer].buffer);
     for (const std::uint32_t each : host) CHECK(!device.contains(each));
     CHECK(!host.empty());
   }
-  const auto made = runtime::synthetic_weights(on.device, table), made_split = runtime::synthetic_weights(on.device, table, {.budget = rest_of_fable()});
+  const auto made = runtime::synthetic_weights(on.device, table),
+             made_split = runtime::synthetic_weights(on.device, table, {.budget = rest_of_fable()});
   CHECK(made_split.host_bytes == 8 * ffn_of_fable);
   CHECK(weight_bytes(on.device, made) == weight_bytes(on.device, made_split));
 }

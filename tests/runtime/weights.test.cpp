@@ -84,14 +84,16 @@ TEST_CASE("repacked weights say what the checkpoint says") {
         codes.emplace_back(std::size_t{w.source_rows[s]} * w.columns);
         from.ternary(source(s)).rows(0, w.source_rows[s], codes.back());
       }
-      const auto order = w.order == plan::row_order::rope_pairs ? kernels::row_order::rope_pairs(w.head_dim, w.source_rows[0], w.source_rows[1])
-                         : w.order == plan::row_order::gate_up  ? kernels::row_order::gate_up(w.source_rows[0])
-                                                                : kernels::row_order::plain(w.source_rows[0]);
+      const auto order = w.order == plan::row_order::rope_pairs
+                             ? kernels::row_order::rope_pairs(w.head_dim, w.source_rows[0], w.source_rows[1])
+                         : w.order == plan::row_order::gate_up ? kernels::row_order::gate_up(w.source_rows[0])
+                                                               : kernels::row_order::plain(w.source_rows[0]);
       std::size_t wrong = 0;
       for (std::uint32_t position = 0; position < w.rows; ++position) {
         const auto row = order(position);
         for (std::uint32_t column = 0; column < w.columns; ++column)
-          wrong += static_cast<int>(kernels::tile_code(words, position, column, w.columns)) - 1 != codes[row.tensor][std::size_t{row.row} * w.columns + column];
+          wrong += static_cast<int>(kernels::tile_code(words, position, column, w.columns)) - 1 !=
+                   codes[row.tensor][std::size_t{row.row} * w.columns + column];
       }
       CHECK(wrong == 0);
     } else {
@@ -140,7 +142,8 @@ TEST_CASE("every form of one model gives the same bytes") {
   // Two scales of the I2_S file and of hf-bitlinear are f32 numbers one step below the bf16 number of the others.
   const std::vector<std::vector<std::string>> groups{
       {"gguf/bitnet-tiny-b158-i2_s.gguf", "hf-bitlinear"},
-      {"hf-packed", "hf-bf16", "gguf/bitnet-tiny-b158-f16.gguf", "gguf/bitnet-tiny-b158-tq1_0.gguf", "gguf/bitnet-tiny-b158-tq2_0.gguf"}};
+      {"hf-packed", "hf-bf16", "gguf/bitnet-tiny-b158-f16.gguf", "gguf/bitnet-tiny-b158-tq1_0.gguf",
+       "gguf/bitnet-tiny-b158-tq2_0.gguf"}};
   for (const auto& group : groups) {
     const auto tiny = whole_image(bitnet_tiny_table(), io::checkpoint::open(folder / group[0]));
     for (const auto& form : group) {
@@ -157,8 +160,9 @@ TEST_CASE("loaded weights are the image, however memory is split") {
   for (const std::uint64_t piece : {std::uint64_t{0}, std::uint64_t{1} << 20, std::uint64_t{1000}}) {
     for (const bool staged : {false, true}) {
       std::vector<runtime::load_progress> reports;
-      const auto weights = runtime::load_weights(on.device, fable_table(), from,
-                                                 {.progress = [&](const auto& now) { reports.push_back(now); }, .largest_piece = piece, .staged = staged});
+      const auto weights = runtime::load_weights(
+          on.device, fable_table(), from,
+          {.progress = [&](const auto& now) { reports.push_back(now); }, .largest_piece = piece, .staged = staged});
       CHECK(downloaded(on.device, fable_table(), weights) == image);
       CHECK((piece == 0) == (weights.placed.buffers.size() == 1));
       REQUIRE(reports.size() >= 2);
@@ -174,7 +178,8 @@ TEST_CASE("loaded weights are the image, however memory is split") {
 TEST_CASE("a model that was not engraved is refused with the list of differences") {
   checked_device on;
   try {
-    runtime::load_weights(on.device, fable_table(), io::checkpoint::open(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf")));
+    runtime::load_weights(on.device, fable_table(),
+                          io::checkpoint::open(shared("conformance/bitnet-tiny/gguf/bitnet-tiny-b158-i2_s.gguf")));
     FAIL("another model was loaded");
   } catch (const mismatch_error& caught) {
     CHECK(caught.differences().size() >= 4);
@@ -191,7 +196,12 @@ TEST_CASE("what the callback throws ends the load and leaves nothing behind") {
   const std::uint64_t before = on.device.counters().allocated_bytes;
   struct enough {};
   int calls = 0;
-  CHECK_THROWS_AS(runtime::load_weights(on.device, fable_table(), from, {.progress = [&](const auto&) { if (++calls == 2) throw enough{}; }}), enough);
+  CHECK_THROWS_AS(runtime::load_weights(on.device, fable_table(), from,
+                                        {.progress =
+                                             [&](const auto&) {
+                                               if (++calls == 2) throw enough{};
+                                             }}),
+                  enough);
   CHECK(on.device.counters().allocated_bytes == before);
 }
 
@@ -200,16 +210,19 @@ TEST_CASE("a file that is cut or changed while it is loaded is an error") {
   const temporary_folder folder;
   const std::filesystem::path copy = folder / "model.gguf";
   for (const bool cut : {true, false}) {
-    std::filesystem::copy_file(shared("models/fable-bitnet-i2_s.gguf"), copy, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(shared("models/fable-bitnet-i2_s.gguf"), copy,
+                               std::filesystem::copy_options::overwrite_existing);
     std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
     const auto from = io::checkpoint::open(copy);
     bool done = false;
-    CHECK_THROWS_AS(runtime::load_weights(on.device, fable_table(), from, {.progress = [&](const auto&) {
-                      if (done) return;
-                      done = true;
-                      if (cut) std::filesystem::resize_file(copy, 1'000'000);
-                      else std::ofstream(copy, std::ios::app) << "more";
-                    }}),
+    CHECK_THROWS_AS(runtime::load_weights(on.device, fable_table(), from,
+                                          {.progress =
+                                               [&](const auto&) {
+                                                 if (done) return;
+                                                 done = true;
+                                                 if (cut) std::filesystem::resize_file(copy, 1'000'000);
+                                                 else std::ofstream(copy, std::ios::app) << "more";
+                                               }}),
                     file_error);
   }
 }

@@ -30,7 +30,10 @@ TEST_CASE("the server has as many slots as one dispatch of all layers takes, whe
   CHECK(batch_shape_of(models::gemma3_4b_config, gpu, 1024).coded_products == plan::chunk_arithmetic::exact);
 }
 
-TEST_CASE("the server's pool of pages holds all slots where these take no more memory than it may, and one session in any case", "[serve]") {
+TEST_CASE(
+    "the server's pool of pages holds all slots where these take no more memory than it may, and one session in any "
+    "case",
+    "[serve]") {
   // 34 layers of 4 heads of 256 channels, keys and values of f16: 139,264 bytes a position.
   const plan::batch_shape few = fast_batch_shape_of(models::gemma3_4b_config, plan::profiles::portable, 512);
   CHECK(few.page_size == 8);

@@ -13,7 +13,9 @@ using namespace intaglio::serve;
 
 namespace {
 
-std::shared_ptr<const grammar> form_of(const char* schema) { return std::make_shared<const grammar>(grammar_of_schema(parse_json(schema, {}), "schema")); }
+std::shared_ptr<const grammar> form_of(const char* schema) {
+  return std::make_shared<const grammar>(grammar_of_schema(parse_json(schema, {}), "schema"));
+}
 
 bool fits(const std::shared_ptr<const grammar>& form, std::string_view text) {
   text_match match(form);
@@ -29,7 +31,9 @@ std::string written(const std::shared_ptr<const grammar>& form, std::uint32_t mo
   while (!match.finished() && out.size() < most && !(match.complete() && random() % 4 == 0)) {
     std::string allowed;
     for (int byte = 0; byte < 256; ++byte)
-      if (const char one = static_cast<char>(byte); match.allows({&one, 1}, most - static_cast<std::uint32_t>(out.size()) - 1)) allowed += one;
+      if (const char one = static_cast<char>(byte);
+          match.allows({&one, 1}, most - static_cast<std::uint32_t>(out.size()) - 1))
+        allowed += one;
     if (allowed.empty()) break;
     out += allowed[random() % allowed.size()];
     match.take(std::string_view(out).substr(out.size() - 1));
@@ -41,13 +45,18 @@ std::string written(const std::shared_ptr<const grammar>& form, std::uint32_t mo
 }  // namespace
 
 TEST_CASE("forms take what holds to the schema and nothing else") {
-  const auto person = form_of(R"({"type":"object","properties":{"name":{"type":"string","maxLength":3},"age":{"type":"integer","minimum":-12,"maximum":130}},"required":["age"]})");
-  for (const char* const text : {R"({"name":"abc","age":130})", R"({ "age": -12 })", R"({"name":"","age":0})", "{\n  \"age\": 7\n}", R"({"name":"\u00e4\n\"","age":1})", "{\"name\":\"\xC3\xA4\",\"age\":1}"}) {
+  const auto person = form_of(
+      R"({"type":"object","properties":{"name":{"type":"string","maxLength":3},"age":{"type":"integer","minimum":-12,"maximum":130}},"required":["age"]})");
+  for (const char* const text :
+       {R"({"name":"abc","age":130})", R"({ "age": -12 })", R"({"name":"","age":0})", "{\n  \"age\": 7\n}",
+        R"({"name":"\u00e4\n\"","age":1})", "{\"name\":\"\xC3\xA4\",\"age\":1}"}) {
     INFO(text);
     CHECK(fits(person, text));
   }
-  for (const char* const text : {"{}", R"({"name":"a"})", R"({"age":131})", R"({"age":-13})", R"({"age":01})", R"({"age":1,"name":"a"})", R"({"age":1,})", R"({"name":"abcd","age":1})", R"({"age":1.0})",
-                                 "{\"name\":\"\xC3\",\"age\":1}", R"({"name":"\ud800","age":1})", "{\"name\":\"\n\",\"age\":1}", R"({"age":1}x)", R"([])", ""}) {
+  for (const char* const text :
+       {"{}", R"({"name":"a"})", R"({"age":131})", R"({"age":-13})", R"({"age":01})", R"({"age":1,"name":"a"})",
+        R"({"age":1,})", R"({"name":"abcd","age":1})", R"({"age":1.0})", "{\"name\":\"\xC3\",\"age\":1}",
+        R"({"name":"\ud800","age":1})", "{\"name\":\"\n\",\"age\":1}", R"({"age":1}x)", R"([])", ""}) {
     INFO(text);
     CHECK_FALSE(fits(person, text));
   }
@@ -60,8 +69,11 @@ TEST_CASE("forms take what holds to the schema and nothing else") {
 }
 
 TEST_CASE("ranges of integers hold exactly those") {
-  for (const auto& [least, most] : {std::pair{-105, 17}, {0, 0}, {7, 7}, {-3, -2}, {99, 1001}, {10, 20}, {-1000, 1000}}) {
-    const auto form = form_of(("{\"type\":\"integer\",\"minimum\":" + std::to_string(least) + ",\"maximum\":" + std::to_string(most) + "}").c_str());
+  for (const auto& [least, most] :
+       {std::pair{-105, 17}, {0, 0}, {7, 7}, {-3, -2}, {99, 1001}, {10, 20}, {-1000, 1000}}) {
+    const auto form = form_of(
+        ("{\"type\":\"integer\",\"minimum\":" + std::to_string(least) + ",\"maximum\":" + std::to_string(most) + "}")
+            .c_str());
     int wrong = 0;
     for (int i = -1200; i <= 1200; ++i) wrong += fits(form, std::to_string(i)) != (i >= least && i <= most);
     INFO(least << " .. " << most);
@@ -71,8 +83,11 @@ TEST_CASE("ranges of integers hold exactly those") {
 
 TEST_CASE("what a form allows can always be ended in the bytes that are left, and parses") {
   std::mt19937 random(1);
-  for (const char* const schema : {R"({})", R"({"type":"object"})", R"({"$defs":{"t":{"type":"object","properties":{"v":{"type":"number"},"c":{"type":"array","items":{"$ref":"#/$defs/t"}}},"required":["v","c"]}},"$ref":"#/$defs/t"})",
-                                   R"({"type":"array","items":{"type":"string","minLength":2},"minItems":3})"}) {
+  for (
+      const char* const schema :
+      {R"({})", R"({"type":"object"})",
+       R"({"$defs":{"t":{"type":"object","properties":{"v":{"type":"number"},"c":{"type":"array","items":{"$ref":"#/$defs/t"}}},"required":["v","c"]}},"$ref":"#/$defs/t"})",
+       R"({"type":"array","items":{"type":"string","minLength":2},"minItems":3})"}) {
     const auto form = form_of(schema);
     for (int i = 0; i < 60; ++i) {
       const std::uint32_t most = form->least_bytes() + static_cast<std::uint32_t>(random() % 60);
@@ -85,7 +100,9 @@ TEST_CASE("what a form allows can always be ended in the bytes that are left, an
 }
 
 TEST_CASE("marking tokens says the same as trying each") {
-  const std::vector<std::string> own{"{", "{\"", "\"a", "\":", " ", "a", "aa", "\xC3", "\xC3\xA4", "\xA4", "}", "\"}", "1", "12", "true", "tru", "e", ",", "\n", "[", "]", "]]", "\\", "\\u", "\"", ":", ""};
+  const std::vector<std::string> own{"{",    "{\"", "\"a", "\":", " ",  "a",    "aa",  "\xC3", "\xC3\xA4",
+                                     "\xA4", "}",   "\"}", "1",   "12", "true", "tru", "e",    ",",
+                                     "\n",   "[",   "]",   "]]",  "\\", "\\u",  "\"",  ":",    ""};
   const std::vector<std::string_view> texts(own.begin(), own.end());
   const token_bytes tokens(texts);
   std::mt19937 random(2);
@@ -108,8 +125,11 @@ TEST_CASE("marking tokens says the same as trying each") {
 }
 
 TEST_CASE("grammars that no text fits, or that call themselves first, are refused") {
-  for (const char* const schema : {R"({"$ref":"#"})", R"({"anyOf":[{"$ref":"#"},{"type":"null"}]})", R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})", R"({"type":"string","minLength":3,"maxLength":2})",
-                                   R"({"type":"tuple"})", R"({"type":"object","additionalProperties":false,"required":["a"]})", R"({"allOf":[{},{}]})", R"({"type":"string","minLength":2001})"}) {
+  for (const char* const schema : {R"({"$ref":"#"})", R"({"anyOf":[{"$ref":"#"},{"type":"null"}]})",
+                                   R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
+                                   R"({"type":"string","minLength":3,"maxLength":2})", R"({"type":"tuple"})",
+                                   R"({"type":"object","additionalProperties":false,"required":["a"]})",
+                                   R"({"allOf":[{},{}]})", R"({"type":"string","minLength":2001})"}) {
     INFO(schema);
     CHECK_THROWS_AS(form_of(schema), api_error);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A Vulkan layer that takes the device away and refuses memory when a file in the folder INTAGLIO_FAULTS says so, and, preloaded, a wall clock that jumps
-// by an hour at every look. Built and used by device_faults.py.
-//   lost         the next submission ends with VK_ERROR_DEVICE_LOST, as do all later calls of that device; the file is taken away
-//   full         no memory of the device while the file is there
-//   allocation   its content N: the N-th allocation from the start is refused, the file is taken away then
+// A Vulkan layer that takes the device away and refuses memory when a file in the folder INTAGLIO_FAULTS says so, and,
+// preloaded, a wall clock that jumps by an hour at every look. Built and used by device_faults.py.
+//   lost         the next submission ends with VK_ERROR_DEVICE_LOST, as do all later calls of that device; the file is
+//   taken away full         no memory of the device while the file is there allocation   its content N: the N-th
+//   allocation from the start is refused, the file is taken away then
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <vulkan/vk_layer.h>
@@ -40,7 +40,8 @@ bool is_there(const char* name) { return ::access(fault(name).c_str(), F_OK) == 
 template <class Create, class Info>
 Info* link_of(const Create* info, VkStructureType type) {
   auto* at = const_cast<Info*>(static_cast<const Info*>(info->pNext));
-  while (at != nullptr && !(at->sType == type && at->function == VK_LAYER_LINK_INFO)) at = const_cast<Info*>(static_cast<const Info*>(at->pNext));
+  while (at != nullptr && !(at->sType == type && at->function == VK_LAYER_LINK_INFO))
+    at = const_cast<Info*>(static_cast<const Info*>(at->pNext));
   return at;
 }
 
@@ -51,8 +52,10 @@ Call next_of(const void* handle, const char* name) {
   return reinterpret_cast<Call>(of.next(of.device, name));
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks* how, VkInstance* out) {
-  auto* const link = link_of<VkInstanceCreateInfo, VkLayerInstanceCreateInfo>(info, VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
+VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks* how,
+                                               VkInstance* out) {
+  auto* const link =
+      link_of<VkInstanceCreateInfo, VkLayerInstanceCreateInfo>(info, VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
   const PFN_vkGetInstanceProcAddr next = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
   link->u.pLayerInfo = link->u.pLayerInfo->pNext;
   const VkResult result = reinterpret_cast<PFN_vkCreateInstance>(next(nullptr, "vkCreateInstance"))(info, how, out);
@@ -61,8 +64,10 @@ VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
   return result;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice on, const VkDeviceCreateInfo* info, const VkAllocationCallbacks* how, VkDevice* out) {
-  auto* const link = link_of<VkDeviceCreateInfo, VkLayerDeviceCreateInfo>(info, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
+VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice on, const VkDeviceCreateInfo* info,
+                                             const VkAllocationCallbacks* how, VkDevice* out) {
+  auto* const link =
+      link_of<VkDeviceCreateInfo, VkLayerDeviceCreateInfo>(info, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
   const PFN_vkGetInstanceProcAddr next = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
   const PFN_vkGetDeviceProcAddr calls = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
   link->u.pLayerInfo = link->u.pLayerInfo->pNext;
@@ -72,7 +77,8 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice on, const VkDevice
   return result;
 }
 
-VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice on, const VkMemoryAllocateInfo* info, const VkAllocationCallbacks* how, VkDeviceMemory* out) {
+VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice on, const VkMemoryAllocateInfo* info, const VkAllocationCallbacks* how,
+                                        VkDeviceMemory* out) {
   const unsigned number = ++allocations;
   if (is_there("full")) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   if (std::FILE* const file = std::fopen(fault("allocation").c_str(), "r")) {
@@ -108,10 +114,13 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_call(VkDevice device, const char
 
 extern "C" {
 
-__attribute__((visibility("default"))) PFN_vkVoidFunction faults_device_call(VkDevice device, const char* name) { return device_call(device, name); }
+__attribute__((visibility("default"))) PFN_vkVoidFunction faults_device_call(VkDevice device, const char* name) {
+  return device_call(device, name);
+}
 
 __attribute__((visibility("default"))) PFN_vkVoidFunction faults_instance_call(VkInstance instance, const char* name) {
-  if (std::strcmp(name, "vkGetInstanceProcAddr") == 0) return reinterpret_cast<PFN_vkVoidFunction>(faults_instance_call);
+  if (std::strcmp(name, "vkGetInstanceProcAddr") == 0)
+    return reinterpret_cast<PFN_vkVoidFunction>(faults_instance_call);
   if (std::strcmp(name, "vkCreateInstance") == 0) return reinterpret_cast<PFN_vkVoidFunction>(create_instance);
   if (std::strcmp(name, "vkCreateDevice") == 0) return reinterpret_cast<PFN_vkVoidFunction>(create_device);
   for (const char* const of_device : {"vkGetDeviceProcAddr", "vkAllocateMemory", "vkQueueSubmit"})
@@ -128,7 +137,8 @@ __attribute__((visibility("default"))) PFN_vkVoidFunction faults_instance_call(V
 __attribute__((visibility("default"))) int clock_gettime(clockid_t which, timespec* out) noexcept {
   const long result = ::syscall(SYS_clock_gettime, which, out);
   static std::atomic<unsigned> looks{0};
-  if (which == CLOCK_REALTIME && std::getenv("INTAGLIO_CLOCK_JUMPS") != nullptr) out->tv_sec += looks++ * 2654435761u >> 31 == 0 ? 3600 : -3600;
+  if (which == CLOCK_REALTIME && std::getenv("INTAGLIO_CLOCK_JUMPS") != nullptr)
+    out->tv_sec += looks++ * 2654435761u >> 31 == 0 ? 3600 : -3600;
   return static_cast<int>(result);
 }
 }

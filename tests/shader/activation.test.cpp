@@ -20,7 +20,8 @@ struct renamed : shader::silu {
 };
 constexpr auto last_of = [](const shader::expression& e) { return e.steps[e.size - 1u]; };
 
-static_assert(shader::element_wise<shader::silu> && shader::element_wise<swiglu_7> && !shader::element_wise<int> && !shader::element_wise<activation>);
+static_assert(shader::element_wise<shader::silu> && shader::element_wise<swiglu_7> && !shader::element_wise<int> &&
+              !shader::element_wise<activation>);
 // Of a function of the gate alone the product with `up` is the last step.
 static_assert(last_of(expression_of<shader::silu>).what == operation::multiply);
 static_assert(expression_of<shader::silu>.steps[last_of(expression_of<shader::silu>).of[1]].what == operation::up);
@@ -31,7 +32,7 @@ static_assert(expression_of<nameless>.name == "activation");
 
 TEST_CASE("an activation is one of the config's words or a type") {
   CHECK(activation_function{activation::silu} == activation_function{shader::silu{}});
-  CHECK(activation_function{activation::gelu_tanh}->name == "gelu_tanh");
+  CHECK(activation_function { activation::gelu_tanh } -> name == "gelu_tanh");
   CHECK(activation_function{} == activation_function{activation::relu_squared});
   CHECK_FALSE(activation_function{swiglu_7{}} == activation_function{shader::silu{}});
 }

@@ -39,7 +39,9 @@ class terminal {
     ::close(side_);
   }
 
-  void type(const std::string& text) { REQUIRE(::write(side_, text.data(), text.size()) == static_cast<ssize_t>(text.size())); }
+  void type(const std::string& text) {
+    REQUIRE(::write(side_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
   /// Reads until the text has come behind what was awaited before.
   void await(const std::string& text) {
     while (out_.find(text, seen_) == std::string::npos) {
@@ -84,7 +86,8 @@ outcome chat(const std::string& input, std::vector<std::string> more = {}) {
 TEST_CASE("a saved chat goes on as if it had not been interrupted") {
   const temporary_folder folder;
   const std::string file = folder / "fox.session", first = "Tell me a story about a fox.\n", second = "And \\\nthen?\n";
-  const outcome whole = chat("/system Be brief.\n" + first + "/save " + file + "\n" + second + "/retry\n/stats\n", {"--temperature", "0.8", "--seed", "5"});
+  const outcome whole = chat("/system Be brief.\n" + first + "/save " + file + "\n" + second + "/retry\n/stats\n",
+                             {"--temperature", "0.8", "--seed", "5"});
   CAPTURE(whole.err);
   REQUIRE(whole.code == 0);
   CHECK(contains(whole.err, "kept in " + file));
@@ -103,25 +106,31 @@ TEST_CASE("a saved chat goes on as if it had not been interrupted") {
   std::string bytes = content(file);
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   write(file, bytes);
-  const outcome bad = chat("/load " + file + "\n/load\n/save /dev/null\n/save " + folder.path().string() + "/no/s\n/model nowhere.gguf\n/model\n/nonsense\n/help\n" + first,
+  const outcome bad = chat("/load " + file + "\n/load\n/save /dev/null\n/save " + folder.path().string() +
+                               "/no/s\n/model nowhere.gguf\n/model\n/nonsense\n/help\n" + first,
                            {"--temperature", "0.8", "--seed", "5", "--system", "Be brief."});
   CAPTURE(bad.err);
   CHECK(bad.code == 0);
   CHECK(bad.out == whole.out.substr(0, line));  // what was refused changed nothing
-  for (const std::string sentence : {"fox.session: offset 0x", "checksum of the file: expected", "/load needs the name of a file", "/dev/null: cannot be replaced", "/no/s", "nowhere.gguf: no such file",
-                                     "fable (", "unknown: /nonsense", "/retry          another reply"})
+  for (const std::string sentence :
+       {"fox.session: offset 0x", "checksum of the file: expected", "/load needs the name of a file",
+        "/dev/null: cannot be replaced", "/no/s", "nowhere.gguf: no such file", "fable (", "unknown: /nonsense",
+        "/retry          another reply"})
     CHECK(contains(bad.err, sentence));
 }
 
 TEST_CASE("chat on a terminal: edited lines, history of earlier runs, Ctrl-C") {
   const temporary_folder folder;
-  const std::vector<std::pair<std::string, std::string>> environment{{"XDG_STATE_HOME", folder.path().string()}, {"TERM", "xterm"}};
+  const std::vector<std::pair<std::string, std::string>> environment{{"XDG_STATE_HOME", folder.path().string()},
+                                                                     {"TERM", "xterm"}};
   const std::string start = "\x1b[?2004h";
   {
     terminal to({"chat", "--temperature", "0"}, environment);
     to.await(start);
     to.type("Tell me a stry about a mouse.");
-    to.type(std::string(17, '\x02') + "o" "\x05\r");  // back, the letter that is missing, to the end
+    to.type(std::string(17, '\x02') +
+            "o"
+            "\x05\r");  // back, the letter that is missing, to the end
     to.await("Once upon");
     to.type("\x03");  // stops the reply
     to.await(start);
@@ -141,7 +150,8 @@ TEST_CASE("chat on a terminal: edited lines, history of earlier runs, Ctrl-C") {
     CHECK(to.end() == 0);
     CHECK(contains(to.out(), "\x1b["));
   }
-  CHECK(content(folder / "intaglio/chat_history") == "Tell me a story about a mouse.\n/stats\n/model\nSay\u23cewhy. \u00fc\n");
+  CHECK(content(folder / "intaglio/chat_history") ==
+        "Tell me a story about a mouse.\n/stats\n/model\nSay\u23cewhy. \u00fc\n");
   {
     terminal to({"chat", "--temperature", "0", "-n", "3"}, environment);
     to.await(start);
@@ -192,7 +202,8 @@ TEST_CASE("a chat that is killed while it is stored, or has no room for it, leav
       ::_exit(127);
     }
     const auto stored = fs::last_write_time(file);
-    for (int i = 0; i < 6000 && fs::last_write_time(file) == stored; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 6000 && fs::last_write_time(file) == stored; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     std::this_thread::sleep_for(std::chrono::milliseconds(pause));
     ::kill(child, SIGKILL);
     int status = 0;

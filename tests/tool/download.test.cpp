@@ -17,10 +17,12 @@ class model_server {
     child_ = ::fork();
     REQUIRE(child_ >= 0);
     if (child_ == 0) {
-      ::execlp("python3", "python3", INTAGLIO_SOURCE "/tests/tool/model_server.py", fable_path.c_str(), (folder_ / "port").c_str(), (folder_ / "log").c_str(), nullptr);
+      ::execlp("python3", "python3", INTAGLIO_SOURCE "/tests/tool/model_server.py", fable_path.c_str(),
+               (folder_ / "port").c_str(), (folder_ / "log").c_str(), nullptr);
       ::_exit(127);
     }
-    for (int i = 0; i < 3000 && !fs::exists(folder_ / "port"); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 3000 && !fs::exists(folder_ / "port"); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     port_ = content(folder_ / "port");
     REQUIRE_FALSE(port_.empty());
   }
@@ -63,14 +65,17 @@ TEST_CASE("a model by its address: fetched once, whatever the server does on the
   for (const std::string kind : {"good", "breaks", "stalls", "busy", "changes", "plain", "linked"}) {
     CAPTURE(kind);
     server.log();
-    const outcome got = server.fetch(server.address(kind) + (kind == "good" ? "#sha256=" + std::string(fable_sha256) : ""));
+    const outcome got =
+        server.fetch(server.address(kind) + (kind == "good" ? "#sha256=" + std::string(fable_sha256) : ""));
     CAPTURE(got.err);
     REQUIRE(got.code == 0);
     CHECK(got.json()["tensors"].dump() == expected);
     CHECK(contains(got.err, fable_sha256));
     const std::string requests = server.log();
     if (kind == "breaks")
-      CHECK(requests == "/breaks.gguf None None\n/breaks.gguf bytes=1000000- \"first\"\n/breaks.gguf bytes=2000000- \"first\"\n/breaks.gguf bytes=3000000- \"first\"\n");
+      CHECK(requests ==
+            "/breaks.gguf None None\n/breaks.gguf bytes=1000000- \"first\"\n/breaks.gguf bytes=2000000- "
+            "\"first\"\n/breaks.gguf bytes=3000000- \"first\"\n");
     if (kind == "stalls") CHECK(contains(got.err, "no data came for a while at 500.0 kB"));
     CHECK(server.fetch(server.address(kind)).json()["tensors"].dump() == expected);
     CHECK(server.log().empty());  // the second time from the cache
@@ -105,7 +110,8 @@ TEST_CASE("a download that cannot be right is refused, and says why") {
       {server.address("grows"), "as the server said before, found 4"},
       {server.address("deaf"), "the connection broke off"},
       {server.address("digest"), std::string("SHA-256 of the file: expected ")},
-      {server.address("good") + "#sha256=" + other, "SHA-256 of the file: expected " + other + ", found " + fable_sha256},
+      {server.address("good") + "#sha256=" + other,
+       "SHA-256 of the file: expected " + other + ", found " + fable_sha256},
       {server.address("good") + "#sha256=12", "expected behind # of an address sha256= and 64 digits"},
       {"http://192.0.2.1/model.gguf", "expected an https address, or http to this machine"},
       {"http://localhost@192.0.2.1/model.gguf", "expected an https address, or http to this machine"},
@@ -122,7 +128,8 @@ TEST_CASE("a download that cannot be right is refused, and says why") {
   }
   // What was refused for its checksum does not stay.
   for (const auto& each : server.with({"cache", "list", "--json"}).json())
-    if (each["address"] == server.address("good") || each["address"] == server.address("digest")) CHECK(each["bytes"] == 0);
+    if (each["address"] == server.address("good") || each["address"] == server.address("digest"))
+      CHECK(each["bytes"] == 0);
 }
 
 TEST_CASE("a download that was stopped, or had no room, goes on in the next run") {
@@ -157,7 +164,8 @@ TEST_CASE("a download that was stopped, or had no room, goes on in the next run"
       ::execl(INTAGLIO_TOOL, INTAGLIO_TOOL, "inspect", server.address("crawls").c_str(), nullptr);
       ::_exit(127);
     }
-    for (int i = 0; i < 3000 && !contains(server.with({"cache", "list"}).out, "1.0 MB"); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 3000 && !contains(server.with({"cache", "list"}).out, "1.0 MB"); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ::kill(child, signal);
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
@@ -180,7 +188,8 @@ TEST_CASE("a model is loaded while its file still comes, and told of when all of
     ::setenv("XDG_CACHE_HOME", server.cache().c_str(), 1);
     ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT, 0666), 1);
     ::dup2(::open("/dev/null", O_WRONLY), 2);
-    ::execl(INTAGLIO_TOOL, INTAGLIO_TOOL, "run", "-m", server.address("holds").c_str(), "--prompt", "Once", "-n", "8", "--temperature", "0", nullptr);
+    ::execl(INTAGLIO_TOOL, INTAGLIO_TOOL, "run", "-m", server.address("holds").c_str(), "--prompt", "Once", "-n", "8",
+            "--temperature", "0", nullptr);
     ::_exit(127);
   }
   // Half of the file is there, and the device is open.
@@ -198,10 +207,12 @@ TEST_CASE("a model is loaded while its file still comes, and told of when all of
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
   CHECK(content(out) == expected);
 
-  // What came before the break is of another file: all is read anew. A wrong checksum is known at the last byte, and nothing was said by then.
+  // What came before the break is of another file: all is read anew. A wrong checksum is known at the last byte, and
+  // nothing was said by then.
   for (const std::string kind : {"breaks", "changes", "plain"}) {
     CAPTURE(kind);
-    const outcome got = server.with({"run", "-m", server.address(kind), "--prompt", "Once", "-n", "8", "--temperature", "0"});
+    const outcome got =
+        server.with({"run", "-m", server.address(kind), "--prompt", "Once", "-n", "8", "--temperature", "0"});
     CAPTURE(got.err);
     CHECK(got.code == 0);
     CHECK(got.out == expected);

@@ -31,8 +31,9 @@ TEST_CASE("inspect shows config, metadata and tensors") {
 }
 
 TEST_CASE("check is silent about sound files but for one line") {
-  for (const std::string path : {"models/fable-bitnet-i2_s.gguf", "models/fable-bitnet-tq2_0.gguf", "models/fable-bitnet",
-                                 "models/fable-bitnet-packed", "models/stories260k/stories260K-f32.gguf"}) {
+  for (const std::string path :
+       {"models/fable-bitnet-i2_s.gguf", "models/fable-bitnet-tq2_0.gguf", "models/fable-bitnet",
+        "models/fable-bitnet-packed", "models/stories260k/stories260K-f32.gguf"}) {
     CAPTURE(path);
     const outcome got = call({"check", shared(path).string()});
     CAPTURE(got.err);
@@ -61,7 +62,8 @@ TEST_CASE("a packed model is one file that every command takes") {
   const outcome told = told_by(packed);
   CHECK(told.code == 0);
   CHECK(told.out == told_by(fable()).out);
-  CHECK(call({"tokenize", "-m", packed, "--text", "Once"}).out == call({"tokenize", "-m", fable(), "--text", "Once"}).out);
+  CHECK(call({"tokenize", "-m", packed, "--text", "Once"}).out ==
+        call({"tokenize", "-m", fable(), "--text", "Once"}).out);
 
   std::string broken = content(packed);
   broken[broken.size() / 2] ^= 1;
@@ -72,7 +74,9 @@ TEST_CASE("a packed model is one file that every command takes") {
     CHECK(got.first_error().find(damaged + ": offset 0x") != std::string::npos);
     CHECK(contains(got.err, "checksum of "));
   }
-  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"pack", packed, "-o", other}, {"convert", packed, other, "--codec", "f16"}, {"engrave", packed, "-o", other}}) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"pack", packed, "-o", other},
+                                                    {"convert", packed, other, "--codec", "f16"},
+                                                    {"engrave", packed, "-o", other}}) {
     const outcome got = call(arguments);
     CHECK(got.code == 1);
     CHECK(contains(got.err, "packed"));
@@ -83,8 +87,8 @@ TEST_CASE("a packed model is one file that every command takes") {
 TEST_CASE("a bad file is named in the first line, with exit code 1") {
   const temporary_folder folder;
   const std::string whole = content(fable());
-  const std::string cut = folder / "cut.gguf", nan = folder / "nan.gguf", text = folder / "text.gguf", empty = folder / "empty.gguf",
-                    odd = folder / "odd\nname.gguf";
+  const std::string cut = folder / "cut.gguf", nan = folder / "nan.gguf", text = folder / "text.gguf",
+                    empty = folder / "empty.gguf", odd = folder / "odd\nname.gguf";
   write(cut, whole.substr(0, whole.size() / 2));
   std::string broken = whole;
   broken.replace(broken.size() - 32, 4, "\xFF\xFF\xFF\x7F");  // the last tensor ends with its scale
@@ -92,13 +96,16 @@ TEST_CASE("a bad file is named in the first line, with exit code 1") {
   write(text, "no model at all");
   write(empty, "");
   write(odd, "no model at all");
-  for (const std::string& path : std::vector<std::string>{cut, text, empty, odd, folder / "missing.gguf", "/dev/null", folder / "."}) {
-    for (const std::string command : {"check", "inspect", "tokenize", "run", "logits", "bench", "convert", "index", "engrave"}) {
+  for (const std::string& path :
+       std::vector<std::string>{cut, text, empty, odd, folder / "missing.gguf", "/dev/null", folder / "."}) {
+    for (const std::string command :
+         {"check", "inspect", "tokenize", "run", "logits", "bench", "convert", "index", "engrave"}) {
       std::vector<std::string> arguments{command};
       if (command == "tokenize") arguments.insert(arguments.end(), {"--text", "a"});
       if (command == "run") arguments.insert(arguments.end(), {"--prompt", "a"});
       if (command == "logits") arguments.insert(arguments.end(), {"--ids", "1", "--out", folder / "out"});
-      if (command == "tokenize" || command == "run" || command == "logits" || command == "bench") arguments.emplace_back("--model");
+      if (command == "tokenize" || command == "run" || command == "logits" || command == "bench")
+        arguments.emplace_back("--model");
       arguments.push_back(path);
       if (command == "convert") arguments.insert(arguments.end(), {folder / "converted.gguf", "--codec", "tq2_0"});
       if (command == "index") arguments.insert(arguments.end(), {"-o", folder / "index"});
@@ -145,7 +152,8 @@ TEST_CASE("index changes to LARQL's layout and back") {
   CHECK(call({"index", own, "-o", theirs, "--larql", "--json"}).json()["layers"] == 5);
   CHECK(nlohmann::json::parse(content(theirs + "/index.json"))["family"] == "llama");
   CHECK(call({"index", theirs, "-o", again}).code == 0);
-  for (const char* layer : {"/layer-0000.bin", "/layer-0004.bin"}) CHECK(content(own + layer) == content(again + layer));
+  for (const char* layer : {"/layer-0000.bin", "/layer-0004.bin"})
+    CHECK(content(own + layer) == content(again + layer));
   CHECK(call({"index", theirs, "-o", folder / "new", "--codec", "f16"}).code == 2);
   const outcome none = call({"index", fable(), "-o", folder / "new", "--larql"});
   CHECK(none.code == 1);
@@ -184,14 +192,17 @@ TEST_CASE("convert keeps codes and scales through every ternary codec") {
 
 TEST_CASE("convert tells what a codec cost, as a table and as JSON") {
   const temporary_folder folder;
-  const std::string in = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf").string(), out = folder / "out.gguf";
-  const auto report = call({"convert", in, out, "--codec", "bcml1", "--embedding", "q8_0", "--threads", "2", "--json"}).json();
+  const std::string in = shared("conformance/llama-tiny/gguf/llama-tiny-q4_k_m.gguf").string(),
+                    out = folder / "out.gguf";
+  const auto report =
+      call({"convert", in, out, "--codec", "bcml1", "--embedding", "q8_0", "--threads", "2", "--json"}).json();
   CHECK(report["codec"] == "bcml1");
   CHECK(report["kinds"].size() > 8);
   CHECK(report["all"]["relative_rms_error"].get<double>() > 0.005);
   CHECK(report["all"]["relative_rms_error"].get<double>() < 0.2);
   for (const auto& kind : report["kinds"]) {
-    const bool embeds = kind["name"] == "token_embd" || kind["name"] == "output", norm = kind["name"].get<std::string>().ends_with("norm");
+    const bool embeds = kind["name"] == "token_embd" || kind["name"] == "output",
+               norm = kind["name"].get<std::string>().ends_with("norm");
     CHECK(kind["to"] == (embeds ? "q8_0" : norm ? "f32" : "bcml1"));
     CHECK((kind["max_error"].get<double>() == 0) == norm);
     CHECK(kind["max_error"].get<double>() >= kind["rms_error"].get<double>());
@@ -216,16 +227,19 @@ TEST_CASE("a model of another config is refused with the differences and the rem
 
 TEST_CASE("what cannot be engraved is refused before anything is built") {
   const temporary_folder folder;
-  const outcome got = call({"engrave", shared("models/stories260k/stories260K-f32.gguf").string(), "--codec", "tq2_0", "-o", folder / "made"});
+  const outcome got = call({"engrave", shared("models/stories260k/stories260K-f32.gguf").string(), "--codec", "tq2_0",
+                            "-o", folder / "made"});
   CAPTURE(got.err);
   CHECK(got.code == 2);
-  CHECK(contains(got.first_error(), "--codec: expected q4_0, q4_1, q4_k, q6_k, q8_0, bf16, f16, f32, bcml1, found 'tq2_0'"));
+  CHECK(contains(got.first_error(),
+                 "--codec: expected q4_0, q4_1, q4_k, q6_k, q8_0, bf16, f16, f32, bcml1, found 'tq2_0'"));
   CHECK_FALSE(fs::exists(folder / "made"));
   const outcome ternary = call({"engrave", fable(), "--codec", "q4_0", "-o", folder / "made"});
   CHECK(ternary.code == 2);
   CHECK(contains(ternary.first_error(), "--codec: expected none for a ternary model, found 'q4_0'"));
-  const outcome no_sources = call({"engrave", fable(), "-o", folder / "made"},
-                                  {.environment = {{"INTAGLIO_SOURCE", folder / "nowhere"}}, .input = {}, .stdout_path = {}});
+  const outcome no_sources =
+      call({"engrave", fable(), "-o", folder / "made"},
+           {.environment = {{"INTAGLIO_SOURCE", folder / "nowhere"}}, .input = {}, .stdout_path = {}});
   CHECK(no_sources.code == 1);
   CHECK(contains(no_sources.first_error(), "expected the sources of intaglio"));
   CHECK_FALSE(fs::exists(folder / "made"));

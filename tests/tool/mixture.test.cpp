@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The walk commands on a mixture of experts that the tool itself engraved: what they show of it against its forward pass in double
-// precision, and what they refuse, by the word that says why.
+// The walk commands on a mixture of experts that the tool itself engraved: what they show of it against its forward
+// pass in double precision, and what they refuse, by the word that says why.
 #include <map>
 #include <set>
 
@@ -22,7 +22,8 @@ TEST_CASE("walk: every command on a mixture of experts, or why not") {
   const outcome engraved = call({"engrave", model, "-o", made, "--name", "tiny_mixture"});
   INFO(engraved.err);
   REQUIRE(engraved.code == 0);
-  const call_options mine{.environment = {}, .input = {}, .stdout_path = {}, .signal = 0, .program = made + "/bin/intaglio"};
+  const call_options mine{
+      .environment = {}, .input = {}, .stdout_path = {}, .signal = 0, .program = made + "/bin/intaglio"};
   const auto tool = [&](std::vector<std::string> arguments) { return call(std::move(arguments), mine); };
   const std::vector<std::int32_t> prompt{1, 53, 106};
   const auto walk = [&](std::vector<std::string> arguments, bool ids = true) {
@@ -61,7 +62,8 @@ TEST_CASE("walk: every command on a mixture of experts, or why not") {
   }
   for (const std::size_t full : {1u, 2u}) {  // of SiLU's features none is off
     CHECK(bench["ways"][full]["features"] == of_token);
-    for (const auto& read : bench["ways"][full]["reads"]) CHECK(read["bytes"] == 4.0 * mixtral_tiny.hidden_size * of_token * layers);
+    for (const auto& read : bench["ways"][full]["reads"])
+      CHECK(read["bytes"] == 4.0 * mixtral_tiny.hidden_size * of_token * layers);
   }
   CHECK(bench["ways"][3]["features"] == of_token / 4);
 
@@ -84,7 +86,8 @@ TEST_CASE("walk: every command on a mixture of experts, or why not") {
   // What fired and what is nearest belongs to two experts a token.
   const auto belong = [&](const nlohmann::json& found, const char* token, std::size_t tokens) {
     std::map<std::pair<int, int>, std::set<int>> experts_of;
-    for (const auto& each : found) experts_of[{each[token], each["layer"]}].insert(each["feature"].get<int>() / static_cast<int>(features));
+    for (const auto& each : found)
+      experts_of[{each[token], each["layer"]}].insert(each["feature"].get<int>() / static_cast<int>(features));
     CHECK(experts_of.size() == tokens * layers);
     for (const auto& [at, some] : experts_of) CHECK(some.size() <= 2);
   };
@@ -114,13 +117,15 @@ TEST_CASE("walk: every command on a mixture of experts, or why not") {
   for (const auto& layer : routed["layers"]) {
     std::uint64_t chosen = 0;
     double shares = 0;
-    for (std::size_t e = 0; e < experts; ++e) chosen += layer["chosen"][e].get<std::uint64_t>(), shares += layer["shares"][e].get<double>();
+    for (std::size_t e = 0; e < experts; ++e)
+      chosen += layer["chosen"][e].get<std::uint64_t>(), shares += layer["shares"][e].get<double>();
     CHECK(chosen == 2 * routed["tokens"].get<std::uint64_t>());
     CHECK(std::abs(shares - routed["tokens"].get<double>()) < 1e-4);
     CHECK(layer["features"] == of_token * routed["tokens"].get<std::uint64_t>());
     CHECK(layer["all_features"] == experts * features * routed["tokens"].get<std::uint64_t>());
   }
-  CHECK(walk({"router", index, "run", "--top-k", "1", "--json"}).json()["last_logits"]["relative_error"].get<double>() > 1e-3);
+  CHECK(walk({"router", index, "run", "--top-k", "1", "--json"}).json()["last_logits"]["relative_error"].get<double>() >
+        1e-3);
 
   // Experts stay as they are.
   CHECK(walk({"edit", index, "list", "--json"}, false).json()["changes"] == 0);

@@ -17,14 +17,15 @@ TEST_CASE("plan prints the sequence as text and as JSON") {
       const bool straight = profile == "cpu";  // norms are dispatches of their own
       CHECK(decode["period"].size() <= (straight ? 9 : 5));
       CHECK(decode["prologue"].size() + decode["epilogue"].size() <= (straight ? 4 : 3));
-      CHECK(decode["dispatches"] ==
-            decode["prologue"].size() + decode["epilogue"].size() + decode["layers"].get<std::size_t>() * decode["period"].size());
+      CHECK(decode["dispatches"] == decode["prologue"].size() + decode["epilogue"].size() +
+                                        decode["layers"].get<std::size_t>() * decode["period"].size());
     }
 }
 
 TEST_CASE("plan makes those of the other profiles when asked") {
   const auto kernels = [](const std::string& name, const std::string& profile) {
-    return name == "fable" ? call({"plan", name, "--profile", profile}).out : call({"plan", name, "--codec", "f16", "--profile", profile}).out;
+    return name == "fable" ? call({"plan", name, "--profile", profile}).out
+                           : call({"plan", name, "--codec", "f16", "--profile", profile}).out;
   };
   CHECK(contains(kernels("fable", "screened"), "head_screen"));
   CHECK_FALSE(contains(kernels("fable", "portable"), "head_screen"));
@@ -62,8 +63,9 @@ TEST_CASE("the page stands alone") {
 
 TEST_CASE("times of another plan are refused") {
   const temporary_folder folder;
-  write(folder / "bench.json",
-        R"({"plan":{"model":"fable","profile":"cpu","hash":"1"},"sequences":[],"stream_bytes_per_second":1,"device":"x"})");
+  write(
+      folder / "bench.json",
+      R"({"plan":{"model":"fable","profile":"cpu","hash":"1"},"sequences":[],"stream_bytes_per_second":1,"device":"x"})");
   const outcome other = call({"plan", "fable", "--html", folder / "plan.html", "--bench", folder / "bench.json"});
   CHECK(other.code == 1);
   CHECK(contains(other.first_error(), "bench.json: plan that was measured: expected fable for profile cpu"));

@@ -57,8 +57,8 @@ struct call_options {
 /// Starts the tool and waits for its end.
 inline outcome call(std::vector<std::string> arguments, const call_options& options = {}) {
   const temporary_folder folder;
-  const std::string out_path = options.stdout_path.empty() ? (folder / "out").string() : options.stdout_path, err_path = folder / "err",
-                    in_path = folder / "in";
+  const std::string out_path = options.stdout_path.empty() ? (folder / "out").string() : options.stdout_path,
+                    err_path = folder / "err", in_path = folder / "in";
   write(in_path, options.input);
   arguments.insert(arguments.begin(), options.program);
   std::vector<char*> words;
@@ -77,7 +77,8 @@ inline outcome call(std::vector<std::string> arguments, const call_options& opti
     ::_exit(127);
   }
   if (options.signal != 0) {
-    for (int i = 0; i < 6000 && content(out_path).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 6000 && content(out_path).empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ::kill(child, options.signal);
   }
   int status = 0;

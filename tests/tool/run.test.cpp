@@ -71,14 +71,15 @@ TEST_CASE("run --json: the goldens' greedy tokens, from text and from ids") {
     CAPTURE(prompt["text"].dump());
     const auto got = call({"run", "--ids", joined(prompt["ids"]), "-n", std::to_string(stable), "--json"}).json();
     const auto& expected = prompt["greedy"];
-    CHECK(got["ids"] ==
-          nlohmann::json(std::vector<int>(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(got["ids"].size()))));
+    CHECK(got["ids"] == nlohmann::json(std::vector<int>(
+                            expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(got["ids"].size()))));
     CHECK(got["ids"].size() >= std::min(stable, expected.size()));
     CHECK(got["timings"]["prompt_tokens"] == prompt["ids"].size());
     for (const std::string key : {"load_ms", "prompt_ms", "decode_ms", "tokens_per_second", "first_token_ms"})
       CHECK(got["timings"][key].is_number());
     if (prompt["kind"] == "plain")
-      CHECK(call({"run", "--prompt", prompt["text"], "-n", std::to_string(stable), "--json"}).json()["ids"] == got["ids"]);
+      CHECK(call({"run", "--prompt", prompt["text"], "-n", std::to_string(stable), "--json"}).json()["ids"] ==
+            got["ids"]);
   }
 }
 
@@ -86,29 +87,24 @@ TEST_CASE("why a generation ends") {
   const auto length = call({"run", "--prompt", "Once upon a time", "-n", "3", "--json"}).json();
   CHECK(length["finish_reason"] == "length");
   CHECK(length["timings"]["decode_tokens"] == 2);
-  const auto drafted = call({"run", "--prompt", "Once upon a time", "-n", "3", "--prompt-lookup", "7", "--json"}).json();
+  const auto drafted =
+      call({"run", "--prompt", "Once upon a time", "-n", "3", "--prompt-lookup", "7", "--json"}).json();
   CHECK(drafted["ids"] == length["ids"]);
   CHECK(drafted["timings"]["accepted_tokens"] <= drafted["timings"]["drafted_tokens"]);
-  const auto stopped =
-      call({"run", "--prompt", "Once upon a time", "-n", "40", "--stop", "nowhere to be found", "--stop", "little girl", "--json"}).json();
+  const auto stopped = call({"run", "--prompt", "Once upon a time", "-n", "40", "--stop", "nowhere to be found",
+                             "--stop", "little girl", "--json"})
+                           .json();
   CHECK(stopped["finish_reason"] == "stop");
   CHECK(stopped["text"] == ", there was a ");
 }
 
 TEST_CASE("options and input outside of what is allowed") {
-  const std::vector<std::pair<std::vector<std::string>, int>> wrong{{{"--temperature", "nan"}, 2},
-                                                                    {{"--temperature", "-1"}, 2},
-                                                                    {{"--temperature", "inf"}, 2},
-                                                                    {{"--top-p", "0"}, 2},
-                                                                    {{"--top-p", "2"}, 2},
-                                                                    {{"--top-k", "0"}, 2},
-                                                                    {{"--top-k", "5000"}, 2},
-                                                                    {{"--min-p", "1.5"}, 2},
-                                                                    {{"--repeat-penalty", "0"}, 2},
-                                                                    {{"--prompt-lookup", "8"}, 2},
-                                                                    {{"--stop", ""}, 2},
-                                                                    {{"-n", "0"}, 2},
-                                                                    {{"--chunk", "100000"}, 2}};
+  const std::vector<std::pair<std::vector<std::string>, int>> wrong{
+      {{"--temperature", "nan"}, 2}, {{"--temperature", "-1"}, 2}, {{"--temperature", "inf"}, 2},
+      {{"--top-p", "0"}, 2},         {{"--top-p", "2"}, 2},        {{"--top-k", "0"}, 2},
+      {{"--top-k", "5000"}, 2},      {{"--min-p", "1.5"}, 2},      {{"--repeat-penalty", "0"}, 2},
+      {{"--prompt-lookup", "8"}, 2}, {{"--stop", ""}, 2},          {{"-n", "0"}, 2},
+      {{"--chunk", "100000"}, 2}};
   for (const auto& [options, code] : wrong) {
     std::vector<std::string> arguments{"run", "--prompt", "a", "--quiet"};
     arguments.insert(arguments.end(), options.begin(), options.end());
@@ -122,7 +118,8 @@ TEST_CASE("options and input outside of what is allowed") {
   for (int i = 0; i < 600; ++i) many += ",1";
   const outcome too_long = call({"run", "--ids", many});
   CHECK(too_long.code == 1);
-  CHECK(contains(too_long.first_error(), "fable.gguf (embedded): prompt: expected at most 512 tokens (the context), found 601 tokens"));
+  CHECK(contains(too_long.first_error(),
+                 "fable.gguf (embedded): prompt: expected at most 512 tokens (the context), found 601 tokens"));
   const outcome no_token = call({"run", "--ids", "1,4096"});
   CHECK(no_token.code == 1);
   CHECK(contains(no_token.first_error(), "found 4096"));
@@ -130,8 +127,8 @@ TEST_CASE("options and input outside of what is allowed") {
 
 TEST_CASE("a signal ends a story with what there is") {
   for (const int number : {SIGINT, SIGTERM}) {
-    const outcome got =
-        call({"run", "--temperature", "0.7", "--seed", "3"}, {.environment = {}, .input = {}, .stdout_path = {}, .signal = number});
+    const outcome got = call({"run", "--temperature", "0.7", "--seed", "3"},
+                             {.environment = {}, .input = {}, .stdout_path = {}, .signal = number});
     CHECK(got.code == 128 + number);
     CHECK(got.out.size() > 1);
     CHECK(got.out.back() == '\n');
@@ -161,16 +158,17 @@ TEST_CASE("logits and hidden states, whatever the chunk") {
     difference += std::pow(static_cast<double>(logits.values[4 * 4096 + i] - value), 2);
     length += static_cast<double>(value) * static_cast<double>(value);
   }
-  CHECK(std::sqrt(difference / length) <= 3 * goldens["prompts"][0]["spread"]["largest_relative_l2"].get<double>() + 1e-4);
+  CHECK(std::sqrt(difference / length) <=
+        3 * goldens["prompts"][0]["spread"]["largest_relative_l2"].get<double>() + 1e-4);
   CHECK(call({"logits", "--ids", "1", "--out", "/dev/null"}).code == 1);
 }
 
 TEST_CASE("chat answers line by line") {
-  const outcome got =
-      call({"chat", "--temperature", "0", "-n", "12"},
-           {.environment = {},
-            .input = "Tell me a story about a brave mouse.\n/help\n/reset\nTell me a story about a brave mouse.\n/quit\nnever read\n",
-            .stdout_path = {}});
+  const outcome got = call({"chat", "--temperature", "0", "-n", "12"},
+                           {.environment = {},
+                            .input = "Tell me a story about a brave mouse.\n/help\n/reset\nTell me a story about a "
+                                     "brave mouse.\n/quit\nnever read\n",
+                            .stdout_path = {}});
   CAPTURE(got.err);
   CHECK(got.code == 0);
   const std::size_t half = got.out.size() / 2;
@@ -196,9 +194,10 @@ TEST_CASE("devices, and a device that is not there") {
     std::vector<std::string> arguments{command};
     if (command == "logits") arguments.insert(arguments.end(), {"--ids", "1", "--out", "/tmp"});
     const outcome none =
-        call(arguments, {.environment = {{"VK_DRIVER_FILES", "/nonexistent.json"}, {"VK_ICD_FILENAMES", "/nonexistent.json"}},
-                         .input = {},
-                         .stdout_path = {}});
+        call(arguments,
+             {.environment = {{"VK_DRIVER_FILES", "/nonexistent.json"}, {"VK_ICD_FILENAMES", "/nonexistent.json"}},
+              .input = {},
+              .stdout_path = {}});
     CAPTURE(command, none.err);
     CHECK(none.code == 3);
     CHECK(none.first_error().starts_with("intaglio: "));
@@ -218,7 +217,8 @@ TEST_CASE("doctor reports, and bench measures what the page can show") {
   const auto json = measured.json();
   CHECK(json["prompt"]["tokens"] == 16);
   CHECK(json["decode"]["tokens"] == 8);
-  for (const std::string key : {"bytes_per_token", "gigabytes_per_second", "stream_bytes_per_second", "percent_of_stream"})
+  for (const std::string key :
+       {"bytes_per_token", "gigabytes_per_second", "stream_bytes_per_second", "percent_of_stream"})
     CHECK(json[key].get<double>() > 0);
   const auto& host = json["host_per_token"];
   CHECK(host["thread_cpu_us"].get<double>() > 0);
@@ -231,10 +231,11 @@ TEST_CASE("doctor reports, and bench measures what the page can show") {
   CHECK(json["memory"]["device_bytes"].get<std::uint64_t>() > json["memory"]["weight_bytes"].get<std::uint64_t>());
   CHECK(json["memory"]["host_peak_bytes"].get<std::uint64_t>() > 1'000'000);
   for (const auto& sequence : json["sequences"])
-    for (const auto& each : sequence["dispatches"]) CHECK(each["bytes"].get<std::uint64_t>() >= each["weight_bytes"].get<std::uint64_t>());
+    for (const auto& each : sequence["dispatches"])
+      CHECK(each["bytes"].get<std::uint64_t>() >= each["weight_bytes"].get<std::uint64_t>());
   write(folder / "bench.json", measured.out);
-  const outcome page =
-      call({"plan", "fable", "--profile", json["plan"]["profile"], "--html", folder / "plan.html", "--bench", folder / "bench.json"});
+  const outcome page = call({"plan", "fable", "--profile", json["plan"]["profile"], "--html", folder / "plan.html",
+                             "--bench", folder / "bench.json"});
   CAPTURE(page.err);
   CHECK(page.code == 0);
   if (!json["sequences"].empty()) CHECK(contains(content(folder / "plan.html"), "\u00b5s \u00d7 8"));
@@ -243,8 +244,10 @@ TEST_CASE("doctor reports, and bench measures what the page can show") {
 
 TEST_CASE("bench makes weights up, compares two ways to decode, and writes the page") {
   const temporary_folder folder;
-  const outcome made = call({"bench", "--synthetic", "fable", "--codec", "tq2_0", "--relu-zeros", "0.8", "-p", "4", "-n", "4", "-r", "1", "--ab",
-                             "record", "--ab", "submit", "--ab", "layers", "--ab", "walk", "--json", "--html", folder / "plan.html"});
+  const outcome made =
+      call({"bench",  "--synthetic", "fable",  "--codec", "tq2_0", "--relu-zeros", "0.8",    "-p",
+            "4",      "-n",          "4",      "-r",      "1",     "--ab",         "record", "--ab",
+            "submit", "--ab",        "layers", "--ab",    "walk",  "--json",       "--html", folder / "plan.html"});
   CAPTURE(made.err);
   REQUIRE(made.code == 0);
   const auto json = made.json();
@@ -260,5 +263,6 @@ TEST_CASE("bench makes weights up, compares two ways to decode, and writes the p
   if (!json["sequences"].empty()) CHECK(contains(content(folder / "plan.html"), "\u00b5s \u00d7 8"));
   const outcome other = call({"bench", "--synthetic", "fable", "--codec", "q4_0"});
   CHECK(other.code == 2);
-  CHECK(contains(other.first_error(), "--codec: expected one that fable is engraved for: i2_s, tq1_0, tq2_0, found 'q4_0'"));
+  CHECK(contains(other.first_error(),
+                 "--codec: expected one that fable is engraved for: i2_s, tq1_0, tq2_0, found 'q4_0'"));
 }

@@ -29,7 +29,8 @@ TEST_CASE("files and stdin, and the way back byte for byte") {
   CHECK(ids.code == 0);
   CHECK(call({"tokenize", "--file", "-"}, {.environment = {}, .input = text, .stdout_path = {}}).out == ids.out);
   CHECK(call({"detokenize", "--ids", ids.out}).out == text);
-  CHECK(call({"tokenize", "--file", folder / "text", "--json"}).json()["ids"].size() > 10);  // pieces that are no UTF-8 stay valid JSON
+  CHECK(call({"tokenize", "--file", folder / "text", "--json"}).json()["ids"].size() >
+        10);  // pieces that are no UTF-8 stay valid JSON
   CHECK(call({"detokenize", "--json", "--ids", "453, 466"}).out == "{\"text\":\"Once upon\"}\n");
 }
 

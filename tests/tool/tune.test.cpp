@@ -6,7 +6,8 @@ using namespace tool_test;
 
 TEST_CASE("tune keeps what it found beside the pipelines, and the text stays") {
   const temporary_folder cache;
-  const call_options apart{.environment = {{"XDG_CACHE_HOME", cache.path().string()}}, .input = {}, .stdout_path = {}, .signal = 0};
+  const call_options apart{
+      .environment = {{"XDG_CACHE_HOME", cache.path().string()}}, .input = {}, .stdout_path = {}, .signal = 0};
   const outcome before = call({"run", "-n", "16", "--seed", "7", "--quiet"}, apart);
   const outcome tuned = call({"tune", "--trial-ms", "0.2", "--turns", "1", "--json"}, apart);
   CAPTURE(tuned.err);
@@ -33,7 +34,8 @@ TEST_CASE("tune keeps what it found beside the pipelines, and the text stays") {
 }
 
 TEST_CASE("tune says where it could keep nothing, and what it does not know") {
-  const outcome nowhere = call({"tune"}, {.environment = {{"XDG_CACHE_HOME", ""}, {"HOME", ""}}, .input = {}, .stdout_path = {}, .signal = 0});
+  const outcome nowhere = call(
+      {"tune"}, {.environment = {{"XDG_CACHE_HOME", ""}, {"HOME", ""}}, .input = {}, .stdout_path = {}, .signal = 0});
   CHECK(nowhere.code == 1);
   CHECK(contains(nowhere.err, "XDG_CACHE_HOME or HOME with an absolute path"));
   CHECK(call({"tune", "--synthetic", "no_such_model"}).code == 2);

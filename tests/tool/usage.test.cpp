@@ -7,8 +7,8 @@ TEST_CASE("every command explains itself") {
   const outcome all = call({"--help"});
   CHECK(all.code == 0);
   CHECK(all.err.empty());
-  for (const std::string command : {"run", "chat", "bench", "inspect", "check", "tokenize", "detokenize", "logits", "convert", "index", "fold", "cache", "engrave",
-                                    "plan", "devices", "doctor"}) {
+  for (const std::string command : {"run", "chat", "bench", "inspect", "check", "tokenize", "detokenize", "logits",
+                                    "convert", "index", "fold", "cache", "engrave", "plan", "devices", "doctor"}) {
     CAPTURE(command);
     CHECK(contains(all.out, command));
     const outcome one = call({command, "--help"});
@@ -79,7 +79,9 @@ TEST_CASE("a full or closed stdout is an error") {
 TEST_CASE("the locale changes nothing") {
   const outcome plain = call({"plan", "fable", "--json"}),
                 comma = call({"plan", "fable", "--json"},
-                             {.environment = {{"LC_ALL", "de_DE.UTF-8"}, {"LANG", "de_DE.UTF-8"}}, .input = {}, .stdout_path = {}});
+                             {.environment = {{"LC_ALL", "de_DE.UTF-8"}, {"LANG", "de_DE.UTF-8"}},
+                              .input = {},
+                              .stdout_path = {}});
   CHECK(plain.out == comma.out);
   CHECK(comma.code == 0);
 }

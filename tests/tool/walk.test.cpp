@@ -40,7 +40,9 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
   CHECK(walk({"edit", index, "restore", "--layer", "4", "--feature", feature}).code == 0);
   CHECK(walk({"run", index, "-p", prompt, "-n", "4"}).out == before.out);
 
-  const auto trace = walk({"trace", index, "-p", "the cat", "-n", "1", "--top", "3", "--html", folder / "trace.html", "--json"}).json();
+  const auto trace =
+      walk({"trace", index, "-p", "the cat", "-n", "1", "--top", "3", "--html", folder / "trace.html", "--json"})
+          .json();
   CHECK(trace["tokens"].size() == 4);
   CHECK(trace["fired"].size() == 4 * 8 * 3);
   CHECK(trace["fired"][0]["score"].get<double>() > 0);
@@ -51,7 +53,8 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
   for (std::size_t i = 0; i < 4; ++i) CHECK(told["tokens"][i]["id"] == trace["tokens"][i]["id"]);
   REQUIRE(told["fired"].size() == trace["fired"].size());
   for (std::size_t i = 0; i < told["fired"].size(); ++i) {
-    const double found = told["fired"][i]["contribution"].get<double>(), expected = trace["fired"][i]["contribution"].get<double>();
+    const double found = told["fired"][i]["contribution"].get<double>(),
+                 expected = trace["fired"][i]["contribution"].get<double>();
     CHECK(std::abs(found - expected) < 1e-3 * expected);
   }
   CHECK(walk({"trace", index, "-p", "the cat", "-k", "9", "--on-device"}).code == 2);
@@ -64,7 +67,8 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
   CHECK(some["features_walked"] == 0.25);
   CHECK(some["layers"][3]["chosen"].size() == 8);
   CHECK(call({"walk", "router", index, "build", "--experts", "2000"}).code == 2);
-  const auto sweep = walk({"sweep", index, "-p", "the cat", "-n", "1", "--html", folder / "curve.html", "--json"}).json();
+  const auto sweep =
+      walk({"sweep", index, "-p", "the cat", "-n", "1", "--html", folder / "curve.html", "--json"}).json();
   CHECK(sweep["boundary"].size() == 9);
   for (const auto& each : sweep["boundary"]) CHECK(each["relative_error"] == 0.0);
   CHECK(sweep["count"][0]["kl_nats"].get<double>() > sweep["count"][6]["kl_nats"].get<double>());
@@ -75,7 +79,8 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
   CHECK(std::abs(near[0]["score"].get<double>()) >= std::abs(near[2]["score"].get<double>()));
   // All tokens at once on the device: the same features, but for the rounding of their sums.
   const auto every = walk({"knn", index, "-p", "the cat", "--layer", "2", "--top", "3", "--each", "--json"}).json();
-  const auto there = walk({"knn", index, "-p", "the cat", "--layer", "2", "--top", "3", "--each", "--on-device", "--json"}).json();
+  const auto there =
+      walk({"knn", index, "-p", "the cat", "--layer", "2", "--top", "3", "--each", "--on-device", "--json"}).json();
   REQUIRE((every.size() == 9 && there.size() == 9));
   for (std::size_t i = 0; i < 3; ++i) CHECK(every[6 + i]["feature"] == near[i]["feature"]);
   for (std::size_t i = 0; i < 9; ++i) {
@@ -85,14 +90,18 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
   const outcome no_graph = walk({"knn", index, "--hnsw"});
   CHECK(no_graph.code == 1);
   CHECK(contains(no_graph.err, "`intaglio index MODEL -o INDEX --hnsw` makes them"));
-  const outcome graph = call({"index", fable(), "-o", index, "--hnsw", "--links", "6", "--construction", "20", "--search", "300", "--json"});
+  const outcome graph = call(
+      {"index", fable(), "-o", index, "--hnsw", "--links", "6", "--construction", "20", "--search", "300", "--json"});
   if (graph.code != 0) {
     CHECK(contains(graph.err, "built without hnswlib"));
   } else {
     CHECK(graph.json()["graph"]["layers"] == 8);
-    CHECK(contains(call({"index", fable(), "-o", index, "--hnsw", "--links", "6", "--construction", "20", "--search", "400"}).out, "8 of which were there"));
+    CHECK(contains(
+        call({"index", fable(), "-o", index, "--hnsw", "--links", "6", "--construction", "20", "--search", "400"}).out,
+        "8 of which were there"));
     CHECK(contains(call({"index", fable(), "-o", index, "--hnsw"}).err, "links: wanted 16, file 6"));
-    const auto by_graph = walk({"knn", index, "-p", "the cat", "--layer", "2", "--top", "3", "--hnsw", "--json"}).json();
+    const auto by_graph =
+        walk({"knn", index, "-p", "the cat", "--layer", "2", "--top", "3", "--hnsw", "--json"}).json();
     CHECK(by_graph["features"] == near);
     CHECK(by_graph["hnsw"][0]["recall"] == 1.0);
     const auto timed = walk({"bench", index, "-p", "the cat", "-n", "1", "--hnsw", "--json"}).json()["hnsw"];
@@ -116,9 +125,12 @@ TEST_CASE("walk: a fact put into fable changes its story, folded too, and the or
 
   // What cannot be.
   CHECK(walk({"edit", index, "remove", "--layer", "8", "--feature", "0"}).code == 2);
-  CHECK(contains(walk({"edit", index, "remove", "--layer", "2", "--feature", "1024"}).err, "expected a feature of 1024"));
+  CHECK(
+      contains(walk({"edit", index, "remove", "--layer", "2", "--feature", "1024"}).err, "expected a feature of 1024"));
   write(folder / "vectors.json", R"({"gate": [1, null], "up": [1], "down": [1]})");
-  CHECK(contains(walk({"edit", index, "update", "--layer", "2", "--feature", "0", "--vectors", folder / "vectors.json"}).err, "no numbers under \"gate\""));
+  CHECK(contains(
+      walk({"edit", index, "update", "--layer", "2", "--feature", "0", "--vectors", folder / "vectors.json"}).err,
+      "no numbers under \"gate\""));
   const outcome other = call({"walk", "run", index, "-m", shared("models/stories260k/stories260K-f32.gguf").string()});
   CHECK(other.code == 1);
   CHECK(contains(other.err, "hidden_size"));

@@ -29,7 +29,8 @@ struct stated_operands {
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   std::vector<stated_operand> all;
   std::vector<std::size_t> push;       ///< of each push constant; none: the kernel does not read it
-  std::vector<std::size_t> arguments;  ///< of each address that all layers in one dispatch take from memory, layer after layer; none as above
+  std::vector<std::size_t> arguments;  ///< of each address that all layers in one dispatch take from memory, layer
+                                       ///< after layer; none as above
 
   std::vector<std::uint64_t> bytes() const {
     std::vector<std::uint64_t> out;
@@ -49,11 +50,14 @@ inline stated_operands operands_of(const plan::sequence& in, const plan::dispatc
     std::uint64_t end = own.offset;
     for (const plan::access& a : accesses) {
       if (a.where != own.where || a.slot != own.slot) continue;
-      const bool has_operand = std::ranges::any_of(operands, [&](const plan::operand& o) { return o.where == a.where && o.slot == a.slot && o.offset == a.offset; });
+      const bool has_operand = std::ranges::any_of(operands, [&](const plan::operand& o) {
+        return o.where == a.where && o.slot == a.slot && o.offset == a.offset;
+      });
       if (has_operand ? a.offset == own.offset : a.offset == end) end = std::max(end, a.offset + a.bytes);
     }
     out.push.push_back(own.where == plan::region::none ? stated_operands::none : out.all.size());
-    if (own.where != plan::region::none) out.all.push_back({std::string(face.push[i].name), own.where, own.slot, 0, own.offset, end - own.offset});
+    if (own.where != plan::region::none)
+      out.all.push_back({std::string(face.push[i].name), own.where, own.slot, 0, own.offset, end - own.offset});
   }
   if (call.kernel != kernels::kernel::layers) return out;
   for (std::uint32_t layer = 0; layer < in.layers; ++layer)
@@ -65,28 +69,35 @@ inline stated_operands operands_of(const plan::sequence& in, const plan::dispatc
       std::uint64_t bytes = 0;
       for (const plan::dispatch& step : in.period)
         for (const plan::access& a : std::span(step.accesses).first(step.access_count))
-          if (a.where == own.where && a.slot == own.slot && a.offset == own.offset && a.layer_stride == own.layer_stride) bytes = std::max(bytes, a.bytes);
+          if (a.where == own.where && a.slot == own.slot && a.offset == own.offset &&
+              a.layer_stride == own.layer_stride)
+            bytes = std::max(bytes, a.bytes);
       const std::uint64_t offset = own.offset + layer * own.layer_stride;
       const std::uint32_t its_layer = own.where == plan::region::arena ? 0 : layer;
       // What one layer leaves is what the next begins with.
-      const auto same = [&](const stated_operand& o) { return o.where == own.where && o.slot == own.slot && o.layer == its_layer && o.offset == offset; };
+      const auto same = [&](const stated_operand& o) {
+        return o.where == own.where && o.slot == own.slot && o.layer == its_layer && o.offset == offset;
+      };
       const auto found = std::ranges::find_if(out.all, same);
       out.arguments.push_back(static_cast<std::size_t>(found - out.all.begin()));
-      if (found == out.all.end()) out.all.push_back({std::string(plan::name(own.where)), own.where, own.slot, its_layer, offset, bytes});
+      if (found == out.all.end())
+        out.all.push_back({std::string(plan::name(own.where)), own.where, own.slot, its_layer, offset, bytes});
     }
   return out;
 }
 
-/// Operands, each a buffer of its own, all in one allocation, so that what the layer does does not depend on an allocator: the largest, which
-/// are read most, at the lowest addresses, where the layer's search begins. They stand far apart, each between two guards of poison, since layer
-/// 1.3.239 looks at loads and stores, not at atomic operations.
+/// Operands, each a buffer of its own, all in one allocation, so that what the layer does does not depend on an
+/// allocator: the largest, which are read most, at the lowest addresses, where the layer's search begins. They stand
+/// far apart, each between two guards of poison, since layer 1.3.239 looks at loads and stores, not at atomic
+/// operations.
 class exact_operands {
  public:
   static constexpr std::size_t gap = 1U << 20U, guard = 1U << 12U;
   static constexpr std::byte poison{0xa5};
 
   /// @param bytes of each
-  exact_operands(const gpu::device& on, std::span<const std::uint64_t> bytes) : addresses(bytes.size()), contents(bytes.size()), buffers_(bytes.size()) {
+  exact_operands(const gpu::device& on, std::span<const std::uint64_t> bytes)
+      : addresses(bytes.size()), contents(bytes.size()), buffers_(bytes.size()) {
     std::vector<std::size_t> offsets(bytes.size()), order(bytes.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return bytes[a] > bytes[b]; });
@@ -132,8 +143,12 @@ class exact_operands {
 
   /// Nothing was written beside the operands.
   bool intact() const {
-    const auto clean = [](const std::byte* from) { return std::all_of(from, from + guard, [](std::byte b) { return b == poison; }); };
-    return std::ranges::all_of(contents, [&](std::span<std::byte> each) { return clean(each.data() - guard) && clean(each.data() + each.size()); });
+    const auto clean = [](const std::byte* from) {
+      return std::all_of(from, from + guard, [](std::byte b) { return b == poison; });
+    };
+    return std::ranges::all_of(contents, [&](std::span<std::byte> each) {
+      return clean(each.data() - guard) && clean(each.data() + each.size());
+    });
   }
 
  private:
@@ -142,7 +157,9 @@ class exact_operands {
     constexpr VkMemoryPropertyFlags wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     const VkPhysicalDeviceMemoryProperties& memory = on.on()->memory;
     std::uint32_t type = 0;
-    while (type < memory.memoryTypeCount && ((among >> type & 1U) == 0 || (memory.memoryTypes[type].propertyFlags & wanted) != wanted)) ++type;
+    while (type < memory.memoryTypeCount &&
+           ((among >> type & 1U) == 0 || (memory.memoryTypes[type].propertyFlags & wanted) != wanted))
+      ++type;
     REQUIRE(type < memory.memoryTypeCount);
     return type;
   }

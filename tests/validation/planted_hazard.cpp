@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fills one buffer twice without a barrier. Nothing but synchronization validation sees that: CI runs this first, to know that
-// the silence of the layer in the tests that follow means something.
+// Fills one buffer twice without a barrier. Nothing but synchronization validation sees that: CI runs this first, to
+// know that the silence of the layer in the tests that follow means something.
 #include <vulkan/vulkan.h>
 
 #include <cstdint>

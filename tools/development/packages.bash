@@ -35,6 +35,7 @@ need_for_tests() {
   need vulkan-validationlayers '/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json'
   need "clang-$clang_version" "clang++-$clang_version"
   need "libclang-rt-$clang_version-dev" "/usr/lib/llvm-$clang_version/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a"
+  need "clang-format-$clang_version" "clang-format-$clang_version"
   need spirv-tools spirv-val
   need pkg-config pkg-config
   need python3 python3

@@ -61,6 +61,7 @@ step_shaders() {
 }
 
 step_layers() {
+  format_sources --dry-run -Werror
   bench/plot --check
   result=$(tools/check_layers)
 }

@@ -8,11 +8,16 @@
 
 namespace intaglio {
 
-/// A 64-bit size whose arithmetic remembers overflow: `auto bytes = checked_size{rows} * row_bytes + 32; if (!bytes) ...`.
+/// A 64-bit size whose arithmetic remembers overflow: `auto bytes = checked_size{rows} * row_bytes + 32; if (!bytes)
+/// ...`.
 class checked_size {
  public:
   constexpr checked_size(std::uint64_t value) : value_(value) {}  // NOLINT: sizes convert freely
-  static constexpr checked_size overflowed() { checked_size out{0}; out.valid_ = false; return out; }
+  static constexpr checked_size overflowed() {
+    checked_size out{0};
+    out.valid_ = false;
+    return out;
+  }
 
   constexpr explicit operator bool() const { return valid_; }
   constexpr bool valid() const { return valid_; }
@@ -29,7 +34,8 @@ class checked_size {
     return a.value_ - b.value_;
   }
   friend constexpr checked_size operator*(checked_size a, checked_size b) {
-    if (!a.valid_ || !b.valid_ || (b.value_ != 0 && a.value_ > std::numeric_limits<std::uint64_t>::max() / b.value_)) return overflowed();
+    if (!a.valid_ || !b.valid_ || (b.value_ != 0 && a.value_ > std::numeric_limits<std::uint64_t>::max() / b.value_))
+      return overflowed();
     return a.value_ * b.value_;
   }
   friend constexpr checked_size operator/(checked_size a, checked_size b) {
@@ -37,7 +43,9 @@ class checked_size {
     return a.value_ / b.value_;
   }
   /// Up to the next multiple of `alignment`; alignment zero overflows.
-  constexpr checked_size round_up(checked_size alignment) const { return (*this + (alignment - 1)) / alignment * alignment; }
+  constexpr checked_size round_up(checked_size alignment) const {
+    return (*this + (alignment - 1)) / alignment * alignment;
+  }
 
  private:
   std::uint64_t value_;
@@ -45,6 +53,8 @@ class checked_size {
 };
 
 /// True where [offset, offset + size) lies inside [0, whole).
-constexpr bool range_inside(checked_size offset, checked_size size, std::uint64_t whole) { return (offset + size).fits(whole); }
+constexpr bool range_inside(checked_size offset, checked_size size, std::uint64_t whole) {
+  return (offset + size).fits(whole);
+}
 
 }  // namespace intaglio

@@ -11,8 +11,8 @@ namespace intaglio {
 
 enum class architecture : std::uint8_t { bitnet, llama, gemma3 };
 enum class activation : std::uint8_t { relu_squared, silu, gelu_tanh };
-/// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or Llama 3.1's division of
-/// the slow angles alone (transformers' modeling_rope_utils.py).
+/// How RoPE reaches beyond the positions it was trained with: not at all, every angle divided by a factor, or
+/// Llama 3.1's division of the slow angles alone (transformers' modeling_rope_utils.py).
 enum class rope_type : std::uint8_t { plain, linear, llama3 };
 
 /// config.json's rope_scaling. All but `factor` belong to llama3.
@@ -48,24 +48,32 @@ struct decoder_config {
   float rms_norm_eps = 1e-5f;
   activation hidden_act = activation::relu_squared;
   bool tie_word_embeddings = true;
-  /// Type of the inputs of ternary matrix products: i8 (absmax per token, as BitNet b1.58 was trained) or f32 (GGUF architecture "bitnet").
+  /// Type of the inputs of ternary matrix products: i8 (absmax per token, as BitNet b1.58 was trained) or f32 (GGUF
+  /// architecture "bitnet").
   dtype activation_type = dtype::i8;
-  std::uint32_t sliding_window = 0;          ///< keys that a query sees, itself included; 0: all
-  std::uint32_t sliding_window_pattern = 0;  ///< layer i sees all keys where (i + 1) is a multiple of this; 0: no layer does
-  float rope_local_base_freq = 0.f;          ///< RoPE base of the windowed layers, which are not scaled then; 0: they turn as the others
-  std::uint32_t query_pre_attn_scalar = 0;   ///< scores are divided by its square root; 0: head_dim
-  std::uint32_t num_local_experts = 0;       ///< gated units of intermediate_size a layer, of which a router chooses; 0: one, and no router
-  std::uint32_t num_experts_per_tok = 0;     ///< how many of them a token has
+  std::uint32_t sliding_window = 0;  ///< keys that a query sees, itself included; 0: all
+  std::uint32_t sliding_window_pattern =
+      0;  ///< layer i sees all keys where (i + 1) is a multiple of this; 0: no layer does
+  float rope_local_base_freq =
+      0.f;  ///< RoPE base of the windowed layers, which are not scaled then; 0: they turn as the others
+  std::uint32_t query_pre_attn_scalar = 0;  ///< scores are divided by its square root; 0: head_dim
+  std::uint32_t num_local_experts =
+      0;  ///< gated units of intermediate_size a layer, of which a router chooses; 0: one, and no router
+  std::uint32_t num_experts_per_tok = 0;  ///< how many of them a token has
 
   constexpr std::uint32_t q_size() const { return num_attention_heads * head_dim; }
   constexpr std::uint32_t kv_size() const { return num_key_value_heads * head_dim; }
   constexpr bool is_windowed(std::uint32_t layer) const {
     return sliding_window != 0 && (sliding_window_pattern == 0 || (layer + 1) % sliding_window_pattern != 0);
   }
-  constexpr std::uint32_t attention_scalar() const { return query_pre_attn_scalar != 0 ? query_pre_attn_scalar : head_dim; }
+  constexpr std::uint32_t attention_scalar() const {
+    return query_pre_attn_scalar != 0 ? query_pre_attn_scalar : head_dim;
+  }
   /// How all layers turn, or, where windowed ones have a base of their own, the others.
   constexpr rope_parameters rope() const { return {rope_theta, rope_scaling}; }
-  constexpr rope_parameters local_rope() const { return rope_local_base_freq != 0.f ? rope_parameters{rope_local_base_freq} : rope(); }
+  constexpr rope_parameters local_rope() const {
+    return rope_local_base_freq != 0.f ? rope_parameters{rope_local_base_freq} : rope();
+  }
   friend constexpr bool operator==(const decoder_config&, const decoder_config&) = default;
 };
 
@@ -77,6 +85,8 @@ constexpr std::string_view name(activation value) {
   return value == activation::relu_squared ? "relu2" : value == activation::silu ? "silu" : "gelu_pytorch_tanh";
 }
 /// As config.json's rope_type spells it.
-constexpr std::string_view name(rope_type value) { return value == rope_type::plain ? "default" : value == rope_type::linear ? "linear" : "llama3"; }
+constexpr std::string_view name(rope_type value) {
+  return value == rope_type::plain ? "default" : value == rope_type::linear ? "linear" : "llama3";
+}
 
 }  // namespace intaglio

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Element types and codecs: name, block length and block bytes of each. Ids and layouts as in ggml (ggml.h, ggml-common.h)
-// and, for I2_S, microsoft/BitNet's fork.
+// Element types and codecs: name, block length and block bytes of each. Ids and layouts as in ggml (ggml.h,
+// ggml-common.h) and, for I2_S, microsoft/BitNet's fork.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +10,52 @@
 
 namespace intaglio {
 
-enum class dtype : std::uint8_t { f32, f16, bf16, q8_0, q4_0, q4_1, q4_k, q6_k, tq1_0, tq2_0, i2_s, bcml1, i8, u8, i16, i32, u32, i64, f64 };
-
-/// A block of `elements` neighbours of one row takes `bytes`; I2_S keeps one scale of 32 bytes after the whole tensor, BCML1 has its rows in
-/// panels of 64 (io/codec_bcml1.hpp).
-struct dtype_info {
-  dtype type;
-  std::string_view name;          ///< as the tools print and accept it
-  std::uint32_t block_elements;
-  std::uint32_t block_bytes;
-  std::int32_t ggml_type;         ///< id in GGUF tensor infos, -1 where GGUF has none
+enum class dtype : std::uint8_t {
+  f32,
+  f16,
+  bf16,
+  q8_0,
+  q4_0,
+  q4_1,
+  q4_k,
+  q6_k,
+  tq1_0,
+  tq2_0,
+  i2_s,
+  bcml1,
+  i8,
+  u8,
+  i16,
+  i32,
+  u32,
+  i64,
+  f64
 };
 
-/// GGUF has no BCML1: in files of this library its id is the text "BCM1", far from any id of ggml, so that other readers refuse it.
+/// A block of `elements` neighbours of one row takes `bytes`; I2_S keeps one scale of 32 bytes after the whole tensor,
+/// BCML1 has its rows in panels of 64 (io/codec_bcml1.hpp).
+struct dtype_info {
+  dtype type;
+  std::string_view name;  ///< as the tools print and accept it
+  std::uint32_t block_elements;
+  std::uint32_t block_bytes;
+  std::int32_t ggml_type;  ///< id in GGUF tensor infos, -1 where GGUF has none
+};
+
+/// GGUF has no BCML1: in files of this library its id is the text "BCM1", far from any id of ggml, so that other
+/// readers refuse it.
 inline constexpr std::int32_t bcml1_ggml_type = 0x314D4342;
 
 inline constexpr dtype_info dtype_table[] = {
-    {dtype::f32, "f32", 1, 4, 0},        {dtype::f16, "f16", 1, 2, 1},         {dtype::bf16, "bf16", 1, 2, 30},
-    {dtype::q8_0, "q8_0", 32, 34, 8},    {dtype::q4_0, "q4_0", 32, 18, 2},     {dtype::q4_1, "q4_1", 32, 20, 3},
-    {dtype::q4_k, "q4_k", 256, 144, 12}, {dtype::q6_k, "q6_k", 256, 210, 14},  {dtype::tq1_0, "tq1_0", 256, 54, 34},
-    {dtype::tq2_0, "tq2_0", 256, 66, 35}, {dtype::i2_s, "i2_s", 128, 32, 36},  {dtype::bcml1, "bcml1", 32, 20, bcml1_ggml_type},
-    {dtype::i8, "i8", 1, 1, 24},         {dtype::u8, "u8", 1, 1, -1},          {dtype::i16, "i16", 1, 2, 25},
-    {dtype::i32, "i32", 1, 4, 26},       {dtype::u32, "u32", 1, 4, -1},        {dtype::i64, "i64", 1, 8, 27},
+    {dtype::f32, "f32", 1, 4, 0},         {dtype::f16, "f16", 1, 2, 1},
+    {dtype::bf16, "bf16", 1, 2, 30},      {dtype::q8_0, "q8_0", 32, 34, 8},
+    {dtype::q4_0, "q4_0", 32, 18, 2},     {dtype::q4_1, "q4_1", 32, 20, 3},
+    {dtype::q4_k, "q4_k", 256, 144, 12},  {dtype::q6_k, "q6_k", 256, 210, 14},
+    {dtype::tq1_0, "tq1_0", 256, 54, 34}, {dtype::tq2_0, "tq2_0", 256, 66, 35},
+    {dtype::i2_s, "i2_s", 128, 32, 36},   {dtype::bcml1, "bcml1", 32, 20, bcml1_ggml_type},
+    {dtype::i8, "i8", 1, 1, 24},          {dtype::u8, "u8", 1, 1, -1},
+    {dtype::i16, "i16", 1, 2, 25},        {dtype::i32, "i32", 1, 4, 26},
+    {dtype::u32, "u32", 1, 4, -1},        {dtype::i64, "i64", 1, 8, 27},
     {dtype::f64, "f64", 1, 8, 28},
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The exceptions that leave the library. Every one derives from intaglio::error and carries what a program needs to react.
+// The exceptions that leave the library. Every one derives from intaglio::error and carries what a program needs to
+// react.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,19 @@
 
 namespace intaglio {
 
-/// Text of a file made safe to print: control characters and bytes that are not UTF-8 become \xHH; cut after `limit` bytes.
+/// Text of a file made safe to print: control characters and bytes that are not UTF-8 become \xHH; cut after `limit`
+/// bytes.
 inline std::string printable(std::string_view text, std::size_t limit = 120) {
   constexpr char digits[] = "0123456789abcdef";
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
     if (out.size() + 4 > limit) return out + "...";
     const auto byte = static_cast<unsigned char>(text[i]);
-    std::size_t length = byte < 0x80 ? 1 : byte >= 0xC2 && byte < 0xE0 ? 2 : byte >= 0xE0 && byte < 0xF0 ? 3 : byte >= 0xF0 && byte < 0xF5 ? 4 : 0;
+    std::size_t length = byte < 0x80                   ? 1
+                         : byte >= 0xC2 && byte < 0xE0 ? 2
+                         : byte >= 0xE0 && byte < 0xF0 ? 3
+                         : byte >= 0xF0 && byte < 0xF5 ? 4
+                                                       : 0;
     bool whole = length != 0 && i + length <= text.size() && !(byte < 0x20 || byte == 0x7F);
     for (std::size_t k = 1; whole && k < length; ++k) whole = (static_cast<unsigned char>(text[i + k]) & 0xC0) == 0x80;
     if (whole && byte == 0xE0) whole = static_cast<unsigned char>(text[i + 1]) >= 0xA0;
@@ -44,7 +50,8 @@ inline bool is_printable(std::string_view text) { return printable(text, std::st
 /// Offset in a file as the messages print it: 0x24e0.
 inline std::string hexadecimal(std::uint64_t number) {
   std::string out;
-  do out.insert(out.begin(), "0123456789abcdef"[number & 15]); while (number >>= 4);
+  do out.insert(out.begin(), "0123456789abcdef"[number & 15]);
+  while (number >>= 4);
   return "0x" + out;
 }
 
@@ -54,10 +61,12 @@ class error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A file is missing, unreadable, malformed or does not match: "model.gguf: offset 0x24e0: tensor 'x': expected ..., found ...".
+/// A file is missing, unreadable, malformed or does not match: "model.gguf: offset 0x24e0: tensor 'x': expected ...,
+/// found ...".
 class file_error : public error {
  public:
-  file_error(std::string path, std::optional<std::uint64_t> offset, std::string what, std::string expected = {}, std::string found = {})
+  file_error(std::string path, std::optional<std::uint64_t> offset, std::string what, std::string expected = {},
+             std::string found = {})
       : error(printable(path, 240) + (offset ? ": offset " + hexadecimal(*offset) : "") + ": " + what +
               (expected.empty() ? "" : ": expected " + expected) + (found.empty() ? "" : ", found " + found)),
         path_(std::move(path)), offset_(offset), expected_(std::move(expected)), found_(std::move(found)) {}
@@ -79,7 +88,8 @@ class mismatch_error : public file_error {
   /// @param differences one line a field: "num_hidden_layers: engraved 30, file 24"
   /// @param remedy the command that engraves the right program
   mismatch_error(std::string path, std::vector<std::string> differences, std::string remedy)
-      : file_error(std::move(path), std::nullopt, text(differences, remedy)), differences_(std::move(differences)), remedy_(std::move(remedy)) {}
+      : file_error(std::move(path), std::nullopt, text(differences, remedy)), differences_(std::move(differences)),
+        remedy_(std::move(remedy)) {}
 
   const std::vector<std::string>& differences() const noexcept { return differences_; }
   const std::string& remedy() const noexcept { return remedy_; }
@@ -98,8 +108,8 @@ class mismatch_error : public file_error {
 class argument_error : public error {
  public:
   argument_error(std::string argument, std::string expected, std::string found)
-      : error(argument + ": expected " + expected + ", found " + found),
-        argument_(std::move(argument)), expected_(std::move(expected)), found_(std::move(found)) {}
+      : error(argument + ": expected " + expected + ", found " + found), argument_(std::move(argument)),
+        expected_(std::move(expected)), found_(std::move(found)) {}
 
   const std::string& argument() const noexcept { return argument_; }
   const std::string& expected() const noexcept { return expected_; }
@@ -114,7 +124,8 @@ class device_error : public error {
  public:
   /// @param result the VkResult, 0 when the refusal is ours
   device_error(std::string device, std::string operation, std::string what, int result = 0)
-      : error((device.empty() ? "" : device + ": ") + operation + ": " + what), device_(std::move(device)), operation_(std::move(operation)), result_(result) {}
+      : error((device.empty() ? "" : device + ": ") + operation + ": " + what), device_(std::move(device)),
+        operation_(std::move(operation)), result_(result) {}
 
   const std::string& device() const noexcept { return device_; }
   const std::string& operation() const noexcept { return operation_; }

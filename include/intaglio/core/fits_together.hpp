@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The one place where a program that does not fit is refused. Headers that users include name this one first, so that the compiler's
-// chain of "included from" lines in front of the sentence stays short.
+// The one place where a program that does not fit is refused. Headers that users include name this one first, so that
+// the compiler's chain of "included from" lines in front of the sentence stays short.
 #pragma once
 
 #include "intaglio/core/message.hpp"
@@ -27,7 +27,8 @@ struct proven {
 };
 #endif
 
-/// Refuses what a function would have to give. Here, because the place of an assertion is what clang's chain of lines leads to.
+/// Refuses what a function would have to give. Here, because the place of an assertion is what clang's chain of lines
+/// leads to.
 template <auto Sentence, class Result>
 constexpr Result refused() {
   static_assert(fits_together<Sentence>::model_fits, "intaglio: the model does not fit together");

@@ -30,7 +30,9 @@ constexpr std::uint16_t f16_from_f32(float value) {
   return static_cast<std::uint16_t>(sign | (kept + (rest > tie || (rest == tie && (kept & 1u)) ? 1u : 0u)));
 }
 
-constexpr float f32_from_bf16(std::uint16_t half) { return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16); }
+constexpr float f32_from_bf16(std::uint16_t half) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+}
 
 constexpr std::uint16_t bf16_from_f32(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);

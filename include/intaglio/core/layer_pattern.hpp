@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which kind of block each of a model's layers is, where they are not all of one kind: a short list that is gone through again and again.
+// Which kind of block each of a model's layers is, where they are not all of one kind: a short list that is gone
+// through again and again.
 #pragma once
 
 #include <array>

@@ -14,7 +14,9 @@ namespace intaglio {
 
 /// Something with a printed name, such as a dtype: `name(value)` by argument-dependent lookup.
 template <class T>
-concept named = requires(const T& value) { { name(value) } -> std::convertible_to<std::string_view>; };
+concept named = requires(const T& value) {
+  { name(value) } -> std::convertible_to<std::string_view>;
+};
 
 /// A sentence of at most N - 1 characters, usable as a template argument. What does not fit is cut and ends in "...".
 /// Structural on purpose: unused characters stay zero, so equal sentences are equal arguments.
@@ -43,16 +45,20 @@ struct text {
   }
   constexpr text& append(const char* words) { return append(std::string_view(words)); }
   template <std::size_t M>
-  constexpr text& append(const text<M>& words) { return append(words.view()); }
+  constexpr text& append(const text<M>& words) {
+    return append(words.view());
+  }
   constexpr text& append(bool value) { return append(std::string_view(value ? "true" : "false")); }
 
   template <std::integral T>
   constexpr text& append(T number) {
     if (number < T{}) append('-');
-    std::uint64_t rest = number < T{} ? std::uint64_t{0} - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
+    std::uint64_t rest =
+        number < T{} ? std::uint64_t{0} - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
     char digits[20] = {};
     std::size_t count = 0;
-    do digits[count++] = static_cast<char>('0' + rest % 10); while ((rest /= 10) != 0);
+    do digits[count++] = static_cast<char>('0' + rest % 10);
+    while ((rest /= 10) != 0);
     while (count != 0) append(digits[--count]);
     return *this;
   }
@@ -74,7 +80,8 @@ struct text {
       ++count;
       digits = static_cast<std::uint64_t>(scaled_by_power_of_ten(value, count - 1 - exponent) + 0.5);
     } while (count < (std::is_same_v<T, float> ? 9 : 16) &&
-             static_cast<T>(scaled_by_power_of_ten(static_cast<double>(digits), exponent - count + 1)) != static_cast<T>(value));
+             static_cast<T>(scaled_by_power_of_ten(static_cast<double>(digits), exponent - count + 1)) !=
+                 static_cast<T>(value));
     while (digits % 10 == 0) digits /= 10, --count;
     std::uint64_t limit = 1;
     for (int i = 0; i < count; ++i) limit *= 10;
@@ -84,7 +91,9 @@ struct text {
 
   template <named T>
     requires(!std::integral<T> && !std::floating_point<T>)
-  constexpr text& append(const T& value) { return append(std::string_view(name(value))); }
+  constexpr text& append(const T& value) {
+    return append(std::string_view(name(value)));
+  }
 
   /// Several parts, one after the other.
   template <class First, class Second, class... Rest>

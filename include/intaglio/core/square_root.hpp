@@ -9,7 +9,8 @@ constexpr float square_root(float x) {
   if (!(x > 0)) return 0;
   const double wanted = static_cast<double>(x);
   double root = wanted > 1 ? wanted : 1;
-  for (double next = 0.5 * (root + wanted / root); next < root; next = 0.5 * (root + wanted / root)) root = next;  // falls until it is there
+  for (double next = 0.5 * (root + wanted / root); next < root; next = 0.5 * (root + wanted / root))
+    root = next;  // falls until it is there
   return static_cast<float>(root);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The file of a pipeline cache: its header, its checksum, and reading and replacing it whole. Nothing here calls Vulkan.
+// The file of a pipeline cache: its header, its checksum, and reading and replacing it whole. Nothing here calls
+// Vulkan.
 #pragma once
 
 #include <intaglio/core/error.hpp>
@@ -87,14 +88,17 @@ inline std::string frame_cache(const cache_key& key, std::string_view note, std:
 /// Takes a file apart. @return what is wrong with it, or empty, and then `note` and `data` are set
 inline std::string unframe_cache(const cache_key& key, std::string_view file, std::string& note, std::string& data) {
   cache_header header;
-  if (file.size() < sizeof header) return "expected a header of " + std::to_string(sizeof header) + " bytes, found " + std::to_string(file.size());
+  if (file.size() < sizeof header)
+    return "expected a header of " + std::to_string(sizeof header) + " bytes, found " + std::to_string(file.size());
   std::memcpy(&header, file.data(), sizeof header);
   if (header.magic != cache_magic) return "offset 0x0: not a pipeline cache of intaglio";
   if (header.version != cache_version || header.header_bytes != sizeof header)
-    return "offset 0x8: expected version " + std::to_string(cache_version) + ", found " + std::to_string(header.version);
+    return "offset 0x8: expected version " + std::to_string(cache_version) + ", found " +
+           std::to_string(header.version);
   const std::uint64_t body = file.size() - sizeof header;
   if (header.note_bytes > body || header.data_bytes != body - header.note_bytes)
-    return "expected " + std::to_string(header.note_bytes) + " and " + std::to_string(header.data_bytes) + " bytes after the header, found " + std::to_string(body);
+    return "expected " + std::to_string(header.note_bytes) + " and " + std::to_string(header.data_bytes) +
+           " bytes after the header, found " + std::to_string(body);
   if (header.checksum != checksum(header, file.substr(sizeof header))) return "its checksum does not hold";
   if (!(header.key == key)) return "it belongs to another driver, device or plan";
   note = file.substr(sizeof header, static_cast<std::size_t>(header.note_bytes));
@@ -115,11 +119,13 @@ struct descriptor {
 
 inline std::string system_text(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
 
-/// Reads a regular file up to the limit. @return what went wrong, or empty; a file that is not there is empty and no fault
+/// Reads a regular file up to the limit. @return what went wrong, or empty; a file that is not there is empty and no
+/// fault
 inline std::string read_whole_file(const std::string& path, std::string& content) {
-  const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));  // a pipe must not make us wait
+  const descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));  // a pipe must not make us wait
   if (file.number < 0) return errno == ENOENT ? std::string{} : system_text("cannot be opened");
-  struct stat status{};
+  struct stat status {};
   if (::fstat(file.number, &status) != 0) return system_text("cannot be examined");
   if (!S_ISREG(status.st_mode)) return "it is no regular file";
   if (static_cast<std::uint64_t>(status.st_size) > cache_limit_bytes) return "it is larger than any cache of ours";
@@ -140,7 +146,7 @@ inline std::string make_folders(const std::string& folder) {
   for (std::size_t end = folder.find('/', 1);; end = folder.find('/', end + 1)) {
     const std::string part = folder.substr(0, end);
     if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR) {
-      struct stat status{};  // EROFS or EACCES for what is already there is no fault
+      struct stat status {};  // EROFS or EACCES for what is already there is no fault
       if (::stat(part.c_str(), &status) != 0) return system_text("its folder cannot be made");
     }
     if (end == std::string::npos) return {};

@@ -11,7 +11,8 @@
 
 namespace intaglio::gpu {
 
-/// How often the host did what costs: tests compare two readings to show that nothing is made or recorded between tokens.
+/// How often the host did what costs: tests compare two readings to show that nothing is made or recorded between
+/// tokens.
 struct device_counters {
   std::atomic<std::uint64_t> allocations{0};        ///< of device memory
   std::atomic<std::uint64_t> allocated_bytes{0};    ///< alive now
@@ -21,7 +22,8 @@ struct device_counters {
   std::atomic<std::uint64_t> waits{0};
 };
 
-/// An open device. Shared by all that is made on it, so that it closes last; destroys what it owns and nothing that a host program lent.
+/// An open device. Shared by all that is made on it, so that it closes last; destroys what it owns and nothing that a
+/// host program lent.
 struct connection : std::enable_shared_from_this<connection> {
   std::shared_ptr<instance> from;
   dispatch_table call{};
@@ -56,8 +58,9 @@ struct connection : std::enable_shared_from_this<connection> {
   /// True where what was made on it may be destroyed.
   bool may_destroy() const noexcept { return usable() && !abandoned; }
 
-  /// Leaves nothing in flight on the queue, whoever submitted it: for when another call failed and what it guarded will be destroyed.
-  /// The queue of a lost device ends in finite time, and then nothing counts as in use (Vulkan 1.3, 4.2.3 "Lost Device").
+  /// Leaves nothing in flight on the queue, whoever submitted it: for when another call failed and what it guarded will
+  /// be destroyed. The queue of a lost device ends in finite time, and then nothing counts as in use (Vulkan 1.3, 4.2.3
+  /// "Lost Device").
   void settle() noexcept {
     if (queue == VK_NULL_HANDLE || abandoned) return;
     const std::lock_guard own(queue_mutex);
@@ -84,16 +87,17 @@ struct connection : std::enable_shared_from_this<connection> {
     const std::lock_guard own(queue_mutex);
     try {
       kept_memory.push_back(std::move(lent));
-    } catch (const std::bad_alloc&) {
-    }
+    } catch (const std::bad_alloc&) {}
   }
 
   /// Throws where a call did not succeed; a lost device is remembered.
   void check(VkResult result, const char* operation, std::string_view subject = {}) {
-    if (result != VK_SUCCESS) [[unlikely]] refuse(result, operation, subject);
+    if (result != VK_SUCCESS) [[unlikely]]
+      refuse(result, operation, subject);
   }
 
-  [[noreturn]] void refuse(VkResult result, const char* operation, std::string_view subject = {}, const std::string& detail = {}) {
+  [[noreturn]] void refuse(VkResult result, const char* operation, std::string_view subject = {},
+                           const std::string& detail = {}) {
     if (result == VK_ERROR_DEVICE_LOST && !lost) lose();
     std::string what(operation);
     if (!subject.empty()) what.append(" ").append(subject);
@@ -102,8 +106,12 @@ struct connection : std::enable_shared_from_this<connection> {
 
   /// @error device_error in a forked child; device_lost after the device was lost
   void require_alive(const char* operation) const {
-    if (!usable()) throw device_error(label, operation, "this process was forked after the device was opened; open a device of its own");
-    if (lost) throw device_lost(label, operation, "the device was lost before; open it anew", static_cast<int>(VK_ERROR_DEVICE_LOST));
+    if (!usable())
+      throw device_error(label, operation,
+                         "this process was forked after the device was opened; open a device of its own");
+    if (lost)
+      throw device_lost(label, operation, "the device was lost before; open it anew",
+                        static_cast<int>(VK_ERROR_DEVICE_LOST));
   }
 
   /// What the driver knows about a loss that it reported, where VK_EXT_device_fault is on; else empty.
@@ -136,7 +144,8 @@ class owned_handle {
  public:
   owned_handle() = default;
   owned_handle(std::shared_ptr<connection> on, Handle handle) noexcept : on_(std::move(on)), handle_(handle) {}
-  owned_handle(owned_handle&& other) noexcept : on_(std::move(other.on_)), handle_(std::exchange(other.handle_, Handle{})) {}
+  owned_handle(owned_handle&& other) noexcept
+      : on_(std::move(other.on_)), handle_(std::exchange(other.handle_, Handle{})) {}
   owned_handle& operator=(owned_handle&& other) noexcept {
     if (this != &other) {
       reset();

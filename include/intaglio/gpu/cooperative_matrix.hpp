@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// VK_KHR_cooperative_matrix: products of small matrices that a subgroup does at once. Its structs are declared here as the specification
-// has them, since the headers of many systems are older than it.
+// VK_KHR_cooperative_matrix: products of small matrices that a subgroup does at once. Its structs are declared here as
+// the specification has them, since the headers of many systems are older than it.
 #pragma once
 
 #include <intaglio/gpu/instance.hpp>
@@ -28,7 +28,8 @@ struct cooperative_matrix_features {
 enum class matrix_element : std::uint32_t { f16, f32, f64, s8, s16, s32, s64, u8, u16, u32, u64 };
 
 constexpr std::string_view name(matrix_element type) {
-  constexpr std::array<std::string_view, 11> names{"f16", "f32", "f64", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"};
+  constexpr std::array<std::string_view, 11> names{"f16", "f32", "f64", "s8",  "s16", "s32",
+                                                   "s64", "u8",  "u16", "u32", "u64"};
   return static_cast<std::size_t>(type) < names.size() ? names[static_cast<std::size_t>(type)] : "other";
 }
 
@@ -53,26 +54,32 @@ struct matrix_shape {
 /// True for what modules multiply by: ternary_chunk_matrix 16 columns of int8 at a time, matmul_few_matrix 8.
 inline bool multiplies_int8(const std::vector<matrix_shape>& shapes, std::uint32_t n = 16) {
   return std::any_of(shapes.begin(), shapes.end(), [n](const matrix_shape& s) {
-    return s.m == 16 && s.n == n && s.k == 32 && s.a == matrix_element::s8 && s.b == matrix_element::s8 && s.c == matrix_element::s32 &&
-           s.result == matrix_element::s32 && s.saturates == VK_FALSE && s.scope == matrix_shape::subgroup_scope;
+    return s.m == 16 && s.n == n && s.k == 32 && s.a == matrix_element::s8 && s.b == matrix_element::s8 &&
+           s.c == matrix_element::s32 && s.result == matrix_element::s32 && s.saturates == VK_FALSE &&
+           s.scope == matrix_shape::subgroup_scope;
   });
 }
 
 /// True for what modules multiply by: matmul_chunk_matrix 16 columns of f16 at a time, matmul_chunk_few 8.
 inline bool multiplies_halves(const std::vector<matrix_shape>& shapes, std::uint32_t columns = 16) {
   return std::any_of(shapes.begin(), shapes.end(), [columns](const matrix_shape& s) {
-    return s.m == 16 && s.n == columns && s.k == 16 && s.a == matrix_element::f16 && s.b == matrix_element::f16 && s.c == matrix_element::f32 &&
-           s.result == matrix_element::f32 && s.saturates == VK_FALSE && s.scope == matrix_shape::subgroup_scope;
+    return s.m == 16 && s.n == columns && s.k == 16 && s.a == matrix_element::f16 && s.b == matrix_element::f16 &&
+           s.c == matrix_element::f32 && s.result == matrix_element::f32 && s.saturates == VK_FALSE &&
+           s.scope == matrix_shape::subgroup_scope;
   });
 }
 
 /// What a device that has the extension multiplies.
 /// @error device_error, out_of_memory: the driver's call failed
-inline std::vector<matrix_shape> list_matrix_shapes(const instance& from, VkPhysicalDevice physical, const std::string& device) {
+inline std::vector<matrix_shape> list_matrix_shapes(const instance& from, VkPhysicalDevice physical,
+                                                    const std::string& device) {
   using ask_type = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, matrix_shape*);
-  const auto ask = reinterpret_cast<ask_type>(from.call().vkGetInstanceProcAddr(from.handle(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  const auto ask = reinterpret_cast<ask_type>(
+      from.call().vkGetInstanceProcAddr(from.handle(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   if (ask == nullptr) return {};
-  return enumerate<matrix_shape>(device, "list the shapes of cooperative matrices", [&](std::uint32_t* count, matrix_shape* items) { return ask(physical, count, items); });
+  return enumerate<matrix_shape>(
+      device, "list the shapes of cooperative matrices",
+      [&](std::uint32_t* count, matrix_shape* items) { return ask(physical, count, items); });
 }
 
 }  // namespace intaglio::gpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a device says of itself, as plain values: identity, driver, limits, memory, features, and what intaglio misses in it.
+// What a device says of itself, as plain values: identity, driver, limits, memory, features, and what intaglio misses
+// in it.
 #pragma once
 
 #include <intaglio/gpu/features.hpp>
@@ -37,7 +38,7 @@ struct device_limits {
   bool subgroup_size_selectable = false;  ///< for compute
   std::uint32_t subgroup_operations = 0;  ///< VkSubgroupFeatureFlags
   bool int8_dot_product_accelerated = false;
-  std::uint32_t multiprocessors = 0;      ///< that run workgroups at once (VK_NV_shader_sm_builtins), 0: not known
+  std::uint32_t multiprocessors = 0;  ///< that run workgroups at once (VK_NV_shader_sm_builtins), 0: not known
   std::uint64_t max_allocation_bytes = 0;
   std::uint64_t max_buffer_bytes = 0;
   std::uint64_t max_storage_range_bytes = 0;
@@ -58,10 +59,10 @@ struct device_description {
   std::uint32_t api_version = 0;
   device_limits limits;
   std::vector<memory_heap> heaps;
-  feature_set features;                        ///< supported, not necessarily enabled
-  std::vector<matrix_shape> matrix_shapes;     ///< of cooperative matrices
-  std::optional<std::uint32_t> queue_family;   ///< compute, preferably without graphics
-  std::vector<std::string> missing;            ///< what intaglio requires and the device lacks; empty: usable
+  feature_set features;                       ///< supported, not necessarily enabled
+  std::vector<matrix_shape> matrix_shapes;    ///< of cooperative matrices
+  std::optional<std::uint32_t> queue_family;  ///< compute, preferably without graphics
+  std::vector<std::string> missing;           ///< what intaglio requires and the device lacks; empty: usable
 
   /// "llvmpipe (LLVM 15.0.6, 256 bits) [llvmpipe Mesa 22.3.6]": how errors name a device.
   std::string label() const { return name + (driver_name.empty() ? "" : " [" + driver_name + " " + driver_info + "]"); }
@@ -82,11 +83,16 @@ namespace detail {
 
 inline device_type type_of(VkPhysicalDeviceType type) {
   switch (type) {
-    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return device_type::discrete;
-    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return device_type::integrated;
-    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return device_type::virtual_gpu;
-    case VK_PHYSICAL_DEVICE_TYPE_CPU: return device_type::cpu;
-    default: return device_type::other;
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return device_type::discrete;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return device_type::integrated;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return device_type::virtual_gpu;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return device_type::cpu;
+    default:
+      return device_type::other;
   }
 }
 
@@ -111,7 +117,8 @@ inline void find_queue_family(const dispatch_table& call, VkPhysicalDevice physi
   }
 }
 
-inline void read_properties(const dispatch_table& call, VkPhysicalDevice physical, bool host_pointers, bool multiprocessors, device_description& out) {
+inline void read_properties(const dispatch_table& call, VkPhysicalDevice physical, bool host_pointers,
+                            bool multiprocessors, device_description& out) {
   vk::PhysicalDeviceProperties2 properties;
   vk::PhysicalDeviceVulkan11Properties core11;
   vk::PhysicalDeviceVulkan12Properties core12;
@@ -151,7 +158,8 @@ inline void read_properties(const dispatch_table& call, VkPhysicalDevice physica
   to.max_subgroup_size = p13.maxSubgroupSize;
   to.max_subgroups_per_workgroup = p13.maxComputeWorkgroupSubgroups;
   to.subgroup_size_selectable = (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
-  to.subgroup_operations = (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 ? p11.subgroupSupportedOperations : 0;
+  to.subgroup_operations =
+      (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 ? p11.subgroupSupportedOperations : 0;
   to.int8_dot_product_accelerated = p13.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
   to.multiprocessors = multiprocessors ? native(multi)->shaderSMCount : 0;
   to.max_allocation_bytes = p11.maxMemoryAllocationSize;
@@ -163,7 +171,8 @@ inline void read_properties(const dispatch_table& call, VkPhysicalDevice physica
 
 }  // namespace detail
 
-/// Asks one physical device for everything; what intaglio requires and does not find is listed in `missing`, never thrown.
+/// Asks one physical device for everything; what intaglio requires and does not find is listed in `missing`, never
+/// thrown.
 /// @error device_error, out_of_memory: the driver's own calls failed
 inline device_description describe(const instance& from, VkPhysicalDevice physical, std::uint32_t index) {
   const dispatch_table& call = from.call();
@@ -180,7 +189,8 @@ inline device_description describe(const instance& from, VkPhysicalDevice physic
   VkPhysicalDeviceMemoryProperties memory{};
   call.vkGetPhysicalDeviceMemoryProperties(physical, &memory);
   for (std::uint32_t heap = 0; heap < memory.memoryHeapCount; ++heap)
-    out.heaps.push_back({memory.memoryHeaps[heap].size, (memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
+    out.heaps.push_back(
+        {memory.memoryHeaps[heap].size, (memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
   detail::find_queue_family(call, physical, out);
   if (!out.queue_family) out.missing.emplace_back("a queue family with compute");
   if (out.api_version < VK_API_VERSION_1_3) {  // the structs of 1.3 may not be asked for
@@ -188,23 +198,28 @@ inline device_description describe(const instance& from, VkPhysicalDevice physic
     return out;
   }
 
-  const auto extensions = enumerate<VkExtensionProperties>(out.name, "list the device's extensions", [&](std::uint32_t* count, VkExtensionProperties* items) {
-    return call.vkEnumerateDeviceExtensionProperties(physical, nullptr, count, items);
-  });
+  const auto extensions = enumerate<VkExtensionProperties>(
+      out.name, "list the device's extensions", [&](std::uint32_t* count, VkExtensionProperties* items) {
+        return call.vkEnumerateDeviceExtensionProperties(physical, nullptr, count, items);
+      });
   const auto present = [&](std::string_view wanted) {
-    return std::any_of(extensions.begin(), extensions.end(), [&](const auto& extension) { return wanted == extension.extensionName; });
+    return std::any_of(extensions.begin(), extensions.end(),
+                       [&](const auto& extension) { return wanted == extension.extensionName; });
   };
   feature_chain supported;
   supported.link_extensions(present);
   call.vkGetPhysicalDeviceFeatures2(physical, native(supported.base));
   for (const auto& entry : feature_table) {
     const bool known = entry.extension != nullptr || entry.member != nullptr;
-    const bool offered = known && (entry.extension == nullptr || present(entry.extension)) && (entry.member == nullptr || *entry.member(supported) == VK_TRUE);
+    const bool offered = known && (entry.extension == nullptr || present(entry.extension)) &&
+                         (entry.member == nullptr || *entry.member(supported) == VK_TRUE);
     out.features.set(static_cast<std::size_t>(entry.id), offered);
     if (entry.required && !offered) out.missing.push_back("feature " + std::string(entry.name));
   }
-  detail::read_properties(call, physical, contains(out.features, feature::external_memory_host), present("VK_NV_shader_sm_builtins"), out);
-  if (contains(out.features, feature::cooperative_matrix)) out.matrix_shapes = list_matrix_shapes(from, physical, out.name);
+  detail::read_properties(call, physical, contains(out.features, feature::external_memory_host),
+                          present("VK_NV_shader_sm_builtins"), out);
+  if (contains(out.features, feature::cooperative_matrix))
+    out.matrix_shapes = list_matrix_shapes(from, physical, out.name);
   return out;
 }
 
@@ -213,7 +228,8 @@ inline device_description describe(const instance& from, VkPhysicalDevice physic
 inline std::vector<device_description> list_devices(const instance& from) {
   return translated([&] {
     std::vector<device_description> out;
-    for (const VkPhysicalDevice physical : from.physical_devices()) out.push_back(describe(from, physical, static_cast<std::uint32_t>(out.size())));
+    for (const VkPhysicalDevice physical : from.physical_devices())
+      out.push_back(describe(from, physical, static_cast<std::uint32_t>(out.size())));
     return out;
   });
 }

@@ -11,17 +11,17 @@ namespace intaglio::gpu {
 
 /// How a device is chosen and opened.
 struct device_options {
-  std::string selector{};                                      ///< index, UUID or part of the name; empty: by rule
+  std::string selector{};  ///< index, UUID or part of the name; empty: by rule
   validation validate = validation_from_environment();
-  bool allow_cpu = true;                                       ///< a CPU driver may be taken when there is no GPU
-  bool robust = false;                                         ///< bounds-checked buffer accesses where the device has them
-  std::vector<feature> require{};                              ///< beyond required_features()
-  PFN_vkGetInstanceProcAddr entry = nullptr;                   ///< null: the system's loader
+  bool allow_cpu = true;                      ///< a CPU driver may be taken when there is no GPU
+  bool robust = false;                        ///< bounds-checked buffer accesses where the device has them
+  std::vector<feature> require{};             ///< beyond required_features()
+  PFN_vkGetInstanceProcAddr entry = nullptr;  ///< null: the system's loader
 };
 
-/// The Vulkan objects of a host program. It keeps them alive longer than anything made here, and made the device with at least
-/// required_features(); of other features only those in `enabled` are used. After work that did not end in time (device_lost) it keeps
-/// them as long as the process: see docs/gpu.md.
+/// The Vulkan objects of a host program. It keeps them alive longer than anything made here, and made the device with
+/// at least required_features(); of other features only those in `enabled` are used. After work that did not end in
+/// time (device_lost) it keeps them as long as the process: see docs/gpu.md.
 struct host_device {
   PFN_vkGetInstanceProcAddr entry = nullptr;
   VkInstance instance = VK_NULL_HANDLE;
@@ -30,7 +30,8 @@ struct host_device {
   VkQueue queue = VK_NULL_HANDLE;
   std::uint32_t queue_family = 0;
   feature_set enabled = required_features();
-  std::mutex* queue_mutex = nullptr;  ///< held while the queue is used; null: the host takes care that nobody else uses it then
+  std::mutex* queue_mutex =
+      nullptr;  ///< held while the queue is used; null: the host takes care that nobody else uses it then
 };
 
 namespace detail {
@@ -56,23 +57,28 @@ inline std::string missing_text(const device_description& of) {
 inline std::string listing(const std::vector<device_description>& devices) {
   std::string out;
   for (const auto& each : devices)
-    out += "\n  " + std::to_string(each.index) + ": " + each.label() + ", " + std::string(name(each.type)) + ", " + uuid_text(each.uuid) +
-           (each.missing.empty() ? "" : ", " + missing_text(each));
+    out += "\n  " + std::to_string(each.index) + ": " + each.label() + ", " + std::string(name(each.type)) + ", " +
+           uuid_text(each.uuid) + (each.missing.empty() ? "" : ", " + missing_text(each));
   return out;
 }
 
 }  // namespace detail
 
-/// Picks from list_devices(): by index, by UUID, by part of the name (case ignored); by rule the first usable of the best type.
-/// @error device_error: nothing matches, the match lacks a feature (each is named), or only a CPU is there and is not allowed
-inline const device_description& choose_device(const std::vector<device_description>& devices, const std::string& selector, bool allow_cpu) {
+/// Picks from list_devices(): by index, by UUID, by part of the name (case ignored); by rule the first usable of the
+/// best type.
+/// @error device_error: nothing matches, the match lacks a feature (each is named), or only a CPU is there and is not
+/// allowed
+inline const device_description& choose_device(const std::vector<device_description>& devices,
+                                               const std::string& selector, bool allow_cpu) {
   if (selector.empty()) {
     const device_description* best = nullptr;
     for (const auto& each : devices)
       if (each.missing.empty() && (best == nullptr || detail::rank(each.type) < detail::rank(best->type))) best = &each;
-    if (best == nullptr) throw device_error("", "choose a device", "no device has all that intaglio needs:" + detail::listing(devices));
+    if (best == nullptr)
+      throw device_error("", "choose a device", "no device has all that intaglio needs:" + detail::listing(devices));
     if (best->type == device_type::cpu && !allow_cpu)
-      throw device_error("", "choose a device", "only a CPU device is there, and it was not asked for:" + detail::listing(devices));
+      throw device_error("", "choose a device",
+                         "only a CPU device is there, and it was not asked for:" + detail::listing(devices));
     return *best;
   }
   const device_description* found = nullptr;
@@ -81,11 +87,15 @@ inline const device_description& choose_device(const std::vector<device_descript
   const bool is_index = status == std::errc{} && end == selector.data() + selector.size();
   const std::string wanted = detail::lower(selector);
   for (const auto& each : devices) {
-    const bool matches = is_index ? each.index == index : uuid_text(each.uuid) == wanted || detail::lower(each.name).find(wanted) != std::string::npos;
+    const bool matches =
+        is_index ? each.index == index
+                 : uuid_text(each.uuid) == wanted || detail::lower(each.name).find(wanted) != std::string::npos;
     if (matches && (found == nullptr || (!found->missing.empty() && each.missing.empty()))) found = &each;
   }
   if (found == nullptr)
-    throw device_error("", "choose a device", "no device matches '" + printable(selector) + "' as index, UUID or part of a name; there are:" + detail::listing(devices));
+    throw device_error("", "choose a device",
+                       "no device matches '" + printable(selector) +
+                           "' as index, UUID or part of a name; there are:" + detail::listing(devices));
   if (!found->missing.empty()) throw device_error(found->label(), "choose a device", detail::missing_text(*found));
   return *found;
 }
@@ -94,7 +104,8 @@ inline const device_description& choose_device(const std::vector<device_descript
 class device {
  public:
   /// Opens a device of its own.
-  /// @error device_error: no loader, no driver, no device, no match, a missing feature; out_of_memory, device_lost by the driver
+  /// @error device_error: no loader, no driver, no device, no match, a missing feature; out_of_memory, device_lost by
+  /// the driver
   explicit device(const device_options& options = {}) {
     translated([&] { open(options); });
   }
@@ -105,7 +116,8 @@ class device {
     translated([&] { borrow(host); });
   }
 
-  /// The same physical device opened once more, in the same instance and with the same features: its queue waits for no other one's work.
+  /// The same physical device opened once more, in the same instance and with the same features: its queue waits for no
+  /// other one's work.
   /// @error as of opening
   device another() const {
     return translated([&] {
@@ -152,11 +164,13 @@ class device {
   explicit device(std::nullptr_t) {}
 
   void open(const device_options& options) {
-    const auto from = std::make_shared<instance>(options.entry != nullptr ? loader(options.entry) : loader(), options.validate);
+    const auto from =
+        std::make_shared<instance>(options.entry != nullptr ? loader(options.entry) : loader(), options.validate);
     auto devices = list_devices(*from);
     for (auto& each : devices)
       for (const feature wanted : options.require)
-        if (!contains(each.features, wanted) && !contains(required_features(), wanted)) each.missing.push_back("feature " + std::string(name(wanted)));
+        if (!contains(each.features, wanted) && !contains(required_features(), wanted))
+          each.missing.push_back("feature " + std::string(name(wanted)));
     const device_description& chosen = choose_device(devices, options.selector, options.allow_cpu);
     const auto physical = from->physical_devices();
     if (chosen.index >= physical.size()) throw device_error(chosen.label(), "open the device", "it has gone");
@@ -168,7 +182,9 @@ class device {
     on_->label = chosen.label();
     on_->queue_family = *chosen.queue_family;
     feature_set wanted = chosen.features;
-    if (!options.robust) wanted.reset(static_cast<std::size_t>(feature::robust_buffer_access)).reset(static_cast<std::size_t>(feature::robust_buffer_access2));
+    if (!options.robust)
+      wanted.reset(static_cast<std::size_t>(feature::robust_buffer_access))
+          .reset(static_cast<std::size_t>(feature::robust_buffer_access2));
     create(wanted);
   }
 
@@ -178,7 +194,8 @@ class device {
       if (entry.extension != nullptr && contains(wanted, entry.id)) extensions.push_back(entry.extension);
     feature_chain chain;
     chain.link_extensions([&](std::string_view extension) {
-      return std::any_of(extensions.begin(), extensions.end(), [&](std::string_view each) { return each == extension; });
+      return std::any_of(extensions.begin(), extensions.end(),
+                         [&](std::string_view each) { return each == extension; });
     });
     enable(chain, wanted);
 
@@ -202,8 +219,10 @@ class device {
   }
 
   void borrow(const host_device& host) {
-    if (host.instance == VK_NULL_HANDLE || host.physical == VK_NULL_HANDLE || host.device == VK_NULL_HANDLE || host.queue == VK_NULL_HANDLE)
-      throw device_error("", "use the host program's device", "instance, physical device, device and queue must all be given; one of them is null");
+    if (host.instance == VK_NULL_HANDLE || host.physical == VK_NULL_HANDLE || host.device == VK_NULL_HANDLE ||
+        host.queue == VK_NULL_HANDLE)
+      throw device_error("", "use the host program's device",
+                         "instance, physical device, device and queue must all be given; one of them is null");
     const auto from = std::make_shared<instance>(loader(host.entry), host.instance);
     const auto physical = from->physical_devices();
     const auto place = std::find(physical.begin(), physical.end(), host.physical);
@@ -218,15 +237,18 @@ class device {
     on_->label = on_->description.label();
     on_->enabled = host.enabled & on_->description.features;
     for (const auto& entry : feature_table)
-      if (entry.required && !contains(on_->enabled, entry.id)) on_->description.missing.push_back("enabled feature " + std::string(entry.name));
-    if (!on_->description.missing.empty()) throw device_error(on_->label, "use the host program's device", detail::missing_text(on_->description));
+      if (entry.required && !contains(on_->enabled, entry.id))
+        on_->description.missing.push_back("enabled feature " + std::string(entry.name));
+    if (!on_->description.missing.empty())
+      throw device_error(on_->label, "use the host program's device", detail::missing_text(on_->description));
     on_->handle = host.device;
     look_up();
     from->call().vkGetPhysicalDeviceMemoryProperties(on_->physical, &on_->memory);
   }
 
   void look_up() {
-    on_->call.init(on_->from->handle(), on_->from->source().entry(), on_->handle, on_->from->call().vkGetDeviceProcAddr);
+    on_->call.init(on_->from->handle(), on_->from->source().entry(), on_->handle,
+                   on_->from->call().vkGetDeviceProcAddr);
   }
 
   std::shared_ptr<connection> on_;

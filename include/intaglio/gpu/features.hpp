@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The Vulkan features that intaglio knows, in one table: it drives the check, what is enabled, the report and the error text.
+// The Vulkan features that intaglio knows, in one table: it drives the check, what is enabled, the report and the error
+// text.
 #pragma once
 
 #include <intaglio/gpu/cooperative_matrix.hpp>
@@ -88,54 +89,74 @@ struct feature_chain {
 /// One row of the table of features.
 struct feature_entry {
   feature id;
-  std::string_view name;                 ///< as Vulkan spells it
-  const char* extension;                 ///< null: core of 1.3
-  VkBool32* (*member)(feature_chain&);   ///< null: the extension has no switch; null with no extension: the headers of this build do not know it
+  std::string_view name;                ///< as Vulkan spells it
+  const char* extension;                ///< null: core of 1.3
+  VkBool32* (*member)(feature_chain&);  ///< null: the extension has no switch; null with no extension: the headers of
+                                        ///< this build do not know it
   bool required;
 };
 
 inline constexpr std::array<feature_entry, static_cast<std::size_t>(feature::count)> feature_table{{
-    {feature::buffer_device_address, "bufferDeviceAddress", nullptr, [](feature_chain& c) { return &c.core12.bufferDeviceAddress; }, true},
-    {feature::synchronization2, "synchronization2", nullptr, [](feature_chain& c) { return &c.core13.synchronization2; }, true},
-    {feature::timeline_semaphore, "timelineSemaphore", nullptr, [](feature_chain& c) { return &c.core12.timelineSemaphore; }, true},
-    {feature::subgroup_size_control, "subgroupSizeControl", nullptr, [](feature_chain& c) { return &c.core13.subgroupSizeControl; }, true},
-    {feature::compute_full_subgroups, "computeFullSubgroups", nullptr, [](feature_chain& c) { return &c.core13.computeFullSubgroups; }, true},
-    {feature::shader_integer_dot_product, "shaderIntegerDotProduct", nullptr, [](feature_chain& c) { return &c.core13.shaderIntegerDotProduct; }, true},
-    {feature::vulkan_memory_model, "vulkanMemoryModel", nullptr, [](feature_chain& c) { return &c.core12.vulkanMemoryModel; }, true},
-    {feature::scalar_block_layout, "scalarBlockLayout", nullptr, [](feature_chain& c) { return &c.core12.scalarBlockLayout; }, true},
+    {feature::buffer_device_address, "bufferDeviceAddress", nullptr,
+     [](feature_chain& c) { return &c.core12.bufferDeviceAddress; }, true},
+    {feature::synchronization2, "synchronization2", nullptr,
+     [](feature_chain& c) { return &c.core13.synchronization2; }, true},
+    {feature::timeline_semaphore, "timelineSemaphore", nullptr,
+     [](feature_chain& c) { return &c.core12.timelineSemaphore; }, true},
+    {feature::subgroup_size_control, "subgroupSizeControl", nullptr,
+     [](feature_chain& c) { return &c.core13.subgroupSizeControl; }, true},
+    {feature::compute_full_subgroups, "computeFullSubgroups", nullptr,
+     [](feature_chain& c) { return &c.core13.computeFullSubgroups; }, true},
+    {feature::shader_integer_dot_product, "shaderIntegerDotProduct", nullptr,
+     [](feature_chain& c) { return &c.core13.shaderIntegerDotProduct; }, true},
+    {feature::vulkan_memory_model, "vulkanMemoryModel", nullptr,
+     [](feature_chain& c) { return &c.core12.vulkanMemoryModel; }, true},
+    {feature::scalar_block_layout, "scalarBlockLayout", nullptr,
+     [](feature_chain& c) { return &c.core12.scalarBlockLayout; }, true},
     {feature::maintenance4, "maintenance4", nullptr, [](feature_chain& c) { return &c.core13.maintenance4; }, true},
-    {feature::storage_buffer_8bit, "storageBuffer8BitAccess", nullptr, [](feature_chain& c) { return &c.core12.storageBuffer8BitAccess; }, false},
-    {feature::storage_buffer_16bit, "storageBuffer16BitAccess", nullptr, [](feature_chain& c) { return &c.core11.storageBuffer16BitAccess; }, false},
+    {feature::storage_buffer_8bit, "storageBuffer8BitAccess", nullptr,
+     [](feature_chain& c) { return &c.core12.storageBuffer8BitAccess; }, false},
+    {feature::storage_buffer_16bit, "storageBuffer16BitAccess", nullptr,
+     [](feature_chain& c) { return &c.core11.storageBuffer16BitAccess; }, false},
     {feature::shader_int8, "shaderInt8", nullptr, [](feature_chain& c) { return &c.core12.shaderInt8; }, false},
-    {feature::shader_int16, "shaderInt16", nullptr, [](feature_chain& c) { return &c.base.features.shaderInt16; }, false},
-    {feature::shader_int64, "shaderInt64", nullptr, [](feature_chain& c) { return &c.base.features.shaderInt64; }, false},
-    {feature::shader_float16, "shaderFloat16", nullptr, [](feature_chain& c) { return &c.core12.shaderFloat16; }, false},
+    {feature::shader_int16, "shaderInt16", nullptr, [](feature_chain& c) { return &c.base.features.shaderInt16; },
+     false},
+    {feature::shader_int64, "shaderInt64", nullptr, [](feature_chain& c) { return &c.base.features.shaderInt64; },
+     false},
+    {feature::shader_float16, "shaderFloat16", nullptr, [](feature_chain& c) { return &c.core12.shaderFloat16; },
+     false},
     {feature::subgroup_extended_types, "shaderSubgroupExtendedTypes", nullptr,
      [](feature_chain& c) { return &c.core12.shaderSubgroupExtendedTypes; }, false},
     {feature::memory_model_device_scope, "vulkanMemoryModelDeviceScope", nullptr,
      [](feature_chain& c) { return &c.core12.vulkanMemoryModelDeviceScope; }, false},
-    {feature::buffer_int64_atomics, "shaderBufferInt64Atomics", nullptr, [](feature_chain& c) { return &c.core12.shaderBufferInt64Atomics; }, false},
+    {feature::buffer_int64_atomics, "shaderBufferInt64Atomics", nullptr,
+     [](feature_chain& c) { return &c.core12.shaderBufferInt64Atomics; }, false},
     {feature::pipeline_executable_info, "pipelineExecutableInfo", "VK_KHR_pipeline_executable_properties",
      [](feature_chain& c) { return &c.pipeline_executable.pipelineExecutableInfo; }, false},
     {feature::cooperative_matrix, "cooperativeMatrix", cooperative_matrix_extension,
      [](feature_chain& c) { return &c.cooperative_matrix.cooperativeMatrix; }, false},
 #ifdef VK_EXT_device_fault
-    {feature::device_fault, "deviceFault", "VK_EXT_device_fault", [](feature_chain& c) { return &c.fault.deviceFault; }, false},
+    {feature::device_fault, "deviceFault", "VK_EXT_device_fault", [](feature_chain& c) { return &c.fault.deviceFault; },
+     false},
 #else
     {feature::device_fault, "deviceFault", nullptr, nullptr, false},
 #endif
-    {feature::robust_buffer_access, "robustBufferAccess", nullptr, [](feature_chain& c) { return &c.base.features.robustBufferAccess; }, false},
-    {feature::robust_buffer_access2, "robustBufferAccess2", "VK_EXT_robustness2", [](feature_chain& c) { return &c.robustness2.robustBufferAccess2; }, false},
+    {feature::robust_buffer_access, "robustBufferAccess", nullptr,
+     [](feature_chain& c) { return &c.base.features.robustBufferAccess; }, false},
+    {feature::robust_buffer_access2, "robustBufferAccess2", "VK_EXT_robustness2",
+     [](feature_chain& c) { return &c.robustness2.robustBufferAccess2; }, false},
     {feature::external_memory_host, "VK_EXT_external_memory_host", "VK_EXT_external_memory_host", nullptr, false},
     {feature::memory_budget, "VK_EXT_memory_budget", "VK_EXT_memory_budget", nullptr, false},
     {feature::calibrated_timestamps, "VK_EXT_calibrated_timestamps", "VK_EXT_calibrated_timestamps", nullptr, false},
 }};
 
-static_assert([] {
-  for (std::size_t i = 0; i < feature_table.size(); ++i)
-    if (feature_table[i].id != static_cast<feature>(i)) return false;
-  return true;
-}(), "the table of features follows the order of the enumeration");
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < feature_table.size(); ++i)
+        if (feature_table[i].id != static_cast<feature>(i)) return false;
+      return true;
+    }(),
+    "the table of features follows the order of the enumeration");
 
 constexpr std::string_view name(feature which) { return feature_table[static_cast<std::size_t>(which)].name; }
 
@@ -148,7 +169,8 @@ inline feature_set required_features() {
   return out;
 }
 
-/// Sets the members of `chain` for `wanted`; a program that makes its own device passes chain.head() as pNext of vk::DeviceCreateInfo.
+/// Sets the members of `chain` for `wanted`; a program that makes its own device passes chain.head() as pNext of
+/// vk::DeviceCreateInfo.
 inline void enable(feature_chain& chain, const feature_set& wanted) {
   for (const auto& entry : feature_table)
     if (entry.member != nullptr && contains(wanted, entry.id)) *entry.member(chain) = VK_TRUE;

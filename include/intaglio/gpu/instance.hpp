@@ -40,7 +40,9 @@ class instance {
   /// @error device_error: loader older than Vulkan 1.1, no driver, or validation asked for and its layer not installed
   explicit instance(const loader& from, validation validate = validation::off) : loader_(from) {
     if (loader_.api_version() < VK_API_VERSION_1_1)
-      throw device_error("", "make a Vulkan instance", "the Vulkan loader is too old: expected 1.1 or newer, found " + version_text(loader_.api_version()));
+      throw device_error(
+          "", "make a Vulkan instance",
+          "the Vulkan loader is too old: expected 1.1 or newer, found " + version_text(loader_.api_version()));
     create(validate);
   }
 
@@ -61,11 +63,13 @@ class instance {
 
   /// @error device_error: no device
   std::vector<VkPhysicalDevice> physical_devices() const {
-    auto found = enumerate<VkPhysicalDevice>("", "list the Vulkan devices", [&](std::uint32_t* count, VkPhysicalDevice* items) {
-      return call_.vkEnumeratePhysicalDevices(handle_, count, items);
-    });
+    auto found =
+        enumerate<VkPhysicalDevice>("", "list the Vulkan devices", [&](std::uint32_t* count, VkPhysicalDevice* items) {
+          return call_.vkEnumeratePhysicalDevices(handle_, count, items);
+        });
     if (found.empty())
-      throw device_error("", "list the Vulkan devices", "no device: a Vulkan driver is installed, but it found no hardware that it serves");
+      throw device_error("", "list the Vulkan devices",
+                         "no device: a Vulkan driver is installed, but it found no hardware that it serves");
     return found;
   }
 
@@ -83,7 +87,8 @@ class instance {
     if (validate == validation::synchronization) enables = {vk::ValidationFeatureEnableEXT::eSynchronizationValidation};
     if (validate == validation::best_practices) enables = {vk::ValidationFeatureEnableEXT::eBestPractices};
     if (validate == validation::gpu_assisted)
-      enables = {vk::ValidationFeatureEnableEXT::eGpuAssisted, vk::ValidationFeatureEnableEXT::eGpuAssistedReserveBindingSlot};
+      enables = {vk::ValidationFeatureEnableEXT::eGpuAssisted,
+                 vk::ValidationFeatureEnableEXT::eGpuAssistedReserveBindingSlot};
 
     vk::ApplicationInfo application;
     application.pApplicationName = "intaglio";
@@ -113,7 +118,9 @@ class instance {
     const auto make = loader_.global<PFN_vkCreateInstance>("vkCreateInstance");
     const VkResult result = make(native(info), nullptr, &handle_);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-      fail(result, "", "make a Vulkan instance", "no driver: none is installed, or none of the installed ones could be opened; VK_LOADER_DEBUG=all tells why");
+      fail(
+          result, "", "make a Vulkan instance",
+          "no driver: none is installed, or none of the installed ones could be opened; VK_LOADER_DEBUG=all tells why");
     if (result != VK_SUCCESS) fail(result, "", "make a Vulkan instance");
     try {
       look_up();
@@ -131,15 +138,15 @@ class instance {
     const auto layers = enumerate<VkLayerProperties>("", "list the Vulkan layers", ask);
     for (const auto& properties : layers)
       if (std::strcmp(properties.layerName, layer) == 0) return;
-    throw device_error("", "turn on validation", std::string(layer) + " is not installed (Debian and Ubuntu: apt install vulkan-validationlayers)");
+    throw device_error(
+        "", "turn on validation",
+        std::string(layer) + " is not installed (Debian and Ubuntu: apt install vulkan-validationlayers)");
   }
 
-  void look_up() {
-    call_.init(static_cast<VkInstance>(handle_), loader_.entry());
-  }
+  void look_up() { call_.init(static_cast<VkInstance>(handle_), loader_.entry()); }
 
-  /// The first instance of the system's loader that goes is not destroyed, so that drivers stay loaded: NVIDIA's (580) can be loaded 29 times in a process, and
-  /// to load llvmpipe takes 27 ms.
+  /// The first instance of the system's loader that goes is not destroyed, so that drivers stay loaded: NVIDIA's (580)
+  /// can be loaded 29 times in a process, and to load llvmpipe takes 27 ms.
   static bool stays(VkInstance handle) noexcept {
     static std::atomic<VkInstance> kept{VK_NULL_HANDLE};
     VkInstance none = VK_NULL_HANDLE;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where Vulkan's functions come from: the system's loader, opened at run time, or an entry point that the program passes.
+// Where Vulkan's functions come from: the system's loader, opened at run time, or an entry point that the program
+// passes.
 #pragma once
 
 #include <intaglio/gpu/result.hpp>
@@ -13,15 +14,16 @@ namespace intaglio::gpu {
 /// The Vulkan loader: one function from which all others are looked up.
 class loader {
  public:
-  /// Opens the loader's shared library. It stays open until the process ends: drivers leave threads and thread-local data behind
-  /// that must not outlive their code.
+  /// Opens the loader's shared library. It stays open until the process ends: drivers leave threads and thread-local
+  /// data behind that must not outlive their code.
   /// @error device_error: no Vulkan loader
   explicit loader(const char* library = "libvulkan.so.1") {
     void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (opened == nullptr) {
       const char* const reason = ::dlerror();
-      throw device_error("", "open the Vulkan loader", std::string("no Vulkan loader: ") + (reason != nullptr ? reason : library) +
-                         " (Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers)");
+      throw device_error("", "open the Vulkan loader",
+                         std::string("no Vulkan loader: ") + (reason != nullptr ? reason : library) +
+                             " (Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers)");
     }
     entry_ = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(opened, "vkGetInstanceProcAddr"));
     ::dlclose(opened);
@@ -48,14 +50,16 @@ class loader {
     const auto enumerate = global<PFN_vkEnumerateInstanceVersion>("vkEnumerateInstanceVersion");
     if (enumerate == nullptr) return VK_API_VERSION_1_0;
     std::uint32_t version = VK_API_VERSION_1_0;
-    if (const VkResult result = enumerate(&version); result != VK_SUCCESS) fail(result, "", "ask the Vulkan loader's version");
+    if (const VkResult result = enumerate(&version); result != VK_SUCCESS)
+      fail(result, "", "ask the Vulkan loader's version");
     return version;
   }
 
  private:
   void check(const char* origin) const {
     if (entry_ == nullptr || entry_(VK_NULL_HANDLE, "vkCreateInstance") == nullptr)
-      throw device_error("", "open the Vulkan loader", std::string("no Vulkan loader: ") + origin + " offers no vkCreateInstance");
+      throw device_error("", "open the Vulkan loader",
+                         std::string("no Vulkan loader: ") + origin + " offers no vkCreateInstance");
   }
 
   PFN_vkGetInstanceProcAddr entry_ = nullptr;

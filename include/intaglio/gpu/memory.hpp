@@ -14,14 +14,15 @@ enum class placement : std::uint8_t {
   device_local,  ///< fastest for the device; also mapped where device and host share memory
   shared,        ///< mapped, in device memory if there is such: small things that the host writes and the device reads
   readback,      ///< mapped and cached by the host: what the host reads
-  host,          ///< mapped, in the host's memory where that is another: large things that the device reads across the bus
+  host,  ///< mapped, in the host's memory where that is another: large things that the device reads across the bus
 };
 
 /// How much of a heap is taken.
 struct heap_status {
   memory_heap heap;
-  std::uint64_t available_bytes = 0;  ///< what the driver lets this program still take, or without VK_EXT_memory_budget the whole heap
-  std::uint64_t used_bytes = 0;       ///< what the driver says that this program has taken; 0 without VK_EXT_memory_budget
+  std::uint64_t available_bytes =
+      0;  ///< what the driver lets this program still take, or without VK_EXT_memory_budget the whole heap
+  std::uint64_t used_bytes = 0;  ///< what the driver says that this program has taken; 0 without VK_EXT_memory_budget
 };
 
 inline std::vector<heap_status> memory_status(const device& of) {
@@ -36,7 +37,9 @@ inline std::vector<heap_status> memory_status(const device& of) {
     for (std::uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
       const std::uint64_t limit = native(budget)->heapBudget[i], used = native(budget)->heapUsage[i];
       const bool local = (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
-      out.push_back({{memory.memoryHeaps[i].size, local}, known ? limit - std::min(limit, used) : memory.memoryHeaps[i].size, known ? used : 0});
+      out.push_back({{memory.memoryHeaps[i].size, local},
+                     known ? limit - std::min(limit, used) : memory.memoryHeaps[i].size,
+                     known ? used : 0});
     }
     return out;
   });
@@ -53,12 +56,14 @@ class buffer {
     translated([&] { create(on.on(), size_bytes, where, purpose); });
   }
 
-  /// Memory of the host as a buffer that the device reads in place (VK_EXT_external_memory_host): nothing is copied. Nobody may write to the bytes
-  /// while the buffer lives.
+  /// Memory of the host as a buffer that the device reads in place (VK_EXT_external_memory_host): nothing is copied.
+  /// Nobody may write to the bytes while the buffer lives.
   /// @param host begins and ends at multiples of device_limits::host_pointer_alignment
   /// @param keeper owns the bytes; held as long as the device may read them
-  /// @error argument_error: it does not; device_error: the device has not the extension, or refuses this memory (drivers do where it is a file's); out_of_memory
-  static buffer imported(const device& on, std::span<const std::byte> host, std::shared_ptr<const void> keeper, std::string_view purpose) {
+  /// @error argument_error: it does not; device_error: the device has not the extension, or refuses this memory
+  /// (drivers do where it is a file's); out_of_memory
+  static buffer imported(const device& on, std::span<const std::byte> host, std::shared_ptr<const void> keeper,
+                         std::string_view purpose) {
     return translated([&] {
       buffer out;
       out.import(on.on(), host, purpose);
@@ -68,7 +73,8 @@ class buffer {
   }
 
   buffer(buffer&& other) noexcept
-      : keeper_(std::move(other.keeper_)), memory_(std::move(other.memory_)), buffer_(std::move(other.buffer_)), size_(std::exchange(other.size_, 0)), taken_(std::exchange(other.taken_, 0)),
+      : keeper_(std::move(other.keeper_)), memory_(std::move(other.memory_)), buffer_(std::move(other.buffer_)),
+        size_(std::exchange(other.size_, 0)), taken_(std::exchange(other.taken_, 0)),
         address_(std::exchange(other.address_, 0)), mapped_(std::exchange(other.mapped_, nullptr)) {}
   buffer& operator=(buffer&& other) noexcept {
     if (this == &other) return *this;
@@ -88,18 +94,21 @@ class buffer {
   VkDeviceAddress address() const noexcept { return address_; }
   VkBuffer handle() const noexcept { return buffer_.get(); }
   /// The host's view, coherent; empty where the host cannot see the memory.
-  std::span<std::byte> mapped() const noexcept { return {mapped_, mapped_ != nullptr ? static_cast<std::size_t>(size_) : 0}; }
+  std::span<std::byte> mapped() const noexcept {
+    return {mapped_, mapped_ != nullptr ? static_cast<std::size_t>(size_) : 0};
+  }
   explicit operator bool() const noexcept { return static_cast<bool>(buffer_); }
 
  private:
-  static constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  static constexpr VkMemoryPropertyFlags coherent =
+      VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
   void create(const std::shared_ptr<connection>& on, std::uint64_t size, placement where, std::string_view purpose) {
     check_size(*on, size, purpose);
     vk::BufferCreateInfo info;
     info.size = size;
-    info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eTransferSrc | vk::BufferUsageFlagBits::eTransferDst |
-                 vk::BufferUsageFlagBits::eShaderDeviceAddress;
+    info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eTransferSrc |
+                 vk::BufferUsageFlagBits::eTransferDst | vk::BufferUsageFlagBits::eShaderDeviceAddress;
     VkBuffer made = VK_NULL_HANDLE;
     on->check(on->call.vkCreateBuffer(on->handle, native(info), nullptr, &made), "make a buffer for", purpose);
     buffer_ = {on, made};
@@ -110,7 +119,8 @@ class buffer {
     on->check(on->call.vkBindBufferMemory(on->handle, made, memory_.get(), 0), "bind the memory for", purpose);
     if ((on->memory.memoryTypes[type].propertyFlags & coherent) == coherent) {
       void* place = nullptr;
-      on->check(on->call.vkMapMemory(on->handle, memory_.get(), 0, VK_WHOLE_SIZE, 0, &place), "map the memory for", purpose);
+      on->check(on->call.vkMapMemory(on->handle, memory_.get(), 0, VK_WHOLE_SIZE, 0, &place), "map the memory for",
+                purpose);
       mapped_ = static_cast<std::byte*>(place);
     }
     ask_address(*on, made, purpose);
@@ -123,40 +133,49 @@ class buffer {
     on.require_alive("allocate memory");
     if (size > limits.max_buffer_bytes || size > limits.max_allocation_bytes)
       throw device_error(on.label, "allocate memory for " + std::string(purpose),
-                         bytes_text(size) + " in one piece, the device allows " + bytes_text(std::min(limits.max_buffer_bytes, limits.max_allocation_bytes)));
+                         bytes_text(size) + " in one piece, the device allows " +
+                             bytes_text(std::min(limits.max_buffer_bytes, limits.max_allocation_bytes)));
   }
   void ask_address(const connection& on, VkBuffer of, std::string_view purpose) {
     vk::BufferDeviceAddressInfo which;
     which.buffer = vk::Buffer(of);
     address_ = on.call.vkGetBufferDeviceAddress(on.handle, native(which));
-    if (address_ == 0) throw device_error(on.label, "ask the address of " + std::string(purpose), "the driver gives none");
+    if (address_ == 0)
+      throw device_error(on.label, "ask the address of " + std::string(purpose), "the driver gives none");
   }
 
   void import(const std::shared_ptr<connection>& on, std::span<const std::byte> host, std::string_view purpose) {
     check_size(*on, host.size(), purpose);
     if (!contains(on->enabled, feature::external_memory_host))
-      throw device_error(on->label, "read " + std::string(purpose) + " in place", "VK_EXT_external_memory_host is not there or not enabled");
+      throw device_error(on->label, "read " + std::string(purpose) + " in place",
+                         "VK_EXT_external_memory_host is not there or not enabled");
     const std::uint64_t step = std::max<std::uint64_t>(on->description.limits.host_pointer_alignment, 1);
     if (const auto place = reinterpret_cast<std::uintptr_t>(host.data()); place % step != 0 || host.size() % step != 0)
-      throw argument_error("memory for " + std::string(purpose), "multiples of " + std::to_string(step) + " bytes", hexadecimal(place) + " and " + std::to_string(host.size()) + " bytes");
+      throw argument_error("memory for " + std::string(purpose), "multiples of " + std::to_string(step) + " bytes",
+                           hexadecimal(place) + " and " + std::to_string(host.size()) + " bytes");
     constexpr auto kind = vk::ExternalMemoryHandleTypeFlagBits::eHostAllocationEXT;
     vk::ExternalMemoryBufferCreateInfo outside;
     outside.handleTypes = kind;
     vk::BufferCreateInfo info;
     info.pNext = &outside;
     info.size = host.size();
-    info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eTransferSrc | vk::BufferUsageFlagBits::eShaderDeviceAddress;
+    info.usage = vk::BufferUsageFlagBits::eStorageBuffer | vk::BufferUsageFlagBits::eTransferSrc |
+                 vk::BufferUsageFlagBits::eShaderDeviceAddress;
     VkBuffer made = VK_NULL_HANDLE;
     on->check(on->call.vkCreateBuffer(on->handle, native(info), nullptr, &made), "make a buffer for", purpose);
     buffer_ = {on, made};
 
     VkMemoryRequirements needs{};
     on->call.vkGetBufferMemoryRequirements(on->handle, made, &needs);
-    void* const place = const_cast<std::byte*>(host.data());  // the structs of Vulkan know no const; the buffer's usage has no writing
+    void* const place =
+        const_cast<std::byte*>(host.data());  // the structs of Vulkan know no const; the buffer's usage has no writing
     vk::MemoryHostPointerPropertiesEXT possible;
-    on->check(on->call.vkGetMemoryHostPointerPropertiesEXT(on->handle, static_cast<VkExternalMemoryHandleTypeFlagBits>(kind), place, native(possible)), "read in place", purpose);
+    on->check(on->call.vkGetMemoryHostPointerPropertiesEXT(
+                  on->handle, static_cast<VkExternalMemoryHandleTypeFlagBits>(kind), place, native(possible)),
+              "read in place", purpose);
     const std::uint32_t types = needs.memoryTypeBits & possible.memoryTypeBits;
-    if (types == 0 || needs.size > host.size()) throw device_error(on->label, "read " + std::string(purpose) + " in place", "no type of memory fits");
+    if (types == 0 || needs.size > host.size())
+      throw device_error(on->label, "read " + std::string(purpose) + " in place", "no type of memory fits");
     vk::ImportMemoryHostPointerInfoEXT from;
     from.handleType = kind;
     from.pHostPointer = place;
@@ -204,10 +223,12 @@ class buffer {
     std::uint64_t local = 0;
     for (const auto& heap : on.description.heaps) local += heap.device_local ? heap.size_bytes : 0;
     on.refuse(result, "allocate memory for", purpose,
-              bytes_text(needs.size) + " wanted, " + bytes_text(on.counters.allocated_bytes) + " already taken of " + bytes_text(local) + " on the device");
+              bytes_text(needs.size) + " wanted, " + bytes_text(on.counters.allocated_bytes) + " already taken of " +
+                  bytes_text(local) + " on the device");
   }
 
-  /// The type with the most wanted properties among `candidates`; device-local memory falls back to none else than device-local.
+  /// The type with the most wanted properties among `candidates`; device-local memory falls back to none else than
+  /// device-local.
   static std::optional<std::uint32_t> best_type(const connection& on, std::uint32_t candidates, placement where) {
     const bool unified = on.description.type == device_type::integrated || on.description.type == device_type::cpu;
     std::optional<std::uint32_t> best;
@@ -215,20 +236,23 @@ class buffer {
     for (std::uint32_t type = 0; type < on.memory.memoryTypeCount; ++type) {
       if ((candidates >> type & 1U) == 0) continue;
       const VkMemoryType& each = on.memory.memoryTypes[type];
-      constexpr VkMemoryPropertyFlags never = VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |
-                                              VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
+      constexpr VkMemoryPropertyFlags never =
+          VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |
+          VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
       if ((each.propertyFlags & never) != 0) continue;
       const bool local = (each.propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
       const bool host = (each.propertyFlags & coherent) == coherent;
       const bool cached = (each.propertyFlags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
       if (where == placement::device_local ? !local : !host) continue;
-      const std::uint64_t score = where == placement::device_local ? 1U + (host == unified ? 2U : 0U) + (host && unified && cached ? 1U : 0U)
-                                  : where == placement::shared     ? 1U + (local ? 2U : 0U)
-                                  : where == placement::host       ? 1U + (local ? 0U : 2U)
-                                                                   : 1U + (cached ? 2U : 0U);
+      const std::uint64_t score = where == placement::device_local
+                                      ? 1U + (host == unified ? 2U : 0U) + (host && unified && cached ? 1U : 0U)
+                                  : where == placement::shared ? 1U + (local ? 2U : 0U)
+                                  : where == placement::host   ? 1U + (local ? 0U : 2U)
+                                                               : 1U + (cached ? 2U : 0U);
       // of equal types the one in the larger heap: a small window onto device memory is for small things
       if (!best || score > best_score ||
-          (score == best_score && on.memory.memoryHeaps[each.heapIndex].size > on.memory.memoryHeaps[on.memory.memoryTypes[*best].heapIndex].size)) {
+          (score == best_score && on.memory.memoryHeaps[each.heapIndex].size >
+                                      on.memory.memoryHeaps[on.memory.memoryTypes[*best].heapIndex].size)) {
         best = type;
         best_score = score;
       }
@@ -258,14 +282,16 @@ class buffer {
 /// A region in as few buffers as the device's limits and its free memory allow.
 /// @param unit no piece but the last ends inside a unit of so many bytes (a row of a matrix)
 /// @param largest a smaller limit than the device's for one piece, 0: none
-/// @error argument_error: unit is 0 or larger than a piece may be; out_of_memory: not even pieces of 16 MiB are to be had
-inline std::vector<buffer> allocate_split(const device& on, std::uint64_t size_bytes, std::uint64_t unit, placement where, std::string_view purpose,
-                                          std::uint64_t largest = 0) {
+/// @error argument_error: unit is 0 or larger than a piece may be; out_of_memory: not even pieces of 16 MiB are to be
+/// had
+inline std::vector<buffer> allocate_split(const device& on, std::uint64_t size_bytes, std::uint64_t unit,
+                                          placement where, std::string_view purpose, std::uint64_t largest = 0) {
   return translated([&] {
     std::uint64_t piece = std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
     if (largest != 0) piece = std::min(piece, largest);
     if (unit == 0 || unit > piece)
-      throw argument_error("unit of the region for " + std::string(purpose), "1 to " + std::to_string(piece) + " bytes", std::to_string(unit));
+      throw argument_error("unit of the region for " + std::string(purpose), "1 to " + std::to_string(piece) + " bytes",
+                           std::to_string(unit));
     std::vector<buffer> out;
     for (std::uint64_t left = size_bytes; left > 0;) {
       const std::uint64_t size = std::min(left, piece / unit * unit);
@@ -273,7 +299,9 @@ inline std::vector<buffer> allocate_split(const device& on, std::uint64_t size_b
         out.emplace_back(on, size, where, purpose);
         left -= size;
       } catch (const out_of_memory& refused) {
-        if (refused.result() != static_cast<int>(VK_ERROR_OUT_OF_DEVICE_MEMORY) || size / 2 < std::max<std::uint64_t>(unit, 16U << 20U)) throw;
+        if (refused.result() != static_cast<int>(VK_ERROR_OUT_OF_DEVICE_MEMORY) ||
+            size / 2 < std::max<std::uint64_t>(unit, 16U << 20U))
+          throw;
         piece = size / 2;
       }
     }

@@ -21,13 +21,13 @@ struct specialization {
 
 /// What a pipeline is made of. The spans and texts must live until build_pipelines returns.
 struct pipeline_description {
-  std::string_view name;                          ///< of the kernel, for errors and tools
-  std::span<const std::byte> spirv;               ///< one module, its entry point is main
+  std::string_view name;             ///< of the kernel, for errors and tools
+  std::span<const std::byte> spirv;  ///< one module, its entry point is main
   std::span<const specialization> constants;
   std::uint32_t push_constant_bytes = 0;
-  std::uint32_t required_subgroup_size = 0;       ///< 0: the driver's choice
-  bool full_subgroups = true;                     ///< no subgroup of a workgroup has idle lanes at the end
-  bool keep_statistics = false;                   ///< for pipeline::statistics
+  std::uint32_t required_subgroup_size = 0;  ///< 0: the driver's choice
+  bool full_subgroups = true;                ///< no subgroup of a workgroup has idle lanes at the end
+  bool keep_statistics = false;              ///< for pipeline::statistics
 };
 
 /// A compute pipeline and its layout.
@@ -41,8 +41,8 @@ class pipeline {
   /// True where the driver said that the cache held it.
   bool cached() const noexcept { return cached_; }
 
-  /// What the driver tells of the compiled code (registers, spills), as lines "name: value"; empty unless keep_statistics was asked for and
-  /// the device has VK_KHR_pipeline_executable_properties.
+  /// What the driver tells of the compiled code (registers, spills), as lines "name: value"; empty unless
+  /// keep_statistics was asked for and the device has VK_KHR_pipeline_executable_properties.
   std::vector<std::string> statistics() const {
     return translated([&] {
       std::vector<std::string> out;
@@ -51,14 +51,16 @@ class pipeline {
       vk::PipelineExecutableInfoKHR which;
       which.pipeline = vk::Pipeline(pipeline_.get());
       std::uint32_t count = 0;
-      if (on.call.vkGetPipelineExecutableStatisticsKHR(on.handle, native(which), &count, nullptr) != VK_SUCCESS) return out;
+      if (on.call.vkGetPipelineExecutableStatisticsKHR(on.handle, native(which), &count, nullptr) != VK_SUCCESS)
+        return out;
       std::vector<VkPipelineExecutableStatisticKHR> all(count, *native(vk::PipelineExecutableStatisticKHR{}));
       if (on.call.vkGetPipelineExecutableStatisticsKHR(on.handle, native(which), &count, all.data()) < 0) return out;
       for (const auto& each : all)
-        out.push_back(std::string(each.name) + ": " +
-                      (each.format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR  ? std::to_string(each.value.f64)
-                       : each.format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR ? std::to_string(each.value.i64)
-                                                                                          : std::to_string(each.value.u64)));
+        out.push_back(
+            std::string(each.name) + ": " +
+            (each.format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR ? std::to_string(each.value.f64)
+             : each.format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR ? std::to_string(each.value.i64)
+                                                                                : std::to_string(each.value.u64)));
       return out;
     });
   }
@@ -72,20 +74,26 @@ class pipeline {
  private:
   static void check_limits(const connection& on, const pipeline_description& of) {
     const device_limits& limits = on.description.limits;
-    const auto refuse = [&](const std::string& what) { throw device_error(on.label, "make the pipeline " + std::string(of.name), what); };
+    const auto refuse = [&](const std::string& what) {
+      throw device_error(on.label, "make the pipeline " + std::string(of.name), what);
+    };
     constexpr std::uint32_t magic = 0x07230203;
     std::uint32_t first = 0;
     if (of.spirv.size() >= sizeof first) std::memcpy(&first, of.spirv.data(), sizeof first);
     if (of.spirv.size() < 20 || of.spirv.size() % 4 != 0 || first != magic)
-      refuse("not SPIR-V: expected whole words that begin with 0x7230203, found " + std::to_string(of.spirv.size()) + " bytes that begin with " + hexadecimal(first));
+      refuse("not SPIR-V: expected whole words that begin with 0x7230203, found " + std::to_string(of.spirv.size()) +
+             " bytes that begin with " + hexadecimal(first));
     if (of.push_constant_bytes > limits.max_push_constant_bytes || of.push_constant_bytes % 4 != 0)
-      refuse("push constants: expected a multiple of 4 up to " + std::to_string(limits.max_push_constant_bytes) + " bytes, found " +
-             std::to_string(of.push_constant_bytes));
+      refuse("push constants: expected a multiple of 4 up to " + std::to_string(limits.max_push_constant_bytes) +
+             " bytes, found " + std::to_string(of.push_constant_bytes));
     const std::uint32_t size = of.required_subgroup_size;
     if (size == 0) return;
-    if (!limits.subgroup_size_selectable || size < limits.min_subgroup_size || size > limits.max_subgroup_size || (size & (size - 1)) != 0)
-      refuse("subgroup size: expected a power of two from " + std::to_string(limits.min_subgroup_size) + " to " + std::to_string(limits.max_subgroup_size) +
-             (limits.subgroup_size_selectable ? "" : " that this device does not let a shader choose") + ", found " + std::to_string(size));
+    if (!limits.subgroup_size_selectable || size < limits.min_subgroup_size || size > limits.max_subgroup_size ||
+        (size & (size - 1)) != 0)
+      refuse("subgroup size: expected a power of two from " + std::to_string(limits.min_subgroup_size) + " to " +
+             std::to_string(limits.max_subgroup_size) +
+             (limits.subgroup_size_selectable ? "" : " that this device does not let a shader choose") + ", found " +
+             std::to_string(size));
   }
 
   void create(const std::shared_ptr<connection>& on, const pipeline_description& of, VkPipelineCache cache) {
@@ -94,13 +102,15 @@ class pipeline {
     name_ = of.name;
     push_constant_bytes_ = of.push_constant_bytes;
 
-    std::vector<std::uint32_t> words(of.spirv.size() / 4);  // an aligned copy: the module may come from a string literal
+    std::vector<std::uint32_t> words(of.spirv.size() /
+                                     4);  // an aligned copy: the module may come from a string literal
     std::memcpy(words.data(), of.spirv.data(), of.spirv.size());
     vk::ShaderModuleCreateInfo code;
     code.codeSize = of.spirv.size();
     code.pCode = words.data();
     VkShaderModule made_module = VK_NULL_HANDLE;
-    on->check(on->call.vkCreateShaderModule(on->handle, native(code), nullptr, &made_module), "make the shader module", of.name);
+    on->check(on->call.vkCreateShaderModule(on->handle, native(code), nullptr, &made_module), "make the shader module",
+              of.name);
     const owned_handle<VkShaderModule, &dispatch_table::vkDestroyShaderModule> shader(on, made_module);
 
     vk::PushConstantRange range;
@@ -110,7 +120,8 @@ class pipeline {
     layout.pushConstantRangeCount = of.push_constant_bytes != 0 ? 1 : 0;
     layout.pPushConstantRanges = &range;
     VkPipelineLayout made_layout = VK_NULL_HANDLE;
-    on->check(on->call.vkCreatePipelineLayout(on->handle, native(layout), nullptr, &made_layout), "make the pipeline layout", of.name);
+    on->check(on->call.vkCreatePipelineLayout(on->handle, native(layout), nullptr, &made_layout),
+              "make the pipeline layout", of.name);
     layout_ = {on, made_layout};
 
     std::vector<vk::SpecializationMapEntry> entries(of.constants.size());
@@ -144,10 +155,12 @@ class pipeline {
     keeps_statistics_ = of.keep_statistics && contains(on->enabled, feature::pipeline_executable_info);
     if (keeps_statistics_) info.flags |= vk::PipelineCreateFlagBits::eCaptureStatisticsKHR;
     VkPipeline made = VK_NULL_HANDLE;
-    on->check(on->call.vkCreateComputePipelines(on->handle, cache, 1, native(info), nullptr, &made), "make the pipeline", of.name);
+    on->check(on->call.vkCreateComputePipelines(on->handle, cache, 1, native(info), nullptr, &made),
+              "make the pipeline", of.name);
     pipeline_ = {on, made};
     on->counters.pipelines += 1;
-    constexpr VkPipelineCreationFeedbackFlags hit = VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT | VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT;
+    constexpr VkPipelineCreationFeedbackFlags hit =
+        VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT | VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT;
     cached_ = (native(whole)->flags & hit) == hit;
   }
 
@@ -159,12 +172,14 @@ class pipeline {
   bool keeps_statistics_ = false;
 };
 
-/// Makes all pipelines, on up to `threads` threads (0: as many as the machine has, 16 at most), which begin with the first description.
-/// `cache` may be null; it counts what it held and what had to be compiled.
-/// @param take is given each with its description's index as soon as it is made, on any of the threads, one call at a time
-/// @error as of `pipeline`; the first failure in order of the descriptions, after all threads have ended; then some have been given
-inline void build_pipelines(const device& on, std::span<const pipeline_description> descriptions, pipeline_cache* cache, unsigned threads,
-                            const std::function<void(std::size_t, pipeline&&)>& take) {
+/// Makes all pipelines, on up to `threads` threads (0: as many as the machine has, 16 at most), which begin with the
+/// first description. `cache` may be null; it counts what it held and what had to be compiled.
+/// @param take is given each with its description's index as soon as it is made, on any of the threads, one call at a
+/// time
+/// @error as of `pipeline`; the first failure in order of the descriptions, after all threads have ended; then some
+/// have been given
+inline void build_pipelines(const device& on, std::span<const pipeline_description> descriptions, pipeline_cache* cache,
+                            unsigned threads, const std::function<void(std::size_t, pipeline&&)>& take) {
   translated([&] {
     std::vector<std::exception_ptr> failures(descriptions.size());
     const VkPipelineCache handle = cache != nullptr ? cache->handle() : VK_NULL_HANDLE;
@@ -188,7 +203,8 @@ inline void build_pipelines(const device& on, std::span<const pipeline_descripti
     {
       std::vector<std::jthread> workers;
       try {
-        for (std::size_t i = 1; i < std::min<std::size_t>(threads, descriptions.size()); ++i) workers.emplace_back(work);
+        for (std::size_t i = 1; i < std::min<std::size_t>(threads, descriptions.size()); ++i)
+          workers.emplace_back(work);
       } catch (...) {  // no more threads to be had: those that run and this one do it all
       }
       work();
@@ -198,10 +214,12 @@ inline void build_pipelines(const device& on, std::span<const pipeline_descripti
   });
 }
 /// The same; they are in the order of their descriptions.
-inline std::vector<pipeline> build_pipelines(const device& on, std::span<const pipeline_description> descriptions, pipeline_cache* cache = nullptr, unsigned threads = 0) {
+inline std::vector<pipeline> build_pipelines(const device& on, std::span<const pipeline_description> descriptions,
+                                             pipeline_cache* cache = nullptr, unsigned threads = 0) {
   return translated([&] {
     std::vector<pipeline> out(descriptions.size());
-    build_pipelines(on, descriptions, cache, threads, [&](std::size_t i, pipeline&& made) { out[i] = std::move(made); });
+    build_pipelines(on, descriptions, cache, threads,
+                    [&](std::size_t i, pipeline&& made) { out[i] = std::move(made); });
     return out;
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Compiled pipelines kept on disk between runs. A file is used only if its header names this very driver, device and plan and its
-// checksum holds; any other is ignored with one warning and replaced whole. Losing it costs start-up time and nothing else.
+// Compiled pipelines kept on disk between runs. A file is used only if its header names this very driver, device and
+// plan and its checksum holds; any other is ignored with one warning and replaced whole. Losing it costs start-up time
+// and nothing else.
 #pragma once
 
 #include <intaglio/gpu/cache_file.hpp>
@@ -36,8 +37,8 @@ class pipeline_cache {
   std::size_t misses() const noexcept { return misses_; }
   void count(bool hit) noexcept { ++(hit ? hits_ : misses_); }
 
-  /// Writes the file anew; readers see the old one or the new one. A failure is a warning. Does nothing without a folder, or when
-  /// the file on disk already holds this content.
+  /// Writes the file anew; readers see the old one or the new one. A failure is a warning. Does nothing without a
+  /// folder, or when the file on disk already holds this content.
   /// @error out_of_memory, device_error: the driver's
   void store() {
     translated([&] {
@@ -108,7 +109,9 @@ class pipeline_cache {
   }
 
   void warn(const std::string& problem) {
-    if (warning_.empty()) warning_ = "pipeline cache " + printable(path_, 240) + ": " + problem + "; it is ignored, and only start-up takes longer";
+    if (warning_.empty())
+      warning_ = "pipeline cache " + printable(path_, 240) + ": " + problem +
+                 "; it is ignored, and only start-up takes longer";
   }
 
   owned_handle<VkPipelineCache, &dispatch_table::vkDestroyPipelineCache> cache_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Work handed to the device and waited for: one vkQueueSubmit a submission, a timeline semaphore counts those that are done.
-// Not vkQueueSubmit2, which would do no more here: the GPU-assisted checks of validation layer 1.3.239 (Debian 12) never see the
-// semaphores that it signals, and every wait takes ten seconds.
+// Work handed to the device and waited for: one vkQueueSubmit a submission, a timeline semaphore counts those that are
+// done. Not vkQueueSubmit2, which would do no more here: the GPU-assisted checks of validation layer 1.3.239 (Debian
+// 12) never see the semaphores that it signals, and every wait takes ten seconds.
 #pragma once
 
 #include <intaglio/gpu/device.hpp>
@@ -12,23 +12,26 @@
 
 namespace intaglio::gpu {
 
-/// A line of submissions on the device's one queue, executed in order. Several lines may share the device, each used by one thread.
-/// Submitting and waiting allocate nothing.
-/// A device_error that leaves it leaves nothing in flight on the device, so what the caller destroys on its way out is not in use. The one
-/// exception is work that does not end: then nothing that was made on the device is destroyed as long as the process lives.
+/// A line of submissions on the device's one queue, executed in order. Several lines may share the device, each used by
+/// one thread. Submitting and waiting allocate nothing. A device_error that leaves it leaves nothing in flight on the
+/// device, so what the caller destroys on its way out is not in use. The one exception is work that does not end: then
+/// nothing that was made on the device is destroyed as long as the process lives.
 class queue {
  public:
   static constexpr std::chrono::nanoseconds patience = std::chrono::seconds(10);
-  /// For a line whose waits come behind the first dispatches of other lines: CPU drivers compile a kernel when it first runs, which may take a slow machine a minute.
-  static std::chrono::nanoseconds patience_with_others(const device& on) { return patience * (on.description().type == device_type::cpu ? 12 : 1); }
+  /// For a line whose waits come behind the first dispatches of other lines: CPU drivers compile a kernel when it first
+  /// runs, which may take a slow machine a minute.
+  static std::chrono::nanoseconds patience_with_others(const device& on) {
+    return patience * (on.description().type == device_type::cpu ? 12 : 1);
+  }
 
   /// @param limit how long a wait lasts that names no other, the last one's of all too
   explicit queue(const device& on, std::chrono::nanoseconds limit = patience) : limit_(limit) {
     translated([&] { create(on.on()); });
   }
   queue(queue&& other) noexcept
-      : semaphore_(std::move(other.semaphore_)), submitted_(std::exchange(other.submitted_, 0)), finished_(std::exchange(other.finished_, 0)),
-        limit_(other.limit_), labels_(other.labels_) {}
+      : semaphore_(std::move(other.semaphore_)), submitted_(std::exchange(other.submitted_, 0)),
+        finished_(std::exchange(other.finished_, 0)), limit_(other.limit_), labels_(other.labels_) {}
   queue& operator=(queue&& other) noexcept {
     if (this == &other) return *this;
     drain();
@@ -78,8 +81,8 @@ class queue {
   }
 
   /// Waits until the submission and all before it are done.
-  /// @error device_lost: the device was lost, or did not finish within `limit`; both name what was in flight. out_of_memory: the wait
-  /// itself failed, the device goes on
+  /// @error device_lost: the device was lost, or did not finish within `limit`; both name what was in flight.
+  /// out_of_memory: the wait itself failed, the device goes on
   void wait(std::uint64_t submission) { wait(submission, limit_); }
   void wait(std::uint64_t submission, std::chrono::nanoseconds limit) {
     if (submission <= finished_) return;
@@ -87,7 +90,8 @@ class queue {
       const auto& on = semaphore_.on();
       on->require_alive("wait for the device");
       if (submission > submitted_)
-        throw argument_error("submission to wait for", "at most " + std::to_string(submitted_), std::to_string(submission));
+        throw argument_error("submission to wait for", "at most " + std::to_string(submitted_),
+                             std::to_string(submission));
       on->counters.waits += 1;
       const VkResult result = ask(submission, limit);
       if (result == VK_TIMEOUT && reached() < submission) give_up(limit, in_flight(reached(), submitted_));
@@ -112,8 +116,9 @@ class queue {
     });
   }
 
-  /// Waits until a submission is done. Unlike the others, any thread may call it, also while another submits or waits. It looks every so often, since drivers let
-  /// nobody submit while several threads wait. What fails here is still in flight.
+  /// Waits until a submission is done. Unlike the others, any thread may call it, also while another submits or waits.
+  /// It looks every so often, since drivers let nobody submit while several threads wait. What fails here is still in
+  /// flight.
   /// @param submission that was made before, or 0
   /// @error device_lost: the device was lost, or did not finish in time; out_of_memory
   void await(std::uint64_t submission) const {
@@ -124,7 +129,8 @@ class queue {
       const auto end = std::chrono::steady_clock::now() + limit_;
       for (std::uint64_t value = 0;;) {
         const VkResult result = on->call.vkGetSemaphoreCounterValue(on->handle, semaphore_.get(), &value);
-        on->check(result == VK_SUCCESS && value == ~std::uint64_t{0} ? VK_ERROR_DEVICE_LOST : result, "wait for the device");  // some drivers jump to the end
+        on->check(result == VK_SUCCESS && value == ~std::uint64_t{0} ? VK_ERROR_DEVICE_LOST : result,
+                  "wait for the device");  // some drivers jump to the end
         if (value >= submission) return;
         if (std::chrono::steady_clock::now() > end) give_up(limit_, {});
         std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -140,7 +146,10 @@ class queue {
     const auto& on = semaphore_.on();
     on->abandon();
     throw device_lost(on->label, "wait for the device",
-                      "no end after " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms" + what, static_cast<int>(VK_TIMEOUT));
+                      "no end after " +
+                          std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms" +
+                          what,
+                      static_cast<int>(VK_TIMEOUT));
   }
   void create(const std::shared_ptr<connection>& on) {
     on->require_alive("make a queue");
@@ -160,7 +169,8 @@ class queue {
     info.semaphoreCount = 1;
     info.pSemaphores = &semaphore;
     info.pValues = &submission;
-    return on->call.vkWaitSemaphores(on->handle, native(info), limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count()));
+    return on->call.vkWaitSemaphores(on->handle, native(info),
+                                     limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count()));
   }
 
   /// The newest submission that is known to be done.

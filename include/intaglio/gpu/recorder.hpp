@@ -17,12 +17,14 @@ class timestamps {
   timestamps(const device& on, std::uint32_t capacity) : capacity_(capacity) {
     translated([&] {
       on.on()->require_alive("measure time");
-      if (on.limits().timestamp_bits == 0) throw device_error(on.label(), "measure time", "its compute queue has no timestamps");
+      if (on.limits().timestamp_bits == 0)
+        throw device_error(on.label(), "measure time", "its compute queue has no timestamps");
       vk::QueryPoolCreateInfo info;
       info.queryType = vk::QueryType::eTimestamp;
       info.queryCount = capacity;
       VkQueryPool made = VK_NULL_HANDLE;
-      on.on()->check(on.call().vkCreateQueryPool(on.handle(), native(info), nullptr, &made), "make a pool of timestamps");
+      on.on()->check(on.call().vkCreateQueryPool(on.handle(), native(info), nullptr, &made),
+                     "make a pool of timestamps");
       pool_ = {on.on(), made};
     });
   }
@@ -44,15 +46,17 @@ class timestamps {
     translated([&] {
       if (out.empty()) return;
       const auto& on = pool_.on();
-      on->check(on->call.vkGetQueryPoolResults(on->handle, pool_.get(), 0, static_cast<std::uint32_t>(out.size()), out.size_bytes(), out.data(), sizeof(std::uint64_t),
-                                               VK_QUERY_RESULT_64_BIT),
-                "read the timestamps");
+      on->check(
+          on->call.vkGetQueryPoolResults(on->handle, pool_.get(), 0, static_cast<std::uint32_t>(out.size()),
+                                         out.size_bytes(), out.data(), sizeof(std::uint64_t), VK_QUERY_RESULT_64_BIT),
+          "read the timestamps");
     });
   }
   /// From one tick to another, which may have run over in between.
   double nanoseconds(std::uint64_t from, std::uint64_t to) const {
     const auto& limits = pool_.on()->description.limits;
-    const std::uint64_t mask = limits.timestamp_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << limits.timestamp_bits) - 1;
+    const std::uint64_t mask =
+        limits.timestamp_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << limits.timestamp_bits) - 1;
     return static_cast<double>((to - from) & mask) * static_cast<double>(limits.timestamp_period_ns);
   }
 
@@ -66,8 +70,8 @@ class recording {
  public:
   recording() = default;
   recording(recording&& other) noexcept
-      : pool_(std::move(other.pool_)), commands_(std::exchange(other.commands_, nullptr)), name_(std::move(other.name_)),
-        dispatches_(other.dispatches_), points_(other.points_) {}
+      : pool_(std::move(other.pool_)), commands_(std::exchange(other.commands_, nullptr)),
+        name_(std::move(other.name_)), dispatches_(other.dispatches_), points_(other.points_) {}
   recording& operator=(recording&&) noexcept = default;
 
   VkCommandBuffer handle() const noexcept { return commands_; }
@@ -85,8 +89,9 @@ class recording {
   std::uint32_t points_ = 0;
 };
 
-/// Records one command buffer. It begins with a barrier after all earlier dispatches and copies on the queue and ends with one that
-/// shows its results to the host, so that recordings can be chained freely; between its dispatches only the barriers asked for stand.
+/// Records one command buffer. It begins with a barrier after all earlier dispatches and copies on the queue and ends
+/// with one that shows its results to the host, so that recordings can be chained freely; between its dispatches only
+/// the barriers asked for stand.
 class recorder {
  public:
   /// @param name for errors and for the submission's label
@@ -108,11 +113,13 @@ class recorder {
   /// @error argument_error: size of `push`, or groups zero or beyond the device's limit
   recorder& dispatch(const pipeline& kernel, std::span<const std::byte> push, std::array<std::uint32_t, 3> groups) {
     if (push.size() != kernel.push_constant_bytes())
-      throw argument_error("push constants of " + kernel.name(), std::to_string(kernel.push_constant_bytes()) + " bytes", std::to_string(push.size()));
+      throw argument_error("push constants of " + kernel.name(),
+                           std::to_string(kernel.push_constant_bytes()) + " bytes", std::to_string(push.size()));
     const auto& limit = on_->description.limits.max_workgroup_count;
     for (std::size_t axis = 0; axis < 3; ++axis)
       if (groups[axis] == 0 || groups[axis] > limit[axis])
-        throw argument_error("workgroups of " + kernel.name() + " in " + "xyz"[axis], "1 to " + std::to_string(limit[axis]), std::to_string(groups[axis]));
+        throw argument_error("workgroups of " + kernel.name() + " in " + "xyz"[axis],
+                             "1 to " + std::to_string(limit[axis]), std::to_string(groups[axis]));
     const VkCommandBuffer to = out_.commands_;
     if (bound_ != kernel.handle()) {
       on_->call.vkCmdBindPipeline(to, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.handle());
@@ -120,7 +127,8 @@ class recorder {
       on_->counters.recorded_commands += 1;
     }
     if (!push.empty())
-      on_->call.vkCmdPushConstants(to, kernel.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, static_cast<std::uint32_t>(push.size()), push.data());
+      on_->call.vkCmdPushConstants(to, kernel.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                   static_cast<std::uint32_t>(push.size()), push.data());
     if (out_.dispatches_ == 0) point();
     on_->call.vkCmdDispatch(to, groups[0], groups[1], groups[2]);
     on_->counters.recorded_commands += 2;
@@ -142,11 +150,13 @@ class recorder {
   recorder& barrier() {
     using stage = vk::PipelineStageFlagBits2;
     using access = vk::AccessFlagBits2;
-    return barrier(stage::eComputeShader, access::eShaderStorageWrite, stage::eComputeShader, access::eShaderStorageRead | access::eShaderStorageWrite);
+    return barrier(stage::eComputeShader, access::eShaderStorageWrite, stage::eComputeShader,
+                   access::eShaderStorageRead | access::eShaderStorageWrite);
   }
 
   /// A memory barrier between any stages: transfers before or after dispatches.
-  recorder& barrier(vk::PipelineStageFlags2 from, vk::AccessFlags2 written, vk::PipelineStageFlags2 to, vk::AccessFlags2 used) {
+  recorder& barrier(vk::PipelineStageFlags2 from, vk::AccessFlags2 written, vk::PipelineStageFlags2 to,
+                    vk::AccessFlags2 used) {
     vk::MemoryBarrier2 memory;
     memory.srcStageMask = from;
     memory.srcAccessMask = written;
@@ -169,7 +179,8 @@ class recorder {
 
   /// Copies bytes between buffers.
   /// @error argument_error: a range ends outside its buffer
-  recorder& copy(const buffer& from, std::uint64_t from_offset, const buffer& to, std::uint64_t to_offset, std::uint64_t size_bytes) {
+  recorder& copy(const buffer& from, std::uint64_t from_offset, const buffer& to, std::uint64_t to_offset,
+                 std::uint64_t size_bytes) {
     check_range("source of the copy", from, from_offset, size_bytes);
     check_range("target of the copy", to, to_offset, size_bytes);
     vk::BufferCopy region;
@@ -186,7 +197,8 @@ class recorder {
   recorder& fill(const buffer& to, std::uint64_t offset, std::uint64_t size_bytes, std::uint32_t word) {
     check_range("range to fill", to, offset, size_bytes);
     if (offset % 4 != 0 || size_bytes % 4 != 0)
-      throw argument_error("range to fill", "multiples of 4", std::to_string(offset) + " and " + std::to_string(size_bytes));
+      throw argument_error("range to fill", "multiples of 4",
+                           std::to_string(offset) + " and " + std::to_string(size_bytes));
     on_->call.vkCmdFillBuffer(out_.commands_, to.handle(), offset, size_bytes, word);
     on_->counters.recorded_commands += 1;
     return *this;
@@ -205,13 +217,15 @@ class recorder {
   }
 
  private:
-  static constexpr vk::PipelineStageFlags2 work = vk::PipelineStageFlagBits2::eComputeShader | vk::PipelineStageFlagBits2::eAllTransfer;
+  static constexpr vk::PipelineStageFlags2 work =
+      vk::PipelineStageFlagBits2::eComputeShader | vk::PipelineStageFlagBits2::eAllTransfer;
 
   void begin(std::string name) {
     on_->require_alive("record commands");
     out_.name_ = std::move(name);
     out_.dispatches_ = out_.points_ = 0;
-    if (out_.pool_) on_->check(on_->call.vkResetCommandPool(on_->handle, out_.pool_.get(), 0), "record anew", out_.name_);
+    if (out_.pool_)
+      on_->check(on_->call.vkResetCommandPool(on_->handle, out_.pool_.get(), 0), "record anew", out_.name_);
     else make_pool();
     vk::CommandBufferBeginInfo info;
     info.flags = vk::CommandBufferUsageFlagBits::eSimultaneousUse;
@@ -227,26 +241,31 @@ class recorder {
     vk::CommandPoolCreateInfo pool;
     pool.queueFamilyIndex = on_->queue_family;
     VkCommandPool made = VK_NULL_HANDLE;
-    on_->check(on_->call.vkCreateCommandPool(on_->handle, native(pool), nullptr, &made), "make a command pool for", out_.name_);
+    on_->check(on_->call.vkCreateCommandPool(on_->handle, native(pool), nullptr, &made), "make a command pool for",
+               out_.name_);
     out_.pool_ = {on_, made};
     vk::CommandBufferAllocateInfo allocate;
     allocate.commandPool = vk::CommandPool(made);
     allocate.commandBufferCount = 1;
-    on_->check(on_->call.vkAllocateCommandBuffers(on_->handle, native(allocate), &out_.commands_), "allocate a command buffer for", out_.name_);
+    on_->check(on_->call.vkAllocateCommandBuffers(on_->handle, native(allocate), &out_.commands_),
+               "allocate a command buffer for", out_.name_);
   }
 
   void point() {
     if (measure_ == nullptr) return;
     if (out_.points_ >= measure_->capacity())
-      throw argument_error("timestamps of " + out_.name_, "room for more than " + std::to_string(out_.points_), std::to_string(measure_->capacity()));
-    on_->call.vkCmdWriteTimestamp2(out_.commands_, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, measure_->handle(), out_.points_);
+      throw argument_error("timestamps of " + out_.name_, "room for more than " + std::to_string(out_.points_),
+                           std::to_string(measure_->capacity()));
+    on_->call.vkCmdWriteTimestamp2(out_.commands_, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, measure_->handle(),
+                                   out_.points_);
     on_->counters.recorded_commands += 1;
     out_.points_ += 1;
   }
 
   static void check_range(const char* what, const buffer& of, std::uint64_t offset, std::uint64_t size) {
     if (size == 0 || offset > of.size_bytes() || size > of.size_bytes() - offset)
-      throw argument_error(what, "a range inside " + std::to_string(of.size_bytes()) + " bytes", std::to_string(size) + " bytes at " + std::to_string(offset));
+      throw argument_error(what, "a range inside " + std::to_string(of.size_bytes()) + " bytes",
+                           std::to_string(size) + " bytes at " + std::to_string(offset));
   }
 
   std::shared_ptr<connection> on_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Host memory in places of one size, filled by several threads and copied on by one: how much is uploaded by more than a thread can read.
+// Host memory in places of one size, filled by several threads and copied on by one: how much is uploaded by more than
+// a thread can read.
 #pragma once
 
 #include <intaglio/gpu/queue.hpp>
@@ -26,14 +27,17 @@ class staging_ring {
   }
 
   std::size_t places() const noexcept { return states_.size(); }
-  /// Memory of a place, read as fast as written, when its last copy is done. Any thread may call, also while another copies other places.
+  /// Memory of a place, read as fast as written, when its last copy is done. Any thread may call, also while another
+  /// copies other places.
   /// @error device_lost, out_of_memory
   std::span<std::byte> place(std::size_t index) const {
     if (states_[index].submission != 0) line_.await(states_[index].submission);
-    return memory_.mapped().subspan(static_cast<std::size_t>(index * place_bytes_), static_cast<std::size_t>(place_bytes_));
+    return memory_.mapped().subspan(static_cast<std::size_t>(index * place_bytes_),
+                                    static_cast<std::size_t>(place_bytes_));
   }
 
-  /// Submits a copy of parts of a place that was asked for since its last one. Later submissions on this device see what it writes.
+  /// Submits a copy of parts of a place that was asked for since its last one. Later submissions on this device see
+  /// what it writes.
   /// @error argument_error: a part ends outside the place or its target; out_of_memory, device_lost
   void copy(std::size_t index, std::span<const part> parts) {
     translated([&] {

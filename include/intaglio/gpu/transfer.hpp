@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes between host and device: straight into memory that both see, else through two staging buffers in turn, one being filled
-// while the other is copied. Host memory beyond the two is never taken, whatever the size.
+// Bytes between host and device: straight into memory that both see, else through two staging buffers in turn, one
+// being filled while the other is copied. Host memory beyond the two is never taken, whatever the size.
 #pragma once
 
 #include <intaglio/gpu/queue.hpp>
@@ -10,7 +10,8 @@
 
 namespace intaglio::gpu {
 
-/// Uploads and downloads on one device. Used by one thread. It waits for its copies when it goes, so it should go before its buffers.
+/// Uploads and downloads on one device. Used by one thread. It waits for its copies when it goes, so it should go
+/// before its buffers.
 class transfer {
  public:
   /// Fills `into` with the bytes that start `at` bytes into the upload; may throw, which ends the upload.
@@ -19,17 +20,21 @@ class transfer {
   /// @param staging_bytes size of each of the staging buffers, made when first needed
   /// @param direct false: through staging buffers even where host and device share memory
   explicit transfer(const device& on, std::uint64_t staging_bytes = std::uint64_t{16} << 20U, bool direct = true)
-      : device_(on), line_(on, queue::patience_with_others(on)), staging_bytes_(std::max<std::uint64_t>(staging_bytes, 4096)), direct_(direct) {}
+      : device_(on), line_(on, queue::patience_with_others(on)),
+        staging_bytes_(std::max<std::uint64_t>(staging_bytes, 4096)), direct_(direct) {}
 
-  /// Writes [offset, offset + size) of a buffer with what `produce` gives, piece after piece. The copies may still run when it
-  /// returns: later submissions on this device see them, finish() waits for them. The device must not be using the range.
+  /// Writes [offset, offset + size) of a buffer with what `produce` gives, piece after piece. The copies may still run
+  /// when it returns: later submissions on this device see them, finish() waits for them. The device must not be using
+  /// the range.
   /// @error argument_error: the range ends outside the buffer; out_of_memory, device_lost; what `produce` throws
   void upload(const buffer& to, std::uint64_t offset, std::uint64_t size_bytes, const producer& produce) {
     check_range(to, offset, size_bytes);
     if (size_bytes == 0) return;
     if (const auto direct = to.mapped(); direct_ && !direct.empty()) {
       for (std::uint64_t at = 0; at < size_bytes; at += staging_bytes_)
-        produce(direct.subspan(static_cast<std::size_t>(offset + at), static_cast<std::size_t>(std::min(staging_bytes_, size_bytes - at))), at);
+        produce(direct.subspan(static_cast<std::size_t>(offset + at),
+                               static_cast<std::size_t>(std::min(staging_bytes_, size_bytes - at))),
+                at);
       return;
     }
     translated([&] {
@@ -63,7 +68,8 @@ class transfer {
     translated([&] {
       if (const auto direct = from.mapped(); direct_ && !direct.empty()) {
         line_.wait(reading_.submission);
-        reading_.commands = recorder(device_, "download").finish();  // nothing but its barriers: device writes become visible here
+        reading_.commands =
+            recorder(device_, "download").finish();  // nothing but its barriers: device writes become visible here
         reading_.submission = submit(reading_);
         line_.wait(reading_.submission);
         std::memcpy(into.data(), direct.data() + offset, into.size());
@@ -95,7 +101,8 @@ class transfer {
                            std::to_string(size) + " bytes at " + std::to_string(offset));
   }
 
-  /// A staging buffer when its last copy is done. Cached by the host, which may read again what it wrote; devices copy from it as fast as from any.
+  /// A staging buffer when its last copy is done. Cached by the host, which may read again what it wrote; devices copy
+  /// from it as fast as from any.
   stage& free(stage& slot) {
     line_.wait(slot.submission);
     if (!slot.memory) slot.memory = buffer(device_, staging_bytes_, placement::readback, "staging");

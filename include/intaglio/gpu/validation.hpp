@@ -71,14 +71,15 @@ class message_log {
   struct message {
     std::string_view id, text;  ///< parts of both
   };
-  /// Advice of best_practices that intaglio declines on purpose, no message of another check having such an id; and of layer 1.4 what is no
-  /// mistake of ours: what drivers ask for, what it changes for GPU-assisted checks.
+  /// Advice of best_practices that intaglio declines on purpose, no message of another check having such an id; and of
+  /// layer 1.4 what is no mistake of ours: what drivers ask for, what it changes for GPU-assisted checks.
   static constexpr message declined[] = {
       {"BestPractices-vkCreateInstance-specialuse-extension", ""},  // the extensions by which the layer itself speaks
       {"BestPractices-vkBeginCommandBuffer-simultaneous-use", ""},  // a recording runs several times at once by design
       {"BestPractices-vkAllocateMemory-small-allocation", ""},      // few buffers a model, each with memory of its own
       {"BestPractices-vkBindMemory-small-dedicated-allocation", ""},
-      {"WARNING-vkGetDeviceProcAddr-device", "vkGetPhysicalDevice"},                  // some drivers (NVIDIA 580) and some Vulkan-Hpp ask a device for these
+      {"WARNING-vkGetDeviceProcAddr-device",
+       "vkGetPhysicalDevice"},  // some drivers (NVIDIA 580) and some Vulkan-Hpp ask a device for these
       {"VALIDATION-SETTINGS", "Both GPU Assisted Validation and Normal Core Check"},  // both are asked for
       {"WARNING-GPU-Assisted-Validation", "Internal Warning: Forcing "},
       {"WARNING-GPU-Assisted-Validation", "Internal Warning: Setting Vk"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Composition: what a layer is, `|` that pipes layers, `residual` and `repeat`. Braces make a layer, parentheses combine layers.
-// Types exist for one block only; Hana holds them and stops at `forward`.
+// Composition: what a layer is, `|` that pipes layers, `residual` and `repeat`. Braces make a layer, parentheses
+// combine layers. Types exist for one block only; Hana holds them and stops at `forward`.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"
@@ -19,7 +19,9 @@ namespace intaglio::graph {
 
 /// A layer takes one activation and gives one: `constexpr ir::value_id forward(ir::trace&, ir::value_id) const`.
 template <class T>
-concept layer = requires(const T& l, ir::trace& t, ir::value_id x) { { l.forward(t, x) } -> std::same_as<ir::value_id>; };
+concept layer = requires(const T& l, ir::trace& t, ir::value_id x) {
+  { l.forward(t, x) } -> std::same_as<ir::value_id>;
+};
 
 /// The first layer of a model takes none: `forward(ir::trace&)`.
 template <class T>
@@ -59,16 +61,25 @@ constexpr auto as_tuple(T l) {
 }
 
 template <class... Layers>
-constexpr auto as_pipe(boost::hana::tuple<Layers...> layers) { return pipe<Layers...>{layers}; }
+constexpr auto as_pipe(boost::hana::tuple<Layers...> layers) {
+  return pipe<Layers...>{layers};
+}
 
 template <layer A, layer B>
-constexpr auto operator|(A a, B b) { return as_pipe(boost::hana::concat(as_tuple(a), as_tuple(b))); }
+constexpr auto operator|(A a, B b) {
+  return as_pipe(boost::hana::concat(as_tuple(a), as_tuple(b)));
+}
 
 template <source_layer A, layer B>
-constexpr auto operator|(A a, B b) { return piped_source<A, B>{a, b}; }
+constexpr auto operator|(A a, B b) {
+  return piped_source<A, B>{a, b};
+}
 
 template <class B>
-inline constexpr text<> piping_problem = message(layer<B> ? "" : "pipe: expected a layer behind |, with forward(ir::trace&, ir::value_id) const, found another type");
+inline constexpr text<> piping_problem =
+    message(layer<B>
+                ? ""
+                : "pipe: expected a layer behind |, with forward(ir::trace&, ir::value_id) const, found another type");
 
 /// What is no layer is refused here, by name, rather than by a list of every operator|.
 template <class A, class B>
@@ -84,7 +95,9 @@ struct residual_layer {
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const { return t.add(x, body.forward(t, x)); }
 };
 template <layer Body>
-constexpr auto residual(Body body) { return residual_layer<Body>{body}; }
+constexpr auto residual(Body body) {
+  return residual_layer<Body>{body};
+}
 
 /// The model's blocks: `body` planned once, run `layers` times; its tensors are "blk.N.<name>".
 template <layer Body>
@@ -96,7 +109,9 @@ struct repeated {
   }
 };
 template <layer Body>
-constexpr auto repeat(std::uint32_t layers, Body body) { return repeated<Body>{layers, body}; }
+constexpr auto repeat(std::uint32_t layers, Body body) {
+  return repeated<Body>{layers, body};
+}
 
 /// Two kinds of block: every `period`-th layer is a `last`, those before it are each a `first`.
 template <layer First, layer Last>
@@ -106,7 +121,9 @@ struct alternating {
   Last last;
 };
 template <layer First, layer Last>
-constexpr auto every(std::uint32_t period, First first, Last last) { return alternating<First, Last>{period, first, last}; }
+constexpr auto every(std::uint32_t period, First first, Last last) {
+  return alternating<First, Last>{period, first, last};
+}
 
 /// Blocks of two kinds, each planned once; the number of layers need not be a multiple of the period.
 template <layer First, layer Last>
@@ -116,10 +133,14 @@ struct repeated_alternating {
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     layer_pattern pattern{blocks.period};
     if (blocks.period != 0 && blocks.period <= layer_pattern::max_period) pattern.blocks[blocks.period - 1] = 1;
-    return t.repeat(x, layers, pattern, [&](ir::value_id in) { return blocks.first.forward(t, in); }, [&](ir::value_id in) { return blocks.last.forward(t, in); });
+    return t.repeat(
+        x, layers, pattern, [&](ir::value_id in) { return blocks.first.forward(t, in); },
+        [&](ir::value_id in) { return blocks.last.forward(t, in); });
   }
 };
 template <layer First, layer Last>
-constexpr auto repeat(std::uint32_t layers, alternating<First, Last> blocks) { return repeated_alternating<First, Last>{layers, blocks}; }
+constexpr auto repeat(std::uint32_t layers, alternating<First, Last> blocks) {
+  return repeated_alternating<First, Last>{layers, blocks};
+}
 
 }  // namespace intaglio::graph

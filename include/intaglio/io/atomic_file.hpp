@@ -26,7 +26,8 @@ class atomic_file {
   explicit atomic_file(const std::filesystem::path& path) : path_(path) {
     struct ::stat status {};
     if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-      throw file_error(path.string(), std::nullopt, "cannot be replaced", "a file or nothing", S_ISDIR(status.st_mode) ? "a folder" : "a pipe or device");
+      throw file_error(path.string(), std::nullopt, "cannot be replaced", "a file or nothing",
+                       S_ISDIR(status.st_mode) ? "a folder" : "a pipe or device");
     for (int attempt = 0; attempt < 100; ++attempt) {
       temporary_ = path;
       temporary_ += ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
@@ -63,7 +64,8 @@ class atomic_file {
     const int closed = ::close(descriptor_);
     descriptor_ = -1;
     if (closed != 0) fail("cannot close", errno);
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot rename to '" + printable(path_.filename().string()) + "'", errno);
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
+      fail("cannot rename to '" + printable(path_.filename().string()) + "'", errno);
     committed_ = true;
     // The rename is done; a folder that cannot be flushed only makes it less certain after a power failure.
     const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");

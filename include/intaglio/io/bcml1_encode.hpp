@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Encoding BCML1 (codec_bcml1.hpp) from f16, bf16 or f32, panel by panel on several threads; with AVX2 where the machine has it.
-// Rules: CGML/Cgml/Utils/Compression/bcml1.cpp. q = round half even((x - min) * (15 / (max - min))) in f32, header rounded to f16.
+// Encoding BCML1 (codec_bcml1.hpp) from f16, bf16 or f32, panel by panel on several threads; with AVX2 where the
+// machine has it. Rules: CGML/Cgml/Utils/Compression/bcml1.cpp. q = round half even((x - min) * (15 / (max - min))) in
+// f32, header rounded to f16.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,8 @@ namespace bcml1 {
 
 using block_words = std::array<std::uint32_t, 5>;
 
-/// The rule, one value after the other. @return false where the block has no f16 header: a value is not finite or too large
+/// The rule, one value after the other. @return false where the block has no f16 header: a value is not finite or too
+/// large
 INTAGLIO_UNFUSED inline bool encode_block(const float* x, block_words& out) {
   INTAGLIO_UNFUSED_BODY
   float least = x[0], most = x[0];
@@ -71,21 +73,25 @@ inline bool has_avx2() {
 
 /// `blocks` whole blocks of one row; word w of block b goes to out[(5 * b + w) * 64]. The same words as encode_block.
 template <dtype Type>
-[[gnu::target("avx2,f16c")]] inline bool encode_blocks_avx2(const std::byte* from, std::size_t blocks, std::uint32_t* out) {
+[[gnu::target("avx2,f16c")]] inline bool encode_blocks_avx2(const std::byte* from, std::size_t blocks,
+                                                            std::uint32_t* out) {
   __m256i unusual = _mm256_setzero_si256();
-  const __m256i exponent = Type == dtype::f32 ? _mm256_set1_epi32(0x7F800000) : _mm256_set1_epi16(Type == dtype::f16 ? 0x7C00 : 0x7F80);
+  const __m256i exponent =
+      Type == dtype::f32 ? _mm256_set1_epi32(0x7F800000) : _mm256_set1_epi16(Type == dtype::f16 ? 0x7C00 : 0x7F80);
   __m128i heads = _mm_setzero_si128();
   for (std::size_t b = 0; b < blocks; ++b) {
     __m256 x[4];
     if constexpr (Type == dtype::f32) {
       for (int k = 0; k < 4; ++k) {
-        const __m256i raw = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 128 * b + 32 * static_cast<std::size_t>(k)));
+        const __m256i raw =
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 128 * b + 32 * static_cast<std::size_t>(k)));
         unusual = _mm256_or_si256(unusual, _mm256_cmpeq_epi32(_mm256_and_si256(raw, exponent), exponent));
         x[k] = _mm256_castsi256_ps(raw);
       }
     } else {
       for (int k = 0; k < 2; ++k) {
-        const __m256i raw = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 64 * b + 32 * static_cast<std::size_t>(k)));
+        const __m256i raw =
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 64 * b + 32 * static_cast<std::size_t>(k)));
         unusual = _mm256_or_si256(unusual, _mm256_cmpeq_epi16(_mm256_and_si256(raw, exponent), exponent));
         const __m128i low = _mm256_castsi256_si128(raw), high = _mm256_extracti128_si256(raw, 1);
         if constexpr (Type == dtype::f16) {
@@ -101,26 +107,31 @@ template <dtype Type>
     const __m256 sign = _mm256_set1_ps(-0.f);
     const __m256 negated = _mm256_xor_ps(_mm256_min_ps(_mm256_min_ps(x[0], x[1]), _mm256_min_ps(x[2], x[3])), sign);
     const __m256 largest = _mm256_max_ps(_mm256_max_ps(x[0], x[1]), _mm256_max_ps(x[2], x[3]));
-    __m256 both = _mm256_max_ps(_mm256_permute2f128_ps(negated, largest, 0x20), _mm256_permute2f128_ps(negated, largest, 0x31));
+    __m256 both =
+        _mm256_max_ps(_mm256_permute2f128_ps(negated, largest, 0x20), _mm256_permute2f128_ps(negated, largest, 0x31));
     both = _mm256_max_ps(both, _mm256_shuffle_ps(both, both, 0x4E));
     both = _mm256_max_ps(both, _mm256_shuffle_ps(both, both, 0xB1));
     const __m128 least = _mm_sub_ps(_mm_setzero_ps(), _mm256_castps256_ps128(both));  // no negative zero
     const __m128 range = _mm_sub_ps(_mm256_extractf128_ps(both, 1), least);
     const __m128 some = _mm_cmpgt_ps(range, _mm_setzero_ps()), fifteen = _mm_set1_ps(15.f);
     // Lane 0: 15 / range; lane 1: range / 15.
-    const __m128 quotients = _mm_and_ps(some, _mm_div_ps(_mm_blend_ps(range, fifteen, 1), _mm_blend_ps(fifteen, range, 1)));
+    const __m128 quotients =
+        _mm_and_ps(some, _mm_div_ps(_mm_blend_ps(range, fifteen, 1), _mm_blend_ps(fifteen, range, 1)));
     const __m256 scale = _mm256_broadcastss_ps(quotients), start = _mm256_broadcastss_ps(least);
     const __m128 header = _mm_shuffle_ps(quotients, least, 0x01);  // range / 15, then the others, then least twice
     const __m128i head = _mm_cvtps_ph(header, 0);
     __m256i code[4];
     for (int k = 0; k < 4; ++k) code[k] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_sub_ps(x[k], start), scale));
     const __m256i most = _mm256_set1_epi8(15);
-    const __m256i mixed = _mm256_packus_epi16(_mm256_packus_epi32(code[0], code[1]), _mm256_packus_epi32(code[2], code[3]));
-    const __m256i ordered = _mm256_min_epu8(_mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), most);
+    const __m256i mixed =
+        _mm256_packus_epi16(_mm256_packus_epi32(code[0], code[1]), _mm256_packus_epi32(code[2], code[3]));
+    const __m256i ordered =
+        _mm256_min_epu8(_mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), most);
     const __m256i pairs = _mm256_maddubs_epi16(ordered, _mm256_set1_epi16(0x1001));  // even + 16 * odd
     const __m128i nibbles = _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
     const __m128i words = _mm_shufflelo_epi16(head, 0xE8);  // multiplier, offset
-    heads = _mm_or_si128(heads, _mm_cmpeq_epi16(_mm_and_si128(words, _mm_setr_epi16(0x7C00, 0x7C00, 0, 0, 0, 0, 0, 0)), _mm_set1_epi16(0x7C00)));
+    heads = _mm_or_si128(heads, _mm_cmpeq_epi16(_mm_and_si128(words, _mm_setr_epi16(0x7C00, 0x7C00, 0, 0, 0, 0, 0, 0)),
+                                                _mm_set1_epi16(0x7C00)));
     std::uint32_t* to = out + 5 * 64 * b;
     to[0] = static_cast<std::uint32_t>(_mm_cvtsi128_si32(words));
     to[64] = static_cast<std::uint32_t>(_mm_cvtsi128_si32(nibbles));
@@ -132,7 +143,8 @@ template <dtype Type>
 }
 #endif
 
-/// Which code encodes whole blocks: `portable` on any machine, `fastest` with what this one has. Both give the same words.
+/// Which code encodes whole blocks: `portable` on any machine, `fastest` with what this one has. Both give the same
+/// words.
 enum class path : std::uint8_t { fastest, portable };
 
 /// `blocks` whole blocks of one row, as encode_blocks_avx2.
@@ -160,21 +172,28 @@ inline bool encode_blocks(dtype type, const std::byte* from, std::size_t blocks,
 
 struct bcml1_options {
   unsigned threads = 1;  ///< 0: one for each of the machine's
-  std::function<void(std::uint64_t bytes, std::uint64_t total_bytes)> progress;  ///< of the input; called on the calling thread
+  std::function<void(std::uint64_t bytes, std::uint64_t total_bytes)>
+      progress;  ///< of the input; called on the calling thread
   bcml1::path path = bcml1::path::fastest;
 };
 
-/// Encodes a matrix [layout.rows, layout.columns] of f16, bf16 or f32, or any run of its panels, into `out` (layout.bytes()).
-/// @throws argument_error for another type, sizes that do not fit together, and a block (named by row and column) with a value that is not
+/// Encodes a matrix [layout.rows, layout.columns] of f16, bf16 or f32, or any run of its panels, into `out`
+/// (layout.bytes()).
+/// @throws argument_error for another type, sizes that do not fit together, and a block (named by row and column) with
+/// a value that is not
 ///         finite or beyond what the f16 header holds
-inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bcml1_layout& layout, std::span<std::byte> out, const bcml1_options& options = {}) {
-  if (type != dtype::f16 && type != dtype::bf16 && type != dtype::f32) throw argument_error("type", "f16, bf16 or f32", std::string(name(type)));
+inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bcml1_layout& layout,
+                         std::span<std::byte> out, const bcml1_options& options = {}) {
+  if (type != dtype::f16 && type != dtype::bf16 && type != dtype::f32)
+    throw argument_error("type", "f16, bf16 or f32", std::string(name(type)));
   const std::size_t element = info(type).block_bytes, row_size = static_cast<std::size_t>(layout.columns) * element;
   if (matrix.size() != layout.rows * row_size || out.size() != layout.bytes())
-    throw argument_error("out", std::to_string(layout.bytes()) + " bytes for a matrix of " + std::to_string(layout.rows * row_size),
-                         std::to_string(out.size()) + " for " + std::to_string(matrix.size()));
+    throw argument_error(
+        "out", std::to_string(layout.bytes()) + " bytes for a matrix of " + std::to_string(layout.rows * row_size),
+        std::to_string(out.size()) + " for " + std::to_string(matrix.size()));
   if (matrix.empty()) return;
-  const auto whole = static_cast<std::size_t>(layout.columns / bcml1_layout::block_columns), rest = static_cast<std::size_t>(layout.columns % bcml1_layout::block_columns);
+  const auto whole = static_cast<std::size_t>(layout.columns / bcml1_layout::block_columns),
+             rest = static_cast<std::size_t>(layout.columns % bcml1_layout::block_columns);
   const auto panel_size = static_cast<std::size_t>(layout.panel_bytes());
   const auto refuse = [&](std::size_t row, std::size_t block) {
     std::array<float, 32> x{};
@@ -183,7 +202,10 @@ inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bc
     if (bcml1::encode_block(x.data(), ignored)) return;
     const auto bad = std::find_if(x.begin(), x.end(), [](float value) { return !std::isfinite(value); });
     throw argument_error("matrix", "finite numbers within the range of f16",
-                         (bad == x.end() ? "a larger one" : std::isnan(*bad) ? "NaN" : "infinity") + std::string(" in row ") + std::to_string(row) + ", columns from " +
+                         (bad == x.end()     ? "a larger one"
+                          : std::isnan(*bad) ? "NaN"
+                                             : "infinity") +
+                             std::string(" in row ") + std::to_string(row) + ", columns from " +
                              std::to_string(32 * block));
   };
   const auto panel = [&](std::size_t number, std::size_t) {
@@ -198,7 +220,8 @@ inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bc
       aligned.resize(panel_size / 4);
       words = aligned.data();
     }
-    const std::size_t first = number * 64, rows = std::min<std::size_t>(64, static_cast<std::size_t>(layout.rows) - first);
+    const std::size_t first = number * 64,
+                      rows = std::min<std::size_t>(64, static_cast<std::size_t>(layout.rows) - first);
     if (rows < 64) std::fill(words, words + panel_size / 4, 0u);
     for (std::size_t block = 0; block < whole; block += some) {
       const std::size_t count = std::min(some, whole - block);
@@ -221,7 +244,8 @@ inline void encode_bcml1(dtype type, std::span<const std::byte> matrix, const bc
   const auto count = static_cast<std::size_t>(layout.panels());
   const unsigned threads = worker_threads(options.threads);
   ordered_work(threads, 4 * std::size_t{threads}, count, panel, [&](std::size_t number, std::size_t) {
-    if (options.progress) options.progress(std::min<std::uint64_t>((number + 1) * 64, layout.rows) * row_size, layout.rows * row_size);
+    if (options.progress)
+      options.progress(std::min<std::uint64_t>((number + 1) * 64, layout.rows) * row_size, layout.rows * row_size);
   });
 }
 

@@ -60,7 +60,8 @@ template <class TokenOf>
 merge_index read_merges(const vocabulary& file, TokenOf&& token_of) {
   merge_index out{file.merges.size()};
   const auto refuse = [&](std::size_t i, const std::string& expected) {
-    throw file_error(file.source, std::nullopt, "tokenizer.ggml.merges[" + std::to_string(i) + "]", expected, "'" + printable(file.merges[i]) + "'");
+    throw file_error(file.source, std::nullopt, "tokenizer.ggml.merges[" + std::to_string(i) + "]", expected,
+                     "'" + printable(file.merges[i]) + "'");
   };
   for (std::size_t i = 0; i < file.merges.size(); ++i) {
     const auto parts = split_merge(file.merges[i]);
@@ -79,13 +80,15 @@ class byte_level_bpe {
  public:
   /// @param texts bytes of all tokens  @param ordinary index of those that plain text may become
   /// @throws file_error: a byte without token, a merge that read_merges refuses
-  byte_level_bpe(const vocabulary& file, pretokenizer kind, bool ignore_merges, const token_texts& texts, const token_index& ordinary)
+  byte_level_bpe(const vocabulary& file, pretokenizer kind, bool ignore_merges, const token_texts& texts,
+                 const token_index& ordinary)
       : kind_(kind), ignore_merges_(ignore_merges) {
     for (std::size_t byte = 0; byte < 256; ++byte) {
       const char text = static_cast<char>(byte);
       bytes_[byte] = ordinary.find(texts, {&text, 1});
       if (bytes_[byte] < 0)
-        throw file_error(file.source, std::nullopt, "tokenizer.ggml.tokens", "a token for each of the 256 bytes", "none for byte " + hexadecimal(byte));
+        throw file_error(file.source, std::nullopt, "tokenizer.ggml.tokens", "a token for each of the 256 bytes",
+                         "none for byte " + hexadecimal(byte));
     }
     merges_ = read_merges(file, [&](std::string_view part) {
       const auto raw = from_byte_alphabet(part);
@@ -96,7 +99,8 @@ class byte_level_bpe {
   pretokenizer kind() const { return kind_; }
 
   /// Appends the tokens of plain text. Each piece gives at least one token, each token takes at least one byte.
-  void encode(std::string_view text, const token_texts& texts, const token_index& ordinary, merge_scratch& work, std::vector<std::int32_t>& out) const {
+  void encode(std::string_view text, const token_texts& texts, const token_index& ordinary, merge_scratch& work,
+              std::vector<std::int32_t>& out) const {
     split_pieces(kind_, text, [&](std::string_view piece) {
       if (piece.size() == 1) return out.push_back(bytes_[static_cast<unsigned char>(piece[0])]);
       if (ignore_merges_)
@@ -104,9 +108,7 @@ class byte_level_bpe {
       work.symbols.clear();
       for (std::size_t i = 0; i < piece.size(); ++i)
         work.symbols.push_back({static_cast<std::uint32_t>(i), 1, bytes_[static_cast<unsigned char>(piece[i])]});
-      merge_symbols(work, [&](const symbol& left, const symbol& right) {
-        return merges_.find(left.id, right.id);
-      });
+      merge_symbols(work, [&](const symbol& left, const symbol& right) { return merges_.find(left.id, right.id); });
       for (const symbol& s : work.symbols) out.push_back(s.id);
     });
   }

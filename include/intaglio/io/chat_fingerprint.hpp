@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Recognises chat templates without running them: a template is known when its code, apart from layout, is a known one's to the last
-// character. One that differs anywhere is unknown; guessing would be a silent change of what the model is told.
+// Recognises chat templates without running them: a template is known when its code, apart from layout, is a known
+// one's to the last character. One that differs anywhere is unknown; guessing would be a silent change of what the
+// model is told.
 #pragma once
 
 #include <array>
@@ -18,17 +19,22 @@ struct chat_style {
   chat_family family = chat_family::bitnet;
   bool writes_bos = true;       ///< the text starts with BOS
   bool always_prompts = false;  ///< the header of the answer is written even where it is not asked for
-  bool leftover = false;        ///< the text that a converter leaves in BitNet files; not what the model was trained with
+  bool leftover = false;  ///< the text that a converter leaves in BitNet files; not what the model was trained with
 };
 
-/// What a template prints of the text between two tags, by Jinja's rules with trim_blocks and lstrip_blocks, as transformers sets them.
-/// @param after tag before the text: '}' variable, '%' block, 0 none  @param before tag after it: '{' variable, '%' block, 0 none
-constexpr std::string_view printed_between(std::string_view text, char after, bool after_dash, char before, bool before_dash) {
+/// What a template prints of the text between two tags, by Jinja's rules with trim_blocks and lstrip_blocks, as
+/// transformers sets them.
+/// @param after tag before the text: '}' variable, '%' block, 0 none  @param before tag after it: '{' variable, '%'
+/// block, 0 none
+constexpr std::string_view printed_between(std::string_view text, char after, bool after_dash, char before,
+                                           bool before_dash) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
   const bool line_start = after == 0;
-  if (after_dash) while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  if (after_dash)
+    while (!text.empty() && blank(text.front())) text.remove_prefix(1);
   else if (after == '%' && text.starts_with('\n')) text.remove_prefix(1);
-  if (before_dash) while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  if (before_dash)
+    while (!text.empty() && blank(text.back())) text.remove_suffix(1);
   else if (before == 0 && text.ends_with('\n')) text.remove_suffix(1);
   else if (before == '%') {
     std::size_t end = text.size();
@@ -38,8 +44,8 @@ constexpr std::string_view printed_between(std::string_view text, char after, bo
   return text;
 }
 
-/// FNV-1a of a template's code. Layout that prints nothing does not count, nor the kind of quotes, nor whether a line feed in a string is
-/// written as such or as an escape.
+/// FNV-1a of a template's code. Layout that prints nothing does not count, nor the kind of quotes, nor whether a line
+/// feed in a string is written as such or as an escape.
 constexpr std::uint64_t chat_fingerprint(std::string_view text) {
   std::uint64_t hash = 0xCBF29CE484222325u;
   const auto take = [&](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u; };
@@ -48,7 +54,8 @@ constexpr std::uint64_t chat_fingerprint(std::string_view text) {
   bool code = false, closed_dash = false;
   std::size_t between = 0;
   const auto take_between = [&](std::size_t end, char opened, bool dash) {
-    for (const char c : printed_between(text.substr(between, end - between), closed, closed_dash, opened, dash)) take(c);
+    for (const char c : printed_between(text.substr(between, end - between), closed, closed_dash, opened, dash))
+      take(c);
   };
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -66,7 +73,8 @@ constexpr std::uint64_t chat_fingerprint(std::string_view text) {
       take('\''), quote = c;
     } else if ((c == '}' || c == '%') && at(i + 1) == '}') {
       take(c), take('}'), code = false, closed = c, closed_dash = text[i - 1] == '-', between = ++i + 1;
-    } else if (c != ' ' && c != '\t' && c != '\r' && c != '\n' && !(c == '-' && (at(i + 1) == '}' || at(i + 1) == '%') && at(i + 2) == '}')) {
+    } else if (c != ' ' && c != '\t' && c != '\r' && c != '\n' &&
+               !(c == '-' && (at(i + 1) == '}' || at(i + 1) == '%') && at(i + 2) == '}')) {
       take(c);
     }
   }
@@ -82,14 +90,15 @@ struct known_chat_template {
 /// The templates of the published models, as tests/io/chat_template.test.cpp checks them.
 inline constexpr std::array<known_chat_template, 9> known_chat_templates{{
     {0x9C43363CF2401A76u, {.family = chat_family::bitnet, .writes_bos = false}},  // BitNet b1.58 2B4T
-    {0x94881F1334EC3D6Fu, {.family = chat_family::bitnet}},  // fable
-    {0x9CD8E276087CBF38u, {.family = chat_family::bitnet, .writes_bos = false, .leftover = true}},  // published BitNet GGUF
-    {0x768DC1687F9293A8u, {.family = chat_family::llama3}},  // Llama 3 Instruct
+    {0x94881F1334EC3D6Fu, {.family = chat_family::bitnet}},                       // fable
+    {0x9CD8E276087CBF38u,
+     {.family = chat_family::bitnet, .writes_bos = false, .leftover = true}},        // published BitNet GGUF
+    {0x768DC1687F9293A8u, {.family = chat_family::llama3}},                          // Llama 3 Instruct
     {0x8FD3DA219563A238u, {.family = chat_family::llama3, .always_prompts = true}},  // Llama 3 Instruct, first release
-    {0xBB4524ED7672EE76u, {.family = chat_family::mistral_v01}},  // Mistral 7B Instruct v0.1
-    {0xDD39F833422AA4A9u, {.family = chat_family::mistral_v02}},  // Mistral 7B Instruct v0.2
-    {0xD9AFBF5BD37C8A7Fu, {.family = chat_family::gemma2}},  // Gemma 2
-    {0x60933F4C9D6F4865u, {.family = chat_family::gemma3}},  // Gemma 3
+    {0xBB4524ED7672EE76u, {.family = chat_family::mistral_v01}},                     // Mistral 7B Instruct v0.1
+    {0xDD39F833422AA4A9u, {.family = chat_family::mistral_v02}},                     // Mistral 7B Instruct v0.2
+    {0xD9AFBF5BD37C8A7Fu, {.family = chat_family::gemma2}},                          // Gemma 2
+    {0x60933F4C9D6F4865u, {.family = chat_family::gemma3}},                          // Gemma 3
 }};
 
 /// The style of a template's text; nothing when the template is not known.

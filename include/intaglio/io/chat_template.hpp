@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Conversations as the text that a model was trained on, per family, in code; a template of no known family is given to a renderer for its language, where
-// the program has one (io/jinja.hpp). What a user typed is kept apart from the markup, so that it can never become a control token.
+// Conversations as the text that a model was trained on, per family, in code; a template of no known family is given to
+// a renderer for its language, where the program has one (io/jinja.hpp). What a user typed is kept apart from the
+// markup, so that it can never become a control token.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +38,9 @@ struct rendered_chat {
 
 /// Renders a conversation by a template in the language that models bring (Jinja).
 /// @error argument_error: the template refuses the conversation, or cannot be run
-using template_renderer = std::function<std::string(const std::string& text, std::span<const chat_message>, bool add_generation_prompt, const std::string& bos, const std::string& eos)>;
+using template_renderer =
+    std::function<std::string(const std::string& text, std::span<const chat_message>, bool add_generation_prompt,
+                              const std::string& bos, const std::string& eos)>;
 
 /// `text` without the white space at both ends, by Python's rules (str.strip), which the published templates rely on.
 inline std::string_view trimmed(std::string_view text) {
@@ -57,28 +60,37 @@ inline std::string_view trimmed(std::string_view text) {
 
 /// The names by which a user can choose a family.
 inline constexpr std::array<std::pair<std::string_view, chat_family>, 7> chat_family_names{{
-    {"bitnet", chat_family::bitnet}, {"llama3", chat_family::llama3}, {"mistral-v1", chat_family::mistral_v1}, {"mistral-v0.1", chat_family::mistral_v01},
-    {"mistral-v0.2", chat_family::mistral_v02}, {"gemma2", chat_family::gemma2}, {"gemma3", chat_family::gemma3},
+    {"bitnet", chat_family::bitnet},
+    {"llama3", chat_family::llama3},
+    {"mistral-v1", chat_family::mistral_v1},
+    {"mistral-v0.1", chat_family::mistral_v01},
+    {"mistral-v0.2", chat_family::mistral_v02},
+    {"gemma2", chat_family::gemma2},
+    {"gemma3", chat_family::gemma3},
 }};
 
 /// Writes conversations for one family. Immutable.
 class chat_template {
  public:
-  chat_template(chat_style style, std::string bos_text, std::string eos_text) : style_(style), bos_(std::move(bos_text)), eos_(std::move(eos_text)) {}
+  chat_template(chat_style style, std::string bos_text, std::string eos_text)
+      : style_(style), bos_(std::move(bos_text)), eos_(std::move(eos_text)) {}
 
   /// The template that a model file asks for. BitNet b1.58 files embed a wrong one, so their architecture decides.
   /// @param renderer for templates of no known family; may be empty
   /// @throws file_error: no template, or one that is not known without a renderer; never a guess
   static chat_template of(const vocabulary& file, const template_renderer& renderer = {}) {
     const auto found = file.chat_template ? find_chat_style(*file.chat_template) : std::nullopt;
-    const bool bitnet = is_bitnet_b158(file.architecture) || (file.architecture == "bitnet" && found && found->leftover);
+    const bool bitnet =
+        is_bitnet_b158(file.architecture) || (file.architecture == "bitnet" && found && found->leftover);
     if (bitnet && !(found && found->family == chat_family::bitnet && !found->leftover))
       return with(file, {.family = chat_family::bitnet, .writes_bos = false});
     if (!file.chat_template)
-      throw file_error(file.source, std::nullopt, "tokenizer.chat_template", "a template, or a family chosen by name: " + names(), "none");
+      throw file_error(file.source, std::nullopt, "tokenizer.chat_template",
+                       "a template, or a family chosen by name: " + names(), "none");
     if ((!found || found->leftover) && renderer) return own(file, renderer);
     if (!found || found->leftover)
-      throw file_error(file.source, std::nullopt, "tokenizer.chat_template", "a known template, a program with Jinja (io/jinja.hpp), or a family chosen by name: " + names(),
+      throw file_error(file.source, std::nullopt, "tokenizer.chat_template",
+                       "a known template, a program with Jinja (io/jinja.hpp), or a family chosen by name: " + names(),
                        "'" + printable(*file.chat_template, 80) + "'");
     return with(file, *found);
   }
@@ -95,7 +107,9 @@ class chat_template {
   bool is_own() const { return static_cast<bool>(renderer_); }
 
   /// The text of a conversation. @throws argument_error: no messages, an unknown role, an order that the family refuses
-  std::string apply(std::span<const chat_message> messages, bool add_generation_prompt) const { return render(messages, add_generation_prompt).text; }
+  std::string apply(std::span<const chat_message> messages, bool add_generation_prompt) const {
+    return render(messages, add_generation_prompt).text;
+  }
 
   /// As apply, with the typed parts marked. @throws argument_error
   rendered_chat render(std::span<const chat_message> messages, bool add_generation_prompt) const {
@@ -105,30 +119,47 @@ class chat_template {
     if (style_.writes_bos) markup(out, bos_), out.starts_with_bos = !bos_.empty();
     const bool prompt = add_generation_prompt || style_.always_prompts;
     switch (style_.family) {
-      case chat_family::bitnet: bitnet(messages, prompt, out); break;
-      case chat_family::llama3: llama3(messages, prompt, out); break;
-      case chat_family::mistral_v1: mistral_v1(messages, out); break;
-      case chat_family::mistral_v01: mistral(messages, " ", out); break;
-      case chat_family::mistral_v02: mistral(messages, "", out); break;
+      case chat_family::bitnet:
+        bitnet(messages, prompt, out);
+        break;
+      case chat_family::llama3:
+        llama3(messages, prompt, out);
+        break;
+      case chat_family::mistral_v1:
+        mistral_v1(messages, out);
+        break;
+      case chat_family::mistral_v01:
+        mistral(messages, " ", out);
+        break;
+      case chat_family::mistral_v02:
+        mistral(messages, "", out);
+        break;
       case chat_family::gemma2:
         if (messages[0].role == "system") refuse(0, "user first: System role not supported", messages[0].role);
         gemma(messages, 0, prompt, out);
         break;
-      case chat_family::gemma3: gemma(messages, messages[0].role == "system" ? 1 : 0, prompt, out); break;
+      case chat_family::gemma3:
+        gemma(messages, messages[0].role == "system" ? 1 : 0, prompt, out);
+        break;
     }
     return out;
   }
 
-  /// The tokens of a conversation: BOS once if the model wants it, control tokens only from the markup. @throws argument_error
-  std::vector<std::int32_t> encode(const tokenizer& tokens, std::span<const chat_message> messages, bool add_generation_prompt) const {
+  /// The tokens of a conversation: BOS once if the model wants it, control tokens only from the markup. @throws
+  /// argument_error
+  std::vector<std::int32_t> encode(const tokenizer& tokens, std::span<const chat_message> messages,
+                                   bool add_generation_prompt) const {
     const rendered_chat chat = render(messages, add_generation_prompt);
-    return tokens.encode(chat.text, {.parse_special = true, .add_bos = !chat.starts_with_bos && tokens.adds_bos(), .plain = chat.typed});
+    return tokens.encode(
+        chat.text, {.parse_special = true, .add_bos = !chat.starts_with_bos && tokens.adds_bos(), .plain = chat.typed});
   }
 
  private:
   static chat_template with(const vocabulary& file, chat_style style) {
     const auto text = [&](const std::optional<std::int64_t>& id) {
-      return id && *id >= 0 && static_cast<std::uint64_t>(*id) < file.tokens.size() ? file.tokens[static_cast<std::size_t>(*id)] : std::string{};
+      return id && *id >= 0 && static_cast<std::uint64_t>(*id) < file.tokens.size()
+                 ? file.tokens[static_cast<std::size_t>(*id)]
+                 : std::string{};
     };
     return {style, text(file.bos_id), text(file.eos_id)};
   }
@@ -137,13 +168,16 @@ class chat_template {
     out.text_ = *file.chat_template;
     out.renderer_ = renderer;
     for (std::size_t i = 0; i < file.tokens.size() && i < file.token_types.size(); ++i)
-      if (const auto type = static_cast<token_type>(file.token_types[i]); (type == token_type::control || type == token_type::user_defined) && !file.tokens[i].empty())
+      if (const auto type = static_cast<token_type>(file.token_types[i]);
+          (type == token_type::control || type == token_type::user_defined) && !file.tokens[i].empty())
         out.special_.push_back(file.tokens[i]);
-    std::sort(out.special_.begin(), out.special_.end(), [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+    std::sort(out.special_.begin(), out.special_.end(),
+              [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
     return out;
   }
 
-  /// Texts of special tokens that a user typed are other characters while the template runs, and come back as typed text.
+  /// Texts of special tokens that a user typed are other characters while the template runs, and come back as typed
+  /// text.
   rendered_chat render_own(std::span<const chat_message> messages, bool prompt) const {
     const std::string mark = unused_mark(messages);
     std::vector<chat_message> hidden(messages.begin(), messages.end());
@@ -152,7 +186,8 @@ class chat_template {
       std::string content;
       for (std::size_t at = 0; at < message.content.size();) {
         const std::string_view rest = std::string_view(message.content).substr(at);
-        const auto special = std::find_if(special_.begin(), special_.end(), [&](const std::string& each) { return rest.starts_with(each); });
+        const auto special = std::find_if(special_.begin(), special_.end(),
+                                          [&](const std::string& each) { return rest.starts_with(each); });
         if (special == special_.end()) {
           content += rest.front(), ++at;
           continue;
@@ -173,7 +208,9 @@ class chat_template {
       const char* const digits = text.data() + next + mark.size();
       const auto [end, problem] = std::from_chars(digits, text.data() + text.size(), index);
       if (problem != std::errc{} || index >= typed_texts.size() || end == text.data() + text.size() || *end != ';')
-        throw argument_error("messages", "texts that the chat template passes on whole, or without special tokens in them", "'" + printable(std::string_view(text).substr(next), 60) + "'");
+        throw argument_error("messages",
+                             "texts that the chat template passes on whole, or without special tokens in them",
+                             "'" + printable(std::string_view(text).substr(next), 60) + "'");
       typed(out, typed_texts[index]);
       at = static_cast<std::size_t>(end + 1 - text.data());
     }
@@ -187,7 +224,9 @@ class chat_template {
       std::string mark;
       append_utf8(mark, c);
       const auto has = [&](const std::string& text) { return text.find(mark) != std::string::npos; };
-      if (!has(text_) && std::none_of(messages.begin(), messages.end(), [&](const chat_message& each) { return has(each.content); })) return mark;
+      if (!has(text_) &&
+          std::none_of(messages.begin(), messages.end(), [&](const chat_message& each) { return has(each.content); }))
+        return mark;
     }
     throw argument_error("messages", "texts without all characters for private use", "all of them");
   }
@@ -209,8 +248,10 @@ class chat_template {
   static void check_turns(std::span<const chat_message> messages, std::size_t first) {
     for (std::size_t i = first; i < messages.size(); ++i)
       if ((messages[i].role == "user") != ((i - first) % 2 == 0))
-        refuse(i, (i - first) % 2 == 0 ? "user: Conversation roles must alternate user/assistant/user/assistant/..."
-                                       : "assistant: Conversation roles must alternate user/assistant/user/assistant/...", messages[i].role);
+        refuse(i,
+               (i - first) % 2 == 0 ? "user: Conversation roles must alternate user/assistant/user/assistant/..."
+                                    : "assistant: Conversation roles must alternate user/assistant/user/assistant/...",
+               messages[i].role);
   }
   static void markup(rendered_chat& out, std::string_view text) { out.text.append(text); }
   static void typed(rendered_chat& out, std::string_view text) {
@@ -238,14 +279,16 @@ class chat_template {
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& message = messages[i];
       if ((message.role == "user") != (i % 2 == 0)) check_turns(messages, 0);
-      if (message.role == "system") refuse(i, "user or assistant: Only user and assistant roles are supported!", message.role);
+      if (message.role == "system")
+        refuse(i, "user or assistant: Only user and assistant roles are supported!", message.role);
       if (message.role == "user") markup(out, "[INST] ");
       typed(out, message.content);
       if (message.role == "user") markup(out, " [/INST]");
       else markup(out, eos_), markup(out, after_answer);
     }
   }
-  /// The plain form that llama.cpp calls mistral-v1: system text before the first user text, spaces around the brackets.
+  /// The plain form that llama.cpp calls mistral-v1: system text before the first user text, spaces around the
+  /// brackets.
   void mistral_v1(std::span<const chat_message> messages, rendered_chat& out) const {
     const std::size_t first = messages[0].role == "system" ? 1 : 0;
     if (first == messages.size()) throw argument_error("messages", "a user's message after the system's", "none");
@@ -271,7 +314,7 @@ class chat_template {
 
   chat_style style_;
   std::string bos_, eos_;
-  std::string text_;                 ///< with a renderer
+  std::string text_;  ///< with a renderer
   template_renderer renderer_;
   std::vector<std::string> special_;  ///< the longest first
 };

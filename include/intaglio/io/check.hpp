@@ -24,9 +24,9 @@ struct check_finding {
 
 struct check_report {
   std::vector<check_finding> errors, warnings;
-  std::size_t tensors = 0;     ///< read to the end
-  std::uint64_t values = 0;    ///< in them; bytes of a packed file's weights
-  bool packed = false;         ///< a packed file, whose weights have no values but bytes
+  std::size_t tensors = 0;   ///< read to the end
+  std::uint64_t values = 0;  ///< in them; bytes of a packed file's weights
+  bool packed = false;       ///< a packed file, whose weights have no values but bytes
   bool ok() const { return errors.empty(); }
 };
 
@@ -43,7 +43,8 @@ inline void check_values(const checkpoint& model, const checkpoint_tensor& tenso
   std::vector<std::int8_t> codes;
   std::vector<float> values;
   std::optional<ternary_tensor> source;
-  if (model.config().model_type == architecture::bitnet && tensor.role == tensor_role::matrix) source = model.ternary(tensor);
+  if (model.config().model_type == architecture::bitnet && tensor.role == tensor_role::matrix)
+    source = model.ternary(tensor);
   for (std::uint64_t row = 0; row < stored.rows; row += step) {
     const std::uint64_t some = std::min(step, stored.rows - row);
     if (source) {
@@ -57,20 +58,24 @@ inline void check_values(const checkpoint& model, const checkpoint_tensor& tenso
 }
 
 /// Reads every weight of a packed file against its checksums, and the padding between them.
-/// @throws file_error at the first that is not sound, or what `done(weight, copy)` throws, which is called behind each copy
+/// @throws file_error at the first that is not sound, or what `done(weight, copy)` throws, which is called behind each
+/// copy
 template <class Done>
 void check_packed(const packed_image& image, Done&& done) {
   std::vector<std::byte> piece(std::size_t{1} << 20);
   for (const packed_weight& each : image.weights)
     for (std::uint32_t copy = 0; copy < each.copies; ++copy) {
       for (std::uint64_t at = 0; at < each.bytes; at += piece.size())
-        image.read(each, copy, at, std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), each.bytes - at))));
+        image.read(
+            each, copy, at,
+            std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), each.bytes - at))));
       image.expect_padding(each, copy);
       done(each, copy);
     }
 }
 
-/// Checks a model of any form: a GGUF file, a folder, a file of PyTorch in one, or a packed file. Never throws for what is wrong with it: that is the report.
+/// Checks a model of any form: a GGUF file, a folder, a file of PyTorch in one, or a packed file. Never throws for what
+/// is wrong with it: that is the report.
 inline check_report check(const std::filesystem::path& path, const check_options& options = {}) {
   check_report report;
   const auto note = [&](const file_error& problem) { report.errors.push_back({problem.what(), problem.offset()}); };
@@ -87,16 +92,15 @@ inline check_report check(const std::filesystem::path& path, const check_options
     try {
       const tokenizer text(*model.vocabulary(), model.config().vocab_size);
       for (const std::string& line : text.warnings()) report.warnings.push_back({line, std::nullopt});
-    } catch (const file_error& problem) {
-      note(problem);
-    }
+    } catch (const file_error& problem) { note(problem); }
   }
   file_progress progress;
   progress.total_tensors = model.tensors().size();
   for (const auto& tensor : model.tensors()) progress.total_bytes += tensor.stored.bytes;
   report.packed = model.packed() != nullptr;
   if (report.packed) {
-    for (const packed_weight& each : model.packed()->weights) progress.total_tensors += each.copies, progress.total_bytes += each.copies * each.bytes;
+    for (const packed_weight& each : model.packed()->weights)
+      progress.total_tensors += each.copies, progress.total_bytes += each.copies * each.bytes;
     try {
       check_packed(*model.packed(), [&](const packed_weight& weight, std::uint32_t) {
         progress.tensor = weight.layout;
@@ -106,9 +110,7 @@ inline check_report check(const std::filesystem::path& path, const check_options
         report.values += weight.bytes;
         if (options.progress) options.progress(progress);
       });
-    } catch (const file_error& problem) {
-      note(problem);
-    }
+    } catch (const file_error& problem) { note(problem); }
   }
   for (const checkpoint_tensor& tensor : model.tensors()) {
     if (report.errors.size() >= options.most_errors) break;
@@ -118,24 +120,18 @@ inline check_report check(const std::filesystem::path& path, const check_options
       check_values(model, tensor);
       ++report.tensors;
       report.values += tensor.stored.rows * tensor.stored.columns;
-    } catch (const file_error& problem) {
-      note(problem);
-    }
+    } catch (const file_error& problem) { note(problem); }
     ++progress.tensors;
     progress.bytes += tensor.stored.bytes;
   }
   for (const checkpoint::checksum& sum : model.checksums()) {
     try {
       check_member(*sum.file, sum.member);
-    } catch (const file_error& problem) {
-      note(problem);
-    }
+    } catch (const file_error& problem) { note(problem); }
   }
   try {
     model.expect_unchanged();
-  } catch (const file_error& problem) {
-    note(problem);
-  }
+  } catch (const file_error& problem) { note(problem); }
   return report;
 }
 

@@ -34,11 +34,13 @@ inline checkpoint checkpoint::open(const std::filesystem::path& path, const chec
     // One of PyTorch's files stands for its folder, which says what the model is.
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
     if (!there(folder / "config.json") && !there(folder / "params.json"))
-      throw file_error(path.string(), std::nullopt, "PyTorch's file without a config", "config.json or params.json beside it", "neither");
+      throw file_error(path.string(), std::nullopt, "PyTorch's file without a config",
+                       "config.json or params.json beside it", "neither");
     checkpoint out = open(folder, options);
     const auto same = [&](const auto& file) { return std::filesystem::equivalent(file->path(), path, ignored); };
     if (std::none_of(out.files_.begin(), out.files_.end(), same))
-      throw file_error(path.string(), std::nullopt, "none of its folder's weights", printable(out.files_.front()->path(), 240), "another file");
+      throw file_error(path.string(), std::nullopt, "none of its folder's weights",
+                       printable(out.files_.front()->path(), 240), "another file");
     return out;
   }
   if (!there(path / "config.json") && there(path / "params.json")) return open_original(path, options);

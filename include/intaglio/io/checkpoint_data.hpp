@@ -30,23 +30,27 @@ struct checkpoint_options {
   i2s_layout layout = i2s_layout::block128;  ///< how the I2_S tensors of a GGUF are laid out; no file says it
 };
 
-/// A tensor of the model. `stored.name` is GGUF's name, `stored_name` the file's; stored.type is u8 for Hugging Face's packed matrices.
+/// A tensor of the model. `stored.name` is GGUF's name, `stored_name` the file's; stored.type is u8 for Hugging Face's
+/// packed matrices.
 struct checkpoint_tensor {
   stored_tensor stored;
   std::string stored_name;
-  std::uint32_t dimensions = 2;      ///< 1 for a vector
+  std::uint32_t dimensions = 2;  ///< 1 for a vector
   tensor_role role = tensor_role::matrix;
   std::optional<float> packed_scale;  ///< multiplier of a packed matrix
-  float factor = 1.f;                ///< further multiplier of a ternary matrix
-  float addend = 0.f;                ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
-  std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head turn together (RoPE of Meta's files, GGUF llama); reading undoes it
-  std::vector<tensor_piece> pieces;  ///< where the rows do not simply follow one another from stored.offset: floats with strides, or in several files
+  float factor = 1.f;                 ///< further multiplier of a ternary matrix
+  float addend = 0.f;  ///< added to every value on reading (Gemma's norms in Hugging Face form hold w for 1 + w)
+  std::uint32_t rows_in_pairs = 0;   ///< head_dim where rows 2i and 2i + 1 of a head turn together (RoPE of Meta's
+                                     ///< files, GGUF llama); reading undoes it
+  std::vector<tensor_piece> pieces;  ///< where the rows do not simply follow one another from stored.offset: floats
+                                     ///< with strides, or in several files
 
   /// True where the rows lie from stored.offset on in the order in which they are read.
   bool in_place() const { return pieces.empty() && rows_in_pairs == 0; }
 };
 
-/// The row of a file whose heads' rows lie in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2 of a head turn together.
+/// The row of a file whose heads' rows lie in pairs that is row `row` of NeoX order, where rows i and i + head_dim / 2
+/// of a head turn together.
 constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row) {
   const std::uint64_t in_head = row % head_dim, half = head_dim / 2;
   return row - in_head + 2 * (in_head % half) + in_head / half;
@@ -55,16 +59,19 @@ constexpr std::uint64_t row_in_pairs(std::uint64_t head_dim, std::uint64_t row) 
 /// Movable. Reading may happen from several threads at once.
 class checkpoint {
  public:
-  /// A GGUF file, a folder of Hugging Face's, Meta's or Mistral's form, or a file of PyTorch in one; include intaglio/io/checkpoint.hpp.
+  /// A GGUF file, a folder of Hugging Face's, Meta's or Mistral's form, or a file of PyTorch in one; include
+  /// intaglio/io/checkpoint.hpp.
   /// @throws file_error
   static checkpoint open(const std::filesystem::path& path, const checkpoint_options& options = {});
   /// A GGUF file, or the first part of a split one; include intaglio/io/checkpoint_gguf.hpp. @throws file_error
   static checkpoint open_gguf(const std::filesystem::path& path, const checkpoint_options& options = {});
   /// A GGUF file in memory, which must outlive the result; errors call it `name`.
-  static checkpoint open_gguf(std::span<const std::byte> bytes, const std::string& name, const checkpoint_options& options = {});
+  static checkpoint open_gguf(std::span<const std::byte> bytes, const std::string& name,
+                              const checkpoint_options& options = {});
   /// A GGUF file that is open, and may still arrive (file_arrival.hpp).
   static checkpoint open_gguf(mapped_file file, const checkpoint_options& options = {});
-  /// A folder with config.json and safetensors or pytorch_model.bin; include intaglio/io/checkpoint_hf.hpp. @throws file_error
+  /// A folder with config.json and safetensors or pytorch_model.bin; include intaglio/io/checkpoint_hf.hpp. @throws
+  /// file_error
   static checkpoint open_hf(const std::filesystem::path& folder, const checkpoint_options& options = {});
   /// A folder with params.json and consolidated.*.pth; include intaglio/io/checkpoint_original.hpp. @throws file_error
   static checkpoint open_original(const std::filesystem::path& folder, const checkpoint_options& options = {});
@@ -99,7 +106,8 @@ class checkpoint {
     return *found;
   }
 
-  /// Values of rows [row0, row0 + count) as f32 [count, columns], heads in NeoX order; ternary matrices as scale * code.
+  /// Values of rows [row0, row0 + count) as f32 [count, columns], heads in NeoX order; ternary matrices as scale *
+  /// code.
   /// @throws file_error for a value that is NaN or infinite
   void read_f32(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
     const stored_tensor& stored = tensor.stored;
@@ -113,36 +121,43 @@ class checkpoint {
       const std::uint64_t first = row / head * head;
       read_stored(tensor, first, head, values);
       for (; row < std::min(first + head, row0 + count); ++row)
-        std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row_in_pairs(head, row) - first) * columns), columns,
-                    out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row - row0) * columns));
+        std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(
+                                         static_cast<std::size_t>(row_in_pairs(head, row) - first) * columns),
+                    columns, out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row - row0) * columns));
     }
   }
 
   /// The stored bytes of rows [row0, row0 + count), row_bytes(stored.type, columns) each, heads in NeoX order.
   /// @throws argument_error for types whose rows do not lie one after the other (I2_S, BCML1, packed ternary)
-  void read_rows(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<std::byte> out) const {
+  void read_rows(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
+                 std::span<std::byte> out) const {
     const stored_tensor& stored = tensor.stored;
     if (is_stored_ternary(tensor) || stored.type == dtype::bcml1)
-      throw argument_error("tensor", "rows that lie one after the other", printable(stored.name, 70) + " as " + std::string(name(stored.type)));
+      throw argument_error("tensor", "rows that lie one after the other",
+                           printable(stored.name, 70) + " as " + std::string(name(stored.type)));
     const std::uint64_t row = row_bytes(stored.type, stored.columns);
     expect_rows(stored, row0, count, out.size(), row);
     if (tensor.rows_in_pairs == 0) return read_bytes(tensor, row0, count, out);
     for (std::uint64_t i = 0; i < count; ++i)
-      read_bytes(tensor, row_in_pairs(tensor.rows_in_pairs, row0 + i), 1, out.subspan(static_cast<std::size_t>(i * row), static_cast<std::size_t>(row)));
+      read_bytes(tensor, row_in_pairs(tensor.rows_in_pairs, row0 + i), 1,
+                 out.subspan(static_cast<std::size_t>(i * row), static_cast<std::size_t>(row)));
   }
 
   /// Rows [row0, row0 + count) of a BCML1 tensor as Q4_1 blocks of the same values, heads in NeoX order.
   /// @throws argument_error: another type
-  void read_bcml1_as_q4_1(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<std::byte> out) const {
+  void read_bcml1_as_q4_1(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
+                          std::span<std::byte> out) const {
     const stored_tensor& stored = tensor.stored;
-    if (stored.type != dtype::bcml1) throw argument_error("tensor", "bcml1", printable(stored.name, 70) + " as " + std::string(name(stored.type)));
+    if (stored.type != dtype::bcml1)
+      throw argument_error("tensor", "bcml1", printable(stored.name, 70) + " as " + std::string(name(stored.type)));
     const std::uint64_t row_size = row_bytes(dtype::q4_1, stored.columns);
     expect_rows(stored, row0, count, out.size(), row_size);
     std::vector<std::byte> panel_bytes;
     std::uint64_t read = stored.rows;  // first row of the panel that is there
     for (std::uint64_t i = 0; i < count;) {
       const bool pairs = tensor.rows_in_pairs != 0;
-      const std::uint64_t row = pairs ? row_in_pairs(tensor.rows_in_pairs, row0 + i) : row0 + i, first = row / bcml1_layout::panel_rows * bcml1_layout::panel_rows;
+      const std::uint64_t row = pairs ? row_in_pairs(tensor.rows_in_pairs, row0 + i) : row0 + i,
+                          first = row / bcml1_layout::panel_rows * bcml1_layout::panel_rows;
       const bcml1_layout panel{std::min(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
       if (first != read) {
         panel_bytes.resize(static_cast<std::size_t>(panel.bytes()));
@@ -150,7 +165,8 @@ class checkpoint {
         read = first;
       }
       const std::uint64_t some = pairs ? 1 : std::min(count - i, first + panel.rows - row);
-      bcml1_as_q4_1(panel_bytes, panel, row - first, some, out.subspan(static_cast<std::size_t>(i * row_size), static_cast<std::size_t>(some * row_size)));
+      bcml1_as_q4_1(panel_bytes, panel, row - first, some,
+                    out.subspan(static_cast<std::size_t>(i * row_size), static_cast<std::size_t>(some * row_size)));
       i += some;
     }
   }
@@ -185,33 +201,40 @@ class checkpoint {
 
   checkpoint() = default;
 
-  static bool is_stored_ternary(const checkpoint_tensor& tensor) { return tensor.stored.type == dtype::i2_s || tensor.stored.type == dtype::u8; }
+  static bool is_stored_ternary(const checkpoint_tensor& tensor) {
+    return tensor.stored.type == dtype::i2_s || tensor.stored.type == dtype::u8;
+  }
 
-  static void expect_rows(const stored_tensor& stored, std::uint64_t row0, std::uint64_t count, std::size_t room, std::uint64_t row) {
+  static void expect_rows(const stored_tensor& stored, std::uint64_t row0, std::uint64_t count, std::size_t room,
+                          std::uint64_t row) {
     if (!range_inside(row0, count, stored.rows) || room != count * row)
       throw argument_error("rows", "rows inside 0.." + std::to_string(stored.rows) + " and room for their values",
                            std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(room));
   }
 
   /// Stored rows in the order of the file.
-  static void read_bytes(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<std::byte> out) {
+  static void read_bytes(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
+                         std::span<std::byte> out) {
     const stored_tensor& stored = tensor.stored;
     if (tensor.pieces.empty()) stored.file->read(stored.offset + row0 * row_bytes(stored.type, stored.columns), out);
     else read_pieces(tensor.pieces, info(stored.type).block_bytes, stored.columns, row0, count, out);
   }
 
   /// Values in the order of the file.
-  void read_stored(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
+  void read_stored(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
+                   std::span<float> out) const {
     const stored_tensor& stored = tensor.stored;
     if (is_stored_ternary(tensor)) return read_codes_as_f32(tensor, row0, count, out);
     if (stored.type == dtype::bcml1) return read_panels(tensor, row0, count, out);
-    const std::uint64_t row = row_bytes(stored.type, stored.columns), step = std::max<std::uint64_t>(1, chunk_bytes / row);
+    const std::uint64_t row = row_bytes(stored.type, stored.columns),
+                        step = std::max<std::uint64_t>(1, chunk_bytes / row);
     std::vector<std::byte> bytes;
     for (std::uint64_t done = 0; done < count;) {
       const std::uint64_t some = std::min(step, count - done);
       bytes.resize(static_cast<std::size_t>(some * row));
       read_bytes(tensor, row0 + done, some, bytes);
-      const auto values = out.subspan(static_cast<std::size_t>(done * stored.columns), static_cast<std::size_t>(some * stored.columns));
+      const auto values =
+          out.subspan(static_cast<std::size_t>(done * stored.columns), static_cast<std::size_t>(some * stored.columns));
       decode_row(stored.type, bytes, values);
       expect_finite(tensor, row0 + done, values);
       if (tensor.addend != 0.f)
@@ -220,30 +243,37 @@ class checkpoint {
     }
   }
 
-  void read_codes_as_f32(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
+  void read_codes_as_f32(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
+                         std::span<float> out) const {
     const ternary_tensor source = ternary(tensor);
     std::vector<std::int8_t> codes(static_cast<std::size_t>(tensor.stored.columns));
     for (std::uint64_t row = 0; row < count; ++row) {
       source.rows(row0 + row, 1, codes);
-      for (std::size_t i = 0; i < codes.size(); ++i) out[static_cast<std::size_t>(row) * codes.size() + i] = static_cast<float>(codes[i]) * source.scale();
+      for (std::size_t i = 0; i < codes.size(); ++i)
+        out[static_cast<std::size_t>(row) * codes.size() + i] = static_cast<float>(codes[i]) * source.scale();
     }
   }
 
   /// A panel at a time.
-  void read_panels(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count, std::span<float> out) const {
+  void read_panels(const checkpoint_tensor& tensor, std::uint64_t row0, std::uint64_t count,
+                   std::span<float> out) const {
     const stored_tensor& stored = tensor.stored;
     std::vector<std::byte> bytes;
     for (std::uint64_t done = 0; done < count;) {
       const std::uint64_t row = row0 + done, first = row / bcml1_layout::panel_rows * bcml1_layout::panel_rows;
       const bcml1_layout panel{std::min(bcml1_layout::panel_rows, stored.rows - first), stored.columns};
-      const std::uint64_t some = std::min(count - done, first + panel.rows - row), at = first / bcml1_layout::panel_rows * panel.bytes();
+      const std::uint64_t some = std::min(count - done, first + panel.rows - row),
+                          at = first / bcml1_layout::panel_rows * panel.bytes();
       bytes.resize(static_cast<std::size_t>(panel.bytes()));
       stored.file->read(stored.offset + at, bytes);
-      const auto values = out.subspan(static_cast<std::size_t>(done * stored.columns), static_cast<std::size_t>(some * stored.columns));
+      const auto values =
+          out.subspan(static_cast<std::size_t>(done * stored.columns), static_cast<std::size_t>(some * stored.columns));
       decode_bcml1(bytes, panel, row - first, some, values);
       for (const float value : values)
         if (!std::isfinite(value))
-          throw file_error(stored.file->path(), stored.offset + at, "tensor '" + printable(tensor.stored_name, 70) + "': value in the panel of rows from " + std::to_string(first),
+          throw file_error(stored.file->path(), stored.offset + at,
+                           "tensor '" + printable(tensor.stored_name, 70) + "': value in the panel of rows from " +
+                               std::to_string(first),
                            "a finite number", std::isnan(value) ? "NaN" : "infinity");
       done += some;
     }
@@ -261,8 +291,10 @@ class checkpoint {
     const mapped_file* file = stored.file;
     std::uint64_t offset = stored.offset + (row * stored.columns + at) / layout.block_elements * layout.block_bytes;
     for (const tensor_piece& piece : tensor.pieces)
-      if (const std::uint64_t r = row + at / stored.columns, c = at % stored.columns; piece.holds(r, c)) file = piece.file, offset = piece.place_of(r, c, layout.block_bytes);
-    throw file_error(file->path(), offset, "tensor '" + printable(tensor.stored_name, 70) + "': value", "a finite number", std::isnan(*bad) ? "NaN" : "infinity");
+      if (const std::uint64_t r = row + at / stored.columns, c = at % stored.columns; piece.holds(r, c))
+        file = piece.file, offset = piece.place_of(r, c, layout.block_bytes);
+    throw file_error(file->path(), offset, "tensor '" + printable(tensor.stored_name, 70) + "': value",
+                     "a finite number", std::isnan(*bad) ? "NaN" : "infinity");
   }
 
   std::string path_, stated_architecture_;
@@ -297,7 +329,9 @@ class checkpoint_builder {
   void warn(std::string line) { out_.warnings_.push_back(std::move(line)); }
   void fault(std::string line) { faults_.push_back(std::move(line)); }
 
-  const mapped_file* adopt(mapped_file file) { return out_.files_.emplace_back(std::make_unique<mapped_file>(std::move(file))).get(); }
+  const mapped_file* adopt(mapped_file file) {
+    return out_.files_.emplace_back(std::make_unique<mapped_file>(std::move(file))).get();
+  }
   /// A tensor of the file under its GGUF name.
   void add(checkpoint_tensor tensor) {
     const std::string name = tensor.stored.name;
@@ -346,17 +380,23 @@ class checkpoint_builder {
   bool judge(const checkpoint_tensor& tensor, const tensor_rule& rule) {
     const stored_tensor& stored = tensor.stored;
     const bool vector = rule.role == tensor_role::norm || rule.role == tensor_role::factor;
-    const bool same = stored.rows == rule.rows && stored.columns == rule.columns && tensor.dimensions == (vector ? 1u : rule.experts != 0 ? 3u : 2u);
+    const bool same = stored.rows == rule.rows && stored.columns == rule.columns &&
+                      tensor.dimensions == (vector              ? 1u
+                                            : rule.experts != 0 ? 3u
+                                                                : 2u);
     const std::string name = printable(tensor.stored_name, 100);
     if (!same) {
-      std::string found = tensor.dimensions == 1 ? "[" + std::to_string(stored.columns) + "]" : shape(stored.rows, stored.columns, tensor_role::matrix);
+      std::string found = tensor.dimensions == 1 ? "[" + std::to_string(stored.columns) + "]"
+                                                 : shape(stored.rows, stored.columns, tensor_role::matrix);
       if (tensor.dimensions > 2) found += " of " + std::to_string(tensor.dimensions) + " dimensions";
       fault("shape of " + name + ": expected " + shape(rule.rows, rule.columns, rule.role) + ", found " + found);
     }
     if (out_.config_.model_type == architecture::bitnet && rule.role == tensor_role::matrix && !tensor.pieces.empty())
       fault("rows of " + name + ": expected one after the other, found strides");
     const bool typed = is_accepted(out_.config_, rule.role, stored.type);
-    if (!typed) fault("type of " + name + ": expected " + accepted_types(out_.config_, rule.role) + ", found " + std::string(intaglio::name(stored.type)));
+    if (!typed)
+      fault("type of " + name + ": expected " + accepted_types(out_.config_, rule.role) + ", found " +
+            std::string(intaglio::name(stored.type)));
     return same && typed;
   }
 
@@ -365,16 +405,19 @@ class checkpoint_builder {
     float factor = 0.f;
     tensor.stored.file->read(tensor.stored.offset, std::as_writable_bytes(std::span(&factor, 1)));
     if (!(factor > 0.f) || !std::isfinite(factor))
-      throw file_error(tensor.stored.file->path(), tensor.stored.offset, "tensor '" + printable(tensor.stored_name, 70) + "'", "a finite number above 0",
+      throw file_error(tensor.stored.file->path(), tensor.stored.offset,
+                       "tensor '" + printable(tensor.stored_name, 70) + "'", "a finite number above 0",
                        number_text(factor));
-    const std::string owner = tensor.stored.name.substr(0, tensor.stored.name.size() - std::string_view("scale").size()) + "weight";
+    const std::string owner =
+        tensor.stored.name.substr(0, tensor.stored.name.size() - std::string_view("scale").size()) + "weight";
     if (!out_.tensors_.empty() && out_.tensors_.back().stored.name == owner) out_.tensors_.back().factor = factor;
     else fault("a factor without its matrix: " + printable(tensor.stored_name, 100));
   }
 
   [[noreturn]] void refuse() {
     constexpr std::size_t shown = 100;
-    std::string text = "the tensors do not fit the model's config (" + std::to_string(faults_.size()) + (faults_.size() == 1 ? " difference)" : " differences)");
+    std::string text = "the tensors do not fit the model's config (" + std::to_string(faults_.size()) +
+                       (faults_.size() == 1 ? " difference)" : " differences)");
     for (std::size_t i = 0; i < std::min(shown, faults_.size()); ++i) text += "\n  " + faults_[i];
     if (faults_.size() > shown) text += "\n  and " + std::to_string(faults_.size() - shown) + " more";
     throw file_error(out_.path_, std::nullopt, text);

@@ -15,14 +15,16 @@
 
 namespace intaglio::io {
 
-/// The config that the keys of a GGUF file state. @throws file_error for a key that is absent, of another type or out of range
+/// The config that the keys of a GGUF file state. @throws file_error for a key that is absent, of another type or out
+/// of range
 class gguf_config {
  public:
   explicit gguf_config(const gguf& file) : file_(file) {
     const auto stated = file.value<std::string>("general.architecture");
     if (!stated) refuse("general.architecture", "one of: " + std::string(known), "no such key");
     architecture_ = *stated;
-    if (architecture_ == "bitnet" || architecture_ == "bitnet-b1.58" || architecture_ == "bitnet-25") config_.model_type = architecture::bitnet;
+    if (architecture_ == "bitnet" || architecture_ == "bitnet-b1.58" || architecture_ == "bitnet-25")
+      config_.model_type = architecture::bitnet;
     else if (architecture_ == "llama") config_.model_type = architecture::llama;
     else if (architecture_ == "gemma3") config_.model_type = architecture::gemma3;
     else refuse("general.architecture", "one of: " + std::string(known), "'" + printable(architecture_, 60) + "'");
@@ -51,10 +53,13 @@ class gguf_config {
     config_.rope_theta = real("rope.freq_base").value_or(10'000.f);
     read_head_dim();
     // In llama.cpp the architecture "bitnet" is the older model with SiLU, run in floating point.
-    config_.hidden_act = gemma ? activation::gelu_tanh : bitnet && architecture_ != "bitnet" ? activation::relu_squared : activation::silu;
+    config_.hidden_act = gemma                                 ? activation::gelu_tanh
+                         : bitnet && architecture_ != "bitnet" ? activation::relu_squared
+                                                               : activation::silu;
     config_.activation_type = architecture_ == "bitnet" ? dtype::f32 : dtype::i8;
     // Files of "bitnet-25" hold their embedding a second time as the head, others may.
-    config_.tie_word_embeddings = architecture_ == "bitnet-25" || file_.find_tensor("output.weight") == nullptr || (bitnet && head_is_embedding());
+    config_.tie_word_embeddings = architecture_ == "bitnet-25" || file_.find_tensor("output.weight") == nullptr ||
+                                  (bitnet && head_is_embedding());
     read_rope_scaling(bitnet);
     if (config_.model_type == architecture::llama) read_rope_factors();
     read_windows(gemma);
@@ -63,14 +68,17 @@ class gguf_config {
       config_.num_local_experts = *experts;
       config_.num_experts_per_tok = required("expert_used_count");
     }
-    if (const auto cap = real("final_logit_softcapping"); cap && *cap != 0.f) refuse(key("final_logit_softcapping"), "0", number_text(*cap));
+    if (const auto cap = real("final_logit_softcapping"); cap && *cap != 0.f)
+      refuse(key("final_logit_softcapping"), "0", number_text(*cap));
   }
 
   std::uint32_t vocab_size() {
     if (const auto stated = value("vocab_size")) return *stated;
     const gguf_tensor* embedding = file_.find_tensor("token_embd.weight");
     if (embedding == nullptr) refuse(key("vocab_size"), "a number", "no such key");
-    if (embedding->rows() > config_limits::vocab_size) refuse("rows of token_embd.weight", "at most " + std::to_string(config_limits::vocab_size), std::to_string(embedding->rows()));
+    if (embedding->rows() > config_limits::vocab_size)
+      refuse("rows of token_embd.weight", "at most " + std::to_string(config_limits::vocab_size),
+             std::to_string(embedding->rows()));
     return static_cast<std::uint32_t>(embedding->rows());
   }
   bool head_is_embedding() const {
@@ -90,22 +98,28 @@ class gguf_config {
     if (const auto length = value("attention.key_length")) {
       config_.head_dim = *length;
       if (const auto other = value("attention.value_length"); other && *other != *length)
-        refuse(key("attention.value_length"), std::to_string(*length) + " as attention.key_length", std::to_string(*other));
+        refuse(key("attention.value_length"), std::to_string(*length) + " as attention.key_length",
+               std::to_string(*other));
     } else {
       if (heads == 0 || config_.hidden_size % heads != 0)
-        refuse(key("attention.head_count"), "a divisor of embedding_length " + std::to_string(config_.hidden_size), std::to_string(heads));
+        refuse(key("attention.head_count"), "a divisor of embedding_length " + std::to_string(config_.hidden_size),
+               std::to_string(heads));
       config_.head_dim = config_.hidden_size / heads;
     }
     if (const auto rotated = value("rope.dimension_count"); rotated && *rotated != config_.head_dim)
-      refuse(key("rope.dimension_count"), std::to_string(config_.head_dim) + " as the heads are wide", std::to_string(*rotated));
+      refuse(key("rope.dimension_count"), std::to_string(config_.head_dim) + " as the heads are wide",
+             std::to_string(*rotated));
   }
   void read_rope_scaling(bool bitnet) {
     const auto type = file_.value<std::string>(key("rope.scaling.type"));
     const float factor = real("rope.scaling.factor").value_or(1.f);
     if (!type || *type == "none" || (*type == "linear" && factor == 1.f)) return;
     if (*type != "linear") refuse(key("rope.scaling.type"), "none or linear", "'" + printable(*type, 40) + "'");
-    if (!std::isfinite(factor) || factor <= 0.f) refuse(key("rope.scaling.factor"), "a finite number above 0", number_text(factor));
-    if (bitnet) refuse(key("rope.scaling.type"), "none, or linear with factor 1", "'" + *type + "' with factor " + number_text(factor));
+    if (!std::isfinite(factor) || factor <= 0.f)
+      refuse(key("rope.scaling.factor"), "a finite number above 0", number_text(factor));
+    if (bitnet)
+      refuse(key("rope.scaling.type"), "none, or linear with factor 1",
+             "'" + *type + "' with factor " + number_text(factor));
     config_.rope_scaling = {.type = rope_type::linear, .factor = factor};
   }
   /// Llama 3.1's scaling comes as what each inverse frequency is divided by.
@@ -114,22 +128,27 @@ class gguf_config {
     if (tensor == nullptr) return;
     const mapped_file& file = file_.parts()[tensor->part].file();
     if (tensor->type != dtype::f32 || tensor->bytes != std::uint64_t{config_.head_dim} / 2 * sizeof(float))
-      throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight'", std::to_string(config_.head_dim / 2) + " values of f32",
+      throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight'",
+                       std::to_string(config_.head_dim / 2) + " values of f32",
                        std::to_string(tensor->bytes) + " bytes of " + std::string(name(tensor->type)));
     std::vector<float> factors(static_cast<std::size_t>(tensor->bytes / sizeof(float)));
     file.read(tensor->offset, std::as_writable_bytes(std::span(factors)));
     if (const auto scaling = llama3_scaling_of(factors, config_.rope_theta)) config_.rope_scaling = *scaling;
     else
-      throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight'", "factors of Llama 3.1's RoPE scaling (low_freq_factor 1, high_freq_factor 4)",
+      throw file_error(file.path(), tensor->offset, "tensor 'rope_freqs.weight'",
+                       "factors of Llama 3.1's RoPE scaling (low_freq_factor 1, high_freq_factor 4)",
                        "others for rope_theta " + number_text(config_.rope_theta));
   }
   void read_windows(bool gemma) {
-    config_.sliding_window = gemma ? required("attention.sliding_window") : architecture_ == "llama" ? value("attention.sliding_window").value_or(0) : 0;
+    config_.sliding_window = gemma                      ? required("attention.sliding_window")
+                             : architecture_ == "llama" ? value("attention.sliding_window").value_or(0)
+                                                        : 0;
     if (!gemma || config_.sliding_window == 0) return;
     config_.sliding_window_pattern = value("attention.sliding_window_pattern").value_or(6);
     config_.rope_local_base_freq = real("rope.freq_base_swa").value_or(10'000.f);
     // No key says it: llama.cpp knows the 27B, whose scores are scaled otherwise, by its layers.
-    if (config_.num_hidden_layers == 62) config_.query_pre_attn_scalar = config_.hidden_size / config_.num_attention_heads;
+    if (config_.num_hidden_layers == 62)
+      config_.query_pre_attn_scalar = config_.hidden_size / config_.num_attention_heads;
   }
 
   std::string key(std::string_view tail) const { return architecture_ + "." + std::string(tail); }
@@ -142,7 +161,8 @@ class gguf_config {
   }
   [[noreturn]] void refuse(std::string_view what, std::string expected, std::string found) const {
     const gguf_value* at = file_.first().find(what);
-    throw file_error(file_.path(), at == nullptr ? std::nullopt : std::optional(at->offset), "key '" + std::string(what) + "'", std::move(expected), std::move(found));
+    throw file_error(file_.path(), at == nullptr ? std::nullopt : std::optional(at->offset),
+                     "key '" + std::string(what) + "'", std::move(expected), std::move(found));
   }
 
   const gguf& file_;
@@ -187,16 +207,19 @@ inline checkpoint checkpoint_from_gguf(gguf file, const checkpoint_options& opti
   builder.stated_architecture() = config.stated_architecture();
   for (const std::string& line : file.warnings()) builder.warn(line);
   for (const std::string& line : config.warnings()) builder.warn(line);
-  if (const gguf_value* tokens = file.first().find("tokenizer.ggml.tokens"); tokens != nullptr && tokens->count > config.config().vocab_size)
+  if (const gguf_value* tokens = file.first().find("tokenizer.ggml.tokens");
+      tokens != nullptr && tokens->count > config.config().vocab_size)
     throw file_error(file.path(), tokens->offset, "tokenizer.ggml.tokens has more tokens than the embedding has rows",
                      "at most " + std::to_string(config.config().vocab_size), std::to_string(tokens->count));
   builder.vocabulary() = gguf_vocabulary(file);
   const std::vector<gguf_tensor> tensors = file.tensors();
   std::vector<const mapped_file*> files;
-  for (gguf_part& part : std::move(file).release_parts()) files.push_back(builder.adopt(std::move(part).release_file()));
+  for (gguf_part& part : std::move(file).release_parts())
+    files.push_back(builder.adopt(std::move(part).release_file()));
   for (const gguf_tensor& tensor : tensors) {
     checkpoint_tensor out;
-    out.stored = {tensor.name, tensor.type, tensor.rows(), tensor.columns(), files[tensor.part], tensor.offset, tensor.bytes};
+    out.stored = {tensor.name,        tensor.type,   tensor.rows(), tensor.columns(),
+                  files[tensor.part], tensor.offset, tensor.bytes};
     out.stored_name = tensor.name;
     out.dimensions = tensor.dimensions;
     const bool turns = tensor.name.ends_with(".attn_q.weight") || tensor.name.ends_with(".attn_k.weight");
@@ -212,7 +235,8 @@ inline checkpoint checkpoint::open_gguf(const std::filesystem::path& path, const
 inline checkpoint checkpoint::open_gguf(mapped_file file, const checkpoint_options& options) {
   return checkpoint_from_gguf(gguf::from_file(std::move(file)), options);
 }
-inline checkpoint checkpoint::open_gguf(std::span<const std::byte> bytes, const std::string& name, const checkpoint_options& options) {
+inline checkpoint checkpoint::open_gguf(std::span<const std::byte> bytes, const std::string& name,
+                                        const checkpoint_options& options) {
   return checkpoint_from_gguf(gguf::from_memory(bytes, name), options);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens a Hugging Face folder as a checkpoint: config.json, safetensors or PyTorch's files (single or sharded), tokenizer.json or tokenizer.model.
+// Opens a Hugging Face folder as a checkpoint: config.json, safetensors or PyTorch's files (single or sharded),
+// tokenizer.json or tokenizer.model.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +12,8 @@
 #include "intaglio/io/hf_config.hpp"
 #include "intaglio/io/hf_names.hpp"
 #include "intaglio/io/hf_tokenizer.hpp"
-#include "intaglio/io/safetensors_model.hpp"
 #include "intaglio/io/original_names.hpp"
+#include "intaglio/io/safetensors_model.hpp"
 #include "intaglio/io/sentencepiece_model.hpp"
 #include "intaglio/io/tiktoken_list.hpp"
 #include "intaglio/io/torch_model.hpp"
@@ -30,8 +31,12 @@ inline std::string shape_text(std::span<const std::uint64_t> shape) {
 inline std::vector<tensor_piece> pieces_of(const torch_tensor& tensor, const mapped_file* file) {
   if (tensor.contiguous() || tensor.shape.empty() || tensor.shape.size() > 2) return {};
   const bool matrix = tensor.shape.size() == 2;
-  return {{.file = file, .offset = tensor.offset, .rows = matrix ? tensor.shape[0] : 1, .columns = tensor.shape.back(),
-           .row_stride = matrix ? tensor.strides[0] : 0, .column_stride = tensor.strides.back()}};
+  return {{.file = file,
+           .offset = tensor.offset,
+           .rows = matrix ? tensor.shape[0] : 1,
+           .columns = tensor.shape.back(),
+           .row_stride = matrix ? tensor.strides[0] : 0,
+           .column_stride = tensor.strides.back()}};
 }
 inline std::vector<tensor_piece> pieces_of(const safetensors_tensor&, const mapped_file*) { return {}; }
 
@@ -53,16 +58,25 @@ class hf_tensor_collector {
       if (const auto expert = expert_of(tensor.name)) return add_expert(tensor, file, *expert);
     const auto name = gguf_name(tensor.name, config_.config.model_type);
     if (!name) return builder_.fault("not part of the model: " + shown);
-    if (!tensor.type) return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
+    if (!tensor.type)
+      return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
     if (name->ends_with(".weight_scale")) return add_scale(tensor, file, *name);
     if (tensor.shape.empty() || tensor.shape.size() > 2 || tensor.bytes == 0)
-      return builder_.fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " + shape_text(tensor.shape));
+      return builder_.fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " +
+                            shape_text(tensor.shape));
     checkpoint_tensor out;
     out.stored_name = tensor.name;
     out.dimensions = static_cast<std::uint32_t>(tensor.shape.size());
-    const bool packed = *tensor.type == dtype::u8 && config_.config.model_type == architecture::bitnet && out.dimensions == 2;
+    const bool packed =
+        *tensor.type == dtype::u8 && config_.config.model_type == architecture::bitnet && out.dimensions == 2;
     // Four rows share a row of bytes.
-    out.stored = {*name, *tensor.type, out.dimensions == 2 ? tensor.shape[0] * (packed ? 4 : 1) : 1, tensor.shape.back(), file, tensor.offset, tensor.bytes};
+    out.stored = {*name,
+                  *tensor.type,
+                  out.dimensions == 2 ? tensor.shape[0] * (packed ? 4 : 1) : 1,
+                  tensor.shape.back(),
+                  file,
+                  tensor.offset,
+                  tensor.bytes};
     out.pieces = pieces_of(tensor, file);
     if (config_.config.model_type == architecture::gemma3 && name->ends_with("norm.weight")) out.addend = 1.f;
     builder_.add(std::move(out));
@@ -71,17 +85,21 @@ class hf_tensor_collector {
   void finish() {
     for (auto& [name, parts] : experts_) {
       if (parts.pieces.size() != config_.config.num_local_experts)
-        builder_.fault("experts of " + printable(name, 100) + ": expected " + std::to_string(config_.config.num_local_experts) + ", found " + std::to_string(parts.pieces.size()));
+        builder_.fault("experts of " + printable(name, 100) + ": expected " +
+                       std::to_string(config_.config.num_local_experts) + ", found " +
+                       std::to_string(parts.pieces.size()));
       else builder_.add(std::move(parts));
     }
     if (vision_ != 0) builder_.warn(std::to_string(vision_) + " tensors of the vision model are not read");
     for (const auto& [owner, scale] : scales_) {
       checkpoint_tensor* matrix = builder_.find(owner);
-      if (matrix == nullptr || matrix->stored.type != dtype::u8) builder_.fault("a scale without its packed matrix: " + printable(scale.name, 100));
+      if (matrix == nullptr || matrix->stored.type != dtype::u8)
+        builder_.fault("a scale without its packed matrix: " + printable(scale.name, 100));
       else matrix->packed_scale = scale.value;
     }
     for (const tensor_rule& rule : tensor_rules(config_.config))
-      if (const checkpoint_tensor* tensor = builder_.find(rule.name); tensor != nullptr && tensor->stored.type == dtype::u8 && !tensor->packed_scale)
+      if (const checkpoint_tensor* tensor = builder_.find(rule.name);
+          tensor != nullptr && tensor->stored.type == dtype::u8 && !tensor->packed_scale)
         builder_.fault("missing: " + printable(tensor->stored_name, 100) + "_scale");
   }
 
@@ -97,18 +115,30 @@ class hf_tensor_collector {
     const std::string shown = printable(tensor.name, 100);
     const decoder_config& c = config_.config;
     const bool down = name.gguf.ends_with("ffn_down_exps.weight");
-    const std::uint64_t rows = down ? c.hidden_size : c.intermediate_size, columns = down ? c.intermediate_size : c.hidden_size;
+    const std::uint64_t rows = down ? c.hidden_size : c.intermediate_size,
+                        columns = down ? c.intermediate_size : c.hidden_size;
     if (name.number >= c.num_local_experts) return builder_.fault("not part of the model: " + shown);
-    if (!tensor.type || info(*tensor.type).block_elements != 1) return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
+    if (!tensor.type || info(*tensor.type).block_elements != 1)
+      return builder_.fault("type of " + shown + ": found " + std::string(tensor.stored_type) + ", which is not read");
     if (tensor.shape.size() != 2 || tensor.shape[0] != rows || tensor.shape[1] != columns)
-      return builder_.fault("shape of " + shown + ": expected [" + std::to_string(rows) + ", " + std::to_string(columns) + "], found " + shape_text(tensor.shape));
+      return builder_.fault("shape of " + shown + ": expected [" + std::to_string(rows) + ", " +
+                            std::to_string(columns) + "], found " + shape_text(tensor.shape));
     checkpoint_tensor& all = experts_[name.gguf];
     if (all.pieces.empty()) {
       all.stored_name = name.gguf;
       all.dimensions = 3;
-      all.stored = {name.gguf, *tensor.type, rows * c.num_local_experts, columns, file, tensor.offset, row_bytes(*tensor.type, columns) * rows * c.num_local_experts};
+      all.stored = {name.gguf,
+                    *tensor.type,
+                    rows * c.num_local_experts,
+                    columns,
+                    file,
+                    tensor.offset,
+                    row_bytes(*tensor.type, columns) * rows * c.num_local_experts};
     }
-    if (all.stored.type != *tensor.type) return builder_.fault("type of " + shown + ": expected that of the other experts, " + std::string(intaglio::name(all.stored.type)) + ", found " + std::string(tensor.stored_type));
+    if (all.stored.type != *tensor.type)
+      return builder_.fault("type of " + shown + ": expected that of the other experts, " +
+                            std::string(intaglio::name(all.stored.type)) + ", found " +
+                            std::string(tensor.stored_type));
     tensor_piece piece{.file = file, .offset = tensor.offset, .rows = rows, .columns = columns, .row_stride = columns};
     if (const auto strided = pieces_of(tensor, file); !strided.empty()) piece = strided.front();
     piece.row0 = rows * name.number;
@@ -121,7 +151,9 @@ class hf_tensor_collector {
   void add_scale(const Tensor& tensor, const mapped_file* file, const std::string& name) {
     const bool one = tensor.shape.empty() || (tensor.shape.size() == 1 && tensor.shape[0] == 1);
     const bool plain = *tensor.type == dtype::f32 || *tensor.type == dtype::f16 || *tensor.type == dtype::bf16;
-    if (!one || !plain) return builder_.fault("scale " + printable(tensor.name, 100) + ": expected one f32, f16 or bf16, found " + std::string(tensor.stored_type) + " " + shape_text(tensor.shape));
+    if (!one || !plain)
+      return builder_.fault("scale " + printable(tensor.name, 100) + ": expected one f32, f16 or bf16, found " +
+                            std::string(tensor.stored_type) + " " + shape_text(tensor.shape));
     std::array<std::byte, 4> bytes{};
     const auto stored = std::span(bytes).first(info(*tensor.type).block_bytes);
     file->read(tensor.offset, stored);
@@ -129,8 +161,10 @@ class hf_tensor_collector {
     decode_row(*tensor.type, stored, {&value, 1});
     const float multiplier = config_.scale_divides ? 1.f / value : value;
     if (!(value > 0.f) || !std::isfinite(value) || !std::isfinite(multiplier))
-      throw file_error(file->path(), tensor.offset, "tensor '" + printable(tensor.name, 70) + "'", "a finite number above 0", number_text(value));
-    scales_.emplace_back(name.substr(0, name.size() - std::string_view("_scale").size()), scale{tensor.name, multiplier});
+      throw file_error(file->path(), tensor.offset, "tensor '" + printable(tensor.name, 70) + "'",
+                       "a finite number above 0", number_text(value));
+    scales_.emplace_back(name.substr(0, name.size() - std::string_view("_scale").size()),
+                         scale{tensor.name, multiplier});
   }
 
   checkpoint_builder& builder_;
@@ -145,7 +179,8 @@ template <class File>
 void collect_hf_weights(const std::filesystem::path& folder, checkpoint_builder& builder, hf_config& config) {
   weight_files<File> model = weight_files<File>::open(folder);
   const std::vector<typename File::tensor> tensors = model.tensors();
-  const bool has_head = std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
+  const bool has_head =
+      std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
   config.config.tie_word_embeddings = config.tie_word_embeddings ? *config.tie_word_embeddings : !has_head;
   builder.config() = config.config;
   for (const std::string& line : model.warnings()) builder.warn(line);
@@ -173,7 +208,8 @@ inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoi
     const mapped_file file(folder / "tokenizer.model");
     std::string begin(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), 256)), '\0');
     file.read(0, std::as_writable_bytes(std::span(begin)));
-    builder.vocabulary() = is_tiktoken_list(begin) ? vocabulary_from_tiktoken_file(folder / "tokenizer.model") : vocabulary_from_sentencepiece_file(folder / "tokenizer.model");
+    builder.vocabulary() = is_tiktoken_list(begin) ? vocabulary_from_tiktoken_file(folder / "tokenizer.model")
+                                                   : vocabulary_from_sentencepiece_file(folder / "tokenizer.model");
     builder.vocabulary()->architecture = builder.stated_architecture();
     hf::read_config(folder, true, *builder.vocabulary());
   } else {
@@ -181,7 +217,8 @@ inline void read_folder_vocabulary(const std::filesystem::path& folder, checkpoi
     return;
   }
   if (const auto& vocabulary = builder.vocabulary(); vocabulary->tokens.size() > builder.config().vocab_size)
-    throw file_error(vocabulary->source, std::nullopt, "more tokens than the embedding has rows", "at most " + std::to_string(builder.config().vocab_size),
+    throw file_error(vocabulary->source, std::nullopt, "more tokens than the embedding has rows",
+                     "at most " + std::to_string(builder.config().vocab_size),
                      std::to_string(vocabulary->tokens.size()));
 }
 
@@ -192,11 +229,14 @@ inline checkpoint checkpoint::open_hf(const std::filesystem::path& folder, const
   for (const std::string& line : config.warnings) builder.warn(line);
   builder.config() = config.config;
   read_folder_vocabulary(folder, builder);
-  if (!safetensors_model::are_in(folder) && torch_model::are_in(folder)) collect_hf_weights<torch_file>(folder, builder, config);
+  if (!safetensors_model::are_in(folder) && torch_model::are_in(folder))
+    collect_hf_weights<torch_file>(folder, builder, config);
   else if (safetensors_model::are_in(folder)) collect_hf_weights<safetensors_file>(folder, builder, config);
   else
-    throw file_error(folder.string(), std::nullopt, "no weights in this folder",
-                     "model.safetensors, pytorch_model.bin or " + safetensors_model::index_name() + ", " + torch_model::index_name(), "none of them");
+    throw file_error(
+        folder.string(), std::nullopt, "no weights in this folder",
+        "model.safetensors, pytorch_model.bin or " + safetensors_model::index_name() + ", " + torch_model::index_name(),
+        "none of them");
   return std::move(builder).finish();
 }
 

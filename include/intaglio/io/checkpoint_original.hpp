@@ -18,18 +18,20 @@
 
 namespace intaglio::io {
 
-/// Joins the tensors of consolidated.*.pth, which were cut for tensor parallelism: matrices by rows or by columns, whichever gives the shape
-/// that the config asks for; vectors are in every shard alike.
+/// Joins the tensors of consolidated.*.pth, which were cut for tensor parallelism: matrices by rows or by columns,
+/// whichever gives the shape that the config asks for; vectors are in every shard alike.
 class original_tensor_collector {
  public:
-  original_tensor_collector(checkpoint_builder& builder, const decoder_config& config) : builder_(builder), config_(config) {}
+  original_tensor_collector(checkpoint_builder& builder, const decoder_config& config)
+      : builder_(builder), config_(config) {}
 
   /// Shards in their order.
   void add(const torch_file& shard, const mapped_file* file) {
     for (const torch_tensor& tensor : shard.tensors()) {
       if (is_rotary_table(tensor.name)) continue;
       if (const auto expert = expert_of_original(tensor.name); expert && config_.num_local_experts != 0) {
-        if (expert->number < config_.num_local_experts) experts_[expert->gguf][expert->number].push_back({&tensor, file});
+        if (expert->number < config_.num_local_experts)
+          experts_[expert->gguf][expert->number].push_back({&tensor, file});
         else builder_.fault("not part of the model: " + printable(tensor.name, 100));
       } else if (const auto name = gguf_name_of_original(tensor.name)) found_[*name].push_back({&tensor, file});
       else builder_.fault("not part of the model: " + printable(tensor.name, 100));
@@ -43,7 +45,9 @@ class original_tensor_collector {
     for (const tensor_rule& rule : all) rules.emplace(rule.name, &rule);
     for (const auto& [name, parts] : found_) {
       const auto rule = rules.find(name);
-      if (auto joined = join(name, parts, rule == rules.end() ? 0 : rule->second->rows, rule == rules.end() ? 0 : rule->second->columns)) builder_.add(std::move(*joined));
+      if (auto joined = join(name, parts, rule == rules.end() ? 0 : rule->second->rows,
+                             rule == rules.end() ? 0 : rule->second->columns))
+        builder_.add(std::move(*joined));
     }
     for (const auto& [name, matrices] : experts_) add_experts(name, matrices);
   }
@@ -57,19 +61,30 @@ class original_tensor_collector {
   /// The matrices of a layer's experts as one, each by itself joined first.
   void add_experts(const std::string& name, const std::map<std::uint32_t, std::vector<part>>& matrices) {
     if (matrices.size() != config_.num_local_experts)
-      return builder_.fault("experts of " + printable(name, 100) + ": expected " + std::to_string(config_.num_local_experts) + ", found " + std::to_string(matrices.size()));
+      return builder_.fault("experts of " + printable(name, 100) + ": expected " +
+                            std::to_string(config_.num_local_experts) + ", found " + std::to_string(matrices.size()));
     const bool down = name.ends_with("ffn_down_exps.weight");
-    const std::uint64_t rows = down ? config_.hidden_size : config_.intermediate_size, columns = down ? config_.intermediate_size : config_.hidden_size;
+    const std::uint64_t rows = down ? config_.hidden_size : config_.intermediate_size,
+                        columns = down ? config_.intermediate_size : config_.hidden_size;
     std::optional<checkpoint_tensor> all;
     for (const auto& [number, parts] : matrices) {
       auto one = join(name, parts, rows, columns);
       if (!one) return;
       const std::string shown = printable(parts.front().tensor->name, 100);
       if (one->dimensions != 2 || one->stored.rows != rows || one->stored.columns != columns)
-        return builder_.fault("shape of " + shown + ": expected [" + std::to_string(rows) + ", " + std::to_string(columns) + "], found [" + std::to_string(one->stored.rows) + ", " + std::to_string(one->stored.columns) + "]");
+        return builder_.fault("shape of " + shown + ": expected [" + std::to_string(rows) + ", " +
+                              std::to_string(columns) + "], found [" + std::to_string(one->stored.rows) + ", " +
+                              std::to_string(one->stored.columns) + "]");
       if (all && one->stored.type != all->stored.type)
-        return builder_.fault("type of " + shown + ": expected that of the other experts, " + std::string(intaglio::name(all->stored.type)) + ", found " + std::string(intaglio::name(one->stored.type)));
-      if (one->pieces.empty()) one->pieces.push_back({.file = parts.front().file, .offset = one->stored.offset, .rows = rows, .columns = columns, .row_stride = columns});
+        return builder_.fault("type of " + shown + ": expected that of the other experts, " +
+                              std::string(intaglio::name(all->stored.type)) + ", found " +
+                              std::string(intaglio::name(one->stored.type)));
+      if (one->pieces.empty())
+        one->pieces.push_back({.file = parts.front().file,
+                               .offset = one->stored.offset,
+                               .rows = rows,
+                               .columns = columns,
+                               .row_stride = columns});
       for (tensor_piece& piece : one->pieces) piece.row0 += number * rows;
       if (!all) {
         all = std::move(one);
@@ -85,20 +100,25 @@ class original_tensor_collector {
   }
 
   /// @param wanted_rows, wanted_columns of the whole, which say how it was cut; 0: not known
-  std::optional<checkpoint_tensor> join(const std::string& name, const std::vector<part>& parts, std::uint64_t wanted_rows, std::uint64_t wanted_columns) {
+  std::optional<checkpoint_tensor> join(const std::string& name, const std::vector<part>& parts,
+                                        std::uint64_t wanted_rows, std::uint64_t wanted_columns) {
     const auto fault = [&](const std::string& what) -> std::optional<checkpoint_tensor> {
       builder_.fault(what);
       return std::nullopt;
     };
     const torch_tensor& first = *parts.front().tensor;
     const std::string shown = printable(first.name, 100);
-    if (!first.type) return fault("type of " + shown + ": found " + std::string(first.stored_type) + ", which is not read");
+    if (!first.type)
+      return fault("type of " + shown + ": found " + std::string(first.stored_type) + ", which is not read");
     if (first.shape.empty() || first.shape.size() > 2 || first.bytes == 0)
       return fault("shape of " + shown + ": expected 1 or 2 dimensions above 0, found " + shape_text(first.shape));
-    if (parts.size() != shards_) return fault(shown + ": expected in each of " + std::to_string(shards_) + " shards, found in " + std::to_string(parts.size()));
+    if (parts.size() != shards_)
+      return fault(shown + ": expected in each of " + std::to_string(shards_) + " shards, found in " +
+                   std::to_string(parts.size()));
     for (const part& each : parts)
       if (each.tensor->shape != first.shape || each.tensor->type != first.type)
-        return fault(shown + ": expected alike in all shards, found " + shape_text(first.shape) + " and " + shape_text(each.tensor->shape) + " of " + std::string(each.tensor->stored_type));
+        return fault(shown + ": expected alike in all shards, found " + shape_text(first.shape) + " and " +
+                     shape_text(each.tensor->shape) + " of " + std::string(each.tensor->stored_type));
     checkpoint_tensor out;
     out.stored_name = first.name;
     out.dimensions = static_cast<std::uint32_t>(first.shape.size());
@@ -106,18 +126,22 @@ class original_tensor_collector {
     std::uint64_t rows = matrix ? first.shape[0] : 1, columns = first.shape.back();
     if (parts.size() == 1 || !matrix) {
       for (const part& each : parts)
-        if (!same_values(parts.front(), each)) return fault(shown + ": expected the same values in all shards, found others in " + printable(each.file->path(), 100));
+        if (!same_values(parts.front(), each))
+          return fault(shown + ": expected the same values in all shards, found others in " +
+                       printable(each.file->path(), 100));
       out.pieces = pieces_of(first, parts.front().file);
     } else {
       const std::uint64_t count = parts.size();
       const bool by_columns = wanted_rows == rows && wanted_columns == columns * count;
       for (std::uint64_t i = 0; i < count; ++i) {
         const auto& [tensor, file] = parts[static_cast<std::size_t>(i)];
-        out.pieces.push_back({file, tensor->offset, by_columns ? 0 : i * rows, rows, by_columns ? i * columns : 0, columns, tensor->strides[0], tensor->strides[1]});
+        out.pieces.push_back({file, tensor->offset, by_columns ? 0 : i * rows, rows, by_columns ? i * columns : 0,
+                              columns, tensor->strides[0], tensor->strides[1]});
       }
       (by_columns ? columns : rows) *= count;
     }
-    out.stored = {name, *first.type, rows, columns, parts.front().file, first.offset, rows * columns * first.element_bytes};
+    out.stored = {
+        name, *first.type, rows, columns, parts.front().file, first.offset, rows * columns * first.element_bytes};
     if (name.ends_with(".attn_q.weight") || name.ends_with(".attn_k.weight")) out.rows_in_pairs = config_.head_dim;
     return out;
   }
@@ -125,7 +149,8 @@ class original_tensor_collector {
   static bool same_values(const part& a, const part& b) {
     if (a.tensor == b.tensor) return true;
     if (!a.tensor->contiguous() || !b.tensor->contiguous()) return false;
-    std::vector<std::byte> one(static_cast<std::size_t>(std::min<std::uint64_t>(a.tensor->bytes, 1 << 20))), other(one.size());
+    std::vector<std::byte> one(static_cast<std::size_t>(std::min<std::uint64_t>(a.tensor->bytes, 1 << 20))),
+        other(one.size());
     for (std::uint64_t at = 0; at < a.tensor->bytes; at += one.size()) {
       const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(one.size(), a.tensor->bytes - at));
       a.file->read(a.tensor->offset + at, std::span(one).first(some));
@@ -145,19 +170,27 @@ class original_tensor_collector {
 /// consolidated.00.pth, consolidated.01.pth, ... of a folder. @throws file_error: none, or one is missing
 inline std::vector<std::filesystem::path> consolidated_files(const std::filesystem::path& folder) {
   constexpr std::size_t most = 64;
-  const auto numbered = [&](std::size_t i) { return folder / ("consolidated." + std::string(i < 10 ? "0" : "") + std::to_string(i) + ".pth"); };
+  const auto numbered = [&](std::size_t i) {
+    return folder / ("consolidated." + std::string(i < 10 ? "0" : "") + std::to_string(i) + ".pth");
+  };
   std::vector<std::filesystem::path> out;
   std::error_code ignored;
-  while (out.size() < most && std::filesystem::exists(numbered(out.size()), ignored)) out.push_back(numbered(out.size()));
-  if (out.empty() && std::filesystem::exists(folder / "consolidated.pth", ignored)) out.push_back(folder / "consolidated.pth");
+  while (out.size() < most && std::filesystem::exists(numbered(out.size()), ignored))
+    out.push_back(numbered(out.size()));
+  if (out.empty() && std::filesystem::exists(folder / "consolidated.pth", ignored))
+    out.push_back(folder / "consolidated.pth");
   std::size_t all = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with("consolidated.") && name.ends_with(".pth")) ++all;
   }
-  if (out.empty()) throw file_error(folder.string(), std::nullopt, "no weights in this folder", "consolidated.00.pth", all == 0 ? "none" : "others");
+  if (out.empty())
+    throw file_error(folder.string(), std::nullopt, "no weights in this folder", "consolidated.00.pth",
+                     all == 0 ? "none" : "others");
   if (out.size() != all)
-    throw file_error(folder.string(), std::nullopt, "shards are missing", std::to_string(all) + " from consolidated.00.pth on", printable(out.back().filename().string(), 60) + " is the last in order");
+    throw file_error(folder.string(), std::nullopt, "shards are missing",
+                     std::to_string(all) + " from consolidated.00.pth on",
+                     printable(out.back().filename().string(), 60) + " is the last in order");
   return out;
 }
 
@@ -178,11 +211,14 @@ inline checkpoint checkpoint::open_original(const std::filesystem::path& folder,
   if (!params.states_vocabulary) {
     const std::uint64_t rows = embedding_rows(shards, config.hidden_size);
     if (rows == 0 || rows > config_limits::vocab_size)
-      throw file_error((folder / "params.json").string(), std::nullopt, "vocab_size, which tok_embeddings.weight stands in for", "1 to " + std::to_string(config_limits::vocab_size), std::to_string(rows));
+      throw file_error((folder / "params.json").string(), std::nullopt,
+                       "vocab_size, which tok_embeddings.weight stands in for",
+                       "1 to " + std::to_string(config_limits::vocab_size), std::to_string(rows));
     config.vocab_size = static_cast<std::uint32_t>(rows);
   }
   const auto& first = shards.front().tensors();
-  const bool has_head = std::any_of(first.begin(), first.end(), [](const auto& tensor) { return tensor.name == "output.weight"; });
+  const bool has_head =
+      std::any_of(first.begin(), first.end(), [](const auto& tensor) { return tensor.name == "output.weight"; });
   config.tie_word_embeddings = params.tied.value_or(!has_head);
   check_config(config, (folder / "params.json").string());
   builder.config() = config;

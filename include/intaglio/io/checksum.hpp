@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// XXH3 of 64 bits, by the xxHash library's header: what packed files check their bytes with. It finds damage, not forgery.
+// XXH3 of 64 bits, by the xxHash library's header: what packed files check their bytes with. It finds damage, not
+// forgery.
 #pragma once
 
 // The library's names stay out of programs that link it.

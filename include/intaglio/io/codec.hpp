@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Decoding rows of stored weights to f32, bit for bit by the rules of ggml's dequantize_row functions (ggml-quants.c).
-// d, m and dmin are f16 widened to f32. Every product below is exact in f32 (at most 24 bits), so fused multiply-add changes nothing.
+// d, m and dmin are f16 widened to f32. Every product below is exact in f32 (at most 24 bits), so fused multiply-add
+// changes nothing.
 #pragma once
 
 #include <array>
@@ -19,12 +20,15 @@ namespace intaglio::io {
 
 /// True where decode_row reads the type.
 constexpr bool is_decodable(dtype type) {
-  return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 || type == dtype::q4_0 || type == dtype::q4_1 ||
-         type == dtype::q4_k || type == dtype::q6_k || type == dtype::tq1_0 || type == dtype::tq2_0;
+  return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 ||
+         type == dtype::q4_0 || type == dtype::q4_1 || type == dtype::q4_k || type == dtype::q6_k ||
+         type == dtype::tq1_0 || type == dtype::tq2_0;
 }
 
 /// Bytes of a row of `columns` elements, which are whole blocks.
-constexpr std::uint64_t row_bytes(dtype type, std::uint64_t columns) { return columns / info(type).block_elements * info(type).block_bytes; }
+constexpr std::uint64_t row_bytes(dtype type, std::uint64_t columns) {
+  return columns / info(type).block_elements * info(type).block_bytes;
+}
 
 /// The five ternary digits of a TQ1_0 byte, first digit first, each 0, 1 or 2.
 constexpr std::array<std::uint8_t, 5> tq1_0_digits(std::uint8_t byte) {
@@ -83,7 +87,9 @@ inline void tq2_0_codes(const std::uint8_t* block, std::int8_t* out) {
   for (std::size_t half = 0; half < 2; ++half)
     for (std::size_t l = 0; l < 4; ++l)
       for (std::size_t m = 0; m < 32; m += 8)
-        codec_lanes::store_codes(out + 128 * half + 32 * l + m, codec_lanes::field(codec_lanes::load(block + 32 * half + m), static_cast<unsigned>(2 * l)));
+        codec_lanes::store_codes(
+            out + 128 * half + 32 * l + m,
+            codec_lanes::field(codec_lanes::load(block + 32 * half + m), static_cast<unsigned>(2 * l)));
 }
 
 namespace codec_blocks {
@@ -99,7 +105,8 @@ inline void q8_0(const std::uint8_t* block, float* out) {
   const float d = f16_at(block);
   for (std::size_t j = 0; j < 32; ++j) out[j] = d * static_cast<float>(static_cast<std::int8_t>(block[2 + j]));
 }
-/// A copy of some bytes of a block, which cannot overlap what is written: then compilers vectorise, with one loop a half of the block.
+/// A copy of some bytes of a block, which cannot overlap what is written: then compilers vectorise, with one loop a
+/// half of the block.
 template <std::size_t count>
 std::array<std::uint8_t, count> copied(const std::uint8_t* from) {
   std::array<std::uint8_t, count> out;
@@ -143,12 +150,17 @@ inline void q6_k(const std::uint8_t* block, float* out) {
     const auto high = copied<16>(block + 128 + 32 * half + 16 * i);
     const std::uint8_t* scales = block + 192 + 8 * half + i;
     float* x = out + 128 * half + 16 * i;
-    const auto scale = [&](std::size_t quarter) { return d * static_cast<float>(static_cast<std::int8_t>(scales[2 * quarter])); };
+    const auto scale = [&](std::size_t quarter) {
+      return d * static_cast<float>(static_cast<std::int8_t>(scales[2 * quarter]));
+    };
     const float s0 = scale(0), s1 = scale(1), s2 = scale(2), s3 = scale(3);
     for (std::size_t l = 0; l < 16; ++l) x[l] = s0 * static_cast<float>(((low[l] & 15) | ((high[l] & 3) << 4)) - 32);
-    for (std::size_t l = 0; l < 16; ++l) x[l + 32] = s1 * static_cast<float>(((low[l + 32] & 15) | (((high[l] >> 2) & 3) << 4)) - 32);
-    for (std::size_t l = 0; l < 16; ++l) x[l + 64] = s2 * static_cast<float>(((low[l] >> 4) | (((high[l] >> 4) & 3) << 4)) - 32);
-    for (std::size_t l = 0; l < 16; ++l) x[l + 96] = s3 * static_cast<float>(((low[l + 32] >> 4) | ((high[l] >> 6) << 4)) - 32);
+    for (std::size_t l = 0; l < 16; ++l)
+      x[l + 32] = s1 * static_cast<float>(((low[l + 32] & 15) | (((high[l] >> 2) & 3) << 4)) - 32);
+    for (std::size_t l = 0; l < 16; ++l)
+      x[l + 64] = s2 * static_cast<float>(((low[l] >> 4) | (((high[l] >> 4) & 3) << 4)) - 32);
+    for (std::size_t l = 0; l < 16; ++l)
+      x[l + 96] = s3 * static_cast<float>(((low[l + 32] >> 4) | ((high[l] >> 6) << 4)) - 32);
   }
 }
 inline void scaled_codes(const std::int8_t* codes, float d, float* out) {
@@ -165,37 +177,60 @@ inline void tq2_0(const std::uint8_t* block, float* out) {
   scaled_codes(codes.data(), f16_at(block + 64), out);
 }
 template <void (*decode)(const std::uint8_t*, float*)>
-void each(const std::uint8_t* bytes, std::size_t blocks, std::size_t block_bytes, std::size_t block_elements, float* out) {
+void each(const std::uint8_t* bytes, std::size_t blocks, std::size_t block_bytes, std::size_t block_elements,
+          float* out) {
   for (std::size_t b = 0; b < blocks; ++b) decode(bytes + b * block_bytes, out + b * block_elements);
 }
 
 }  // namespace codec_blocks
 
 /// Decodes out.size() elements, whole blocks, from `bytes` (row_bytes(type, out.size()) of them; any alignment).
-/// @throws argument_error for sizes that do not fit together and for types without f32 values (I2_S is read by ternary_tensor)
+/// @throws argument_error for sizes that do not fit together and for types without f32 values (I2_S is read by
+/// ternary_tensor)
 inline void decode_row(dtype type, std::span<const std::byte> bytes, std::span<float> out) {
   const auto& layout = info(type);
   if (!is_decodable(type)) throw argument_error("type", "a type with a decoding rule", std::string(layout.name));
   if (out.size() % layout.block_elements != 0 || bytes.size() != row_bytes(type, out.size()))
-    throw argument_error("bytes", std::to_string(row_bytes(type, out.size())) + " for whole blocks of " + std::string(layout.name),
-                         std::to_string(bytes.size()) + " for " + std::to_string(out.size()) + " elements");
+    throw argument_error(
+        "bytes", std::to_string(row_bytes(type, out.size())) + " for whole blocks of " + std::string(layout.name),
+        std::to_string(bytes.size()) + " for " + std::to_string(out.size()) + " elements");
   if (out.empty()) return;
   const auto* from = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  const std::size_t blocks = out.size() / layout.block_elements, size = layout.block_bytes, length = layout.block_elements;
+  const std::size_t blocks = out.size() / layout.block_elements, size = layout.block_bytes,
+                    length = layout.block_elements;
   switch (type) {
-    case dtype::f32: std::memcpy(out.data(), from, bytes.size()); break;
-    case dtype::f16: f32_from_f16_row(from, out.data(), out.size()); break;
+    case dtype::f32:
+      std::memcpy(out.data(), from, bytes.size());
+      break;
+    case dtype::f16:
+      f32_from_f16_row(from, out.data(), out.size());
+      break;
     case dtype::bf16:
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = f32_from_bf16(codec_blocks::u16_at(from + 2 * i));
       break;
-    case dtype::q8_0: codec_blocks::each<codec_blocks::q8_0>(from, blocks, size, length, out.data()); break;
-    case dtype::q4_0: codec_blocks::each<codec_blocks::q4_0>(from, blocks, size, length, out.data()); break;
-    case dtype::q4_1: codec_blocks::each<codec_blocks::q4_1>(from, blocks, size, length, out.data()); break;
-    case dtype::q4_k: codec_blocks::each<codec_blocks::q4_k>(from, blocks, size, length, out.data()); break;
-    case dtype::q6_k: codec_blocks::each<codec_blocks::q6_k>(from, blocks, size, length, out.data()); break;
-    case dtype::tq1_0: codec_blocks::each<codec_blocks::tq1_0>(from, blocks, size, length, out.data()); break;
-    case dtype::tq2_0: codec_blocks::each<codec_blocks::tq2_0>(from, blocks, size, length, out.data()); break;
-    default: break;
+    case dtype::q8_0:
+      codec_blocks::each<codec_blocks::q8_0>(from, blocks, size, length, out.data());
+      break;
+    case dtype::q4_0:
+      codec_blocks::each<codec_blocks::q4_0>(from, blocks, size, length, out.data());
+      break;
+    case dtype::q4_1:
+      codec_blocks::each<codec_blocks::q4_1>(from, blocks, size, length, out.data());
+      break;
+    case dtype::q4_k:
+      codec_blocks::each<codec_blocks::q4_k>(from, blocks, size, length, out.data());
+      break;
+    case dtype::q6_k:
+      codec_blocks::each<codec_blocks::q6_k>(from, blocks, size, length, out.data());
+      break;
+    case dtype::tq1_0:
+      codec_blocks::each<codec_blocks::tq1_0>(from, blocks, size, length, out.data());
+      break;
+    case dtype::tq2_0:
+      codec_blocks::each<codec_blocks::tq2_0>(from, blocks, size, length, out.data());
+      break;
+    default:
+      break;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Encoding rows of f32 into file codecs, with the rounding of ggml's reference quantisers (quantize_row_*_ref in ggml-quants.c)
-// and, for I2_S, of quantize_i2_s in microsoft/BitNet.
+// Encoding rows of f32 into file codecs, with the rounding of ggml's reference quantisers (quantize_row_*_ref in
+// ggml-quants.c) and, for I2_S, of quantize_i2_s in microsoft/BitNet.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,9 @@ namespace intaglio::io {
 
 /// True where encode_row writes the type.
 constexpr bool is_encodable(dtype type) {
-  return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 || type == dtype::q4_0 || type == dtype::q4_1 ||
-         type == dtype::q4_k || type == dtype::q6_k || type == dtype::tq1_0 || type == dtype::tq2_0;
+  return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16 || type == dtype::q8_0 ||
+         type == dtype::q4_0 || type == dtype::q4_1 || type == dtype::q4_k || type == dtype::q6_k ||
+         type == dtype::tq1_0 || type == dtype::tq2_0;
 }
 
 namespace codec_blocks {
@@ -34,12 +35,17 @@ inline void put_u16(std::uint8_t* to, std::uint16_t value) { std::memcpy(to, &va
 inline void put_f16(std::uint8_t* to, float value) { put_u16(to, f16_from_f32(value)); }
 /// 1 / d, or 0 where that is not finite: a block of values that small is a block of zeros.
 inline float inverse(float d) { return std::isfinite(1.f / d) ? 1.f / d : 0.f; }
-/// Truncates towards zero after an offset was added, as the reference's cast does, to 0..15. Values beyond f32's range may make a NaN of it: 0.
-inline std::uint8_t nibble(float value) { return value > 0.f ? static_cast<std::uint8_t>(value < 15.f ? static_cast<int>(value) : 15) : std::uint8_t{0}; }
+/// Truncates towards zero after an offset was added, as the reference's cast does, to 0..15. Values beyond f32's range
+/// may make a NaN of it: 0.
+inline std::uint8_t nibble(float value) {
+  return value > 0.f ? static_cast<std::uint8_t>(value < 15.f ? static_cast<int>(value) : 15) : std::uint8_t{0};
+}
 
-/// To the nearest integer, halves away from zero, as std::round but without a call: the largest number below 0.5 leaves no half out, and
-/// what it takes beyond one rounds to it.
-INTAGLIO_UNFUSED inline int round_away(float value) { return static_cast<int>(value + (value < 0.f ? -0x1.fffffep-2f : 0x1.fffffep-2f)); }
+/// To the nearest integer, halves away from zero, as std::round but without a call: the largest number below 0.5 leaves
+/// no half out, and what it takes beyond one rounds to it.
+INTAGLIO_UNFUSED inline int round_away(float value) {
+  return static_cast<int>(value + (value < 0.f ? -0x1.fffffep-2f : 0x1.fffffep-2f));
+}
 
 INTAGLIO_UNFUSED inline void encode_q8_0(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
@@ -47,7 +53,8 @@ INTAGLIO_UNFUSED inline void encode_q8_0(const float* x, std::uint8_t* block) {
   for (std::size_t j = 0; j < 32; ++j) most = std::max(most, std::bit_cast<std::uint32_t>(x[j]) & 0x7FFFFFFFu);
   const float d = std::bit_cast<float>(most) / 127.f, id = inverse(d);
   put_f16(block, d);
-  for (std::size_t j = 0; j < 32; ++j) block[2 + j] = static_cast<std::uint8_t>(static_cast<std::int8_t>(round_away(x[j] * id)));
+  for (std::size_t j = 0; j < 32; ++j)
+    block[2 + j] = static_cast<std::uint8_t>(static_cast<std::int8_t>(round_away(x[j] * id)));
 }
 INTAGLIO_UNFUSED inline void encode_q4_0(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
@@ -69,7 +76,8 @@ INTAGLIO_UNFUSED inline void encode_q4_1(const float* x, std::uint8_t* block) {
   put_f16(block, d);
   put_f16(block + 2, *least);
   for (std::size_t j = 0; j < 16; ++j)
-    block[4 + j] = static_cast<std::uint8_t>(nibble((x[j] - *least) * id + 0.5f) | (nibble((x[j + 16] - *least) * id + 0.5f) << 4));
+    block[4 + j] = static_cast<std::uint8_t>(nibble((x[j] - *least) * id + 0.5f) |
+                                             (nibble((x[j + 16] - *least) * id + 0.5f) << 4));
 }
 
 /// Digits 0, 1, 2 of a block by its largest magnitude, which is returned.
@@ -77,7 +85,8 @@ inline float ternary_digits(const float* x, std::uint8_t* digits) {
   float largest = 0.f;
   for (std::size_t j = 0; j < 256; ++j) largest = std::max(largest, std::fabs(x[j]));
   const float id = inverse(largest);
-  for (std::size_t j = 0; j < 256; ++j) digits[j] = static_cast<std::uint8_t>(static_cast<int>(std::lround(x[j] * id)) + 1);
+  for (std::size_t j = 0; j < 256; ++j)
+    digits[j] = static_cast<std::uint8_t>(static_cast<int>(std::lround(x[j] * id)) + 1);
   return largest;
 }
 /// Five digits, the first the most significant, as the upper byte of a fraction of 3^5.
@@ -119,7 +128,8 @@ inline bool all_finite(std::span<const float> x) {
   return seen >> 31 == 0;
 }
 template <void (*encode)(const float*, std::uint8_t*)>
-void each_encoded(const float* x, std::size_t blocks, std::size_t block_bytes, std::size_t block_elements, std::uint8_t* out) {
+void each_encoded(const float* x, std::size_t blocks, std::size_t block_bytes, std::size_t block_elements,
+                  std::uint8_t* out) {
   for (std::size_t b = 0; b < blocks; ++b) encode(x + b * block_elements, out + b * block_bytes);
 }
 
@@ -133,16 +143,18 @@ inline std::string encodable_types() {
   return out;
 }
 
-/// Encodes values, whole blocks, into `out` (row_bytes(type, x.size()) bytes). Values beyond the type's range become infinities, in blocks by way of
-/// their f16 scale: whoever cannot rule that out decodes the bytes again.
-/// @throws argument_error for sizes that do not fit together, types without an encoder (ternary codes: encode_ternary_rows) and, where
+/// Encodes values, whole blocks, into `out` (row_bytes(type, x.size()) bytes). Values beyond the type's range become
+/// infinities, in blocks by way of their f16 scale: whoever cannot rule that out decodes the bytes again.
+/// @throws argument_error for sizes that do not fit together, types without an encoder (ternary codes:
+/// encode_ternary_rows) and, where
 ///         neighbours share a block, for NaN and infinities
 inline void encode_row(dtype type, std::span<const float> x, std::span<std::byte> out) {
   const auto& layout = info(type);
   if (!is_encodable(type)) throw argument_error("type", encodable_types(), std::string(layout.name));
   if (x.size() % layout.block_elements != 0 || out.size() != row_bytes(type, x.size()))
-    throw argument_error("out", std::to_string(row_bytes(type, x.size())) + " bytes for whole blocks of " + std::string(layout.name),
-                         std::to_string(out.size()) + " for " + std::to_string(x.size()) + " elements");
+    throw argument_error(
+        "out", std::to_string(row_bytes(type, x.size())) + " bytes for whole blocks of " + std::string(layout.name),
+        std::to_string(out.size()) + " for " + std::to_string(x.size()) + " elements");
   if (x.empty()) return;
   if (layout.block_elements > 1 && !codec_blocks::all_finite(x)) {
     const auto bad = std::find_if(x.begin(), x.end(), [](float value) { return !std::isfinite(value); });
@@ -150,44 +162,67 @@ inline void encode_row(dtype type, std::span<const float> x, std::span<std::byte
                          std::string(std::isnan(*bad) ? "NaN" : "infinity") + " at " + std::to_string(bad - x.begin()));
   }
   auto* to = reinterpret_cast<std::uint8_t*>(out.data());
-  const std::size_t blocks = x.size() / layout.block_elements, size = layout.block_bytes, length = layout.block_elements;
+  const std::size_t blocks = x.size() / layout.block_elements, size = layout.block_bytes,
+                    length = layout.block_elements;
   switch (type) {
-    case dtype::f32: std::memcpy(to, x.data(), out.size()); break;
-    case dtype::f16: f16_from_f32_row(x.data(), to, x.size()); break;
+    case dtype::f32:
+      std::memcpy(to, x.data(), out.size());
+      break;
+    case dtype::f16:
+      f16_from_f32_row(x.data(), to, x.size());
+      break;
     case dtype::bf16:
       for (std::size_t i = 0; i < x.size(); ++i) codec_blocks::put_u16(to + 2 * i, bf16_from_f32(x[i]));
       break;
-    case dtype::q8_0: codec_blocks::each_encoded<codec_blocks::encode_q8_0>(x.data(), blocks, size, length, to); break;
-    case dtype::q4_0: codec_blocks::each_encoded<codec_blocks::encode_q4_0>(x.data(), blocks, size, length, to); break;
-    case dtype::q4_1: codec_blocks::each_encoded<codec_blocks::encode_q4_1>(x.data(), blocks, size, length, to); break;
-    case dtype::q4_k: codec_blocks::each_encoded<codec_blocks::encode_q4_k>(x.data(), blocks, size, length, to); break;
-    case dtype::q6_k: codec_blocks::each_encoded<codec_blocks::encode_q6_k>(x.data(), blocks, size, length, to); break;
-    case dtype::tq1_0: codec_blocks::each_encoded<codec_blocks::encode_tq1_0>(x.data(), blocks, size, length, to); break;
-    case dtype::tq2_0: codec_blocks::each_encoded<codec_blocks::encode_tq2_0>(x.data(), blocks, size, length, to); break;
-    default: break;
+    case dtype::q8_0:
+      codec_blocks::each_encoded<codec_blocks::encode_q8_0>(x.data(), blocks, size, length, to);
+      break;
+    case dtype::q4_0:
+      codec_blocks::each_encoded<codec_blocks::encode_q4_0>(x.data(), blocks, size, length, to);
+      break;
+    case dtype::q4_1:
+      codec_blocks::each_encoded<codec_blocks::encode_q4_1>(x.data(), blocks, size, length, to);
+      break;
+    case dtype::q4_k:
+      codec_blocks::each_encoded<codec_blocks::encode_q4_k>(x.data(), blocks, size, length, to);
+      break;
+    case dtype::q6_k:
+      codec_blocks::each_encoded<codec_blocks::encode_q6_k>(x.data(), blocks, size, length, to);
+      break;
+    case dtype::tq1_0:
+      codec_blocks::each_encoded<codec_blocks::encode_tq1_0>(x.data(), blocks, size, length, to);
+      break;
+    case dtype::tq2_0:
+      codec_blocks::each_encoded<codec_blocks::encode_tq2_0>(x.data(), blocks, size, length, to);
+      break;
+    default:
+      break;
   }
 }
 
-/// Encodes rows of codes -1, 0, +1 (whole blocks each) for a tensor whose one scale is `scale`: I2_S in layout 128/32 (its scale follows
-/// the last row of the tensor, see i2_s_tail), TQ1_0, TQ2_0, or f32, f16, bf16 as code * scale.
+/// Encodes rows of codes -1, 0, +1 (whole blocks each) for a tensor whose one scale is `scale`: I2_S in layout 128/32
+/// (its scale follows the last row of the tensor, see i2_s_tail), TQ1_0, TQ2_0, or f32, f16, bf16 as code * scale.
 inline void encode_ternary_rows(dtype type, std::span<const std::int8_t> codes, float scale, std::span<std::byte> out) {
   const auto& layout = info(type);
   if (codes.size() % layout.block_elements != 0 || out.size() != row_bytes(type, codes.size()))
-    throw argument_error("out", std::to_string(row_bytes(type, codes.size())) + " bytes for whole blocks of " + std::string(layout.name),
-                         std::to_string(out.size()) + " for " + std::to_string(codes.size()) + " codes");
+    throw argument_error(
+        "out", std::to_string(row_bytes(type, codes.size())) + " bytes for whole blocks of " + std::string(layout.name),
+        std::to_string(out.size()) + " for " + std::to_string(codes.size()) + " codes");
   auto* to = reinterpret_cast<std::uint8_t*>(out.data());
   if (type == dtype::i2_s) {
     for (std::size_t b = 0; b < codes.size() / 128; ++b)
       for (std::size_t j = 0; j < 32; ++j) {
         const std::int8_t* of = codes.data() + 128 * b + j;
-        to[32 * b + j] = static_cast<std::uint8_t>(((of[0] + 1) << 6) | ((of[32] + 1) << 4) | ((of[64] + 1) << 2) | (of[96] + 1));
+        to[32 * b + j] =
+            static_cast<std::uint8_t>(((of[0] + 1) << 6) | ((of[32] + 1) << 4) | ((of[64] + 1) << 2) | (of[96] + 1));
       }
   } else if (type == dtype::tq1_0 || type == dtype::tq2_0) {
     std::array<std::uint8_t, 256> digits;
     for (std::size_t b = 0; b < codes.size() / 256; ++b) {
       for (std::size_t j = 0; j < 256; ++j) digits[j] = static_cast<std::uint8_t>(codes[256 * b + j] + 1);
       // Blocks of zeros get the tensor's scale too, so that readers that want all scales alike find them so.
-      (type == dtype::tq1_0 ? codec_blocks::pack_tq1_0 : codec_blocks::pack_tq2_0)(digits.data(), scale, to + b * layout.block_bytes);
+      (type == dtype::tq1_0 ? codec_blocks::pack_tq1_0 : codec_blocks::pack_tq2_0)(digits.data(), scale,
+                                                                                   to + b * layout.block_bytes);
     }
   } else if (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) {
     for (std::size_t i = 0; i < codes.size(); ++i) {

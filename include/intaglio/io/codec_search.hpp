@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Encoding blocks of Q4_K and Q6_K: the scales are searched for that lose the least, by the steps of ggml's quantize_row_q4_K_ref and
-// quantize_row_q6_K_ref (ggml-quants.c), so that the bytes are those that llama-quantize writes without an importance matrix.
+// Encoding blocks of Q4_K and Q6_K: the scales are searched for that lose the least, by the steps of ggml's
+// quantize_row_q4_K_ref and quantize_row_q6_K_ref (ggml-quants.c), so that the bytes are those that llama-quantize
+// writes without an importance matrix.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +16,13 @@
 
 namespace intaglio::io::codec_blocks {
 
-// Four sub-blocks at a time, one a lane. 16 bytes are a register of SSE2 and of NEON: no function needs a target of its own.
+// Four sub-blocks at a time, one a lane. 16 bytes are a register of SSE2 and of NEON: no function needs a target of its
+// own.
 typedef float four_floats __attribute__((vector_size(16)));
 typedef std::int32_t four_ints __attribute__((vector_size(16)));
 
-/// To the nearest integer, halves to even, for magnitudes below 2^22: the lowest bits of 1.5 * 2^23 + value are that integer.
+/// To the nearest integer, halves to even, for magnitudes below 2^22: the lowest bits of 1.5 * 2^23 + value are that
+/// integer.
 INTAGLIO_UNFUSED inline int nearest(float value) {
   const float shifted = value + 12582912.f;
   std::int32_t bits;
@@ -27,7 +30,8 @@ INTAGLIO_UNFUSED inline int nearest(float value) {
   return (bits & 0x007FFFFF) - 0x00400000;
 }
 /// The same for four, clamped to least..most.
-INTAGLIO_UNFUSED inline void nearest(const four_floats& value, std::int32_t least, std::int32_t most, four_floats& out) {
+INTAGLIO_UNFUSED inline void nearest(const four_floats& value, std::int32_t least, std::int32_t most,
+                                     four_floats& out) {
   const four_floats shifted = value + 12582912.f;
   four_ints bits;
   std::memcpy(&bits, &shifted, 16);
@@ -87,7 +91,8 @@ struct affine_search {
         sum_xc += weighted * value[l];
       }
       const four_floats determinant = sum_w * sum_cc - sum_c * sum_c;
-      four_floats new_scale = (sum_w * sum_xc - sum_x * sum_c) / determinant, new_least = (sum_cc * sum_x - sum_c * sum_xc) / determinant;
+      four_floats new_scale = (sum_w * sum_xc - sum_x * sum_c) / determinant,
+                  new_least = (sum_cc * sum_x - sum_c * sum_xc) / determinant;
       const four_ints above = new_least > zero;
       new_least = above ? zero : new_least;
       new_scale = above ? sum_xc / sum_cc : new_scale;
@@ -152,8 +157,8 @@ struct symmetric_search {
   }
 };
 
-/// Squares beyond f32's range leave the search without a scale. Such a block gets an infinite one, so that it decodes to no number, as blocks do
-/// whose scale is beyond f16; the reference would lose the values without a trace.
+/// Squares beyond f32's range leave the search without a scale. Such a block gets an infinite one, so that it decodes
+/// to no number, as blocks do whose scale is beyond f16; the reference would lose the values without a trace.
 inline void encode_overflow(std::uint8_t* block, std::size_t bytes, std::size_t scale) {
   constexpr std::uint16_t infinity = 0x7C00;
   std::fill(block, block + bytes, std::uint8_t{1});
@@ -169,7 +174,8 @@ INTAGLIO_UNFUSED inline void encode_q4_k(const float* x, std::uint8_t* block) {
     most_scale = std::max(most_scale, found[j / 4].scale[j % 4]);
     most_least = std::max(most_least, -found[j / 4].least[j % 4]);
   }
-  const float to_scale = most_scale > 0.f ? 63.f / most_scale : 0.f, to_least = most_least > 0.f ? 63.f / most_least : 0.f;
+  const float to_scale = most_scale > 0.f ? 63.f / most_scale : 0.f,
+              to_least = most_least > 0.f ? 63.f / most_least : 0.f;
   const std::uint16_t d_bits = f16_from_f32(most_scale / 63.f), least_bits = f16_from_f32(most_least / 63.f);
   const float d = f32_from_f16(d_bits), dmin = f32_from_f16(least_bits);
   std::memcpy(block, &d_bits, 2);
@@ -194,17 +200,21 @@ INTAGLIO_UNFUSED inline void encode_q4_k(const float* x, std::uint8_t* block) {
     for (std::size_t i = 0; i < 32; ++i) {
       const float v = x[32 * j + i];
       // A scale that rounds to nothing keeps the codes of the search.
-      const int code = step != 0.f ? nearest((v + least) / step) : of.flat[lane] ? 0 : nearest(of.inverse[lane] * (v - of.from[lane]));
+      const int code = step != 0.f     ? nearest((v + least) / step)
+                       : of.flat[lane] ? 0
+                                       : nearest(of.inverse[lane] * (v - of.from[lane]));
       codes[32 * j + i] = static_cast<std::uint8_t>(std::clamp(code, 0, 15));
     }
   }
   for (std::size_t k = 0; k < 4; ++k)
-    for (std::size_t l = 0; l < 32; ++l) block[16 + 32 * k + l] = static_cast<std::uint8_t>(codes[64 * k + l] | (codes[64 * k + 32 + l] << 4));
+    for (std::size_t l = 0; l < 32; ++l)
+      block[16 + 32 * k + l] = static_cast<std::uint8_t>(codes[64 * k + l] | (codes[64 * k + 32 + l] << 4));
 }
 
 INTAGLIO_UNFUSED inline void encode_q6_k(const float* x, std::uint8_t* block) {
   INTAGLIO_UNFUSED_BODY
-  const std::array<symmetric_search, 4> found{symmetric_search(x), symmetric_search(x + 64), symmetric_search(x + 128), symmetric_search(x + 192)};
+  const std::array<symmetric_search, 4> found{symmetric_search(x), symmetric_search(x + 64), symmetric_search(x + 128),
+                                              symmetric_search(x + 192)};
   float largest = 0.f;  // the scale of the largest magnitude, with its sign
   for (std::size_t j = 0; j < 16; ++j) {
     const float scale = found[j / 4].scale[j % 4];
@@ -237,7 +247,8 @@ INTAGLIO_UNFUSED inline void encode_q6_k(const float* x, std::uint8_t* block) {
       const std::uint8_t* q = codes.data() + 128 * half + l;
       block[64 * half + l] = static_cast<std::uint8_t>((q[0] & 15) | ((q[64] & 15) << 4));
       block[64 * half + 32 + l] = static_cast<std::uint8_t>((q[32] & 15) | ((q[96] & 15) << 4));
-      block[128 + 32 * half + l] = static_cast<std::uint8_t>((q[0] >> 4) | ((q[32] >> 4) << 2) | ((q[64] >> 4) << 4) | ((q[96] >> 4) << 6));
+      block[128 + 32 * half + l] =
+          static_cast<std::uint8_t>((q[0] >> 4) | ((q[32] >> 4) << 2) | ((q[64] >> 4) << 4) | ((q[96] >> 4) << 6));
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every stored form of a ternary matrix read as codes -1, 0, +1 and one f32 scale: w = scale * code.
-// Forms: I2_S in three layouts, TQ1_0, TQ2_0, Hugging Face's packed bytes, and float masters, which are ternarised by mean magnitude.
+// Forms: I2_S in three layouts, TQ1_0, TQ2_0, Hugging Face's packed bytes, and float masters, which are ternarised by
+// mean magnitude.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +31,8 @@ constexpr std::string_view name(i2s_layout layout) {
   return layout == i2s_layout::block128 ? "block128" : layout == i2s_layout::block64 ? "block64" : "rows4";
 }
 
-/// A matrix [rows, columns] (a vector has one row) and where its bytes lie. `rows` counts the matrix, not the packed bytes.
+/// A matrix [rows, columns] (a vector has one row) and where its bytes lie. `rows` counts the matrix, not the packed
+/// bytes.
 struct stored_tensor {
   std::string name;
   dtype type = dtype::f32;
@@ -41,8 +43,8 @@ struct stored_tensor {
 
 /// True where ternary_tensor reads the type; u8 stands for the packed form of Hugging Face.
 constexpr bool is_ternary_source(dtype type) {
-  return type == dtype::i2_s || type == dtype::tq1_0 || type == dtype::tq2_0 || type == dtype::u8 || type == dtype::f32 || type == dtype::f16 ||
-         type == dtype::bf16;
+  return type == dtype::i2_s || type == dtype::tq1_0 || type == dtype::tq2_0 || type == dtype::u8 ||
+         type == dtype::f32 || type == dtype::f16 || type == dtype::bf16;
 }
 
 /// What the tensor's own bytes do not say.
@@ -55,11 +57,13 @@ struct ternary_options {
 /// Reads one ternary matrix. The scale is found and checked at construction, codes as they are read.
 class ternary_tensor {
  public:
-  /// Float masters are read once through here: their scale is the mean magnitude, at least 1e-5, rounded to the tensor's type
-  /// (transformers' WeightQuant), or the one magnitude that occurs where the matrix is ternary already.
+  /// Float masters are read once through here: their scale is the mean magnitude, at least 1e-5, rounded to the
+  /// tensor's type (transformers' WeightQuant), or the one magnitude that occurs where the matrix is ternary already.
   /// @throws file_error for a scale that is NaN, infinite or not positive
-  explicit ternary_tensor(stored_tensor tensor, ternary_options options = {}) : tensor_(std::move(tensor)), options_(options) {
-    if (!is_ternary_source(tensor_.type)) fail(0, "cannot be read as ternary codes", "i2_s tq1_0 tq2_0 u8 f32 f16 bf16", std::string(name(tensor_.type)));
+  explicit ternary_tensor(stored_tensor tensor, ternary_options options = {})
+      : tensor_(std::move(tensor)), options_(options) {
+    if (!is_ternary_source(tensor_.type))
+      fail(0, "cannot be read as ternary codes", "i2_s tq1_0 tq2_0 u8 f32 f16 bf16", std::string(name(tensor_.type)));
     check_shape();
     switch (tensor_.type) {
       case dtype::i2_s: {
@@ -68,9 +72,15 @@ class ternary_tensor {
         check_scale(scale_, at);
         break;
       }
-      case dtype::tq1_0: case dtype::tq2_0: find_block_scale(); break;
-      case dtype::u8: check_scale(scale_ = options_.packed_scale, 0); break;
-      default: measure_floats();
+      case dtype::tq1_0:
+      case dtype::tq2_0:
+        find_block_scale();
+        break;
+      case dtype::u8:
+        check_scale(scale_ = options_.packed_scale, 0);
+        break;
+      default:
+        measure_floats();
     }
     code_scale_ = scale_;
     scale_ *= options_.factor;
@@ -84,8 +94,9 @@ class ternary_tensor {
   /// @throws file_error for code 3, for a block scale unlike the others, for a value that is not finite
   void rows(std::uint64_t row0, std::uint64_t count, std::span<std::int8_t> codes) const {
     if (!range_inside(row0, count, tensor_.rows) || codes.size() != count * tensor_.columns)
-      throw argument_error("rows", "rows inside 0.." + std::to_string(tensor_.rows) + " and room for their codes",
-                           std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(codes.size()));
+      throw argument_error(
+          "rows", "rows inside 0.." + std::to_string(tensor_.rows) + " and room for their codes",
+          std::to_string(row0) + " + " + std::to_string(count) + ", room for " + std::to_string(codes.size()));
     buffers memory;
     const std::uint64_t step = rows_at_once();
     while (count != 0) {
@@ -108,7 +119,8 @@ class ternary_tensor {
   };
 
   [[noreturn]] void fail(std::uint64_t at, std::string what, std::string expected = {}, std::string found = {}) const {
-    throw file_error(tensor_.file->path(), tensor_.offset + at, "tensor '" + printable(tensor_.name, 70) + "': " + std::move(what), std::move(expected),
+    throw file_error(tensor_.file->path(), tensor_.offset + at,
+                     "tensor '" + printable(tensor_.name, 70) + "': " + std::move(what), std::move(expected),
                      std::move(found));
   }
   void check_scale(float scale, std::uint64_t at) const {
@@ -116,23 +128,31 @@ class ternary_tensor {
   }
   void check_shape() const {
     const std::uint64_t block = tensor_.type == dtype::i2_s && options_.layout != i2s_layout::block128
-                                    ? (options_.layout == i2s_layout::block64 ? 64 : 1) : info(tensor_.type).block_elements;
+                                    ? (options_.layout == i2s_layout::block64 ? 64 : 1)
+                                    : info(tensor_.type).block_elements;
     const std::string shape = "[" + std::to_string(tensor_.rows) + ", " + std::to_string(tensor_.columns) + "]";
     const checked_size elements = checked_size{tensor_.rows} * tensor_.columns;
-    if (!elements || elements.value() == 0 || tensor_.columns % block != 0) fail(0, "rows of whole blocks of " + std::to_string(block), "columns divisible by it", shape);
-    const bool four_rows = tensor_.type == dtype::u8 || (tensor_.type == dtype::i2_s && options_.layout == i2s_layout::rows4);
+    if (!elements || elements.value() == 0 || tensor_.columns % block != 0)
+      fail(0, "rows of whole blocks of " + std::to_string(block), "columns divisible by it", shape);
+    const bool four_rows =
+        tensor_.type == dtype::u8 || (tensor_.type == dtype::i2_s && options_.layout == i2s_layout::rows4);
     if (four_rows && tensor_.rows % 4 != 0) fail(0, "packed by four rows", "rows divisible by 4", shape);
     const checked_size bytes = tensor_.type == dtype::u8 ? elements / 4
-                               : tensor_.type == dtype::i2_s ? elements / 4 + 32
-                                                             : checked_size{row_bytes(tensor_.type, tensor_.columns)} * tensor_.rows;
+                               : tensor_.type == dtype::i2_s
+                                   ? elements / 4 + 32
+                                   : checked_size{row_bytes(tensor_.type, tensor_.columns)} * tensor_.rows;
     if (!bytes.fits(tensor_.bytes) || bytes.value() != tensor_.bytes)
       fail(0, "size", std::to_string(bytes.value()) + " bytes for " + shape, std::to_string(tensor_.bytes));
   }
 
   std::uint64_t stored_row_bytes() const {
-    return tensor_.type == dtype::i2_s ? tensor_.columns / 4 : tensor_.type == dtype::u8 ? tensor_.columns : row_bytes(tensor_.type, tensor_.columns);
+    return tensor_.type == dtype::i2_s ? tensor_.columns / 4
+           : tensor_.type == dtype::u8 ? tensor_.columns
+                                       : row_bytes(tensor_.type, tensor_.columns);
   }
-  std::uint64_t rows_at_once() const { return std::max<std::uint64_t>(1, chunk_bytes / std::max<std::uint64_t>(1, stored_row_bytes())); }
+  std::uint64_t rows_at_once() const {
+    return std::max<std::uint64_t>(1, chunk_bytes / std::max<std::uint64_t>(1, stored_row_bytes()));
+  }
 
   const std::uint8_t* fetch(std::uint64_t at, std::uint64_t count, std::vector<std::byte>& bytes) const {
     bytes.resize(static_cast<std::size_t>(count));
@@ -147,23 +167,30 @@ class ternary_tensor {
       case dtype::i2_s:
         if (options_.layout == i2s_layout::rows4) {
           const std::uint64_t at = row0 / 4 * tensor_.columns;
-          unpack_field(fetch(at, tensor_.columns, bytes), tensor_.columns, static_cast<unsigned>(6 - 2 * (row0 % 4)), codes, at);
+          unpack_field(fetch(at, tensor_.columns, bytes), tensor_.columns, static_cast<unsigned>(6 - 2 * (row0 % 4)),
+                       codes, at);
         } else {
           unpack_i2_s(fetch(row0 * row, count * row, bytes), count * row, codes, row0 * row);
         }
         break;
       case dtype::u8: {
         const std::uint64_t quarter = tensor_.rows / 4, at = row0 % quarter * row;
-        unpack_field(fetch(at, count * row, bytes), count * row, static_cast<unsigned>(2 * (row0 / quarter)), codes, at);
+        unpack_field(fetch(at, count * row, bytes), count * row, static_cast<unsigned>(2 * (row0 / quarter)), codes,
+                     at);
         break;
       }
-      case dtype::tq1_0: case dtype::tq2_0: unpack_tq(fetch(row0 * row, count * row, bytes), count * row, codes, row0 * row); break;
-      default: ternarise(fetch(row0 * row, count * row, bytes), count, memory.values, codes, row0 * row);
+      case dtype::tq1_0:
+      case dtype::tq2_0:
+        unpack_tq(fetch(row0 * row, count * row, bytes), count * row, codes, row0 * row);
+        break;
+      default:
+        ternarise(fetch(row0 * row, count * row, bytes), count, memory.values, codes, row0 * row);
     }
   }
 
   /// One 2-bit field of each byte.
-  void unpack_field(const std::uint8_t* from, std::uint64_t count, unsigned shift, std::int8_t* codes, std::uint64_t at) const {
+  void unpack_field(const std::uint8_t* from, std::uint64_t count, unsigned shift, std::int8_t* codes,
+                    std::uint64_t at) const {
     std::uint64_t threes = 0, i = 0;
     for (; i + 8 <= count; i += 8) {
       const std::uint64_t digits = codec_lanes::field(codec_lanes::load(from + i), shift);
@@ -195,13 +222,16 @@ class ternary_tensor {
     for (std::size_t j = 0; j < group; j += 8) {
       const std::uint64_t word = codec_lanes::load(from + j);
       threes |= word & (word >> 1);  // bits that come from the neighbouring byte fall on odd places
-      for (std::size_t part = 0; part < 4; ++part) codec_lanes::store_codes(codes + j + part * group, codec_lanes::field(word, static_cast<unsigned>(6 - 2 * part)));
+      for (std::size_t part = 0; part < 4; ++part)
+        codec_lanes::store_codes(codes + j + part * group,
+                                 codec_lanes::field(word, static_cast<unsigned>(6 - 2 * part)));
     }
     return threes;
   }
   void find_three(const std::uint8_t* from, std::uint64_t count, std::uint64_t at) const {
     for (std::uint64_t i = 0; i < count; ++i)
-      if ((from[i] & (from[i] >> 1) & 0x55) != 0) fail(at + i, "ternary code", "0, 1 or 2", "3 in byte " + hexadecimal(from[i]));
+      if ((from[i] & (from[i] >> 1) & 0x55) != 0)
+        fail(at + i, "ternary code", "0, 1 or 2", "3 in byte " + hexadecimal(from[i]));
   }
 
   void unpack_tq(const std::uint8_t* from, std::uint64_t count, std::int8_t* codes, std::uint64_t at) const {
@@ -209,7 +239,8 @@ class ternary_tensor {
     for (std::uint64_t b = 0; b < count; b += size, codes += 256) {
       const float d = codec_blocks::f16_at(from + b + size - 2);
       if (d != code_scale_ && d != 0.f)
-        fail(at + b, "block " + std::to_string((at + b) / size) + ": scale unlike the other blocks'", std::to_string(code_scale_), std::to_string(d));
+        fail(at + b, "block " + std::to_string((at + b) / size) + ": scale unlike the other blocks'",
+             std::to_string(code_scale_), std::to_string(d));
       if (tensor_.type == dtype::tq1_0) {
         tq1_0_codes(from + b, codes);
       } else {
@@ -265,16 +296,20 @@ class ternary_tensor {
       ternary_ = true;
       return;
     }
-    scale_ = std::max(static_cast<float>(sum / (static_cast<double>(tensor_.rows) * static_cast<double>(tensor_.columns))), 1e-5f);
+    scale_ = std::max(
+        static_cast<float>(sum / (static_cast<double>(tensor_.rows) * static_cast<double>(tensor_.columns))), 1e-5f);
     check_scale(scale_, 0);
     inverse_ = 1.f / scale_;
     if (tensor_.type == dtype::bf16) scale_ = f32_from_bf16(bf16_from_f32(scale_));
     if (tensor_.type == dtype::f16) scale_ = f32_from_f16(f16_from_f32(scale_));
   }
 
-  void decode_finite(const std::uint8_t* from, std::uint64_t count, std::vector<float>& values, std::uint64_t at) const {
+  void decode_finite(const std::uint8_t* from, std::uint64_t count, std::vector<float>& values,
+                     std::uint64_t at) const {
     values.resize(static_cast<std::size_t>(count * tensor_.columns));
-    decode_row(tensor_.type, {reinterpret_cast<const std::byte*>(from), static_cast<std::size_t>(count * stored_row_bytes())}, values);
+    decode_row(tensor_.type,
+               {reinterpret_cast<const std::byte*>(from), static_cast<std::size_t>(count * stored_row_bytes())},
+               values);
     bool finite = true;
     for (const float value : values) finite &= std::fabs(value) <= std::numeric_limits<float>::max();
     for (std::size_t i = 0; !finite && i < values.size(); ++i)
@@ -282,10 +317,12 @@ class ternary_tensor {
         fail(at + i * info(tensor_.type).block_bytes, "value", "a finite number", std::to_string(values[i]));
   }
 
-  void ternarise(const std::uint8_t* from, std::uint64_t count, std::vector<float>& values, std::int8_t* codes, std::uint64_t at) const {
+  void ternarise(const std::uint8_t* from, std::uint64_t count, std::vector<float>& values, std::int8_t* codes,
+                 std::uint64_t at) const {
     decode_finite(from, count, values, at);
     if (ternary_) {  // the inverse of a tiny scale may be infinite
-      for (std::size_t i = 0; i < values.size(); ++i) codes[i] = static_cast<std::int8_t>((values[i] > 0.f) - (values[i] < 0.f));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        codes[i] = static_cast<std::int8_t>((values[i] > 0.f) - (values[i] < 0.f));
       return;
     }
     // |w| / scale rounds to 0 up to one half (half to even), to at least 1 above.

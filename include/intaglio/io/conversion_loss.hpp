@@ -13,9 +13,9 @@ namespace intaglio::io {
 
 struct conversion_loss {
   std::uint64_t values = 0;
-  double largest = 0;         ///< of |after - before|
-  double squares = 0;         ///< sum of (after - before)^2
-  double value_squares = 0;   ///< sum of before^2
+  double largest = 0;        ///< of |after - before|
+  double squares = 0;        ///< sum of (after - before)^2
+  double value_squares = 0;  ///< sum of before^2
 
   /// Root mean square of the differences.
   double rms() const { return values == 0 ? 0 : std::sqrt(squares / static_cast<double>(values)); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rewrites a model in another codec, as GGUF or, in a float type, as safetensors. The new file appears whole or not at all.
+// Rewrites a model in another codec, as GGUF or, in a float type, as safetensors. The new file appears whole or not at
+// all.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,8 @@
 namespace intaglio::io {
 
 struct convert_options {
-  /// Of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k bcml1; safetensors: f32 f16 bf16.
+  /// Of the matrices: for BitNet i2_s tq1_0 tq2_0 f32 f16 bf16, else f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k bcml1;
+  /// safetensors: f32 f16 bf16.
   dtype codec = dtype::i2_s;
   /// Of token embedding and head. By default the codec, but f16 beside ternary matrices and, as in CGML, beside bcml1.
   std::optional<dtype> embedding = std::nullopt;
@@ -48,22 +50,26 @@ struct converted_kind {
 
 /// What was written, and what it cost.
 struct convert_report {
-  std::uint64_t bytes = 0;            ///< of tensors
+  std::uint64_t bytes = 0;  ///< of tensors
   std::vector<std::string> warnings;
   std::vector<converted_kind> kinds;  ///< in the order of the first of each in the file
   conversion_loss loss;               ///< of all
 };
 
-/// The work of convert, in its steps. Every tensor has its rule: norms and factors stay f32; matrices get the codec; embedding and head see
-/// convert_options; rows that are no whole blocks of a codec are written as f16, with a warning. A tensor that has its type already is copied.
+/// The work of convert, in its steps. Every tensor has its rule: norms and factors stay f32; matrices get the codec;
+/// embedding and head see convert_options; rows that are no whole blocks of a codec are written as f16, with a warning.
+/// A tensor that has its type already is copied.
 class model_converter {
  public:
   model_converter(const std::filesystem::path& in, const std::filesystem::path& out, const convert_options& options)
       : options_(options), model_(checkpoint::open(in, {options.layout})) {
-    if (model_.packed() != nullptr) throw file_error(model_.path(), 0, "packed file", "the model that it was packed from: its tensors are not here as they were", "weights of plans");
+    if (model_.packed() != nullptr)
+      throw file_error(model_.path(), 0, "packed file",
+                       "the model that it was packed from: its tensors are not here as they were", "weights of plans");
     report_.warnings = model_.warnings();
     if (out.extension() == ".safetensors" && model_.config().num_local_experts != 0)
-      throw argument_error("output", "a .gguf for a mixture of experts, whose tensors hold all experts", printable(out.string()));
+      throw argument_error("output", "a .gguf for a mixture of experts, whose tensors hold all experts",
+                           printable(out.string()));
     if (out.extension() == ".safetensors") safetensors_.emplace(out);
     else gguf_.emplace(out);
     check_codec();
@@ -77,7 +83,8 @@ class model_converter {
     std::vector<place> places(threads == 1 ? 1 : 2 * std::size_t{threads});
     if (gguf_) write_rope_factors();
     ordered_work(
-        threads, places.size(), chunks_.size(), [&](std::size_t item, std::size_t slot) { make(chunks_[item], places[slot]); },
+        threads, places.size(), chunks_.size(),
+        [&](std::size_t item, std::size_t slot) { make(chunks_[item], places[slot]); },
         [&](std::size_t item, std::size_t slot) { take(chunks_[item], places[slot]); });
     report("");
     warn_rounded();
@@ -90,10 +97,10 @@ class model_converter {
   struct planned {
     const checkpoint_tensor* source;
     dtype type;
-    std::size_t kind;                      ///< index into report_.kinds
-    std::uint32_t rows_in_pairs = 0;       ///< of the output
-    bool ternary = false;                  ///< by codes and one scale
-    float addend = 0.f;                    ///< subtracted again on writing
+    std::size_t kind;                 ///< index into report_.kinds
+    std::uint32_t rows_in_pairs = 0;  ///< of the output
+    bool ternary = false;             ///< by codes and one scale
+    float addend = 0.f;               ///< subtracted again on writing
     std::once_flag opened{};
     std::optional<ternary_tensor> codes{};  ///< once it is opened
   };
@@ -113,64 +120,91 @@ class model_converter {
 
   bool bitnet() const { return model_.config().model_type == architecture::bitnet; }
   static bool is_float(dtype type) { return type == dtype::f32 || type == dtype::f16 || type == dtype::bf16; }
-  static bool is_blocks(dtype type) { return is_encodable(type) && !is_float(type) && type != dtype::tq1_0 && type != dtype::tq2_0; }
+  static bool is_blocks(dtype type) {
+    return is_encodable(type) && !is_float(type) && type != dtype::tq1_0 && type != dtype::tq2_0;
+  }
 
   void check_codec() const {
     const dtype codec = options_.codec;
     const bool ternary = codec == dtype::i2_s || codec == dtype::tq1_0 || codec == dtype::tq2_0;
-    if (safetensors_ && !is_float(codec)) throw argument_error("codec", "f32 f16 bf16 for safetensors", std::string(name(codec)));
+    if (safetensors_ && !is_float(codec))
+      throw argument_error("codec", "f32 f16 bf16 for safetensors", std::string(name(codec)));
     if (bitnet() ? !(ternary || is_float(codec)) : !(is_blocks(codec) || codec == dtype::bcml1 || is_float(codec)))
-      throw argument_error("codec", bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model" : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k bcml1",
+      throw argument_error("codec",
+                           bitnet() ? "i2_s tq1_0 tq2_0 f32 f16 bf16 for a ternary model"
+                                    : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k bcml1",
                            std::string(name(codec)));
     if (!options_.embedding) return;
-    if (safetensors_ ? !is_float(*options_.embedding) : !(is_blocks(*options_.embedding) || is_float(*options_.embedding)))
-      throw argument_error("embedding", safetensors_ ? "f32 f16 bf16 for safetensors" : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k", std::string(name(*options_.embedding)));
+    if (safetensors_ ? !is_float(*options_.embedding)
+                     : !(is_blocks(*options_.embedding) || is_float(*options_.embedding)))
+      throw argument_error("embedding",
+                           safetensors_ ? "f32 f16 bf16 for safetensors" : "f32 f16 bf16 q8_0 q4_0 q4_1 q4_k q6_k",
+                           std::string(name(*options_.embedding)));
   }
 
   dtype target(const checkpoint_tensor& tensor) {
     switch (tensor.role) {
-      case tensor_role::norm: case tensor_role::factor: return dtype::f32;
+      case tensor_role::norm:
+      case tensor_role::factor:
+        return dtype::f32;
       case tensor_role::embedding: {
         const bool apart = options_.codec == dtype::bcml1 || (bitnet() && !is_float(options_.codec));
         return whole_blocks(tensor, options_.embedding.value_or(apart ? dtype::f16 : options_.codec));
       }
-      case tensor_role::matrix: break;
+      case tensor_role::matrix:
+        break;
     }
-    if (tensor.stored.name.ends_with(".ffn_gate_inp.weight")) return dtype::f32;  // a choice of experts is not for rounding, as llama-quantize has it
+    if (tensor.stored.name.ends_with(".ffn_gate_inp.weight"))
+      return dtype::f32;  // a choice of experts is not for rounding, as llama-quantize has it
     return whole_blocks(tensor, options_.codec);
   }
   dtype whole_blocks(const checkpoint_tensor& tensor, dtype type) {
     if (tensor.stored.columns % info(type).block_elements == 0) return type;
-    report_.warnings.push_back(tensor.stored.name + ": rows of " + std::to_string(tensor.stored.columns) + " are no whole blocks of " +
-                               std::string(name(type)) + ", written as f16");
+    report_.warnings.push_back(tensor.stored.name + ": rows of " + std::to_string(tensor.stored.columns) +
+                               " are no whole blocks of " + std::string(name(type)) + ", written as f16");
     return dtype::f16;
   }
 
   static std::uint32_t file_type(dtype codec) {
     switch (codec) {  // llama.cpp's LLAMA_FTYPE; 40 is the BitNet fork's
-      case dtype::f32: return 0;
-      case dtype::f16: return 1;
-      case dtype::q4_0: return 2;
-      case dtype::q4_1: return 3;
-      case dtype::q8_0: return 7;
-      case dtype::q4_k: return 14;  // "small": no tensor of more bits
-      case dtype::q6_k: return 18;
-      case dtype::bf16: return 32;
-      case dtype::tq1_0: return 36;
-      case dtype::tq2_0: return 37;
-      case dtype::bcml1: return static_cast<std::uint32_t>(bcml1_ggml_type);
-      default: return 40;
+      case dtype::f32:
+        return 0;
+      case dtype::f16:
+        return 1;
+      case dtype::q4_0:
+        return 2;
+      case dtype::q4_1:
+        return 3;
+      case dtype::q8_0:
+        return 7;
+      case dtype::q4_k:
+        return 14;  // "small": no tensor of more bits
+      case dtype::q6_k:
+        return 18;
+      case dtype::bf16:
+        return 32;
+      case dtype::tq1_0:
+        return 36;
+      case dtype::tq2_0:
+        return 37;
+      case dtype::bcml1:
+        return static_cast<std::uint32_t>(bcml1_ggml_type);
+      default:
+        return 40;
     }
   }
 
   void write_keys(const std::filesystem::path& in) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(in, ignored) || is_zip_file(in)) write_model_keys(*gguf_, model_, report_.warnings);
+    if (std::filesystem::is_directory(in, ignored) || is_zip_file(in))
+      write_model_keys(*gguf_, model_, report_.warnings);
     else {
       const gguf file = gguf::open(in);
       for (const gguf_value& value : file.first().values())
-        if (value.key != "general.file_type" && value.key != "general.alignment" && !value.key.starts_with("split.")) gguf_->copy(file.first(), value);
-      if (file.first().find("general.quantization_version") == nullptr) gguf_->set("general.quantization_version", std::uint32_t{2});
+        if (value.key != "general.file_type" && value.key != "general.alignment" && !value.key.starts_with("split."))
+          gguf_->copy(file.first(), value);
+      if (file.first().find("general.quantization_version") == nullptr)
+        gguf_->set("general.quantization_version", std::uint32_t{2});
     }
     gguf_->set("general.file_type", file_type(options_.codec));
   }
@@ -183,7 +217,9 @@ class model_converter {
   }
   std::size_t kind_index(const checkpoint_tensor& tensor, dtype to) {
     const std::string kind = kind_of(tensor.stored.name);
-    const auto same = [&](const converted_kind& each) { return each.name == kind && each.from == tensor.stored.type && each.to == to; };
+    const auto same = [&](const converted_kind& each) {
+      return each.name == kind && each.from == tensor.stored.type && each.to == to;
+    };
     const auto found = std::find_if(report_.kinds.begin(), report_.kinds.end(), same);
     if (found != report_.kinds.end()) return ++found->tensors, static_cast<std::size_t>(found - report_.kinds.begin());
     report_.kinds.push_back({kind, tensor.stored.type, to, 1, {}});
@@ -206,40 +242,49 @@ class model_converter {
       planned_tensor.ternary = tensor.role == tensor_role::matrix && bitnet();
       const bool turns = stored.name.ends_with(".attn_q.weight") || stored.name.ends_with(".attn_k.weight");
       if (gguf_) {
-        if (turns && model_.config().model_type == architecture::llama) planned_tensor.rows_in_pairs = model_.config().head_dim;
+        if (turns && model_.config().model_type == architecture::llama)
+          planned_tensor.rows_in_pairs = model_.config().head_dim;
         const std::uint64_t experts = tensor.dimensions == 3 ? model_.config().num_local_experts : 1;
         const std::array<std::uint64_t, 3> shape{stored.columns, stored.rows / experts, experts};
         gguf_->add_tensor(stored.name, type, std::span(shape).first(tensor.dimensions));
       } else {
         // Hugging Face's norms of Gemma hold w for 1 + w.
-        if (model_.config().model_type == architecture::gemma3 && tensor.role == tensor_role::norm) planned_tensor.addend = 1.f;
+        if (model_.config().model_type == architecture::gemma3 && tensor.role == tensor_role::norm)
+          planned_tensor.addend = 1.f;
         const std::array<std::uint64_t, 2> shape{stored.rows, stored.columns};
-        safetensors_->add_tensor(hf_name(stored.name, model_.config().model_type), type, std::span(shape).last(tensor.dimensions));
+        safetensors_->add_tensor(hf_name(stored.name, model_.config().model_type), type,
+                                 std::span(shape).last(tensor.dimensions));
       }
       progress_.total_bytes += stored.bytes;
       // Panels and heads stay whole.
-      const std::uint64_t unit = std::lcm(type == dtype::bcml1 ? bcml1_layout::panel_rows : 1, std::max<std::uint64_t>(1, planned_tensor.rows_in_pairs));
+      const std::uint64_t unit = std::lcm(type == dtype::bcml1 ? bcml1_layout::panel_rows : 1,
+                                          std::max<std::uint64_t>(1, planned_tensor.rows_in_pairs));
       const std::uint64_t step = std::max<std::uint64_t>(unit, chunk_elements / stored.columns / unit * unit);
-      for (std::uint64_t row = 0; row < stored.rows; row += step) chunks_.push_back({&planned_tensor, row, std::min(step, stored.rows - row)});
+      for (std::uint64_t row = 0; row < stored.rows; row += step)
+        chunks_.push_back({&planned_tensor, row, std::min(step, stored.rows - row)});
     }
     progress_.total_tensors = plan_.size();
     report_.bytes = gguf_ ? gguf_->data_bytes() : safetensors_->data_bytes();
   }
 
   /// Llama 3.1's scaling is a tensor in GGUF.
-  bool needs_rope_factors() const { return gguf_ && model_.config().rope_scaling.type == rope_type::llama3 && model_.find("rope_freqs.weight") == nullptr; }
+  bool needs_rope_factors() const {
+    return gguf_ && model_.config().rope_scaling.type == rope_type::llama3 &&
+           model_.find("rope_freqs.weight") == nullptr;
+  }
   void write_rope_factors() {
     if (!needs_rope_factors()) return;
     const decoder_config& c = model_.config();
     std::vector<float> factors(c.head_dim / 2);
-    for (std::size_t i = 0; i < factors.size(); ++i) factors[i] = static_cast<float>(llama3_factor(c.rope_scaling, c.rope_theta, i, factors.size()));
+    for (std::size_t i = 0; i < factors.size(); ++i)
+      factors[i] = static_cast<float>(llama3_factor(c.rope_scaling, c.rope_theta, i, factors.size()));
     gguf_->write(std::as_bytes(std::span(factors)));
   }
 
   [[noreturn]] static void refuse_range(const planned& tensor) {
     const stored_tensor& stored = tensor.source->stored;
-    throw file_error(stored.file->path(), stored.offset, "tensor '" + printable(tensor.source->stored_name, 70) + "'", "values that " + std::string(name(tensor.type)) + " can hold",
-                     "a larger one");
+    throw file_error(stored.file->path(), stored.offset, "tensor '" + printable(tensor.source->stored_name, 70) + "'",
+                     "values that " + std::string(name(tensor.type)) + " can hold", "a larger one");
   }
 
   /// Reads and encodes; on any thread.
@@ -250,14 +295,16 @@ class model_converter {
     const checkpoint_tensor& source = *tensor.source;
     const std::uint64_t columns = source.stored.columns;
     const bool panels = tensor.type == dtype::bcml1;
-    const std::uint64_t size = panels ? bcml1_layout{part.rows, columns}.bytes() : part.rows * row_bytes(tensor.type, columns);
+    const std::uint64_t size =
+        panels ? bcml1_layout{part.rows, columns}.bytes() : part.rows * row_bytes(tensor.type, columns);
     in.bytes.resize(static_cast<std::size_t>(size));
     in.values.resize(static_cast<std::size_t>(part.rows * columns));
     in.again.resize(in.values.size());
     model_.read_f32(source, part.row, part.rows, in.values);
     const bool same = source.stored.type == tensor.type && source.addend == tensor.addend;
     if (same && panels && source.rows_in_pairs == tensor.rows_in_pairs) {
-      source.stored.file->read(source.stored.offset + part.row / bcml1_layout::panel_rows * (bcml1_layout{1, columns}.bytes()), in.bytes);
+      source.stored.file->read(
+          source.stored.offset + part.row / bcml1_layout::panel_rows * (bcml1_layout{1, columns}.bytes()), in.bytes);
       return in.loss.add(in.values, in.values);
     }
     if (same && !panels) {
@@ -272,9 +319,7 @@ class model_converter {
       const bcml1_layout layout{part.rows, columns};
       try {
         encode_bcml1(dtype::f32, std::as_bytes(std::span(in.values)), layout, in.bytes);
-      } catch (const argument_error&) {
-        refuse_range(tensor);
-      }
+      } catch (const argument_error&) { refuse_range(tensor); }
       decode_bcml1(in.bytes, layout, 0, part.rows, in.again);
     } else {
       encode_row(tensor.type, in.values, in.bytes);
@@ -291,7 +336,9 @@ class model_converter {
     spare.resize(rows.size());
     const auto length = static_cast<std::size_t>(row);
     for (std::size_t i = 0; i < rows.size() / length; ++i)
-      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(i * length), length, spare.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row_in_pairs(head, i)) * length));
+      std::copy_n(
+          rows.begin() + static_cast<std::ptrdiff_t>(i * length), length,
+          spare.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row_in_pairs(head, i)) * length));
     rows.swap(spare);
   }
 
@@ -306,16 +353,22 @@ class model_converter {
     source.rows(part.row, part.rows, in.codes);
     encode_ternary_rows(tensor.type, in.codes, source.scale(), in.bytes);
     const auto zeros = static_cast<std::uint64_t>(std::count(in.codes.begin(), in.codes.end(), std::int8_t{0}));
-    const double apart = std::fabs(static_cast<double>(kept) - source.scale()), some = static_cast<double>(in.codes.size() - zeros);
-    in.loss.add(conversion_loss{in.codes.size(), zeros == in.codes.size() ? 0. : apart, some * apart * apart, some * source.scale() * source.scale()});
+    const double apart = std::fabs(static_cast<double>(kept) - source.scale()),
+                 some = static_cast<double>(in.codes.size() - zeros);
+    in.loss.add(conversion_loss{in.codes.size(), zeros == in.codes.size() ? 0. : apart, some * apart * apart,
+                                some * source.scale() * source.scale()});
   }
   /// The scale as the output's type keeps it.
   static float kept_scale(const planned& tensor) {
     const float scale = tensor.codes->scale();
-    if (tensor.type != dtype::tq1_0 && tensor.type != dtype::tq2_0 && tensor.type != dtype::f16 && tensor.type != dtype::bf16) return scale;
-    const float kept = tensor.type == dtype::bf16 ? f32_from_bf16(bf16_from_f32(scale)) : f32_from_f16(f16_from_f32(scale));
+    if (tensor.type != dtype::tq1_0 && tensor.type != dtype::tq2_0 && tensor.type != dtype::f16 &&
+        tensor.type != dtype::bf16)
+      return scale;
+    const float kept =
+        tensor.type == dtype::bf16 ? f32_from_bf16(bf16_from_f32(scale)) : f32_from_f16(f16_from_f32(scale));
     if (!(kept > 0.f) || !std::isfinite(kept))
-      throw file_error(tensor.source->stored.file->path(), tensor.source->stored.offset, "tensor '" + printable(tensor.source->stored_name, 70) + "': scale",
+      throw file_error(tensor.source->stored.file->path(), tensor.source->stored.offset,
+                       "tensor '" + printable(tensor.source->stored_name, 70) + "': scale",
                        "one that " + std::string(name(tensor.type)) + " can hold", number_text(scale));
     return kept;
   }
@@ -343,7 +396,9 @@ class model_converter {
     ++progress_.tensors;
   }
   void warn_rounded() {
-    if (rounded_scales_ != 0) report_.warnings.push_back(std::to_string(rounded_scales_) + " scales were rounded to " + std::string(name(options_.codec)));
+    if (rounded_scales_ != 0)
+      report_.warnings.push_back(std::to_string(rounded_scales_) + " scales were rounded to " +
+                                 std::string(name(options_.codec)));
   }
   void report(std::string_view tensor) {
     progress_.tensor = tensor;
@@ -362,11 +417,12 @@ class model_converter {
   std::size_t rounded_scales_ = 0;
 };
 
-/// Reads `in` (whatever checkpoint::open does) and writes `out`: safetensors where its name ends so (the tensors alone, under Hugging Face's names),
-/// else GGUF. Memory stays bounded whatever the size. Ternary codes, and tensors that have their type already, stay as they are, bit for bit; a
-/// scale that f16 cannot hold exactly is rounded, with a warning.
+/// Reads `in` (whatever checkpoint::open does) and writes `out`: safetensors where its name ends so (the tensors alone,
+/// under Hugging Face's names), else GGUF. Memory stays bounded whatever the size. Ternary codes, and tensors that have
+/// their type already, stay as they are, bit for bit; a scale that f16 cannot hold exactly is rounded, with a warning.
 /// @throws file_error for what is wrong with a file, argument_error for a codec that does not go with the model
-inline convert_report convert(const std::filesystem::path& in, const std::filesystem::path& out, const convert_options& options = {}) {
+inline convert_report convert(const std::filesystem::path& in, const std::filesystem::path& out,
+                              const convert_options& options = {}) {
   return model_converter(in, out, options).run();
 }
 

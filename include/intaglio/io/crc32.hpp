@@ -19,7 +19,8 @@ inline constexpr auto crc32_tables = [] {
     out[0][byte] = value;
   }
   for (std::size_t table = 1; table < out.size(); ++table)
-    for (std::size_t byte = 0; byte < 256; ++byte) out[table][byte] = (out[table - 1][byte] >> 8) ^ out[0][out[table - 1][byte] & 0xFF];
+    for (std::size_t byte = 0; byte < 256; ++byte)
+      out[table][byte] = (out[table - 1][byte] >> 8) ^ out[0][out[table - 1][byte] & 0xFF];
   return out;
 }();
 
@@ -34,10 +35,11 @@ inline std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t befor
     std::memcpy(&low, bytes.data() + at, 4);
     std::memcpy(&high, bytes.data() + at + 4, 4);
     low ^= value;
-    value = table[7][low & 0xFF] ^ table[6][(low >> 8) & 0xFF] ^ table[5][(low >> 16) & 0xFF] ^ table[4][low >> 24] ^ table[3][high & 0xFF] ^
-            table[2][(high >> 8) & 0xFF] ^ table[1][(high >> 16) & 0xFF] ^ table[0][high >> 24];
+    value = table[7][low & 0xFF] ^ table[6][(low >> 8) & 0xFF] ^ table[5][(low >> 16) & 0xFF] ^ table[4][low >> 24] ^
+            table[3][high & 0xFF] ^ table[2][(high >> 8) & 0xFF] ^ table[1][(high >> 16) & 0xFF] ^ table[0][high >> 24];
   }
-  for (; at < bytes.size(); ++at) value = (value >> 8) ^ table[0][(value ^ static_cast<std::uint32_t>(bytes[at])) & 0xFF];
+  for (; at < bytes.size(); ++at)
+    value = (value >> 8) ^ table[0][(value ^ static_cast<std::uint32_t>(bytes[at])) & 0xFF];
   return ~value;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What whoever loads weights needs to know of changes to a model's features; feature_patch.hpp keeps them in a journal. No JSON.
+// What whoever loads weights needs to know of changes to a model's features; feature_patch.hpp keeps them in a journal.
+// No JSON.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,10 @@ namespace intaglio::io {
 
 enum class feature_edit : std::uint32_t { insert = 1, update = 2, remove = 3, restore = 4 };
 constexpr std::string_view name(feature_edit edit) {
-  return edit == feature_edit::insert ? "insert" : edit == feature_edit::update ? "update" : edit == feature_edit::remove ? "remove" : "restore";
+  return edit == feature_edit::insert   ? "insert"
+         : edit == feature_edit::update ? "update"
+         : edit == feature_edit::remove ? "remove"
+                                        : "restore";
 }
 
 /// A feature that is not as the index has it: insert for one that the index does not have at all.
@@ -33,7 +37,8 @@ class feature_changes {
   /// What differs from the model, by layer and feature.
   virtual std::vector<changed_feature> changed() const = 0;
   /// Values of vectors [first, first + count) of a layer as changed. @shape out: [count, hidden_size]
-  virtual void read_f32(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count, std::span<float> out) const = 0;
+  virtual void read_f32(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count,
+                        std::span<float> out) const = 0;
 };
 
 }  // namespace intaglio::io

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A graph over the gates of a feature index (docs/walk.md, "HNSW"): files beside the index with each layer's links, read back behind checksums and bounds.
-// Files alone: hnsw.hpp makes and searches graphs, and needs hnswlib for it.
+// A graph over the gates of a feature index (docs/walk.md, "HNSW"): files beside the index with each layer's links,
+// read back behind checksums and bounds. Files alone: hnsw.hpp makes and searches graphs, and needs hnswlib for it.
 #pragma once
 
 #include <algorithm>
@@ -31,9 +31,9 @@ inline constexpr std::uint64_t feature_graph_version = 1;
 
 /// @source Malkov & Yashunin 2016: M, efConstruction and ef
 struct graph_parameters {
-  std::uint32_t links = 16;          ///< of a feature at a level, twice as many at the lowest
-  std::uint32_t construction = 40;   ///< candidates for a new feature's links
-  std::uint32_t search = 2000;       ///< candidates of a search
+  std::uint32_t links = 16;         ///< of a feature at a level, twice as many at the lowest
+  std::uint32_t construction = 40;  ///< candidates for a new feature's links
+  std::uint32_t search = 2000;      ///< candidates of a search
   friend bool operator==(const graph_parameters&, const graph_parameters&) = default;
   /// Links that a feature may have at a level.
   std::uint32_t most_links(std::uint32_t level) const { return level == 0 ? 2 * links : links; }
@@ -44,14 +44,16 @@ inline constexpr std::uint32_t least_links = 2, links = 256, construction = 10'0
 /// @throws argument_error
 inline void expect_graph_parameters(const graph_parameters& of) {
   const auto expect = [](const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most) {
-    if (value < least || value > most) throw argument_error(name, std::to_string(least) + " to " + std::to_string(most), std::to_string(value));
+    if (value < least || value > most)
+      throw argument_error(name, std::to_string(least) + " to " + std::to_string(most), std::to_string(value));
   };
   expect("links", of.links, graph_limits::least_links, graph_limits::links);
   expect("construction", of.construction, 1, graph_limits::construction);
   expect("search", of.search, 1, graph_limits::search);
 }
 
-/// Whom each feature of a layer is linked with, at each of its levels. A search begins at the entry, which no feature's level exceeds.
+/// Whom each feature of a layer is linked with, at each of its levels. A search begins at the entry, which no feature's
+/// level exceeds.
 class feature_links {
  public:
   std::uint32_t entry = 0;
@@ -76,9 +78,9 @@ class feature_links {
   friend bool operator==(const feature_links&, const feature_links&) = default;
 
  private:
-  std::vector<std::uint8_t> levels_;         ///< [features]
-  std::vector<std::size_t> lists_;           ///< of a feature's first list
-  std::vector<std::size_t> begins_ = {0};    ///< of each list in links_, and the end
+  std::vector<std::uint8_t> levels_;       ///< [features]
+  std::vector<std::size_t> lists_;         ///< of a feature's first list
+  std::vector<std::size_t> begins_ = {0};  ///< of each list in links_, and the end
   std::vector<std::uint32_t> links_;
 };
 
@@ -89,8 +91,8 @@ inline std::string feature_graph_layer_file(std::uint32_t layer) {
   return text.data();
 }
 
-/// A layer's file, words of 32 bits: "HNS1", features, links, entry; then for each feature its level and, level by level from 0 on, how many links it has
-/// and the features at their other ends.
+/// A layer's file, words of 32 bits: "HNS1", features, links, entry; then for each feature its level and, level by
+/// level from 0 on, how many links it has and the features at their other ends.
 inline std::vector<std::byte> feature_links_bytes(const feature_links& of, const graph_parameters& parameters) {
   std::vector<std::uint32_t> words{0x31534e48u, of.features(), parameters.links, of.entry};
   for (std::uint32_t f = 0; f < of.features(); ++f) {
@@ -105,11 +107,15 @@ inline std::vector<std::byte> feature_links_bytes(const feature_links& of, const
   return {bytes.begin(), bytes.end()};
 }
 
-/// The other way. Whatever the bytes are: what comes back links features of the layer alone, each at levels that both ends have.
+/// The other way. Whatever the bytes are: what comes back links features of the layer alone, each at levels that both
+/// ends have.
 /// @throws file_error naming the offset
-inline feature_links feature_links_of(std::span<const std::byte> bytes, std::uint32_t features, const graph_parameters& parameters, const std::string& path) {
+inline feature_links feature_links_of(std::span<const std::byte> bytes, std::uint32_t features,
+                                      const graph_parameters& parameters, const std::string& path) {
   std::uint64_t at = 0;
-  const auto refuse = [&](const std::string& what, const std::string& expected, std::uint64_t found) { throw file_error(path, at - 4, what, expected, std::to_string(found)); };
+  const auto refuse = [&](const std::string& what, const std::string& expected, std::uint64_t found) {
+    throw file_error(path, at - 4, what, expected, std::to_string(found));
+  };
   const auto next = [&] {
     if (bytes.size() - at < 4) throw file_error(path, at, "links", "more", "the end of the file");
     std::uint32_t out = 0;
@@ -119,7 +125,8 @@ inline feature_links feature_links_of(std::span<const std::byte> bytes, std::uin
   };
   if (const auto found = next(); found != 0x31534e48u) refuse("not a layer's graph", "HNS1", found);
   if (const auto found = next(); found != features) refuse("features", std::to_string(features), found);
-  if (const auto found = next(); found != parameters.links) refuse("links of a feature", std::to_string(parameters.links), found);
+  if (const auto found = next(); found != parameters.links)
+    refuse("links of a feature", std::to_string(parameters.links), found);
   feature_links out;
   out.entry = next();
   if (out.entry >= features) refuse("entry", "a feature of " + std::to_string(features), out.entry);
@@ -127,7 +134,8 @@ inline feature_links feature_links_of(std::span<const std::byte> bytes, std::uin
   std::uint32_t highest = 0;
   for (std::uint32_t f = 0; f < features; ++f) {
     const std::uint32_t level = next();
-    if (level > graph_limits::level) refuse("level of feature " + std::to_string(f), "at most " + std::to_string(graph_limits::level), level);
+    if (level > graph_limits::level)
+      refuse("level of feature " + std::to_string(f), "at most " + std::to_string(graph_limits::level), level);
     highest = std::max(highest, level);
     out.add_feature(level);
     for (std::uint32_t l = 0; l <= level; ++l) {
@@ -136,18 +144,25 @@ inline feature_links feature_links_of(std::span<const std::byte> bytes, std::uin
       links.clear();
       for (std::uint32_t i = 0; i < count; ++i) {
         links.push_back(next());
-        if (links.back() >= features || links.back() == f) refuse("link of feature " + std::to_string(f), "another feature of " + std::to_string(features), links.back());
+        if (links.back() >= features || links.back() == f)
+          refuse("link of feature " + std::to_string(f), "another feature of " + std::to_string(features),
+                 links.back());
       }
       out.add_links(links);
     }
   }
-  if (at != bytes.size()) throw file_error(path, at, "links", "the end of the file", std::to_string(bytes.size() - at) + " bytes more");
+  if (at != bytes.size())
+    throw file_error(path, at, "links", "the end of the file", std::to_string(bytes.size() - at) + " bytes more");
   for (std::uint32_t f = 0; f < features; ++f)
     for (std::uint32_t l = 1; l <= out.level(f); ++l)
       for (const std::uint32_t other : out.at(f, l))
         if (out.level(other) < l)
-          throw file_error(path, std::nullopt, "feature " + std::to_string(f) + " at level " + std::to_string(l), "links with features of that level", std::to_string(other) + " of level " + std::to_string(out.level(other)));
-  if (out.level(out.entry) != highest) throw file_error(path, 12, "entry", "a feature of the highest level, " + std::to_string(highest), std::to_string(out.entry) + " of level " + std::to_string(out.level(out.entry)));
+          throw file_error(path, std::nullopt, "feature " + std::to_string(f) + " at level " + std::to_string(l),
+                           "links with features of that level",
+                           std::to_string(other) + " of level " + std::to_string(out.level(other)));
+  if (out.level(out.entry) != highest)
+    throw file_error(path, 12, "entry", "a feature of the highest level, " + std::to_string(highest),
+                     std::to_string(out.entry) + " of level " + std::to_string(out.level(out.entry)));
   return out;
 }
 
@@ -165,7 +180,8 @@ struct feature_graph_manifest {
 /// @throws file_error for a document that is no manifest, or says what none can
 inline feature_graph_manifest feature_graph_manifest_of(strict_json& document) {
   const json_place root(document.path(), "", &document.root());
-  if (root["format"].text_or("") != feature_graph_format) root["format"].refuse("'" + std::string(feature_graph_format) + "'");
+  if (root["format"].text_or("") != feature_graph_format)
+    root["format"].refuse("'" + std::string(feature_graph_format) + "'");
   if (root["version"].natural() != feature_graph_version) root["version"].refuse(std::to_string(feature_graph_version));
   feature_graph_manifest out;
   out.index = feature_json::sum(root["index"]);
@@ -174,11 +190,14 @@ inline feature_graph_manifest feature_graph_manifest_of(strict_json& document) {
     if (value < least) root[name].refuse("at least " + std::to_string(least));
     return value;
   };
-  out.parameters = {number("links", graph_limits::least_links, graph_limits::links), number("construction", 1, graph_limits::construction), number("search", 1, graph_limits::search)};
+  out.parameters = {number("links", graph_limits::least_links, graph_limits::links),
+                    number("construction", 1, graph_limits::construction), number("search", 1, graph_limits::search)};
   const auto layers = root["layers"].elements();
-  if (layers.size() > config_limits::num_hidden_layers) root["layers"].refuse("at most " + std::to_string(config_limits::num_hidden_layers));
+  if (layers.size() > config_limits::num_hidden_layers)
+    root["layers"].refuse("at most " + std::to_string(config_limits::num_hidden_layers));
   for (std::uint32_t i = 0; i < layers.size(); ++i) {
-    if (layers[i]["file"].text() != feature_graph_layer_file(i)) layers[i]["file"].refuse("'" + feature_graph_layer_file(i) + "'");
+    if (layers[i]["file"].text() != feature_graph_layer_file(i))
+      layers[i]["file"].refuse("'" + feature_graph_layer_file(i) + "'");
     out.layers.push_back({layers[i]["bytes"].natural(), feature_json::sum(layers[i]["crc32"])});
   }
   return out;
@@ -190,17 +209,28 @@ inline feature_graph_manifest read_feature_graph_manifest(const feature_index& i
   strict_json document(path.string());
   document.read_file(path);
   feature_graph_manifest out = feature_graph_manifest_of(document);
-  if (out.index != index.identity()) throw file_error(path.string(), std::nullopt, "a graph of another index", feature_json::hex8(index.identity()), feature_json::hex8(out.index));
-  if (out.layers.size() > index.layers()) throw file_error(path.string(), std::nullopt, "layers", "at most " + std::to_string(index.layers()), std::to_string(out.layers.size()));
+  if (out.index != index.identity())
+    throw file_error(path.string(), std::nullopt, "a graph of another index", feature_json::hex8(index.identity()),
+                     feature_json::hex8(out.index));
+  if (out.layers.size() > index.layers())
+    throw file_error(path.string(), std::nullopt, "layers", "at most " + std::to_string(index.layers()),
+                     std::to_string(out.layers.size()));
   return out;
 }
 /// Puts the manifest in its place, whole and on the disk. @throws file_error
 inline void write_feature_graph_manifest(const std::filesystem::path& folder, const feature_graph_manifest& manifest) {
   using json = nlohmann::ordered_json;
-  json out{{"format", feature_graph_format}, {"version", feature_graph_version}, {"index", feature_json::hex8(manifest.index)}, {"links", manifest.parameters.links},
-           {"construction", manifest.parameters.construction}, {"search", manifest.parameters.search}, {"layers", json::array()}};
+  json out{{"format", feature_graph_format},
+           {"version", feature_graph_version},
+           {"index", feature_json::hex8(manifest.index)},
+           {"links", manifest.parameters.links},
+           {"construction", manifest.parameters.construction},
+           {"search", manifest.parameters.search},
+           {"layers", json::array()}};
   for (std::uint32_t i = 0; i < manifest.layers.size(); ++i)
-    out["layers"].push_back({{"file", feature_graph_layer_file(i)}, {"bytes", manifest.layers[i].bytes}, {"crc32", feature_json::hex8(manifest.layers[i].crc32)}});
+    out["layers"].push_back({{"file", feature_graph_layer_file(i)},
+                             {"bytes", manifest.layers[i].bytes},
+                             {"crc32", feature_json::hex8(manifest.layers[i].crc32)}});
   const std::string text = out.dump(1) + "\n";
   atomic_file file(folder / feature_graph_file);
   file.write(std::as_bytes(std::span(text)));
@@ -209,22 +239,31 @@ inline void write_feature_graph_manifest(const std::filesystem::path& folder, co
 
 /// A layer's links, held against the manifest: length, checksum, then every link.
 /// @throws argument_error for a layer that the graph does not have; file_error
-inline feature_links read_feature_links(const feature_index& index, const feature_graph_manifest& manifest, std::uint32_t layer) {
-  if (layer >= manifest.layers.size()) throw argument_error("layer", "a layer of the graph's " + std::to_string(manifest.layers.size()), std::to_string(layer));
+inline feature_links read_feature_links(const feature_index& index, const feature_graph_manifest& manifest,
+                                        std::uint32_t layer) {
+  if (layer >= manifest.layers.size())
+    throw argument_error("layer", "a layer of the graph's " + std::to_string(manifest.layers.size()),
+                         std::to_string(layer));
   const auto path = index.path() / feature_graph_layer_file(layer);
   const mapped_file file(path);
   const feature_graph_layer& wanted = manifest.layers[layer];
-  if (file.size() != wanted.bytes) throw file_error(path.string(), std::nullopt, "size", std::to_string(wanted.bytes) + " bytes", std::to_string(file.size()));
+  if (file.size() != wanted.bytes)
+    throw file_error(path.string(), std::nullopt, "size", std::to_string(wanted.bytes) + " bytes",
+                     std::to_string(file.size()));
   std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
   file.read(0, bytes);
-  if (const std::uint32_t found = crc32(bytes); found != wanted.crc32) throw file_error(path.string(), std::nullopt, "checksum", feature_json::hex8(wanted.crc32), feature_json::hex8(found));
+  if (const std::uint32_t found = crc32(bytes); found != wanted.crc32)
+    throw file_error(path.string(), std::nullopt, "checksum", feature_json::hex8(wanted.crc32),
+                     feature_json::hex8(found));
   return feature_links_of(bytes, index.layer(layer).features, manifest.parameters, path.string());
 }
 
 /// Layers of the graph beside an index; 0 where there is none. @throws file_error as read_feature_graph_manifest
 inline std::uint32_t feature_graph_layers(const feature_index& index) {
   std::error_code ignored;
-  return std::filesystem::exists(index.path() / feature_graph_file, ignored) ? static_cast<std::uint32_t>(read_feature_graph_manifest(index).layers.size()) : 0;
+  return std::filesystem::exists(index.path() / feature_graph_file, ignored)
+             ? static_cast<std::uint32_t>(read_feature_graph_manifest(index).layers.size())
+             : 0;
 }
 
 }  // namespace intaglio::io

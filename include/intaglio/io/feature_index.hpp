@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A feature index opened for reading: the gate, up and down vectors of every layer's features, in mapped files (docs/walk.md).
-// feature_index_build.hpp makes one; vindex.hpp changes between this and LARQL's layout.
+// A feature index opened for reading: the gate, up and down vectors of every layer's features, in mapped files
+// (docs/walk.md). feature_index_build.hpp makes one; vindex.hpp changes between this and LARQL's layout.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,10 @@
 namespace intaglio::io {
 
 struct feature_index_options {
-  /// Read everything once and hold it against the checksums, and every value against what a vector may hold. Without it only names and sizes are checked.
+  /// Read everything once and hold it against the checksums, and every value against what a vector may hold. Without it
+  /// only names and sizes are checked.
   bool contents = true;
-  unsigned threads = 0;  ///< that check; 0: one for each of the machine's
+  unsigned threads = 0;                                     ///< that check; 0: one for each of the machine's
   std::function<void(const file_progress&)> progress = {};  ///< called on the calling thread
 };
 
@@ -35,7 +36,8 @@ class feature_index {
   static feature_index open(const std::filesystem::path& folder, const feature_index_options& options = {}) {
     feature_index out(folder, read_feature_manifest(folder));
     if (!out.manifest_.complete())
-      throw file_error((folder / feature_index_file).string(), std::nullopt, "the index is not finished; the same command goes on with it",
+      throw file_error((folder / feature_index_file).string(), std::nullopt,
+                       "the index is not finished; the same command goes on with it",
                        std::to_string(out.config().num_hidden_layers) + " layers", std::to_string(out.layers()));
     if (options.contents) out.check_contents(options);
     return out;
@@ -53,7 +55,8 @@ class feature_index {
   const decoder_config& config() const { return manifest_.config; }
   std::uint32_t layers() const { return static_cast<std::uint32_t>(manifest_.layers.size()); }
   const feature_layer& layer(std::uint32_t index) const {
-    if (index >= layers()) throw argument_error("layer", "a layer of " + std::to_string(layers()), std::to_string(index));
+    if (index >= layers())
+      throw argument_error("layer", "a layer of " + std::to_string(layers()), std::to_string(index));
     return manifest_.layers[index];
   }
   /// Tells one index from another: of the checksums of its blocks. A journal, a graph and a router name theirs by it.
@@ -70,26 +73,31 @@ class feature_index {
       for (const feature_block& block : each.blocks) out += block.bytes;
     return out;
   }
-  std::uint64_t row_bytes(std::uint32_t layer_index, feature_vector which) const { return feature_row_bytes(layer(layer_index)[which].type, config().hidden_size); }
+  std::uint64_t row_bytes(std::uint32_t layer_index, feature_vector which) const {
+    return feature_row_bytes(layer(layer_index)[which].type, config().hidden_size);
+  }
 
-  /// All vectors of a kind as they lie in the mapped file: features x row_bytes. A file that is cut while it is mapped raises SIGBUS on touching; the
-  /// functions below report that as an error instead.
+  /// All vectors of a kind as they lie in the mapped file: features x row_bytes. A file that is cut while it is mapped
+  /// raises SIGBUS on touching; the functions below report that as an error instead.
   std::span<const std::byte> mapping(std::uint32_t layer_index, feature_vector which) const {
     const feature_block& block = layer(layer_index)[which];
     return maps_[layer_index].subspan(static_cast<std::size_t>(block.offset), static_cast<std::size_t>(block.bytes));
   }
 
   /// Bytes of vectors [first, first + count), row_bytes each. @throws argument_error, file_error
-  void read_rows(std::uint32_t layer_index, feature_vector which, std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {
+  void read_rows(std::uint32_t layer_index, feature_vector which, std::uint64_t first, std::uint64_t count,
+                 std::span<std::byte> out) const {
     const feature_layer& of = layer(layer_index);
     const std::uint64_t row = row_bytes(layer_index, which);
     if (!range_inside(first, count, of.features) || out.size() != count * row)
-      throw argument_error("features", "features inside 0.." + std::to_string(of.features) + " and room for their vectors",
-                           std::to_string(first) + " + " + std::to_string(count) + ", room for " + std::to_string(out.size()));
+      throw argument_error(
+          "features", "features inside 0.." + std::to_string(of.features) + " and room for their vectors",
+          std::to_string(first) + " + " + std::to_string(count) + ", room for " + std::to_string(out.size()));
     files_[layer_index]->read(of[which].offset + first * row, out);
   }
   /// Values of vectors [first, first + count). @shape out: [count, hidden_size]
-  void read_f32(std::uint32_t layer_index, feature_vector which, std::uint64_t first, std::uint64_t count, std::span<float> out) const {
+  void read_f32(std::uint32_t layer_index, feature_vector which, std::uint64_t first, std::uint64_t count,
+                std::span<float> out) const {
     if (out.size() != count * config().hidden_size)
       throw argument_error("out", std::to_string(count * config().hidden_size) + " values", std::to_string(out.size()));
     std::vector<std::byte> rows(static_cast<std::size_t>(count * row_bytes(layer_index, which)));
@@ -98,7 +106,8 @@ class feature_index {
     decode_feature_rows(block.type, rows, block.scale, out);
   }
   /// Codes -1, 0, +1 of ternary vectors [first, first + count). @throws argument_error where they are not ternary
-  void read_codes(std::uint32_t layer_index, feature_vector which, std::uint64_t first, std::uint64_t count, std::span<std::int8_t> out) const {
+  void read_codes(std::uint32_t layer_index, feature_vector which, std::uint64_t first, std::uint64_t count,
+                  std::span<std::int8_t> out) const {
     const feature_block& block = layer(layer_index)[which];
     if (block.type != dtype::i2_s || out.size() != count * config().hidden_size)
       throw argument_error("codes", "ternary vectors and room for " + std::to_string(count * config().hidden_size),
@@ -127,10 +136,13 @@ class feature_index {
   }
 
  private:
-  feature_index(const std::filesystem::path& folder, feature_manifest manifest) : folder_(folder), manifest_(std::move(manifest)) {
+  feature_index(const std::filesystem::path& folder, feature_manifest manifest)
+      : folder_(folder), manifest_(std::move(manifest)) {
     for (const feature_layer& each : manifest_.layers) {
       auto& file = files_.emplace_back(std::make_unique<mapped_file>(folder_ / each.file));
-      if (file->size() != each.bytes()) throw file_error(file->path(), std::nullopt, "size", std::to_string(each.bytes()) + " bytes", std::to_string(file->size()));
+      if (file->size() != each.bytes())
+        throw file_error(file->path(), std::nullopt, "size", std::to_string(each.bytes()) + " bytes",
+                         std::to_string(file->size()));
       maps_.push_back(file->mapping());
     }
   }
@@ -144,7 +156,9 @@ class feature_index {
     const unsigned threads = worker_threads(options.threads);
     ordered_work(
         threads, threads == 1 ? 1 : 2 * std::size_t{threads}, progress.total_tensors,
-        [&](std::size_t item, std::size_t) { check_block(static_cast<std::uint32_t>(item / 3), feature_vectors[item % 3]); },
+        [&](std::size_t item, std::size_t) {
+          check_block(static_cast<std::uint32_t>(item / 3), feature_vectors[item % 3]);
+        },
         [&](std::size_t item, std::size_t) {
           const feature_layer& done = manifest_.layers[item / 3];
           progress.tensor = done.file;
@@ -156,20 +170,27 @@ class feature_index {
   void check_block(std::uint32_t layer_index, feature_vector which) const {
     const feature_block& block = layer(layer_index)[which];
     const mapped_file& file = *files_[layer_index];
-    const std::uint64_t row = row_bytes(layer_index, which), step = std::max<std::uint64_t>(row, chunk_bytes / row * row);
+    const std::uint64_t row = row_bytes(layer_index, which),
+                        step = std::max<std::uint64_t>(row, chunk_bytes / row * row);
     std::vector<std::byte> bytes;
     std::uint32_t sum = 0;
-    std::optional<std::pair<std::uint64_t, std::string>> fault;  // a damaged file's checksum tells more than one of its values
+    std::optional<std::pair<std::uint64_t, std::string>>
+        fault;  // a damaged file's checksum tells more than one of its values
     for (std::uint64_t at = 0; at < block.bytes; at += step) {
       bytes.resize(static_cast<std::size_t>(std::min(step, block.bytes - at)));
       file.read(block.offset + at, bytes);
       sum = crc32(bytes, sum);
       if (fault) continue;
-      if (const auto found = find_feature_fault(block.type, bytes)) fault = {block.offset + at + found->byte, std::string(found->found)};
+      if (const auto found = find_feature_fault(block.type, bytes))
+        fault = {block.offset + at + found->byte, std::string(found->found)};
     }
     const std::string where = std::string(name(which)) + " vectors of layer " + std::to_string(layer_index);
-    if (sum != block.crc32) throw file_error(file.path(), block.offset, "checksum of the " + where, feature_json::hex8(block.crc32), feature_json::hex8(sum));
-    if (fault) throw file_error(file.path(), fault->first, where, block.type == dtype::i2_s ? "codes 0, 1 and 2" : "finite numbers", fault->second);
+    if (sum != block.crc32)
+      throw file_error(file.path(), block.offset, "checksum of the " + where, feature_json::hex8(block.crc32),
+                       feature_json::hex8(sum));
+    if (fault)
+      throw file_error(file.path(), fault->first, where,
+                       block.type == dtype::i2_s ? "codes 0, 1 and 2" : "finite numbers", fault->second);
   }
 
   std::filesystem::path folder_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes a feature index (docs/walk.md), layer by layer: each file is whole and on the disk before the manifest names it, so that a build which was
-// killed at any moment goes on behind the last layer that the manifest has.
+// Makes a feature index (docs/walk.md), layer by layer: each file is whole and on the disk before the manifest names
+// it, so that a build which was killed at any moment goes on behind the last layer that the manifest has.
 #pragma once
 
 #include <fcntl.h>
@@ -25,15 +25,15 @@
 namespace intaglio::io {
 
 struct feature_build_options {
-  std::optional<dtype> codec = std::nullopt;  ///< f32, f16 or bf16; absent: the model's own
-  i2s_layout layout = i2s_layout::block128;   ///< of I2_S tensors in the model
-  unsigned threads = 0;                       ///< that read and encode; 0: one for each of the machine's
-  std::uint64_t turn_bytes = std::uint64_t{64} << 20;  ///< of memory in which down is turned over
+  std::optional<dtype> codec = std::nullopt;                ///< f32, f16 or bf16; absent: the model's own
+  i2s_layout layout = i2s_layout::block128;                 ///< of I2_S tensors in the model
+  unsigned threads = 0;                                     ///< that read and encode; 0: one for each of the machine's
+  std::uint64_t turn_bytes = std::uint64_t{64} << 20;       ///< of memory in which down is turned over
   std::function<void(const file_progress&)> progress = {};  ///< called on the calling thread
 };
 
 struct feature_build_report {
-  std::uint64_t bytes = 0;    ///< of vectors in the index
+  std::uint64_t bytes = 0;             ///< of vectors in the index
   std::uint32_t layers = 0, kept = 0;  ///< in the index; of them those that an earlier build had made
   std::vector<std::string> warnings;
 };
@@ -46,11 +46,16 @@ class locked_folder {
     std::error_code failure;
     std::filesystem::create_directories(path, failure);
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor_ < 0) throw file_error(path.string(), std::nullopt, "cannot make or open the folder: " + std::generic_category().message(failure ? failure.value() : errno));
+    if (descriptor_ < 0)
+      throw file_error(
+          path.string(), std::nullopt,
+          "cannot make or open the folder: " + std::generic_category().message(failure ? failure.value() : errno));
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
     const int number = errno;
     ::close(descriptor_);
-    throw file_error(path.string(), std::nullopt, number == EWOULDBLOCK ? "another process is writing this index" : "cannot lock: " + std::generic_category().message(number));
+    throw file_error(path.string(), std::nullopt,
+                     number == EWOULDBLOCK ? "another process is writing this index"
+                                           : "cannot lock: " + std::generic_category().message(number));
   }
   locked_folder(const locked_folder&) = delete;
   locked_folder& operator=(const locked_folder&) = delete;
@@ -62,10 +67,12 @@ class locked_folder {
 
 class feature_index_builder {
  public:
-  feature_index_builder(feature_source& source, std::string codec, const std::filesystem::path& folder, const feature_build_options& options)
+  feature_index_builder(feature_source& source, std::string codec, const std::filesystem::path& folder,
+                        const feature_build_options& options)
       : source_(source), folder_(folder), options_(options), threads_(worker_threads(options.threads)), lock_(folder) {
     manifest_.source = std::filesystem::path(source.path()).filename().string();
-    if (manifest_.source.empty()) manifest_.source = std::filesystem::path(source.path()).parent_path().filename().string();
+    if (manifest_.source.empty())
+      manifest_.source = std::filesystem::path(source.path()).parent_path().filename().string();
     manifest_.codec = std::move(codec);
     manifest_.config = source.config();
   }
@@ -74,7 +81,8 @@ class feature_index_builder {
     remove_leftovers();
     progress_.total_tensors = manifest_.config.num_hidden_layers * std::size(feature_vectors);
     resume();
-    for (auto layer = static_cast<std::uint32_t>(manifest_.layers.size()); layer < manifest_.config.num_hidden_layers; ++layer) {
+    for (auto layer = static_cast<std::uint32_t>(manifest_.layers.size()); layer < manifest_.config.num_hidden_layers;
+         ++layer) {
       feature_layer done = write_layer(layer);
       source_.expect_unchanged();
       manifest_.layers.push_back(std::move(done));
@@ -92,7 +100,9 @@ class feature_index_builder {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored)) {
       const std::string file = entry.path().filename().string();
-      if ((file.starts_with("layer-") || file.starts_with(feature_index_file)) && file.find(".partial-") != std::string::npos) std::filesystem::remove(entry.path(), ignored);
+      if ((file.starts_with("layer-") || file.starts_with(feature_index_file)) &&
+          file.find(".partial-") != std::string::npos)
+        std::filesystem::remove(entry.path(), ignored);
     }
   }
 
@@ -100,9 +110,11 @@ class feature_index_builder {
   void resume() {
     std::error_code ignored;
     if (!std::filesystem::exists(folder_ / feature_index_file, ignored)) return;
-    const feature_index before = feature_index::open_unfinished(folder_, {.contents = true, .threads = options_.threads, .progress = options_.progress});
+    const feature_index before = feature_index::open_unfinished(
+        folder_, {.contents = true, .threads = options_.threads, .progress = options_.progress});
     std::vector<std::string> lines = before.differences(manifest_.config);
-    if (before.manifest().codec != manifest_.codec) lines.push_back("codec: wanted " + manifest_.codec + ", file " + printable(before.manifest().codec, 40));
+    if (before.manifest().codec != manifest_.codec)
+      lines.push_back("codec: wanted " + manifest_.codec + ", file " + printable(before.manifest().codec, 40));
     if (!lines.empty()) throw mismatch_error((folder_ / feature_index_file).string(), lines, {});
     for (std::uint32_t layer = 0; layer < before.layers(); ++layer) source_.expect_agreement(before, layer);
     manifest_ = before.manifest();
@@ -133,13 +145,16 @@ class feature_index_builder {
       progress_.tensor = out.file;
       report();
       source_.stream(layer, which, threads_, [&](std::span<const std::byte> bytes) {
-        if (bytes.size() > block.offset + block.bytes - file.size()) throw argument_error("vectors", std::to_string(block.bytes) + " bytes", "more");
+        if (bytes.size() > block.offset + block.bytes - file.size())
+          throw argument_error("vectors", std::to_string(block.bytes) + " bytes", "more");
         file.write(bytes);
         block.crc32 = crc32(bytes, block.crc32);
         progress_.bytes += bytes.size();
         report();
       });
-      if (file.size() != block.offset + block.bytes) throw argument_error("vectors", std::to_string(block.bytes) + " bytes", std::to_string(file.size() - block.offset));
+      if (file.size() != block.offset + block.bytes)
+        throw argument_error("vectors", std::to_string(block.bytes) + " bytes",
+                             std::to_string(file.size() - block.offset));
       ++progress_.tensors;
     }
     file.commit();
@@ -160,24 +175,30 @@ class feature_index_builder {
   feature_build_report report_;
 };
 
-/// Makes, or goes on making, the index of `model` (whatever checkpoint::open takes) in `folder`. Memory is bounded by turn_bytes and a few pieces of 2^18
-/// values a thread, whatever the model's size. An index that is whole and the model's is left as it is.
-/// @throws file_error for what is wrong with a file; mismatch_error for a folder with the index of another model or codec; argument_error for a codec that
-/// an index cannot have
-inline feature_build_report build_feature_index(const std::filesystem::path& model, const std::filesystem::path& folder, const feature_build_options& options = {}) {
+/// Makes, or goes on making, the index of `model` (whatever checkpoint::open takes) in `folder`. Memory is bounded by
+/// turn_bytes and a few pieces of 2^18 values a thread, whatever the model's size. An index that is whole and the
+/// model's is left as it is.
+/// @throws file_error for what is wrong with a file; mismatch_error for a folder with the index of another model or
+/// codec; argument_error for a codec that an index cannot have
+inline feature_build_report build_feature_index(const std::filesystem::path& model, const std::filesystem::path& folder,
+                                                const feature_build_options& options = {}) {
   checkpoint_features source(checkpoint::open(model, {options.layout}), options.codec, options.turn_bytes);
   std::vector<std::string> warnings = source.model().warnings();
-  feature_build_report out = feature_index_builder(source, options.codec ? std::string(name(*options.codec)) : "own", folder, options).run();
+  feature_build_report out =
+      feature_index_builder(source, options.codec ? std::string(name(*options.codec)) : "own", folder, options).run();
   out.warnings.insert(out.warnings.begin(), warnings.begin(), warnings.end());
   return out;
 }
 
 /// Holds an index against the model that it is said to be of: config, and some vectors of every layer.
 /// @throws mismatch_error where they differ
-inline void expect_index_of(const feature_index& index, const std::filesystem::path& model, i2s_layout layout = i2s_layout::block128) {
-  const std::optional<dtype> codec = index.manifest().codec == "own" ? std::nullopt : feature_type_from_name(index.manifest().codec);
+inline void expect_index_of(const feature_index& index, const std::filesystem::path& model,
+                            i2s_layout layout = i2s_layout::block128) {
+  const std::optional<dtype> codec =
+      index.manifest().codec == "own" ? std::nullopt : feature_type_from_name(index.manifest().codec);
   checkpoint_features source(checkpoint::open(model, {layout}), codec, 0);
-  if (const auto lines = index.differences(source.config()); !lines.empty()) throw mismatch_error((index.path() / feature_index_file).string(), lines, {});
+  if (const auto lines = index.differences(source.config()); !lines.empty())
+    throw mismatch_error((index.path() / feature_index_file).string(), lines, {});
   for (std::uint32_t layer = 0; layer < index.layers(); ++layer) source.expect_agreement(index, layer);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// index.json of a feature index: which model it is of, which files it has, and where in them a layer's vectors lie (docs/walk.md).
+// index.json of a feature index: which model it is of, which files it has, and where in them a layer's vectors lie
+// (docs/walk.md).
 #pragma once
 
 #include <array>
@@ -46,15 +47,17 @@ struct feature_layer {
 
 /// Of the config only what says whose features these are and what other layouts ask for: see read_feature_manifest.
 struct feature_manifest {
-  std::string source;      ///< name of the model's file or folder
-  std::string codec;       ///< as it was asked for: "own", "f32", ...
+  std::string source;  ///< name of the model's file or folder
+  std::string codec;   ///< as it was asked for: "own", "f32", ...
   decoder_config config;
   std::vector<feature_layer> layers;  ///< the first ones, while the index is being made
   bool complete() const { return layers.size() == config.num_hidden_layers; }
 };
 
 /// Features of a layer: of a mixture those of its experts, one expert's behind the other's.
-constexpr std::uint32_t features_of_layer(const decoder_config& c) { return c.intermediate_size * (c.num_local_experts == 0 ? 1 : c.num_local_experts); }
+constexpr std::uint32_t features_of_layer(const decoder_config& c) {
+  return c.intermediate_size * (c.num_local_experts == 0 ? 1 : c.num_local_experts);
+}
 
 namespace feature_json {
 
@@ -98,21 +101,26 @@ inline std::uint32_t sum(const json_place& place) {
   return out;
 }
 
-inline feature_block block(const json_place& place, std::uint64_t features, std::uint64_t columns, std::uint64_t begin) {
+inline feature_block block(const json_place& place, std::uint64_t features, std::uint64_t columns,
+                           std::uint64_t begin) {
   feature_block out;
   const auto type = feature_type_from_name(place["type"].text());
   if (!type) place["type"].refuse("the type of an index's vectors");
   out.type = *type;
-  if (columns % feature_row_step(*type) != 0) place["type"].refuse("a type whose blocks divide hidden_size " + std::to_string(columns));
+  if (columns % feature_row_step(*type) != 0)
+    place["type"].refuse("a type whose blocks divide hidden_size " + std::to_string(columns));
   if (*type == dtype::i2_s) {
     out.scale = real(place["scale"]);
     if (!(out.scale > 0.f)) place["scale"].refuse("a number above 0");
   }
   out.offset = place["offset"].natural();
-  if (out.offset != checked_size{begin}.round_up(feature_block_alignment).value()) place["offset"].refuse(std::to_string(checked_size{begin}.round_up(feature_block_alignment).value()));
+  if (out.offset != checked_size{begin}.round_up(feature_block_alignment).value())
+    place["offset"].refuse(std::to_string(checked_size{begin}.round_up(feature_block_alignment).value()));
   out.bytes = place["bytes"].natural();
   const std::uint64_t wanted = features * feature_row_bytes(*type, columns);
-  if (out.bytes != wanted) place["bytes"].refuse(std::to_string(wanted) + " for " + std::to_string(features) + " vectors of " + std::to_string(columns));
+  if (out.bytes != wanted)
+    place["bytes"].refuse(std::to_string(wanted) + " for " + std::to_string(features) + " vectors of " +
+                          std::to_string(columns));
   out.crc32 = sum(place["crc32"]);
   return out;
 }
@@ -130,15 +138,18 @@ inline std::string feature_layer_file(std::uint32_t layer) {
 /// @throws file_error for a document that is no manifest, or one that contradicts itself
 inline feature_manifest feature_manifest_of(strict_json& document) {
   const json_place root(document.path(), "", &document.root());
-  if (root["format"].text_or("") != feature_index_format) root["format"].refuse("'" + std::string(feature_index_format) + "'");
+  if (root["format"].text_or("") != feature_index_format)
+    root["format"].refuse("'" + std::string(feature_index_format) + "'");
   if (root["version"].natural() != feature_index_version) root["version"].refuse(std::to_string(feature_index_version));
   feature_manifest out;
   out.source = root["source"].text();
   out.codec = root["codec"].text();
   const json_place config = root["config"];
   decoder_config& c = out.config;
-  c.model_type = feature_json::named(config["model_type"], {architecture::bitnet, architecture::llama, architecture::gemma3});
-  c.hidden_act = feature_json::named(config["hidden_act"], {activation::relu_squared, activation::silu, activation::gelu_tanh});
+  c.model_type =
+      feature_json::named(config["model_type"], {architecture::bitnet, architecture::llama, architecture::gemma3});
+  c.hidden_act =
+      feature_json::named(config["hidden_act"], {activation::relu_squared, activation::silu, activation::gelu_tanh});
   c.hidden_size = feature_json::u32(config["hidden_size"], config_limits::hidden_size);
   c.intermediate_size = feature_json::u32(config["intermediate_size"], config_limits::intermediate_size);
   c.num_hidden_layers = feature_json::u32(config["num_hidden_layers"], config_limits::num_hidden_layers);
@@ -153,23 +164,30 @@ inline feature_manifest feature_manifest_of(strict_json& document) {
     c.num_experts_per_tok = feature_json::u32(config["num_experts_per_tok"], c.num_local_experts);
     if (c.num_local_experts == 0) config["num_local_experts"].refuse("at least 1");
     if (c.num_experts_per_tok == 0) config["num_experts_per_tok"].refuse("at least 1");
-    if (c.intermediate_size > config_limits::intermediate_size / c.num_local_experts) config["num_local_experts"].refuse("at most " + std::to_string(config_limits::intermediate_size) + " features of all");
+    if (c.intermediate_size > config_limits::intermediate_size / c.num_local_experts)
+      config["num_local_experts"].refuse("at most " + std::to_string(config_limits::intermediate_size) +
+                                         " features of all");
   }
   if (c.hidden_size == 0) config["hidden_size"].refuse("at least 1");
   if (c.intermediate_size == 0) config["intermediate_size"].refuse("at least 1");
   if (c.num_hidden_layers == 0) config["num_hidden_layers"].refuse("at least 1");
   const auto layers = root["layers"].elements();
-  if (layers.size() > c.num_hidden_layers) root["layers"].refuse("at most num_hidden_layers " + std::to_string(c.num_hidden_layers));
+  if (layers.size() > c.num_hidden_layers)
+    root["layers"].refuse("at most num_hidden_layers " + std::to_string(c.num_hidden_layers));
   for (std::uint32_t i = 0; i < layers.size(); ++i) {
     feature_layer layer;
     layer.file = layers[i]["file"].text();
     if (layer.file != feature_layer_file(i)) layers[i]["file"].refuse("'" + feature_layer_file(i) + "'");
     layer.features = feature_json::u32(layers[i]["features"], config_limits::intermediate_size);
     if (layer.features != features_of_layer(c))
-      layers[i]["features"].refuse("intermediate_size " + std::to_string(c.intermediate_size) + (c.num_local_experts == 0 ? std::string() : " of each of " + std::to_string(c.num_local_experts) + " experts"));
+      layers[i]["features"].refuse("intermediate_size " + std::to_string(c.intermediate_size) +
+                                   (c.num_local_experts == 0
+                                        ? std::string()
+                                        : " of each of " + std::to_string(c.num_local_experts) + " experts"));
     std::uint64_t end = 0;
     for (const feature_vector which : feature_vectors) {
-      layer[which] = feature_json::block(layers[i][std::string(name(which)).c_str()], layer.features, c.hidden_size, end);
+      layer[which] =
+          feature_json::block(layers[i][std::string(name(which)).c_str()], layer.features, c.hidden_size, end);
       end = layer[which].offset + layer[which].bytes;
     }
     out.layers.push_back(std::move(layer));
@@ -190,7 +208,10 @@ inline feature_manifest read_feature_manifest(const std::filesystem::path& folde
 inline void write_feature_manifest(const std::filesystem::path& folder, const feature_manifest& manifest) {
   using json = nlohmann::ordered_json;
   const decoder_config& c = manifest.config;
-  json out{{"format", feature_index_format}, {"version", feature_index_version}, {"source", manifest.source}, {"codec", manifest.codec}};
+  json out{{"format", feature_index_format},
+           {"version", feature_index_version},
+           {"source", manifest.source},
+           {"codec", manifest.codec}};
   out["config"] = {{"model_type", name(c.model_type)},
                    {"hidden_act", name(c.hidden_act)},
                    {"hidden_size", c.hidden_size},
@@ -202,7 +223,9 @@ inline void write_feature_manifest(const std::filesystem::path& folder, const fe
                    {"vocab_size", c.vocab_size},
                    {"rope_theta", c.rope_theta},
                    {"sliding_window", c.sliding_window}};
-  if (c.num_local_experts != 0) out["config"]["num_local_experts"] = c.num_local_experts, out["config"]["num_experts_per_tok"] = c.num_experts_per_tok;
+  if (c.num_local_experts != 0)
+    out["config"]["num_local_experts"] = c.num_local_experts,
+    out["config"]["num_experts_per_tok"] = c.num_experts_per_tok;
   out["layers"] = json::array();
   for (const feature_layer& layer : manifest.layers) {
     json entry{{"file", layer.file}, {"features", layer.features}};

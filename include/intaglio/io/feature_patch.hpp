@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Changes to a feature index that leave it as it is: a journal beside it, to which features inserted, replaced and removed are appended one by one
-// (docs/walk.md). What apply() returned from is on the disk; a record that a killed process left half written does not count.
+// Changes to a feature index that leave it as it is: a journal beside it, to which features inserted, replaced and
+// removed are appended one by one (docs/walk.md). What apply() returned from is on the disk; a record that a killed
+// process left half written does not count.
 #pragma once
 
 #include <fcntl.h>
@@ -30,8 +31,8 @@
 
 namespace intaglio::io {
 
-/// One change. A new feature comes behind the layer's last or in the place of a removed one; a removed one stays as a feature of zeros, so that no other
-/// changes its number. A restored one has the index's own vectors again.
+/// One change. A new feature comes behind the layer's last or in the place of a removed one; a removed one stays as a
+/// feature of zeros, so that no other changes its number. A restored one has the index's own vectors again.
 struct feature_change {
   feature_edit edit = feature_edit::insert;
   std::uint32_t layer = 0, feature = 0;
@@ -44,14 +45,18 @@ class feature_patch final : public feature_changes {
   static constexpr std::string_view default_file = "patch.journal";
 
   /// Reads the journal, where there is one. @param writes apply() may be called: no other process may at the same time
-  /// @throws file_error for a journal of another index, a damaged record, one that the index cannot have; another writer
-  feature_patch(const feature_index& index, const std::filesystem::path& file, bool writes) : index_(&index), path_(file.string()) {
+  /// @throws file_error for a journal of another index, a damaged record, one that the index cannot have; another
+  /// writer
+  feature_patch(const feature_index& index, const std::filesystem::path& file, bool writes)
+      : index_(&index), path_(file.string()) {
     added_.assign(index.layers(), 0);
     do descriptor_ = ::open(file.c_str(), (writes ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC, 0666);
     while (descriptor_ < 0 && errno == EINTR);
-    if (descriptor_ < 0 && (writes || errno != ENOENT)) refuse(std::nullopt, "cannot open: " + std::generic_category().message(errno));
+    if (descriptor_ < 0 && (writes || errno != ENOENT))
+      refuse(std::nullopt, "cannot open: " + std::generic_category().message(errno));
     if (descriptor_ < 0) return;
-    if (writes && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse(std::nullopt, "another process is writing this journal");
+    if (writes && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
+      refuse(std::nullopt, "another process is writing this journal");
     writes_ = writes;
     try {
       read_all();
@@ -69,7 +74,8 @@ class feature_patch final : public feature_changes {
 
   const feature_index& index() const { return *index_; }
   void expect_model(const decoder_config& config) const override {
-    if (auto lines = index_->differences(config); !lines.empty()) throw mismatch_error((index_->path() / feature_index_file).string(), std::move(lines), {});
+    if (auto lines = index_->differences(config); !lines.empty())
+      throw mismatch_error((index_->path() / feature_index_file).string(), std::move(lines), {});
   }
   /// Changes in the journal.
   std::size_t changes() const { return changes_; }
@@ -90,15 +96,21 @@ class feature_patch final : public feature_changes {
   std::vector<changed_feature> changed() const override {
     std::vector<changed_feature> out;
     for (const auto& [at, vectors] : overlay_)
-      out.push_back({at.first, at.second, vectors[0].empty() ? feature_edit::remove : at.second >= index_->layer(at.first).features ? feature_edit::insert : feature_edit::update});
+      out.push_back({at.first, at.second,
+                     vectors[0].empty()                              ? feature_edit::remove
+                     : at.second >= index_->layer(at.first).features ? feature_edit::insert
+                                                                     : feature_edit::update});
     return out;
   }
 
-  /// Appends a change and makes it count. @throws argument_error for one that the index cannot have; file_error where it cannot be written: then it
-  /// does not count
+  /// Appends a change and makes it count. @throws argument_error for one that the index cannot have; file_error where
+  /// it cannot be written: then it does not count
   void apply(const feature_change& change) {
     if (!writes_) throw argument_error("journal", "one opened for writing", "one opened for reading");
-    if (const std::string fault = fault_of(change); !fault.empty()) throw argument_error("change", fault, std::string(name(change.edit)) + " of feature " + std::to_string(change.feature) + " of layer " + std::to_string(change.layer));
+    if (const std::string fault = fault_of(change); !fault.empty())
+      throw argument_error("change", fault,
+                           std::string(name(change.edit)) + " of feature " + std::to_string(change.feature) +
+                               " of layer " + std::to_string(change.layer));
     std::vector<std::byte> bytes;
     if (end_ == 0) put(bytes, file_head());
     record_head head{record_magic, static_cast<std::uint32_t>(change.edit), change.layer, change.feature};
@@ -110,10 +122,12 @@ class feature_patch final : public feature_changes {
         bytes.insert(bytes.end(), part.begin(), part.end());
       }
     put(bytes, crc32(std::span(bytes).subspan(begin)));
-    // What a killed writer left half done goes first; until the whole record is there, the next reader takes the rest for the same.
+    // What a killed writer left half done goes first; until the whole record is there, the next reader takes the rest
+    // for the same.
     if (::ftruncate(descriptor_, static_cast<::off_t>(end_)) != 0) fail("cannot cut");
     for (std::size_t done = 0; done < bytes.size();) {
-      const ::ssize_t count = ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<::off_t>(end_ + done));
+      const ::ssize_t count =
+          ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<::off_t>(end_ + done));
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) fail("cannot write");
       done += static_cast<std::size_t>(count);
@@ -124,15 +138,18 @@ class feature_patch final : public feature_changes {
   }
 
   /// Values of vectors [first, first + count) of a layer as changed. @shape out: [count, hidden_size]
-  void read_f32(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count, std::span<float> out) const override {
+  void read_f32(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count,
+                std::span<float> out) const override {
     const std::size_t width = index_->config().hidden_size;
     const std::uint64_t base = index_->layer(layer).features;
     if (!range_inside(first, count, features(layer)) || out.size() != count * width)
-      throw argument_error("features", "features inside 0.." + std::to_string(features(layer)) + " and room for their vectors",
-                           std::to_string(first) + " + " + std::to_string(count) + ", room for " + std::to_string(out.size()));
+      throw argument_error(
+          "features", "features inside 0.." + std::to_string(features(layer)) + " and room for their vectors",
+          std::to_string(first) + " + " + std::to_string(count) + ", room for " + std::to_string(out.size()));
     const std::uint64_t stored = first < base ? std::min(count, base - first) : 0;
     if (stored != 0) index_->read_f32(layer, which, first, stored, out.first(static_cast<std::size_t>(stored) * width));
-    for (auto at = overlay_.lower_bound({layer, static_cast<std::uint32_t>(first)}); at != overlay_.end() && at->first.first == layer && at->first.second < first + count; ++at) {
+    for (auto at = overlay_.lower_bound({layer, static_cast<std::uint32_t>(first)});
+         at != overlay_.end() && at->first.first == layer && at->first.second < first + count; ++at) {
       const auto to = out.subspan(static_cast<std::size_t>(at->first.second - first) * width, width);
       const auto& from = at->second[static_cast<std::size_t>(which)];
       if (from.empty()) std::ranges::fill(to, 0.f);
@@ -150,38 +167,51 @@ class feature_patch final : public feature_changes {
     std::uint32_t magic = 0, edit = 0, layer = 0, feature = 0;
   };
 
-  static constexpr bool has_vectors(feature_edit edit) { return edit == feature_edit::insert || edit == feature_edit::update; }
+  static constexpr bool has_vectors(feature_edit edit) {
+    return edit == feature_edit::insert || edit == feature_edit::update;
+  }
 
   template <class T>
   static void put(std::vector<std::byte>& to, const T& value) {
     const auto bytes = std::as_bytes(std::span(&value, 1));
     to.insert(to.end(), bytes.begin(), bytes.end());
   }
-  file_header file_head() const { return {.identity = index_->identity(), .hidden_size = index_->config().hidden_size}; }
+  file_header file_head() const {
+    return {.identity = index_->identity(), .hidden_size = index_->config().hidden_size};
+  }
 
   /// What a change would need to be, empty where it is sound.
   std::string fault_of(const feature_change& change) const {
-    if (change.edit < feature_edit::insert || change.edit > feature_edit::restore) return "insert, update, remove or restore";
-    if (index_->config().num_local_experts != 0) return "an index whose features are of one FFN a layer: a mixture's experts stay as they are";
+    if (change.edit < feature_edit::insert || change.edit > feature_edit::restore)
+      return "insert, update, remove or restore";
+    if (index_->config().num_local_experts != 0)
+      return "an index whose features are of one FFN a layer: a mixture's experts stay as they are";
     if (change.layer >= index_->layers()) return "a layer of " + std::to_string(index_->layers());
     const std::uint32_t count = features(change.layer);
     const bool ternary = index_->layer(change.layer)[feature_vector::gate].type == dtype::i2_s;
     if (change.edit == feature_edit::insert && !is_removed(change.layer, change.feature)) {
-      if (ternary) return "the place of a removed feature: a ternary FFN has a norm over its features, whose number it keeps";
-      if (change.feature != count) return "a new feature behind the last, " + std::to_string(count) + ", or in the place of a removed one";
-      if (count >= config_limits::intermediate_size) return "at most " + std::to_string(config_limits::intermediate_size) + " features";
+      if (ternary)
+        return "the place of a removed feature: a ternary FFN has a norm over its features, whose number it keeps";
+      if (change.feature != count)
+        return "a new feature behind the last, " + std::to_string(count) + ", or in the place of a removed one";
+      if (count >= config_limits::intermediate_size)
+        return "at most " + std::to_string(config_limits::intermediate_size) + " features";
     }
     if (change.edit != feature_edit::insert && change.feature >= count) return "a feature of " + std::to_string(count);
-    if (change.edit == feature_edit::restore && change.feature >= index_->layer(change.layer).features) return "a feature that the index has";
+    if (change.edit == feature_edit::restore && change.feature >= index_->layer(change.layer).features)
+      return "a feature that the index has";
     if (!has_vectors(change.edit)) return {};
     for (const feature_vector which : feature_vectors) {
       const float scale = index_->layer(change.layer)[which].scale;
       if (!ternary) break;
       for (const float value : change.vectors[static_cast<std::size_t>(which)])
-        if (value != 0 && std::fabs(value) != scale) return "values -s, 0 and s, s being the scale of the layer's " + std::string(name(which)) + " vectors, " + number_text(scale);
+        if (value != 0 && std::fabs(value) != scale)
+          return "values -s, 0 and s, s being the scale of the layer's " + std::string(name(which)) + " vectors, " +
+                 number_text(scale);
     }
     for (const auto& vector : change.vectors) {
-      if (vector.size() != index_->config().hidden_size) return "three vectors of " + std::to_string(index_->config().hidden_size);
+      if (vector.size() != index_->config().hidden_size)
+        return "three vectors of " + std::to_string(index_->config().hidden_size);
       if (!codec_blocks::all_finite(vector)) return "finite numbers";
     }
     return {};
@@ -189,7 +219,9 @@ class feature_patch final : public feature_changes {
   void take(const feature_change& change) {
     if (change.edit == feature_edit::insert && change.feature == features(change.layer)) ++added_[change.layer];
     if (change.edit == feature_edit::restore) overlay_.erase({change.layer, change.feature});
-    else overlay_[{change.layer, change.feature}] = change.edit == feature_edit::remove ? std::array<std::vector<float>, 3>{} : change.vectors;
+    else
+      overlay_[{change.layer, change.feature}] =
+          change.edit == feature_edit::remove ? std::array<std::vector<float>, 3>{} : change.vectors;
     ++changes_;
   }
 
@@ -201,9 +233,12 @@ class feature_patch final : public feature_changes {
     file_header found;
     if (whole < sizeof found) return;  // nothing, or what a killed writer left of its first record
     read(0, std::as_writable_bytes(std::span(&found, 1)));
-    if (found.magic != wanted.magic) refuse(0, "not a journal of changes", "INTPATC1", printable(std::string_view(found.magic.data(), found.magic.size())));
+    if (found.magic != wanted.magic)
+      refuse(0, "not a journal of changes", "INTPATC1",
+             printable(std::string_view(found.magic.data(), found.magic.size())));
     if (found.identity != wanted.identity || found.hidden_size != wanted.hidden_size)
-      refuse(8, "a journal of another index", feature_json::hex8(wanted.identity) + ", hidden_size " + std::to_string(wanted.hidden_size),
+      refuse(8, "a journal of another index",
+             feature_json::hex8(wanted.identity) + ", hidden_size " + std::to_string(wanted.hidden_size),
              feature_json::hex8(found.identity) + ", hidden_size " + std::to_string(found.hidden_size));
     end_ = sizeof found;
     const std::uint64_t vectors = std::uint64_t{3} * 4 * wanted.hidden_size;
@@ -226,27 +261,37 @@ class feature_patch final : public feature_changes {
       if (has_vectors(change.edit))
         for (std::size_t i = 0; i < 3; ++i) {
           change.vectors[i].resize(wanted.hidden_size);
-          std::memcpy(change.vectors[i].data(), bytes.data() + sizeof head + i * 4 * wanted.hidden_size, std::size_t{4} * wanted.hidden_size);
+          std::memcpy(change.vectors[i].data(), bytes.data() + sizeof head + i * 4 * wanted.hidden_size,
+                      std::size_t{4} * wanted.hidden_size);
         }
       if (const std::string fault = fault_of(change); !fault.empty())
-        refuse(end_, "record " + std::to_string(changes_), fault, std::string(name(change.edit)) + " of feature " + std::to_string(change.feature) + " of layer " + std::to_string(change.layer));
+        refuse(end_, "record " + std::to_string(changes_), fault,
+               std::string(name(change.edit)) + " of feature " + std::to_string(change.feature) + " of layer " +
+                   std::to_string(change.layer));
       take(change);
       end_ += length;
     }
   }
   void read(std::uint64_t offset, std::span<std::byte> out) const {
     for (std::size_t done = 0; done < out.size();) {
-      const ::ssize_t count = ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<::off_t>(offset + done));
+      const ::ssize_t count =
+          ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<::off_t>(offset + done));
       if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) throw file_error(path_, offset + done, count < 0 ? "cannot read: " + std::generic_category().message(errno) : "the file was cut while it was being read");
+      if (count <= 0)
+        throw file_error(path_, offset + done,
+                         count < 0 ? "cannot read: " + std::generic_category().message(errno)
+                                   : "the file was cut while it was being read");
       done += static_cast<std::size_t>(count);
     }
   }
-  [[noreturn]] void refuse(std::optional<std::uint64_t> offset, std::string what, std::string expected = {}, std::string found = {}) {
+  [[noreturn]] void refuse(std::optional<std::uint64_t> offset, std::string what, std::string expected = {},
+                           std::string found = {}) {
     close();
     throw file_error(path_, offset, std::move(what), std::move(expected), std::move(found));
   }
-  [[noreturn]] void fail(const std::string& what) const { throw file_error(path_, end_, what + ": " + std::generic_category().message(errno)); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw file_error(path_, end_, what + ": " + std::generic_category().message(errno));
+  }
   void close() noexcept {
     if (descriptor_ >= 0) ::close(descriptor_);
     descriptor_ = -1;
@@ -269,7 +314,8 @@ class feature_patch final : public feature_changes {
   std::uint64_t end_ = 0;  ///< behind the last whole record; 0: no header yet
   std::size_t changes_ = 0;
   std::vector<std::uint32_t> added_;  ///< by layer
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::array<std::vector<float>, 3>> overlay_;  ///< by layer and feature; empty: removed
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::array<std::vector<float>, 3>>
+      overlay_;  ///< by layer and feature; empty: removed
 };
 
 }  // namespace intaglio::io

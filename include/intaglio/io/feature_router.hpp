@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Routers of a feature index: of each layer a partition of its features into experts, and a linear map of the gates' input that says which experts a token
-// has (docs/walk.md). A file beside the index; feature_router_build.hpp makes one.
+// Routers of a feature index: of each layer a partition of its features into experts, and a linear map of the gates'
+// input that says which experts a token has (docs/walk.md). A file beside the index; feature_router_build.hpp makes
+// one.
 #pragma once
 
 #include <algorithm>
@@ -46,34 +47,47 @@ class feature_router {
   static constexpr std::uint32_t most_experts = 65'536;
 
   /// @throws argument_error for layers that are no routers of the index
-  feature_router(const feature_index& index, std::vector<router_layer> layers) : layers_(std::move(layers)), header_(header_of(index)) {
-    if (layers_.size() != index.layers()) throw argument_error("router", std::to_string(index.layers()) + " layers", std::to_string(layers_.size()));
+  feature_router(const feature_index& index, std::vector<router_layer> layers)
+      : layers_(std::move(layers)), header_(header_of(index)) {
+    if (layers_.size() != index.layers())
+      throw argument_error("router", std::to_string(index.layers()) + " layers", std::to_string(layers_.size()));
     for (std::uint32_t layer = 0; layer < layers_.size(); ++layer)
-      if (const std::string fault = fault_of(layers_[layer], index.layer(layer).features, header_.hidden_size); !fault.empty())
-        throw argument_error("router of layer " + std::to_string(layer), "one of its " + std::to_string(index.layer(layer).features) + " features", fault);
+      if (const std::string fault = fault_of(layers_[layer], index.layer(layer).features, header_.hidden_size);
+          !fault.empty())
+        throw argument_error("router of layer " + std::to_string(layer),
+                             "one of its " + std::to_string(index.layer(layer).features) + " features", fault);
   }
 
-  /// @throws file_error: no router, one of another index, a file that is cut, longer, or does not have its checksum, numbers that are none
+  /// @throws file_error: no router, one of another index, a file that is cut, longer, or does not have its checksum,
+  /// numbers that are none
   static feature_router open(const std::filesystem::path& path, const feature_index& index) {
     const mapped_file file(path);
     const std::uint64_t size = file.size();
     std::uint64_t at = 0;
-    const auto refuse = [&](std::uint64_t offset, std::string what, std::string expected = {}, std::string found = {}) -> void {
+    const auto refuse = [&](std::uint64_t offset, std::string what, std::string expected = {},
+                            std::string found = {}) -> void {
       throw file_error(file.path(), offset, std::move(what), std::move(expected), std::move(found));
     };
     const auto read = [&](auto out, std::string_view what) {
       const auto bytes = std::as_writable_bytes(out);
-      if (size - at < bytes.size()) refuse(at, "the file ends inside the " + std::string(what), std::to_string(bytes.size()) + " bytes more", std::to_string(size - at));
+      if (size - at < bytes.size())
+        refuse(at, "the file ends inside the " + std::string(what), std::to_string(bytes.size()) + " bytes more",
+               std::to_string(size - at));
       file.read(at, bytes);
       at += bytes.size();
     };
     const header wanted = header_of(index);
     header found;
     read(std::span(&found, 1), "header");
-    if (found.magic != wanted.magic) refuse(0, "not a router of features", std::string(wanted.magic.data(), wanted.magic.size()), printable(std::string_view(found.magic.data(), found.magic.size())));
+    if (found.magic != wanted.magic)
+      refuse(0, "not a router of features", std::string(wanted.magic.data(), wanted.magic.size()),
+             printable(std::string_view(found.magic.data(), found.magic.size())));
     if (found.identity != wanted.identity || found.hidden_size != wanted.hidden_size || found.layers != wanted.layers)
-      refuse(8, "a router of another index", feature_json::hex8(wanted.identity) + ", hidden_size " + std::to_string(wanted.hidden_size) + ", " + std::to_string(wanted.layers) + " layers",
-             feature_json::hex8(found.identity) + ", hidden_size " + std::to_string(found.hidden_size) + ", " + std::to_string(found.layers) + " layers");
+      refuse(8, "a router of another index",
+             feature_json::hex8(wanted.identity) + ", hidden_size " + std::to_string(wanted.hidden_size) + ", " +
+                 std::to_string(wanted.layers) + " layers",
+             feature_json::hex8(found.identity) + ", hidden_size " + std::to_string(found.hidden_size) + ", " +
+                 std::to_string(found.layers) + " layers");
     std::vector<router_layer> layers;
     for (std::uint32_t layer = 0; layer < index.layers(); ++layer) {
       const std::string where = "router of layer " + std::to_string(layer);
@@ -81,10 +95,16 @@ class feature_router {
       std::array<std::uint32_t, 2> sizes{};
       read(std::span(sizes), where);
       const std::uint32_t features = index.layer(layer).features;
-      if (sizes[1] != features) refuse(start + 4, where + ": features", std::to_string(features), std::to_string(sizes[1]));
-      if (sizes[0] == 0 || sizes[0] > std::min(features, most_experts)) refuse(start, where + ": experts", "1 to " + std::to_string(std::min(features, most_experts)), std::to_string(sizes[0]));
-      const std::uint64_t rest = 4 * (std::uint64_t{features} + sizes[0] + std::uint64_t{sizes[0]} * wanted.hidden_size);
-      if (size - at < rest) refuse(at, "the file ends inside the " + where, std::to_string(rest) + " bytes more", std::to_string(size - at));
+      if (sizes[1] != features)
+        refuse(start + 4, where + ": features", std::to_string(features), std::to_string(sizes[1]));
+      if (sizes[0] == 0 || sizes[0] > std::min(features, most_experts))
+        refuse(start, where + ": experts", "1 to " + std::to_string(std::min(features, most_experts)),
+               std::to_string(sizes[0]));
+      const std::uint64_t rest =
+          4 * (std::uint64_t{features} + sizes[0] + std::uint64_t{sizes[0]} * wanted.hidden_size);
+      if (size - at < rest)
+        refuse(at, "the file ends inside the " + where, std::to_string(rest) + " bytes more",
+               std::to_string(size - at));
       router_layer& of = layers.emplace_back();
       of.expert_of.resize(features);
       of.bias.resize(sizes[0]);
@@ -105,8 +125,10 @@ class feature_router {
     }
     if (sum != stated) refuse(end, "checksum", feature_json::hex8(stated), feature_json::hex8(sum));
     for (std::uint32_t layer = 0; layer < layers.size(); ++layer)
-      if (const std::string fault = fault_of(layers[layer], index.layer(layer).features, wanted.hidden_size); !fault.empty())
-        refuse(sizeof(header), "router of layer " + std::to_string(layer), "every expert with features, every feature with an expert, finite numbers", fault);
+      if (const std::string fault = fault_of(layers[layer], index.layer(layer).features, wanted.hidden_size);
+          !fault.empty())
+        refuse(sizeof(header), "router of layer " + std::to_string(layer),
+               "every expert with features, every feature with an expert, finite numbers", fault);
     return {index, std::move(layers)};
   }
 
@@ -121,7 +143,8 @@ class feature_router {
     };
     put(std::span(&header_, 1));
     for (const router_layer& each : layers_) {
-      const std::array<std::uint32_t, 2> sizes{static_cast<std::uint32_t>(each.experts()), static_cast<std::uint32_t>(each.expert_of.size())};
+      const std::array<std::uint32_t, 2> sizes{static_cast<std::uint32_t>(each.experts()),
+                                               static_cast<std::uint32_t>(each.expert_of.size())};
       put(std::span(sizes));
       put(std::span(each.expert_of));
       put(std::span(each.bias));
@@ -133,31 +156,42 @@ class feature_router {
 
   std::uint32_t layers() const { return static_cast<std::uint32_t>(layers_.size()); }
   const router_layer& layer(std::uint32_t index) const {
-    if (index >= layers()) throw argument_error("layer", "a layer of " + std::to_string(layers()), std::to_string(index));
+    if (index >= layers())
+      throw argument_error("layer", "a layer of " + std::to_string(layers()), std::to_string(index));
     return layers_[index];
   }
 
-  /// The `count` experts (or all) with the largest scores for the input of a layer's gates, largest first, of equal ones the lowest first. Sums in double.
+  /// The `count` experts (or all) with the largest scores for the input of a layer's gates, largest first, of equal
+  /// ones the lowest first. Sums in double.
   /// @throws argument_error: an input of another width, or one that gives no numbers
   std::vector<routed_expert> route(std::uint32_t layer_index, std::span<const float> x, std::size_t count) const {
     const router_layer& of = layer(layer_index);
-    if (x.size() != header_.hidden_size) throw argument_error("router input", std::to_string(header_.hidden_size) + " values", std::to_string(x.size()));
+    if (x.size() != header_.hidden_size)
+      throw argument_error("router input", std::to_string(header_.hidden_size) + " values", std::to_string(x.size()));
     std::vector<routed_expert> out;
     for (std::uint32_t e = 0; e < of.experts(); ++e) {
       double sum = static_cast<double>(of.bias[e]);
-      for (std::size_t i = 0; i < x.size(); ++i) sum += static_cast<double>(of.weights[e * x.size() + i]) * static_cast<double>(x[i]);
-      if (!std::isfinite(sum)) throw argument_error("router input", "finite scores", "none of expert " + std::to_string(e) + " of layer " + std::to_string(layer_index));
+      for (std::size_t i = 0; i < x.size(); ++i)
+        sum += static_cast<double>(of.weights[e * x.size() + i]) * static_cast<double>(x[i]);
+      if (!std::isfinite(sum))
+        throw argument_error("router input", "finite scores",
+                             "none of expert " + std::to_string(e) + " of layer " + std::to_string(layer_index));
       out.push_back({e, static_cast<float>(sum), 0});
     }
     std::ranges::stable_sort(out, [](const routed_expert& a, const routed_expert& b) { return a.score > b.score; });
     out.resize(std::min(count, out.size()));
     double whole = 0;
-    for (const routed_expert& each : out) whole += std::exp(static_cast<double>(each.score) - static_cast<double>(out.front().score));
-    for (routed_expert& each : out) each.share = static_cast<float>(std::exp(static_cast<double>(each.score) - static_cast<double>(out.front().score)) / whole);
+    for (const routed_expert& each : out)
+      whole += std::exp(static_cast<double>(each.score) - static_cast<double>(out.front().score));
+    for (routed_expert& each : out)
+      each.share = static_cast<float>(
+          std::exp(static_cast<double>(each.score) - static_cast<double>(out.front().score)) / whole);
     return out;
   }
-  /// Features of some experts, rising; of a layer with more features than the router knows those behind them too, which belong to none.
-  std::vector<std::uint32_t> features(std::uint32_t layer_index, std::span<const routed_expert> experts, std::size_t all_features) const {
+  /// Features of some experts, rising; of a layer with more features than the router knows those behind them too, which
+  /// belong to none.
+  std::vector<std::uint32_t> features(std::uint32_t layer_index, std::span<const routed_expert> experts,
+                                      std::size_t all_features) const {
     const router_layer& of = layer(layer_index);
     std::vector<char> taken(of.experts());
     for (const routed_expert& each : experts) taken[each.expert] = 1;
@@ -182,16 +216,20 @@ class feature_router {
   /// Empty where it is sound.
   static std::string fault_of(const router_layer& of, std::uint32_t features, std::uint32_t hidden_size) {
     if (of.expert_of.size() != features) return std::to_string(of.expert_of.size()) + " features";
-    if (of.experts() == 0 || of.experts() > std::min(features, most_experts)) return std::to_string(of.experts()) + " experts";
+    if (of.experts() == 0 || of.experts() > std::min(features, most_experts))
+      return std::to_string(of.experts()) + " experts";
     if (of.weights.size() != of.experts() * hidden_size) return std::to_string(of.weights.size()) + " weights";
     std::vector<char> has(of.experts());
     for (const std::uint32_t expert : of.expert_of) {
-      if (expert >= of.experts()) return "a feature of expert " + std::to_string(expert) + ", of which there are " + std::to_string(of.experts());
+      if (expert >= of.experts())
+        return "a feature of expert " + std::to_string(expert) + ", of which there are " + std::to_string(of.experts());
       has[expert] = 1;
     }
     for (std::size_t e = 0; e < has.size(); ++e)
       if (has[e] == 0) return "expert " + std::to_string(e) + " without features";
-    const auto sound = [](std::span<const float> values) { return std::ranges::all_of(values, [](float value) { return std::isfinite(value); }); };
+    const auto sound = [](std::span<const float> values) {
+      return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+    };
     return sound(of.bias) && sound(of.weights) ? std::string() : std::string("NaN or infinity");
   }
 

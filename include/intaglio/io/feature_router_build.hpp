@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes routers of a feature index: experts are neighbouring features, clusters of gate vectors that point the same way, or a mixture's
-// own.
+// Makes routers of a feature index: experts are neighbouring features, clusters of gate vectors that point the same
+// way, or a mixture's own.
 #pragma once
 
 #include <algorithm>
@@ -33,13 +33,14 @@ struct router_build_options {
 
 /// Experts of gate vectors by their directions; the same for the same vectors. Every expert has a feature.
 /// @shape gates: [features, width]
-inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates, std::size_t width, std::uint32_t experts,
-                                                    std::uint32_t rounds) {
+inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates, std::size_t width,
+                                                    std::uint32_t experts, std::uint32_t rounds) {
   const std::size_t features = gates.size() / width;
   std::vector<float> directions(gates.begin(), gates.end()), centres(experts * width);
   for (std::size_t f = 0; f < features; ++f) {
     double square = 0;
-    for (std::size_t i = 0; i < width; ++i) square += static_cast<double>(gates[f * width + i]) * static_cast<double>(gates[f * width + i]);
+    for (std::size_t i = 0; i < width; ++i)
+      square += static_cast<double>(gates[f * width + i]) * static_cast<double>(gates[f * width + i]);
     const float scale = square > 0 ? static_cast<float>(1 / std::sqrt(square)) : 0;
     for (std::size_t i = 0; i < width; ++i) directions[f * width + i] *= scale;
   }
@@ -91,12 +92,13 @@ inline std::vector<std::uint32_t> clustered_experts(std::span<const float> gates
   return out;
 }
 
-/// Routers whose weights are the mean gate vectors of their experts: a token has the experts whose features its input opens most, on the
-/// average.
+/// Routers whose weights are the mean gate vectors of their experts: a token has the experts whose features its input
+/// opens most, on the average.
 /// @throws argument_error: more experts than features, an index of a mixture; file_error
 inline feature_router build_router(const feature_index& index, const router_build_options& options = {}) {
   if (index.config().num_local_experts != 0)
-    throw argument_error("method", "own: a mixture's features are its experts', and its own router chooses among them", "another");
+    throw argument_error("method", "own: a mixture's features are its experts', and its own router chooses among them",
+                         "another");
   for (std::uint32_t layer = 0; layer < index.layers(); ++layer) {
     const std::uint32_t most = std::min(index.layer(layer).features, feature_router::most_experts);
     if (options.experts == 0 || options.experts > most)
@@ -109,7 +111,8 @@ inline feature_router build_router(const feature_index& index, const router_buil
   ordered_work(
       threads, threads == 1 ? 1 : 2 * std::size_t{threads}, layers.size(),
       [&](std::size_t layer, std::size_t) {
-        const std::size_t width = index.config().hidden_size, features = index.layer(static_cast<std::uint32_t>(layer)).features;
+        const std::size_t width = index.config().hidden_size,
+                          features = index.layer(static_cast<std::uint32_t>(layer)).features;
         std::vector<float> gates(features * width);
         index.read_f32(static_cast<std::uint32_t>(layer), feature_vector::gate, 0, features, gates);
         router_layer& of = layers[layer];
@@ -117,14 +120,16 @@ inline feature_router build_router(const feature_index& index, const router_buil
           of.expert_of = clustered_experts(gates, width, options.experts, options.rounds);
         } else {
           for (std::uint64_t e = 0; e < options.experts; ++e)
-            of.expert_of.resize(static_cast<std::size_t>((e + 1) * features / options.experts), static_cast<std::uint32_t>(e));
+            of.expert_of.resize(static_cast<std::size_t>((e + 1) * features / options.experts),
+                                static_cast<std::uint32_t>(e));
         }
         of.bias.assign(options.experts, 0.f);
         std::vector<double> sums(options.experts * width);
         std::vector<std::size_t> sizes(options.experts);
         for (std::size_t f = 0; f < features; ++f) {
           ++sizes[of.expert_of[f]];
-          for (std::size_t i = 0; i < width; ++i) sums[of.expert_of[f] * width + i] += static_cast<double>(gates[f * width + i]);
+          for (std::size_t i = 0; i < width; ++i)
+            sums[of.expert_of[f] * width + i] += static_cast<double>(gates[f * width + i]);
         }
         for (std::size_t e = 0; e < options.experts; ++e)
           for (std::size_t i = 0; i < width; ++i)
@@ -151,7 +156,8 @@ inline feature_router mixture_router(const feature_index& index, const checkpoin
     for (std::uint32_t f = 0; f < index.layer(layer).features; ++f) of.expert_of.push_back(f / c.intermediate_size);
     of.bias.assign(c.num_local_experts, 0.f);
     of.weights.resize(std::size_t{c.num_local_experts} * c.hidden_size);
-    model.read_f32(model.at("blk." + std::to_string(layer) + ".ffn_gate_inp.weight"), 0, c.num_local_experts, of.weights);
+    model.read_f32(model.at("blk." + std::to_string(layer) + ".ffn_gate_inp.weight"), 0, c.num_local_experts,
+                   of.weights);
   }
   return {index, std::move(layers)};
 }

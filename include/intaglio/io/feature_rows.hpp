@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The vectors of an FFN's features as a feature index holds them (docs/walk.md): one row a feature, tightly, in a codec of files or as ternary words.
+// The vectors of an FFN's features as a feature index holds them (docs/walk.md): one row a feature, tightly, in a codec
+// of files or as ternary words.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +21,21 @@ namespace intaglio::io {
 /// What a feature has: the vector that says when it fires, the one that scales it, and the one that it writes.
 enum class feature_vector : std::uint8_t { gate, up, down };
 inline constexpr feature_vector feature_vectors[] = {feature_vector::gate, feature_vector::up, feature_vector::down};
-constexpr std::string_view name(feature_vector which) { return which == feature_vector::gate ? "gate" : which == feature_vector::up ? "up" : "down"; }
+constexpr std::string_view name(feature_vector which) {
+  return which == feature_vector::gate ? "gate" : which == feature_vector::up ? "up" : "down";
+}
 
-/// In an index dtype::i2_s stands for ternary words: columns 16w .. 16w+15 of a row are word w, the code (0, 1, 2 for -1, 0, +1) of its column c at
-/// bit 8 (c % 4) + 2 (c / 4), as the kernels have it (kernels/ternary_layout.hpp). All rows of a matrix share one scale, which stands in the manifest.
+/// In an index dtype::i2_s stands for ternary words: columns 16w .. 16w+15 of a row are word w, the code (0, 1, 2 for
+/// -1, 0, +1) of its column c at bit 8 (c % 4) + 2 (c / 4), as the kernels have it (kernels/ternary_layout.hpp). All
+/// rows of a matrix share one scale, which stands in the manifest.
 inline constexpr std::uint32_t ternary_word_columns = 16;
 constexpr std::uint32_t ternary_word_shift(std::uint32_t column) { return 8 * (column % 4) + 2 * (column / 4); }
 
 /// How the manifest spells a type.
 constexpr std::string_view feature_type_name(dtype type) { return type == dtype::i2_s ? "ternary" : name(type); }
-constexpr bool is_feature_type(dtype type) { return type == dtype::i2_s || (is_decodable(type) && type != dtype::tq1_0 && type != dtype::tq2_0); }
+constexpr bool is_feature_type(dtype type) {
+  return type == dtype::i2_s || (is_decodable(type) && type != dtype::tq1_0 && type != dtype::tq2_0);
+}
 constexpr std::optional<dtype> feature_type_from_name(std::string_view text) {
   for (const auto& row : dtype_table)
     if (is_feature_type(row.type) && feature_type_name(row.type) == text) return row.type;
@@ -37,9 +43,13 @@ constexpr std::optional<dtype> feature_type_from_name(std::string_view text) {
 }
 
 /// Columns that a row of a type is a multiple of.
-constexpr std::uint32_t feature_row_step(dtype type) { return type == dtype::i2_s ? ternary_word_columns : info(type).block_elements; }
+constexpr std::uint32_t feature_row_step(dtype type) {
+  return type == dtype::i2_s ? ternary_word_columns : info(type).block_elements;
+}
 /// Bytes of a row of `columns`, a multiple of feature_row_step.
-constexpr std::uint64_t feature_row_bytes(dtype type, std::uint64_t columns) { return type == dtype::i2_s ? columns / 4 : row_bytes(type, columns); }
+constexpr std::uint64_t feature_row_bytes(dtype type, std::uint64_t columns) {
+  return type == dtype::i2_s ? columns / 4 : row_bytes(type, columns);
+}
 
 /// Ternary words of codes -1, 0, +1. @shape codes: whole words; out: 4 bytes for each 16
 inline void encode_ternary_words(std::span<const std::int8_t> codes, std::span<std::byte> out) {
@@ -56,7 +66,8 @@ inline void decode_ternary_words(std::span<const std::byte> words, std::span<std
     std::uint32_t bits;
     std::memcpy(&bits, words.data() + 4 * word, 4);
     for (std::uint32_t c = 0; c < ternary_word_columns; ++c)
-      codes[word * ternary_word_columns + c] = static_cast<std::int8_t>(static_cast<std::int32_t>((bits >> ternary_word_shift(c)) & 3u) - 1);
+      codes[word * ternary_word_columns + c] =
+          static_cast<std::int8_t>(static_cast<std::int32_t>((bits >> ternary_word_shift(c)) & 3u) - 1);
   }
 }
 
@@ -66,7 +77,8 @@ inline void decode_feature_rows(dtype type, std::span<const std::byte> rows, flo
   std::int8_t codes[ternary_word_columns];
   for (std::size_t word = 0; word < rows.size() / 4; ++word) {
     decode_ternary_words(rows.subspan(4 * word, 4), codes);
-    for (std::size_t c = 0; c < ternary_word_columns; ++c) out[word * ternary_word_columns + c] = static_cast<float>(codes[c]) * scale;
+    for (std::size_t c = 0; c < ternary_word_columns; ++c)
+      out[word * ternary_word_columns + c] = static_cast<float>(codes[c]) * scale;
   }
 }
 
@@ -95,7 +107,9 @@ inline std::optional<feature_fault> find_feature_fault(dtype type, std::span<con
     decode_row(type, part, decoded);
     if (codec_blocks::all_finite(decoded)) continue;
     for (std::size_t i = 0; i < decoded.size(); ++i)
-      if (!std::isfinite(decoded[i])) return feature_fault{at + i / layout.block_elements * layout.block_bytes, std::isnan(decoded[i]) ? "NaN" : "infinity"};
+      if (!std::isfinite(decoded[i]))
+        return feature_fault{at + i / layout.block_elements * layout.block_bytes,
+                             std::isnan(decoded[i]) ? "NaN" : "infinity"};
   }
   return std::nullopt;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where the vectors of a feature index come from, a layer at a time: a checkpoint's matrices (rows of gate and up are features already, down is turned
-// over within a bounded memory), or whatever else derives from feature_source.
+// Where the vectors of a feature index come from, a layer at a time: a checkpoint's matrices (rows of gate and up are
+// features already, down is turned over within a bounded memory), or whatever else derives from feature_source.
 #pragma once
 
 #include <algorithm>
@@ -40,17 +40,22 @@ class feature_source {
   virtual void expect_unchanged() const = 0;
 };
 
-/// Rows of f32 as an index holds them. @param where for messages @throws file_error for values that the type cannot hold
-inline void encode_feature_rows(dtype type, std::span<const float> values, std::span<std::byte> out, const std::string& path, const std::string& where) {
+/// Rows of f32 as an index holds them. @param where for messages @throws file_error for values that the type cannot
+/// hold
+inline void encode_feature_rows(dtype type, std::span<const float> values, std::span<std::byte> out,
+                                const std::string& path, const std::string& where) {
   encode_row(type, values, out);
   if (type == dtype::f32) return;
-  if (const auto fault = find_feature_fault(type, out)) throw file_error(path, std::nullopt, where, "values that " + std::string(name(type)) + " can hold", "a larger one");
+  if (const auto fault = find_feature_fault(type, out))
+    throw file_error(path, std::nullopt, where, "values that " + std::string(name(type)) + " can hold", "a larger one");
 }
 
 /// @throws mismatch_error for two vectors of one feature
-[[noreturn]] inline void refuse_feature(const feature_index& index, std::uint32_t layer, feature_vector which, std::uint64_t feature, const std::string& source) {
+[[noreturn]] inline void refuse_feature(const feature_index& index, std::uint32_t layer, feature_vector which,
+                                        std::uint64_t feature, const std::string& source) {
   throw mismatch_error((index.path() / feature_index_file).string(),
-                       {std::string(name(which)) + " vector of feature " + std::to_string(feature) + " of layer " + std::to_string(layer) + ": unlike that of " + printable(source, 240)},
+                       {std::string(name(which)) + " vector of feature " + std::to_string(feature) + " of layer " +
+                        std::to_string(layer) + ": unlike that of " + printable(source, 240)},
                        {});
 }
 
@@ -68,17 +73,28 @@ inline std::vector<std::uint64_t> sampled(std::uint64_t count, std::uint64_t wan
 /// A checkpoint of a family with gated FFNs.
 class checkpoint_features : public feature_source {
  public:
-  /// @param codec f32, f16 or bf16 of all vectors; absent: the model's own, f32 for what it holds in blocks that run across features
+  /// @param codec f32, f16 or bf16 of all vectors; absent: the model's own, f32 for what it holds in blocks that run
+  /// across features
   /// @param turn_bytes of memory for turning down over: where a layer takes more, its matrix is read several times
-  checkpoint_features(checkpoint model, std::optional<dtype> codec, std::uint64_t turn_bytes) : model_(std::move(model)), codec_(codec), turn_bytes_(turn_bytes) {
-    if (codec_ && *codec_ != dtype::f32 && *codec_ != dtype::f16 && *codec_ != dtype::bf16) throw argument_error("codec", "own, f32, f16 or bf16", std::string(name(*codec_)));
-    if (model_.packed() != nullptr) throw file_error(model_.path(), 0, "packed file", "the model that it was packed from: its tensors are not here as they were", "weights of plans");
+  checkpoint_features(checkpoint model, std::optional<dtype> codec, std::uint64_t turn_bytes)
+      : model_(std::move(model)), codec_(codec), turn_bytes_(turn_bytes) {
+    if (codec_ && *codec_ != dtype::f32 && *codec_ != dtype::f16 && *codec_ != dtype::bf16)
+      throw argument_error("codec", "own, f32, f16 or bf16", std::string(name(*codec_)));
+    if (model_.packed() != nullptr)
+      throw file_error(model_.path(), 0, "packed file",
+                       "the model that it was packed from: its tensors are not here as they were", "weights of plans");
     for (const feature_vector which : feature_vectors)
-      if (const std::string name = tensor_name(0, which); model_.find(name) == nullptr) throw file_error(model_.path(), std::nullopt, "features of the model", "a gated FFN with the tensor " + name, "none");
+      if (const std::string name = tensor_name(0, which); model_.find(name) == nullptr)
+        throw file_error(model_.path(), std::nullopt, "features of the model", "a gated FFN with the tensor " + name,
+                         "none");
     if (std::uint64_t{config().intermediate_size} * experts() > config_limits::intermediate_size)
-      throw argument_error("model", "at most " + std::to_string(config_limits::intermediate_size) + " features of a layer", std::to_string(std::uint64_t{config().intermediate_size} * experts()));
+      throw argument_error("model",
+                           "at most " + std::to_string(config_limits::intermediate_size) + " features of a layer",
+                           std::to_string(std::uint64_t{config().intermediate_size} * experts()));
     if (is_own_ternary() && config().hidden_size % ternary_word_columns != 0)
-      throw argument_error("codec", "f32, f16 or bf16 for a hidden_size that is no multiple of " + std::to_string(ternary_word_columns), "own, ternary");
+      throw argument_error(
+          "codec", "f32, f16 or bf16 for a hidden_size that is no multiple of " + std::to_string(ternary_word_columns),
+          "own, ternary");
   }
 
   const checkpoint& model() const { return model_; }
@@ -97,7 +113,8 @@ class checkpoint_features : public feature_source {
         out[which].scale = codes_[static_cast<std::size_t>(which)].emplace(model_.ternary(from)).scale();
       } else {
         const dtype stored = from.stored.type;
-        const bool rows = is_feature_type(stored) && stored != dtype::i2_s && (which != feature_vector::down || info(stored).block_elements == 1);
+        const bool rows = is_feature_type(stored) && stored != dtype::i2_s &&
+                          (which != feature_vector::down || info(stored).block_elements == 1);
         out[which].type = codec_ ? *codec_ : rows ? stored : dtype::f32;
       }
     }
@@ -115,20 +132,23 @@ class checkpoint_features : public feature_source {
     describe(layer);
     for (const feature_vector which : feature_vectors)
       if (const dtype type = index.layer(layer)[which].type; type != described_[which].type)
-        throw mismatch_error((index.path() / feature_index_file).string(),
-                             {std::string(name(which)) + " vectors of layer " + std::to_string(layer) + ": wanted " + std::string(feature_type_name(described_[which].type)) + ", file " +
-                              std::string(feature_type_name(type))},
-                             {});
+        throw mismatch_error(
+            (index.path() / feature_index_file).string(),
+            {std::string(name(which)) + " vectors of layer " + std::to_string(layer) + ": wanted " +
+             std::string(feature_type_name(described_[which].type)) + ", file " + std::string(feature_type_name(type))},
+            {});
     const std::uint64_t columns = config().hidden_size;
     std::vector<std::byte> wanted, found;
     for (const feature_vector which : {feature_vector::gate, feature_vector::up})
-      for (const std::uint64_t feature : sampled(described_.features, 8, 3 * layer + static_cast<std::uint64_t>(which))) {
+      for (const std::uint64_t feature :
+           sampled(described_.features, 8, 3 * layer + static_cast<std::uint64_t>(which))) {
         const std::uint64_t row = feature_row_bytes(described_[which].type, columns);
         wanted.resize(static_cast<std::size_t>(row));
         found.resize(wanted.size());
         read_some(layer, which, feature, 1, wanted);
         index.read_rows(layer, which, feature, 1, found);
-        if (wanted != found || described_[which].scale != index.layer(layer)[which].scale) refuse_feature(index, layer, which, feature, path());
+        if (wanted != found || described_[which].scale != index.layer(layer)[which].scale)
+          refuse_feature(index, layer, which, feature, path());
       }
     // Of down some rows of the checkpoint, each an element of every feature.
     const feature_vector down = feature_vector::down;
@@ -136,7 +156,10 @@ class checkpoint_features : public feature_source {
     std::vector<float> row(described_.features), vector(static_cast<std::size_t>(columns)), rounded(vector.size());
     std::vector<std::byte> encoded;
     for (const std::uint64_t h : sampled(columns, 4, layer)) {
-      for (std::uint32_t e = 0; e < experts(); ++e) read_down_values(layer, e * columns + h, std::span(row).subspan(std::size_t{e} * config().intermediate_size, config().intermediate_size));
+      for (std::uint32_t e = 0; e < experts(); ++e)
+        read_down_values(
+            layer, e * columns + h,
+            std::span(row).subspan(std::size_t{e} * config().intermediate_size, config().intermediate_size));
       if (block.type != dtype::i2_s) {
         encoded.resize(static_cast<std::size_t>(feature_row_bytes(block.type, row.size())));
         encode_row(block.type, row, encoded);
@@ -144,7 +167,8 @@ class checkpoint_features : public feature_source {
       }
       for (const std::uint64_t feature : sampled(described_.features, 8, h)) {
         index.read_f32(layer, down, feature, 1, vector);
-        if (vector[static_cast<std::size_t>(h)] != row[static_cast<std::size_t>(feature)]) refuse_feature(index, layer, down, feature, path());
+        if (vector[static_cast<std::size_t>(h)] != row[static_cast<std::size_t>(feature)])
+          refuse_feature(index, layer, down, feature, path());
       }
     }
   }
@@ -155,13 +179,19 @@ class checkpoint_features : public feature_source {
   bool is_own_ternary() const { return !codec_ && config().model_type == architecture::bitnet; }
   std::uint32_t experts() const { return std::max(1u, config().num_local_experts); }
   std::string tensor_name(std::uint32_t layer, feature_vector which) const {
-    return "blk." + std::to_string(layer) + ".ffn_" + std::string(name(which)) + (config().num_local_experts != 0 ? "_exps.weight" : ".weight");
+    return "blk." + std::to_string(layer) + ".ffn_" + std::string(name(which)) +
+           (config().num_local_experts != 0 ? "_exps.weight" : ".weight");
   }
-  const checkpoint_tensor& tensor(std::uint32_t layer, feature_vector which) const { return model_.at(tensor_name(layer, which)); }
-  std::string where(std::uint32_t layer, feature_vector which) const { return "tensor '" + printable(tensor(layer, which).stored_name, 70) + "'"; }
+  const checkpoint_tensor& tensor(std::uint32_t layer, feature_vector which) const {
+    return model_.at(tensor_name(layer, which));
+  }
+  std::string where(std::uint32_t layer, feature_vector which) const {
+    return "tensor '" + printable(tensor(layer, which).stored_name, 70) + "'";
+  }
 
   /// Rows of gate or up; on any thread.
-  void read_some(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {
+  void read_some(std::uint32_t layer, feature_vector which, std::uint64_t first, std::uint64_t count,
+                 std::span<std::byte> out) const {
     const checkpoint_tensor& from = tensor(layer, which);
     const dtype type = described_[which].type;
     const auto elements = static_cast<std::size_t>(count * config().hidden_size);
@@ -176,7 +206,8 @@ class checkpoint_features : public feature_source {
     else encode_feature_rows(type, values, out, from.stored.file->path(), where(layer, which));
   }
   void stream_rows(std::uint32_t layer, feature_vector which, unsigned threads, const feature_sink& sink) {
-    const std::uint64_t columns = config().hidden_size, features = described_.features, row = feature_row_bytes(described_[which].type, columns);
+    const std::uint64_t columns = config().hidden_size, features = described_.features,
+                        row = feature_row_bytes(described_[which].type, columns);
     const std::uint64_t step = std::max<std::uint64_t>(1, chunk_elements / columns);
     std::vector<std::vector<std::byte>> places(threads == 1 ? 1 : 2 * std::size_t{threads});
     ordered_work(
@@ -189,8 +220,11 @@ class checkpoint_features : public feature_source {
         [&](std::size_t, std::size_t slot) { sink(places[slot]); });
   }
 
-  /// Rows of down as the checkpoint has them, [count, intermediate_size], an expert's matrix behind the other's; on any thread.
-  void read_down(std::uint32_t, std::uint64_t first, std::uint64_t count, std::span<std::int8_t> out) const { codes_[2]->rows(first, count, out); }
+  /// Rows of down as the checkpoint has them, [count, intermediate_size], an expert's matrix behind the other's; on any
+  /// thread.
+  void read_down(std::uint32_t, std::uint64_t first, std::uint64_t count, std::span<std::int8_t> out) const {
+    codes_[2]->rows(first, count, out);
+  }
   void read_down(std::uint32_t layer, std::uint64_t first, std::uint64_t count, std::span<float> out) const {
     model_.read_f32(tensor(layer, feature_vector::down), first, count, out);
   }
@@ -210,7 +244,8 @@ class checkpoint_features : public feature_source {
   void turn(std::uint32_t layer, std::uint32_t expert, unsigned threads, const feature_sink& sink) {
     const std::size_t columns = config().hidden_size, features = config().intermediate_size;
     const dtype type = described_[feature_vector::down].type;
-    const std::size_t at_once = std::clamp<std::size_t>(static_cast<std::size_t>(turn_bytes_ / sizeof(T)) / columns, 1, features);
+    const std::size_t at_once =
+        std::clamp<std::size_t>(static_cast<std::size_t>(turn_bytes_ / sizeof(T)) / columns, 1, features);
     const std::size_t step = std::max<std::size_t>(1, static_cast<std::size_t>(chunk_elements) / features);
     std::vector<T> turned(at_once * columns);
     std::vector<std::vector<T>> places(threads == 1 ? 1 : 2 * std::size_t{threads});
@@ -224,7 +259,8 @@ class checkpoint_features : public feature_source {
             places[slot].resize(count * features);
             read_down(layer, expert * columns + first, count, std::span<T>(places[slot]));
             for (std::size_t f = begin; f < end; ++f)
-              for (std::size_t r = 0; r < count; ++r) turned[(f - begin) * columns + first + r] = places[slot][r * features + f];
+              for (std::size_t r = 0; r < count; ++r)
+                turned[(f - begin) * columns + first + r] = places[slot][r * features + f];
           },
           [](std::size_t, std::size_t) {});
       const std::size_t rows = std::max<std::size_t>(1, static_cast<std::size_t>(chunk_elements) / columns);
@@ -233,7 +269,9 @@ class checkpoint_features : public feature_source {
         const std::span<const T> values = std::span<const T>(turned).subspan((f - begin) * columns, count * columns);
         bytes.resize(count * static_cast<std::size_t>(feature_row_bytes(type, columns)));
         if constexpr (sizeof(T) == 1) encode_ternary_words(values, bytes);
-        else encode_feature_rows(type, values, bytes, tensor(layer, feature_vector::down).stored.file->path(), where(layer, feature_vector::down));
+        else
+          encode_feature_rows(type, values, bytes, tensor(layer, feature_vector::down).stored.file->path(),
+                              where(layer, feature_vector::down));
         sink(bytes);
       }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A file that somebody still writes, from its beginning to its end, such as a download: who reads it waits for the bytes.
+// A file that somebody still writes, from its beginning to its end, such as a download: who reads it waits for the
+// bytes.
 #pragma once
 
 #include <cstdint>

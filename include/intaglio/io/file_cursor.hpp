@@ -17,7 +17,8 @@
 
 namespace intaglio::io {
 
-static_assert(std::endian::native == std::endian::little, "model files hold little-endian numbers and are read without conversion");
+static_assert(std::endian::native == std::endian::little,
+              "model files hold little-endian numbers and are read without conversion");
 
 /// Reads fields one after another; every error names the field and its offset.
 class file_cursor {
@@ -42,7 +43,8 @@ class file_cursor {
     const std::uint64_t start = offset_;
     const auto length = number<std::uint64_t>(what);
     if (length > limit)
-      fail(start, std::string(what) + " is too long", "at most " + std::to_string(std::min(limit, file_->size())) + " bytes", std::to_string(length));
+      fail(start, std::string(what) + " is too long",
+           "at most " + std::to_string(std::min(limit, file_->size())) + " bytes", std::to_string(length));
     need(length, what);
     std::string out(static_cast<std::size_t>(length), '\0');
     copy(out.data(), out.size());
@@ -54,7 +56,8 @@ class file_cursor {
     offset_ += count;
   }
 
-  [[noreturn]] void fail(std::uint64_t offset, std::string what, std::string expected = {}, std::string found = {}) const {
+  [[noreturn]] void fail(std::uint64_t offset, std::string what, std::string expected = {},
+                         std::string found = {}) const {
     throw file_error(file_->path(), offset, std::move(what), std::move(expected), std::move(found));
   }
 
@@ -63,8 +66,8 @@ class file_cursor {
 
   void need(std::uint64_t count, std::string_view what) const {
     if (count > left())
-      fail(offset_, std::string(what) + " runs past the end of the file (download cut short?)", std::to_string(count) + " bytes",
-           std::to_string(left()));
+      fail(offset_, std::string(what) + " runs past the end of the file (download cut short?)",
+           std::to_string(count) + " bytes", std::to_string(left()));
   }
   void copy(void* out, std::size_t count) {
     auto* to = static_cast<std::byte*>(out);

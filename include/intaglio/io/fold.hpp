@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes a GGUF model with the changes of a feature index's journal folded in: a dense checkpoint whose FFNs are what a walk over the
-// changed index computes. Everything else is copied, byte for byte; the new file appears whole or not at all.
+// Writes a GGUF model with the changes of a feature index's journal folded in: a dense checkpoint whose FFNs are what a
+// walk over the changed index computes. Everything else is copied, byte for byte; the new file appears whole or not at
+// all.
 #pragma once
 
 #include <algorithm>
@@ -40,19 +41,15 @@ inline void expect_foldable(const decoder_config& c) {
                          std::to_string(c.num_local_experts) + " experts a layer");
 }
 
-/// The work of fold. A changed layer's gate, up and down become f32, in which the journal's vectors and the index's are exact, or stay
-/// ternary codes with the scale that they had. Where features were inserted every layer gets as many, those of others being zeros, up to
-/// whole blocks of what stays as it is.
+/// The work of fold. A changed layer's gate, up and down become f32, in which the journal's vectors and the index's are
+/// exact, or stay ternary codes with the scale that they had. Where features were inserted every layer gets as many,
+/// those of others being zeros, up to whole blocks of what stays as it is.
 class feature_folder {
  public:
   feature_folder(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out,
                  const checkpoint_options& options)
-      : patch_(patch),
-        index_(patch.index()),
-        file_(gguf::open(in)),
-        model_(checkpoint::open_gguf(in, options)),
-        writer_(out),
-        layout_(options.layout) {
+      : patch_(patch), index_(patch.index()), file_(gguf::open(in)), model_(checkpoint::open_gguf(in, options)),
+        writer_(out), layout_(options.layout) {
     if (auto lines = index_.differences(model_.config()); !lines.empty())
       throw mismatch_error((index_.path() / feature_index_file).string(), std::move(lines), {});
     expect_foldable(model_.config());
@@ -93,7 +90,8 @@ class feature_folder {
   std::optional<ffn_tensor> ffn(const gguf_tensor& tensor) const {
     for (std::uint32_t layer = 0; layer < index_.layers(); ++layer)
       for (const feature_vector which : feature_vectors)
-        if (tensor.name == "blk." + std::to_string(layer) + ".ffn_" + std::string(name(which)) + ".weight") return ffn_tensor{layer, which};
+        if (tensor.name == "blk." + std::to_string(layer) + ".ffn_" + std::string(name(which)) + ".weight")
+          return ffn_tensor{layer, which};
     return std::nullopt;
   }
   bool grows() const { return new_features_ != features_; }
@@ -103,7 +101,8 @@ class feature_folder {
   dtype type_of(const gguf_tensor& tensor, const ffn_tensor& of) const {
     if (!is_rewritten(tensor, of)) return tensor.type;
     if (!ternary_) return dtype::f32;
-    return tensor.type == dtype::tq1_0 || tensor.type == dtype::tq2_0 || tensor.columns() % 128 != 0 ? tensor.type : dtype::i2_s;
+    return tensor.type == dtype::tq1_0 || tensor.type == dtype::tq2_0 || tensor.columns() % 128 != 0 ? tensor.type
+                                                                                                     : dtype::i2_s;
   }
 
   /// Rows of down are whole blocks, and kernels take groups of four.
@@ -143,7 +142,8 @@ class feature_folder {
     if (found.factor != 1.f) throw file_error(file_.path(), std::nullopt, where, "no factor beside it", "one");
     if (const float wanted = index_.layer(of.layer)[of.which].scale; model_.ternary(found).scale() != wanted)
       throw mismatch_error((index_.path() / feature_index_file).string(),
-                           {tensor.name + ": scale " + number_text(wanted) + ", that of " + printable(file_.path(), 200) + " is another"},
+                           {tensor.name + ": scale " + number_text(wanted) + ", that of " +
+                            printable(file_.path(), 200) + " is another"},
                            {});
   }
 
@@ -225,9 +225,11 @@ class feature_folder {
 };
 
 /// Folds the changes of a journal into the model that its index was made of. Memory: one matrix in f32, twice.
-/// @param in a GGUF file  @throws file_error, mismatch_error for an index of another model, argument_error for a mixture
+/// @param in a GGUF file  @throws file_error, mismatch_error for an index of another model, argument_error for a
+/// mixture
 inline fold_report fold(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out,
-                        const checkpoint_options& options = {}, const std::function<void(const file_progress&)>& progress = {}) {
+                        const checkpoint_options& options = {},
+                        const std::function<void(const file_progress&)>& progress = {}) {
   return feature_folder(in, patch, out, options).run(progress);
 }
 

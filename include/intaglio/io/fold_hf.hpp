@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// fold.hpp for a Hugging Face folder with safetensors: a new folder with one file of weights, in which the FFNs of changed layers are f32,
-// config.json with the features that there are then, and whatever else stood in the folder. It appears whole or not at all.
+// fold.hpp for a Hugging Face folder with safetensors: a new folder with one file of weights, in which the FFNs of
+// changed layers are f32, config.json with the features that there are then, and whatever else stood in the folder. It
+// appears whole or not at all.
 #pragma once
 
 #include <unistd.h>
@@ -37,7 +38,8 @@ class hf_feature_folder {
   hf_feature_folder(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out)
       : in_(in), out_(out), patch_(patch), index_(patch.index()), files_(safetensors_model::open(in)) {
     if (index_.config().model_type == architecture::bitnet)
-      throw argument_error("model", "one with float weights; `convert` makes a GGUF of packed ones, which can be folded",
+      throw argument_error("model",
+                           "one with float weights; `convert` makes a GGUF of packed ones, which can be folded",
                            "a BitNet's folder");
     std::error_code ignored;
     if (std::filesystem::exists(out, ignored))
@@ -61,7 +63,8 @@ class hf_feature_folder {
     } const leftover{made};
     std::error_code failure;
     if (!std::filesystem::create_directory(made, failure))
-      throw file_error(made.string(), std::nullopt, "cannot make the folder: " + (failure ? failure.message() : "it is there"));
+      throw file_error(made.string(), std::nullopt,
+                       "cannot make the folder: " + (failure ? failure.message() : "it is there"));
     const std::uint64_t bytes = write_weights(made, progress);
     write_config(made);
     copy_rest(made);
@@ -85,7 +88,8 @@ class hf_feature_folder {
     return std::nullopt;
   }
 
-  std::uint64_t write_weights(const std::filesystem::path& to, const std::function<void(const file_progress&)>& progress) {
+  std::uint64_t write_weights(const std::filesystem::path& to,
+                              const std::function<void(const file_progress&)>& progress) {
     safetensors_writer writer(to / safetensors_file::name);
     const std::uint64_t width = index_.config().hidden_size;
     for (const safetensors_tensor& tensor : files_.tensors()) {
@@ -119,7 +123,8 @@ class hf_feature_folder {
     writer.finish();
     return writer.data_bytes();
   }
-  void copy(safetensors_writer& writer, const safetensors_tensor& tensor, std::uint64_t from, std::uint64_t count) const {
+  void copy(safetensors_writer& writer, const safetensors_tensor& tensor, std::uint64_t from,
+            std::uint64_t count) const {
     std::vector<std::byte> bytes;
     for (std::uint64_t at = 0; at < count; at += bytes.size()) {
       bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(count - at, 1 << 22)));
@@ -137,7 +142,8 @@ class hf_feature_folder {
     }
   }
   void write_values(safetensors_writer& writer, const ffn_tensor& of) const {
-    const std::size_t width = index_.config().hidden_size, count = patch_.features(of.layer), all = static_cast<std::size_t>(new_features_);
+    const std::size_t width = index_.config().hidden_size, count = patch_.features(of.layer),
+                      all = static_cast<std::size_t>(new_features_);
     std::vector<float> rows(all * width);
     patch_.read_f32(of.layer, of.which, 0, count, std::span(rows).first(count * width));
     if (of.which == feature_vector::down) {
@@ -154,7 +160,8 @@ class hf_feature_folder {
     std::string text(static_cast<std::size_t>(file.size()), '\0');
     file.read(0, std::as_writable_bytes(std::span(text)));
     if (new_features_ != features_) {
-      auto config = nlohmann::ordered_json::parse(text, nullptr, false);  // opened as a checkpoint before, so it is well-formed
+      auto config =
+          nlohmann::ordered_json::parse(text, nullptr, false);  // opened as a checkpoint before, so it is well-formed
       auto& own = config.contains("text_config") ? config["text_config"] : config;
       if (!own.is_object() || own.value("intermediate_size", std::uint64_t{0}) != features_)
         throw file_error(file.path(), std::nullopt, "intermediate_size", std::to_string(features_), "another or none");
@@ -171,17 +178,18 @@ class hf_feature_folder {
     for (const auto& entry : std::filesystem::directory_iterator(in_, failure)) {
       const auto name = entry.path().filename();
       const std::string ending = name.extension().string();
-      if (!entry.is_regular_file() || name == "config.json" || name == safetensors_model::index_name() || ending == ".safetensors" ||
-          ending == ".bin" || ending == ".pth" || ending == ".gguf")
+      if (!entry.is_regular_file() || name == "config.json" || name == safetensors_model::index_name() ||
+          ending == ".safetensors" || ending == ".bin" || ending == ".pth" || ending == ".gguf")
         continue;
       std::filesystem::copy_file(entry.path(), to / name, failure);
       if (failure) throw file_error((to / name).string(), std::nullopt, "cannot copy: " + failure.message());
     }
     if (failure) throw file_error(in_.string(), std::nullopt, "cannot read the folder: " + failure.message());
   }
-  [[noreturn]] void refuse(const safetensors_tensor& tensor, const std::string& expected, const std::string& found) const {
-    throw file_error(files_.files()[tensor.file].file().path(), tensor.offset, "tensor '" + printable(tensor.name, 70) + "'", expected,
-                     found);
+  [[noreturn]] void refuse(const safetensors_tensor& tensor, const std::string& expected,
+                           const std::string& found) const {
+    throw file_error(files_.files()[tensor.file].file().path(), tensor.offset,
+                     "tensor '" + printable(tensor.name, 70) + "'", expected, found);
   }
 
   std::filesystem::path in_, out_;
@@ -192,10 +200,12 @@ class hf_feature_folder {
   std::uint64_t features_ = 0, new_features_ = 0;
 };
 
-/// Folds the changes of a journal into the model of a Hugging Face folder that its index was made of. Memory: one matrix in f32, twice.
-/// @param out  a folder that is not there yet  @throws file_error; mismatch_error for an index of another model; argument_error for packed
-/// ternary weights and mixtures
-inline fold_report fold_hf(const std::filesystem::path& in, const feature_patch& patch, const std::filesystem::path& out,
+/// Folds the changes of a journal into the model of a Hugging Face folder that its index was made of. Memory: one
+/// matrix in f32, twice.
+/// @param out  a folder that is not there yet  @throws file_error; mismatch_error for an index of another model;
+/// argument_error for packed ternary weights and mixtures
+inline fold_report fold_hf(const std::filesystem::path& in, const feature_patch& patch,
+                           const std::filesystem::path& out,
                            const std::function<void(const file_progress&)>& progress = {}) {
   const checkpoint model = checkpoint::open(in);
   if (auto lines = patch.index().differences(model.config()); !lines.empty())

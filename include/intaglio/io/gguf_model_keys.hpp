@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The keys of a GGUF file for a model that comes from elsewhere, as llama.cpp's convert_hf_to_gguf.py and, for BitNet, microsoft/BitNet's
-// convert-hf-to-gguf-bitnet.py write them.
+// The keys of a GGUF file for a model that comes from elsewhere, as llama.cpp's convert_hf_to_gguf.py and, for BitNet,
+// microsoft/BitNet's convert-hf-to-gguf-bitnet.py write them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace intaglio::io {
 
-/// general.architecture of a GGUF for this config. "bitnet" is SiLU with f32 activations, "bitnet-b1.58" relu2 with int8 ones.
+/// general.architecture of a GGUF for this config. "bitnet" is SiLU with f32 activations, "bitnet-b1.58" relu2 with
+/// int8 ones.
 inline std::string gguf_architecture(const decoder_config& c) {
   if (c.model_type != architecture::bitnet) return std::string(name(c.model_type));
   return c.hidden_act == activation::silu ? "bitnet" : "bitnet-b1.58";
@@ -31,7 +32,8 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from) {
   out.set_array<std::int32_t>("tokenizer.ggml.token_type", from.token_types);
   if (!from.merges.empty()) out.set_array<std::string>("tokenizer.ggml.merges", from.merges);
   const auto id = [&](const char* key, std::optional<std::int64_t> value) {
-    if (value && *value >= 0 && *value <= 0xFFFFFFFFll) out.set(std::string("tokenizer.ggml.") + key, static_cast<std::uint32_t>(*value));
+    if (value && *value >= 0 && *value <= 0xFFFFFFFFll)
+      out.set(std::string("tokenizer.ggml.") + key, static_cast<std::uint32_t>(*value));
   };
   id("bos_token_id", from.bos_id);
   id("eos_token_id", from.eos_id);
@@ -49,13 +51,16 @@ inline void write_vocabulary_keys(gguf_writer& out, const vocabulary& from) {
 /// @throws argument_error for a model that no architecture of GGUF stands for
 inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vector<std::string>& warnings) {
   const decoder_config& c = model.config();
-  const bool bitnet = c.model_type == architecture::bitnet, gemma = c.model_type == architecture::gemma3, llama = c.model_type == architecture::llama;
+  const bool bitnet = c.model_type == architecture::bitnet, gemma = c.model_type == architecture::gemma3,
+             llama = c.model_type == architecture::llama;
   const activation expected = gemma ? activation::gelu_tanh : activation::silu;
   if (c.hidden_act != expected && !(bitnet && c.hidden_act == activation::relu_squared))
-    throw argument_error("model", "a model with " + std::string(bitnet ? "relu2 or " : "") + std::string(name(expected)),
+    throw argument_error("model",
+                         "a model with " + std::string(bitnet ? "relu2 or " : "") + std::string(name(expected)),
                          printable(model.stated_architecture()) + " with " + std::string(name(c.hidden_act)));
   if (bitnet && c.hidden_act == activation::silu && c.activation_type != dtype::f32)
-    warnings.push_back("GGUF has SiLU only with f32 activations (architecture bitnet); the folder's are " + std::string(name(c.activation_type)));
+    warnings.push_back("GGUF has SiLU only with f32 activations (architecture bitnet); the folder's are " +
+                       std::string(name(c.activation_type)));
   const std::string stated = gguf_architecture(c), prefix = stated + ".";
   out.set("general.architecture", stated);
   std::filesystem::path folder(model.path());
@@ -85,13 +90,17 @@ inline void write_model_keys(gguf_writer& out, const checkpoint& model, std::vec
     out.set(prefix + "rope.scaling.factor", c.rope_scaling.factor);
   }
   if (gemma || c.sliding_window != 0) out.set(prefix + "attention.sliding_window", c.sliding_window);
-  if (llama && c.sliding_window != 0) warnings.push_back("programs that know no sliding window in GGUF's architecture llama will run the model without its own, " + std::to_string(c.sliding_window));
+  if (llama && c.sliding_window != 0)
+    warnings.push_back(
+        "programs that know no sliding window in GGUF's architecture llama will run the model without its own, " +
+        std::to_string(c.sliding_window));
   if (c.sliding_window != 0 && c.sliding_window_pattern != 0) {
     out.set(prefix + "attention.sliding_window_pattern", c.sliding_window_pattern);
     if (c.rope_local_base_freq != 0.f) out.set(prefix + "rope.freq_base_swa", c.rope_local_base_freq);
   }
   if (c.query_pre_attn_scalar != 0)
-    warnings.push_back("GGUF has no query_pre_attn_scalar; the model's is " + std::to_string(c.query_pre_attn_scalar) + ", not its head_dim " + std::to_string(c.head_dim));
+    warnings.push_back("GGUF has no query_pre_attn_scalar; the model's is " + std::to_string(c.query_pre_attn_scalar) +
+                       ", not its head_dim " + std::to_string(c.head_dim));
   if (model.vocabulary()) write_vocabulary_keys(out, *model.vocabulary());
 }
 

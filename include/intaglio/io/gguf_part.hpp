@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One GGUF file: header, metadata and tensor list, all claims checked against the bytes that are there before anything is reserved.
+// One GGUF file: header, metadata and tensor list, all claims checked against the bytes that are there before anything
+// is reserved.
 #pragma once
 
 #include <algorithm>
@@ -16,16 +17,17 @@
 
 namespace intaglio::io {
 
-/// A tensor as GGUF lists it: shape[0] runs fastest, so a matrix of `rows` outputs and `columns` inputs is {columns, rows}.
+/// A tensor as GGUF lists it: shape[0] runs fastest, so a matrix of `rows` outputs and `columns` inputs is {columns,
+/// rows}.
 struct gguf_tensor {
   std::string name;
   dtype type = dtype::f32;
   std::uint32_t dimensions = 1;
   std::array<std::uint64_t, 4> shape{1, 1, 1, 1};
-  std::size_t part = 0;            ///< index of the file that holds it
-  std::uint64_t offset = 0;        ///< of its bytes, from the start of that file
+  std::size_t part = 0;      ///< index of the file that holds it
+  std::uint64_t offset = 0;  ///< of its bytes, from the start of that file
   std::uint64_t bytes = 0;
-  std::uint64_t info_offset = 0;   ///< of its entry in the tensor list
+  std::uint64_t info_offset = 0;  ///< of its entry in the tensor list
 
   std::uint64_t columns() const { return shape[0]; }
   std::uint64_t rows() const { return shape[1] * shape[2] * shape[3]; }
@@ -41,36 +43,66 @@ inline std::string shape_text(const gguf_tensor& tensor) {
 /// What ggml calls a tensor type that this library does not read.
 constexpr std::string_view unsupported_ggml_name(std::uint32_t id) {
   switch (id) {
-    case 4: case 5: return "removed Q4_2 or Q4_3";
-    case 6: return "Q5_0";
-    case 7: return "Q5_1";
-    case 9: return "Q8_1";
-    case 10: return "Q2_K";
-    case 11: return "Q3_K";
-    case 13: return "Q5_K";
-    case 15: return "Q8_K";
-    case 16: return "IQ2_XXS";
-    case 17: return "IQ2_XS";
-    case 18: return "IQ3_XXS";
-    case 19: return "IQ1_S";
-    case 20: return "IQ4_NL";
-    case 21: return "IQ3_S";
-    case 22: return "IQ2_S";
-    case 23: return "IQ4_XS";
-    case 29: return "IQ1_M";
-    case 31: case 32: case 33: return "removed interleaved Q4_0";
-    case 36: return "I2_S of the BitNet fork, or a removed IQ4_NL";
-    case 37: return "I8_S of the BitNet fork, or a removed IQ4_NL";
-    case 38: return "TL1 of the BitNet fork, or a removed IQ4_NL";
-    case 39: return "TL2 of the BitNet fork, or MXFP4";
-    case 40: return "NVFP4";
-    case 41: return "Q1_0";
-    case 42: return "Q2_0";
-    default: return "unknown";
+    case 4:
+    case 5:
+      return "removed Q4_2 or Q4_3";
+    case 6:
+      return "Q5_0";
+    case 7:
+      return "Q5_1";
+    case 9:
+      return "Q8_1";
+    case 10:
+      return "Q2_K";
+    case 11:
+      return "Q3_K";
+    case 13:
+      return "Q5_K";
+    case 15:
+      return "Q8_K";
+    case 16:
+      return "IQ2_XXS";
+    case 17:
+      return "IQ2_XS";
+    case 18:
+      return "IQ3_XXS";
+    case 19:
+      return "IQ1_S";
+    case 20:
+      return "IQ4_NL";
+    case 21:
+      return "IQ3_S";
+    case 22:
+      return "IQ2_S";
+    case 23:
+      return "IQ4_XS";
+    case 29:
+      return "IQ1_M";
+    case 31:
+    case 32:
+    case 33:
+      return "removed interleaved Q4_0";
+    case 36:
+      return "I2_S of the BitNet fork, or a removed IQ4_NL";
+    case 37:
+      return "I8_S of the BitNet fork, or a removed IQ4_NL";
+    case 38:
+      return "TL1 of the BitNet fork, or a removed IQ4_NL";
+    case 39:
+      return "TL2 of the BitNet fork, or MXFP4";
+    case 40:
+      return "NVFP4";
+    case 41:
+      return "Q1_0";
+    case 42:
+      return "Q2_0";
+    default:
+      return "unknown";
   }
 }
 
-/// Bytes of a tensor of `rows` rows of `columns` elements; overflowed where no u64 holds them. Columns must be whole blocks.
+/// Bytes of a tensor of `rows` rows of `columns` elements; overflowed where no u64 holds them. Columns must be whole
+/// blocks.
 constexpr checked_size tensor_bytes(dtype type, checked_size columns, checked_size rows) {
   if (type == dtype::bcml1) rows = rows.round_up(64);
   const checked_size bytes = columns / info(type).block_elements * info(type).block_bytes * rows;
@@ -85,7 +117,8 @@ inline std::string gguf_part_name(const std::string& file, unsigned number, unsi
   };
   // PREFIX is as long in every part's name.
   constexpr std::size_t tail = std::string_view("-00001-of-00001.gguf").size();
-  return (file.size() > tail ? file.substr(0, file.size() - tail) : "") + "-" + digits(number + 1) + "-of-" + digits(count) + ".gguf";
+  return (file.size() > tail ? file.substr(0, file.size() - tail) : "") + "-" + digits(number + 1) + "-of-" +
+         digits(count) + ".gguf";
 }
 
 /// One parsed file.
@@ -115,7 +148,8 @@ class gguf_part {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   const gguf_value* find(std::string_view key) const {
-    const auto at = std::lower_bound(by_key_.begin(), by_key_.end(), key, [&](std::size_t i, std::string_view k) { return values_[i].key < k; });
+    const auto at = std::lower_bound(by_key_.begin(), by_key_.end(), key,
+                                     [&](std::size_t i, std::string_view k) { return values_[i].key < k; });
     return at != by_key_.end() && values_[*at].key == key ? &values_[*at] : nullptr;
   }
 
@@ -133,7 +167,8 @@ class gguf_part {
     else return cursor.number<T>(key);
   }
 
-  /// The elements of an array, absent where the file does not have the key. @throws file_error where it is no array of T.
+  /// The elements of an array, absent where the file does not have the key. @throws file_error where it is no array of
+  /// T.
   template <class T>
   std::optional<std::vector<T>> array(std::string_view key) const {
     const gguf_value* found = find(key);
@@ -146,8 +181,8 @@ class gguf_part {
     if constexpr (std::is_same_v<T, std::string>) {
       // A string object takes more memory than an empty string takes in the file.
       if (found->count > gguf_limits::strings_returned)
-        cursor.fail(found->offset, "key '" + printable(key) + "' has too many strings", "at most " + std::to_string(gguf_limits::strings_returned),
-                    std::to_string(found->count));
+        cursor.fail(found->offset, "key '" + printable(key) + "' has too many strings",
+                    "at most " + std::to_string(gguf_limits::strings_returned), std::to_string(found->count));
       out.reserve(static_cast<std::size_t>(found->count));
       for (std::uint64_t i = 0; i < found->count; ++i) out.push_back(cursor.text(key, gguf_limits::string_bytes));
     } else {
@@ -166,7 +201,8 @@ class gguf_part {
     if (std::string_view(magic.data(), 4) != "GGUF")
       cursor.fail(0, "not a GGUF file", "the magic 'GGUF'", "'" + printable({magic.data(), 4}) + "'");
     version_ = cursor.number<std::uint32_t>("version");
-    if (version_ != 0 && (version_ & 0xFFFFu) == 0) cursor.fail(4, "the file has the other byte order (big-endian)", "little-endian", hexadecimal(version_));
+    if (version_ != 0 && (version_ & 0xFFFFu) == 0)
+      cursor.fail(4, "the file has the other byte order (big-endian)", "little-endian", hexadecimal(version_));
     if (version_ != 2 && version_ != 3) cursor.fail(4, "GGUF version", "2 or 3", std::to_string(version_));
     const auto tensors = cursor.number<std::uint64_t>("tensor count");
     const auto keys = cursor.number<std::uint64_t>("key count");
@@ -175,9 +211,12 @@ class gguf_part {
     check_count(cursor, 16, "key count", keys, gguf_limits::keys, 8 + 1 + 4 + 1);
     return {tensors, keys};
   }
-  static void check_count(const file_cursor& cursor, std::uint64_t at, std::string what, std::uint64_t count, std::uint64_t limit, std::uint64_t least) {
+  static void check_count(const file_cursor& cursor, std::uint64_t at, std::string what, std::uint64_t count,
+                          std::uint64_t limit, std::uint64_t least) {
     const std::uint64_t room = std::min(limit, cursor.left() / least);
-    if (count > room) cursor.fail(at, what + " is more than the file can hold", "at most " + std::to_string(room), std::to_string(count));
+    if (count > room)
+      cursor.fail(at, what + " is more than the file can hold", "at most " + std::to_string(room),
+                  std::to_string(count));
   }
 
   void read_values(file_cursor& cursor, std::uint64_t count) {
@@ -185,10 +224,12 @@ class gguf_part {
     for (std::uint64_t i = 0; i < count; ++i) values_.push_back(read_gguf_value(cursor, i));
     by_key_.resize(values_.size());
     std::iota(by_key_.begin(), by_key_.end(), std::size_t{0});
-    std::stable_sort(by_key_.begin(), by_key_.end(), [&](std::size_t a, std::size_t b) { return values_[a].key < values_[b].key; });
+    std::stable_sort(by_key_.begin(), by_key_.end(),
+                     [&](std::size_t a, std::size_t b) { return values_[a].key < values_[b].key; });
     for (std::size_t i = 1; i < by_key_.size(); ++i)
       if (values_[by_key_[i - 1]].key == values_[by_key_[i]].key)
-        cursor.fail(values_[by_key_[i]].offset, "key " + std::to_string(by_key_[i]) + " '" + printable(values_[by_key_[i]].key) + "' occurs twice",
+        cursor.fail(values_[by_key_[i]].offset,
+                    "key " + std::to_string(by_key_[i]) + " '" + printable(values_[by_key_[i]].key) + "' occurs twice",
                     "once", "also key " + std::to_string(by_key_[i - 1]));
   }
 
@@ -197,12 +238,14 @@ class gguf_part {
     const auto number = value<std::uint16_t>("split.no"), count = value<std::uint16_t>("split.count");
     if (!number || !count || *number == 0) return;
     const std::string name = file_.path().substr(file_.path().rfind('/') + 1);
-    throw file_error(file_.path(), find("split.no")->offset, "this is not the first part of a split model", printable(gguf_part_name(name, 0, *count)),
+    throw file_error(file_.path(), find("split.no")->offset, "this is not the first part of a split model",
+                     printable(gguf_part_name(name, 0, *count)),
                      "part " + std::to_string(*number + 1) + " of " + std::to_string(*count));
   }
   bool architecture_is_bitnet() const {
     const gguf_value* found = find("general.architecture");
-    return found != nullptr && found->type == gguf_type::string && value<std::string>("general.architecture")->starts_with("bitnet");
+    return found != nullptr && found->type == gguf_type::string &&
+           value<std::string>("general.architecture")->starts_with("bitnet");
   }
 
   void read_alignment() {
@@ -219,10 +262,12 @@ class gguf_part {
     for (std::uint64_t i = 0; i < count; ++i) tensors_.push_back(read_tensor(cursor, i));
     std::vector<std::size_t> by_name(tensors_.size());
     std::iota(by_name.begin(), by_name.end(), std::size_t{0});
-    std::stable_sort(by_name.begin(), by_name.end(), [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
+    std::stable_sort(by_name.begin(), by_name.end(),
+                     [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
     for (std::size_t i = 1; i < by_name.size(); ++i)
       if (tensors_[by_name[i - 1]].name == tensors_[by_name[i]].name)
-        cursor.fail(tensors_[by_name[i]].info_offset, "tensor '" + printable(tensors_[by_name[i]].name, 70) + "' occurs twice", "once",
+        cursor.fail(tensors_[by_name[i]].info_offset,
+                    "tensor '" + printable(tensors_[by_name[i]].name, 70) + "' occurs twice", "once",
                     "also at offset " + hexadecimal(tensors_[by_name[i - 1]].info_offset));
   }
 
@@ -233,12 +278,14 @@ class gguf_part {
     const std::string where = "tensor " + std::to_string(number);
     out.name = cursor.text(where + " name", gguf_limits::tensor_name_bytes);
     if (out.name.empty() || !is_printable(out.name))
-      cursor.fail(out.info_offset, where + " has no proper name", "1 to 63 bytes of UTF-8 without control characters", "'" + printable(out.name, 70) + "'");
+      cursor.fail(out.info_offset, where + " has no proper name", "1 to 63 bytes of UTF-8 without control characters",
+                  "'" + printable(out.name, 70) + "'");
     const std::string what = where + " '" + printable(out.name, 70) + "'";
 
     std::uint64_t at = cursor.offset();
     out.dimensions = cursor.number<std::uint32_t>(what);
-    if (out.dimensions < 1 || out.dimensions > 4) cursor.fail(at, what + ": number of dimensions", "1 to 4", std::to_string(out.dimensions));
+    if (out.dimensions < 1 || out.dimensions > 4)
+      cursor.fail(at, what + ": number of dimensions", "1 to 4", std::to_string(out.dimensions));
     checked_size elements = 1;
     at = cursor.offset();
     for (std::uint32_t i = 0; i < out.dimensions; ++i) {
@@ -253,13 +300,16 @@ class gguf_part {
     const auto id = cursor.number<std::uint32_t>(what);
     const auto type = dtype_from_ggml(id);
     if (!type || (*type == dtype::i2_s && !bitnet_))
-      cursor.fail(at, what + ": type " + std::to_string(id) + " (" + std::string(unsupported_ggml_name(id)) + ") is not supported here", supported_types(),
-                  std::to_string(id));
+      cursor.fail(at,
+                  what + ": type " + std::to_string(id) + " (" + std::string(unsupported_ggml_name(id)) +
+                      ") is not supported here",
+                  supported_types(), std::to_string(id));
     out.type = *type;
     if (out.shape[0] % info(out.type).block_elements != 0)
       cursor.fail(at, what + ": a row is not whole blocks of " + std::string(intaglio::name(out.type)),
                   "a multiple of " + std::to_string(info(out.type).block_elements), shape_text(out));
-    const checked_size bytes = tensor_bytes(out.type, out.shape[0], checked_size{out.shape[1]} * out.shape[2] * out.shape[3]);
+    const checked_size bytes =
+        tensor_bytes(out.type, out.shape[0], checked_size{out.shape[1]} * out.shape[2] * out.shape[3]);
     if (!bytes.fits(limit)) cursor.fail(at, what + ": size", "fewer than 2^63 bytes", shape_text(out));
     out.bytes = bytes.value();
     out.offset = cursor.number<std::uint64_t>(what);  // from the start of the data until place_tensors
@@ -269,7 +319,8 @@ class gguf_part {
   std::string supported_types() const {
     std::string out;
     for (const auto& row : dtype_table)
-      if (row.ggml_type >= 0 && (row.type != dtype::i2_s || bitnet_)) out.append(out.empty() ? "" : " ").append(row.name);
+      if (row.ggml_type >= 0 && (row.type != dtype::i2_s || bitnet_))
+        out.append(out.empty() ? "" : " ").append(row.name);
     return out + (bitnet_ ? "" : " (i2_s where general.architecture starts with bitnet)");
   }
 
@@ -281,8 +332,8 @@ class gguf_part {
     }
     const checked_size start = checked_size{cursor.offset()}.round_up(alignment_);
     if (!start.fits(file_.size()))
-      cursor.fail(cursor.offset(), "the file ends before its tensor data (download cut short?)", std::to_string(start.value()) + " bytes",
-                  std::to_string(file_.size()));
+      cursor.fail(cursor.offset(), "the file ends before its tensor data (download cut short?)",
+                  std::to_string(start.value()) + " bytes", std::to_string(file_.size()));
     data_offset_ = start.value();
     bool strict = true;
     checked_size running = 0;
@@ -290,13 +341,15 @@ class gguf_part {
     for (gguf_tensor& tensor : tensors_) {
       const std::string what = "tensor '" + printable(tensor.name, 70) + "'";
       if (tensor.offset % alignment_ != 0)
-        cursor.fail(tensor.info_offset, what + ": offset is not aligned", "a multiple of " + std::to_string(alignment_), std::to_string(tensor.offset));
+        cursor.fail(tensor.info_offset, what + ": offset is not aligned", "a multiple of " + std::to_string(alignment_),
+                    std::to_string(tensor.offset));
       strict = strict && running.valid() && tensor.offset == running.value();
       running = (running + tensor.bytes).round_up(alignment_);
       const checked_size begin = start + tensor.offset, last = begin + tensor.bytes;
       if (!last.fits(file_.size()))
         cursor.fail(tensor.info_offset, what + ": its data runs past the end of the file (download cut short?)",
-                    last ? std::to_string(last.value()) + " bytes" : "an offset inside the file", last ? std::to_string(file_.size()) : std::to_string(tensor.offset));
+                    last ? std::to_string(last.value()) + " bytes" : "an offset inside the file",
+                    last ? std::to_string(file_.size()) : std::to_string(tensor.offset));
       tensor.offset = begin.value();
       end = std::max(end, last.value());
     }
@@ -309,22 +362,25 @@ class gguf_part {
   void refuse_overlaps(const file_cursor& cursor) const {
     std::vector<std::size_t> order(tensors_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return tensors_[a].offset < tensors_[b].offset; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return tensors_[a].offset < tensors_[b].offset; });
     for (std::size_t i = 1; i < order.size(); ++i) {
       const gguf_tensor &before = tensors_[order[i - 1]], &after = tensors_[order[i]];
       if (before.offset + before.bytes > after.offset)
-        cursor.fail(after.info_offset, "tensors '" + printable(before.name, 70) + "' and '" + printable(after.name, 70) + "' overlap",
+        cursor.fail(after.info_offset,
+                    "tensors '" + printable(before.name, 70) + "' and '" + printable(after.name, 70) + "' overlap",
                     "data from " + hexadecimal(before.offset + before.bytes), hexadecimal(after.offset));
     }
   }
 
   void warn_trailing(std::uint64_t end) {
-    warnings_.push_back(std::to_string(file_.size() - end) + " bytes follow the last tensor at offset " + hexadecimal(end));
+    warnings_.push_back(std::to_string(file_.size() - end) + " bytes follow the last tensor at offset " +
+                        hexadecimal(end));
   }
   void expect_type(const gguf_value& value, gguf_type found, gguf_type expected) const {
     if (found != expected)
-      throw file_error(file_.path(), value.offset, "key '" + printable(value.key) + "' has another type", std::string(io::name(expected)),
-                       std::string(io::name(found)));
+      throw file_error(file_.path(), value.offset, "key '" + printable(value.key) + "' has another type",
+                       std::string(io::name(expected)), std::string(io::name(found)));
   }
 
   mapped_file file_;

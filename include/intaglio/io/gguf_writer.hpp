@@ -53,14 +53,16 @@ class gguf_writer {
     from.file().read(value.offset, std::span(keys_).subspan(at));
   }
 
-  /// Declares a tensor; shape with the fastest axis first. @throws argument_error where the type or the shape cannot be stored
+  /// Declares a tensor; shape with the fastest axis first. @throws argument_error where the type or the shape cannot be
+  /// stored
   void add_tensor(std::string_view name, dtype type, std::span<const std::uint64_t> shape) {
     const auto& layout = info(type);
     checked_size rows = 1;
     for (std::size_t i = 1; i < shape.size(); ++i) rows = rows * shape[i];
     const bool whole = !shape.empty() && shape.size() <= 4 && shape[0] % layout.block_elements == 0;
     const checked_size bytes = whole ? tensor_bytes(type, shape[0], rows) : checked_size::overflowed();
-    if (layout.ggml_type < 0 || !bytes || bytes.value() == 0 || name.empty() || name.size() > gguf_limits::tensor_name_bytes)
+    if (layout.ggml_type < 0 || !bytes || bytes.value() == 0 || name.empty() ||
+        name.size() > gguf_limits::tensor_name_bytes)
       throw argument_error("tensor", "a name of 1 to 63 bytes and 1 to 4 dimensions of whole blocks of a GGUF type",
                            "'" + printable(name, 70) + "' as " + std::string(layout.name));
     put_text(infos_, name);
@@ -89,7 +91,9 @@ class gguf_writer {
   /// The next bytes of the current tensor. @throws argument_error for more bytes than the declared tensors have
   void write(std::span<const std::byte> bytes) {
     if (next_ >= tensors_.size() || bytes.size() > left_)
-      throw argument_error("bytes", std::to_string(left_) + " more of tensor '" + (next_ < tensors_.size() ? printable(tensors_[next_].first, 70) : "") + "'",
+      throw argument_error("bytes",
+                           std::to_string(left_) + " more of tensor '" +
+                               (next_ < tensors_.size() ? printable(tensors_[next_].first, 70) : "") + "'",
                            std::to_string(bytes.size()));
     file_.write(bytes);
     left_ -= bytes.size();
@@ -99,10 +103,13 @@ class gguf_writer {
     left_ = next_ < tensors_.size() ? tensors_[next_].second : 0;
   }
 
-  /// Moves the finished file to its place. @throws argument_error where bytes are missing, file_error where it cannot be placed
+  /// Moves the finished file to its place. @throws argument_error where bytes are missing, file_error where it cannot
+  /// be placed
   void finish() {
     if (next_ != tensors_.size())
-      throw argument_error("finish", "all tensors written", std::to_string(tensors_.size() - next_) + " of " + std::to_string(tensors_.size()) + " missing");
+      throw argument_error(
+          "finish", "all tensors written",
+          std::to_string(tensors_.size() - next_) + " of " + std::to_string(tensors_.size()) + " missing");
     file_.commit();
   }
 
@@ -124,7 +131,9 @@ class gguf_writer {
     to.insert(to.end(), bytes.begin(), bytes.end());
   }
   template <class T>
-  void put(const T& value) { put(keys_, value); }
+  void put(const T& value) {
+    put(keys_, value);
+  }
   template <class T>
   void put_value(const T& value) {
     if constexpr (std::is_same_v<T, std::string>) put_text(keys_, value);
@@ -134,7 +143,8 @@ class gguf_writer {
   void start_key(std::string_view key, gguf_type type) {
     for (const std::string& other : key_names_)
       if (other == key) throw argument_error("key", "one that was not set before", "'" + printable(key) + "'");
-    if (key.empty() || key.size() > gguf_limits::key_bytes) throw argument_error("key", "1 to 65535 bytes", std::to_string(key.size()));
+    if (key.empty() || key.size() > gguf_limits::key_bytes)
+      throw argument_error("key", "1 to 65535 bytes", std::to_string(key.size()));
     key_names_.emplace_back(key);
     ++key_count_;
     put_text(keys_, key);

@@ -17,9 +17,10 @@ namespace intaglio::io {
 /// What a config.json states.
 struct hf_config {
   decoder_config config;
-  std::string model_type;                      ///< of the text model
-  std::optional<bool> tie_word_embeddings;     ///< absent where the file leaves it to the family and the tensors
-  bool scale_divides = false;                  ///< packed ternary matrices: W = code / weight_scale (linear_class bitlinear), else times it
+  std::string model_type;                   ///< of the text model
+  std::optional<bool> tie_word_embeddings;  ///< absent where the file leaves it to the family and the tensors
+  bool scale_divides =
+      false;  ///< packed ternary matrices: W = code / weight_scale (linear_class bitlinear), else times it
   std::vector<std::string> warnings;
 };
 
@@ -29,7 +30,9 @@ class hf_config_reader {
   explicit hf_config_reader(const std::filesystem::path& path) : document_(path.string()) {
     constexpr std::uint64_t most = std::uint64_t{1} << 20;
     const mapped_file file(path);
-    if (file.size() > most) throw file_error(file.path(), std::nullopt, "too large for a config", "at most " + std::to_string(most) + " bytes", std::to_string(file.size()));
+    if (file.size() > most)
+      throw file_error(file.path(), std::nullopt, "too large for a config",
+                       "at most " + std::to_string(most) + " bytes", std::to_string(file.size()));
     std::string text(static_cast<std::size_t>(file.size()), '\0');
     file.read(0, std::as_writable_bytes(std::span(text)));
     document_.read_text(text);
@@ -42,9 +45,13 @@ class hf_config_reader {
     const json_place text = root["text_config"].present() ? root["text_config"] : root;
     out_.model_type = text["model_type"].text_or(root["model_type"].text_or(""));
     if (out_.model_type == "bitnet") out_.config.model_type = architecture::bitnet;
-    else if (out_.model_type == "llama" || out_.model_type == "mistral" || out_.model_type == "mixtral") out_.config.model_type = architecture::llama;
-    else if (out_.model_type == "gemma3" || out_.model_type == "gemma3_text") out_.config.model_type = architecture::gemma3;
-    else document_.refuse("model_type", "one of: bitnet, llama, mistral, mixtral, gemma3, gemma3_text", "'" + printable(out_.model_type, 60) + "'");
+    else if (out_.model_type == "llama" || out_.model_type == "mistral" || out_.model_type == "mixtral")
+      out_.config.model_type = architecture::llama;
+    else if (out_.model_type == "gemma3" || out_.model_type == "gemma3_text")
+      out_.config.model_type = architecture::gemma3;
+    else
+      document_.refuse("model_type", "one of: bitnet, llama, mistral, mixtral, gemma3, gemma3_text",
+                       "'" + printable(out_.model_type, 60) + "'");
     read_sizes(text);
     read_rope(text);
     read_windows(text);
@@ -59,8 +66,10 @@ class hf_config_reader {
       out_.config.num_experts_per_tok = text["num_experts_per_tok"].present() ? size(text["num_experts_per_tok"]) : 2;
     }
     for (const char* key : {"num_experts", "num_local_experts"})
-      if (!mixture && text[key].present() && text[key].natural() != 0) document_.refuse(key, "0", std::to_string(text[key].natural()));
-    const json_place tied = root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
+      if (!mixture && text[key].present() && text[key].natural() != 0)
+        document_.refuse(key, "0", std::to_string(text[key].natural()));
+    const json_place tied =
+        root["tie_word_embeddings"].present() ? root["tie_word_embeddings"] : text["tie_word_embeddings"];
     if (tied.present()) out_.tie_word_embeddings = tied.boolean_or(true);
     else if (out_.config.model_type == architecture::gemma3) out_.tie_word_embeddings = true;
     if (out_.config.model_type == architecture::bitnet) read_quantization(root["quantization_config"]);
@@ -73,24 +82,30 @@ class hf_config_reader {
     decoder_config& c = out_.config;
     // The published configs of Gemma 3 leave out what Gemma3TextConfig has by default.
     const bool gemma = c.model_type == architecture::gemma3;
-    const auto size_or = [&](const char* key, std::uint32_t absent) { return gemma && !text[key].present() ? absent : size(text[key]); };
+    const auto size_or = [&](const char* key, std::uint32_t absent) {
+      return gemma && !text[key].present() ? absent : size(text[key]);
+    };
     c.hidden_size = size(text["hidden_size"]);
     c.intermediate_size = size(text["intermediate_size"]);
     c.num_hidden_layers = size(text["num_hidden_layers"]);
     c.num_attention_heads = size_or("num_attention_heads", 8);
-    c.num_key_value_heads = text["num_key_value_heads"].present() ? size(text["num_key_value_heads"]) : gemma ? 4 : c.num_attention_heads;
+    c.num_key_value_heads = text["num_key_value_heads"].present() ? size(text["num_key_value_heads"])
+                            : gemma                               ? 4
+                                                                  : c.num_attention_heads;
     c.vocab_size = size_or("vocab_size", 262'208);
     c.max_position_embeddings = size_or("max_position_embeddings", 131'072);
     if (text["head_dim"].present() || gemma) {
       c.head_dim = size_or("head_dim", 256);
     } else {
       if (c.num_attention_heads == 0 || c.hidden_size % c.num_attention_heads != 0)
-        document_.refuse("num_attention_heads", "a divisor of hidden_size " + std::to_string(c.hidden_size), std::to_string(c.num_attention_heads));
+        document_.refuse("num_attention_heads", "a divisor of hidden_size " + std::to_string(c.hidden_size),
+                         std::to_string(c.num_attention_heads));
       c.head_dim = c.hidden_size / c.num_attention_heads;
     }
     if (gemma) c.query_pre_attn_scalar = size_or("query_pre_attn_scalar", 256);
     if (c.query_pre_attn_scalar == c.head_dim) c.query_pre_attn_scalar = 0;
-    c.rms_norm_eps = gemma && !text["rms_norm_eps"].present() ? 1e-6f : static_cast<float>(text["rms_norm_eps"].number());
+    c.rms_norm_eps =
+        gemma && !text["rms_norm_eps"].present() ? 1e-6f : static_cast<float>(text["rms_norm_eps"].number());
   }
   std::uint32_t size(const json_place& place) const {
     const std::uint64_t value = place.natural();
@@ -98,7 +113,8 @@ class hf_config_reader {
     return static_cast<std::uint32_t>(value);
   }
 
-  /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of layer.
+  /// transformers 4 has rope_theta and rope_scaling, transformers 5 rope_parameters, for Gemma one set for each kind of
+  /// layer.
   void read_rope(const json_place& text) {
     const bool gemma = out_.config.model_type == architecture::gemma3;
     json_place parameters = text["rope_parameters"];
@@ -112,7 +128,8 @@ class hf_config_reader {
       if (local.present()) expect_type(local, "default");
     }
     for (const json_place& place : {text, parameters})
-      if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0) part.refuse("1");
+      if (const json_place part = place["partial_rotary_factor"]; part.present() && part.number() != 1.0)
+        part.refuse("1");
     const json_place scaling = text["rope_scaling"].present() ? text["rope_scaling"] : parameters;
     if (!scaling.present()) return;
     const std::string type = type_of(scaling);
@@ -128,15 +145,20 @@ class hf_config_reader {
     out.high_freq_factor = static_cast<float>(scaling["high_freq_factor"].number());
     out.original_max_position_embeddings = size(scaling["original_max_position_embeddings"]);
   }
-  static std::string type_of(const json_place& scaling) { return scaling["rope_type"].text_or(scaling["type"].text_or("default")); }
+  static std::string type_of(const json_place& scaling) {
+    return scaling["rope_type"].text_or(scaling["type"].text_or("default"));
+  }
   void expect_type(const json_place& scaling, const std::string& expected) const {
-    if (const std::string type = type_of(scaling); type != expected) document_.refuse(scaling.where() + ".rope_type", expected, "'" + printable(type, 40) + "'");
+    if (const std::string type = type_of(scaling); type != expected)
+      document_.refuse(scaling.where() + ".rope_type", expected, "'" + printable(type, 40) + "'");
   }
 
-  /// Windows: Mistral's and, where it has any, Mixtral's are in all layers, Gemma 3's in all but every sixth. transformers 5 lists the kind of each layer.
+  /// Windows: Mistral's and, where it has any, Mixtral's are in all layers, Gemma 3's in all but every sixth.
+  /// transformers 5 lists the kind of each layer.
   void read_windows(const json_place& text) {
     decoder_config& c = out_.config;
-    const bool gemma = c.model_type == architecture::gemma3, mistral = out_.model_type == "mistral", mixtral = out_.model_type == "mixtral";
+    const bool gemma = c.model_type == architecture::gemma3, mistral = out_.model_type == "mistral",
+               mixtral = out_.model_type == "mixtral";
     if (!gemma && !mistral && !mixtral) return;
     if (text["sliding_window"].present()) c.sliding_window = size(text["sliding_window"]);
     else if (!mixtral && !text["sliding_window"].is_null()) c.sliding_window = 4096;
@@ -155,37 +177,47 @@ class hf_config_reader {
       if (type != "sliding_attention" && type != "full_attention") layer.refuse("sliding_attention or full_attention");
       windowed.push_back(type == "sliding_attention");
     }
-    if (windowed.size() != c.num_hidden_layers) document_.refuse(list.where(), std::to_string(c.num_hidden_layers) + " entries", std::to_string(windowed.size()));
+    if (windowed.size() != c.num_hidden_layers)
+      document_.refuse(list.where(), std::to_string(c.num_hidden_layers) + " entries", std::to_string(windowed.size()));
     const auto fits = [&] {
       for (std::uint32_t layer = 0; layer < c.num_hidden_layers; ++layer)
         if (windowed[layer] != c.is_windowed(layer)) return false;
       return true;
     };
     if (fits()) return;
-    const auto first = static_cast<std::uint32_t>(std::find(windowed.begin(), windowed.end(), false) - windowed.begin());
+    const auto first =
+        static_cast<std::uint32_t>(std::find(windowed.begin(), windowed.end(), false) - windowed.begin());
     c.sliding_window_pattern = first == c.num_hidden_layers ? 0 : first + 1;
-    if (!fits()) document_.refuse(list.where(), "full_attention in every n-th layer and sliding_attention in the others", "another order");
+    if (!fits())
+      document_.refuse(list.where(), "full_attention in every n-th layer and sliding_attention in the others",
+                       "another order");
   }
 
   void read_activation(const json_place& text) {
     const bool gemma = out_.config.model_type == architecture::gemma3;
-    const json_place place = gemma && text["hidden_activation"].present() ? text["hidden_activation"] : text["hidden_act"];
-    const std::string act = gemma ? place.text_or("gelu_pytorch_tanh") : out_.config.model_type == architecture::bitnet ? place.text_or("relu2") : place.text_or("silu");
+    const json_place place =
+        gemma && text["hidden_activation"].present() ? text["hidden_activation"] : text["hidden_act"];
+    const std::string act = gemma                                            ? place.text_or("gelu_pytorch_tanh")
+                            : out_.config.model_type == architecture::bitnet ? place.text_or("relu2")
+                                                                             : place.text_or("silu");
     if (act == "relu2") out_.config.hidden_act = activation::relu_squared;
     else if (act == "silu") out_.config.hidden_act = activation::silu;
     else if (act == "gelu_pytorch_tanh") out_.config.hidden_act = activation::gelu_tanh;
     else document_.refuse(place.where(), "relu2, silu or gelu_pytorch_tanh", "'" + printable(act, 40) + "'");
   }
 
-  /// BitNetQuantConfig: the packed form's scale multiplies for autobitlinear and divides for bitlinear, which is the default.
+  /// BitNetQuantConfig: the packed form's scale multiplies for autobitlinear and divides for bitlinear, which is the
+  /// default.
   void read_quantization(const json_place& quantization) {
     if (!quantization.present()) return;
     if (const std::string method = quantization["quant_method"].text_or("bitnet"); method != "bitnet")
       document_.refuse("quantization_config.quant_method", "bitnet", "'" + printable(method, 40) + "'");
     const std::string linear = quantization["linear_class"].text_or("bitlinear");
     if (linear != "bitlinear" && linear != "autobitlinear")
-      document_.refuse("quantization_config.linear_class", "bitlinear or autobitlinear", "'" + printable(linear, 40) + "'");
-    if (quantization["use_rms_norm"].boolean_or(false)) document_.refuse("quantization_config.use_rms_norm", "false", "true");
+      document_.refuse("quantization_config.linear_class", "bitlinear or autobitlinear",
+                       "'" + printable(linear, 40) + "'");
+    if (quantization["use_rms_norm"].boolean_or(false))
+      document_.refuse("quantization_config.use_rms_norm", "false", "true");
     out_.scale_divides = linear == "bitlinear";
   }
 

@@ -17,25 +17,27 @@ struct hf_part {
 };
 /// The same name means the norm before the FFN in Llama and the one after the attention in Gemma.
 constexpr std::array<hf_part, 16> hf_parts(bool gemma) {
-  return {{{"input_layernorm", "attn_norm"},
-           {"self_attn.q_proj", "attn_q"},
-           {"self_attn.k_proj", "attn_k"},
-           {"self_attn.v_proj", "attn_v"},
-           {"self_attn.o_proj", "attn_output"},
-           {"self_attn.q_norm", "attn_q_norm"},
-           {"self_attn.k_norm", "attn_k_norm"},
-           {"self_attn.attn_sub_norm", "attn_sub_norm"},
-           {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", "ffn_norm"},
-           {gemma ? "post_attention_layernorm" : "pre_feedforward_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
-           {"post_feedforward_layernorm", "post_ffw_norm"},
-           {"block_sparse_moe.gate", "ffn_gate_inp"},
-           {"mlp.gate_proj", "ffn_gate"},
-           {"mlp.up_proj", "ffn_up"},
-           {"mlp.down_proj", "ffn_down"},
-           {"mlp.ffn_sub_norm", "ffn_sub_norm"}}};
+  return {
+      {{"input_layernorm", "attn_norm"},
+       {"self_attn.q_proj", "attn_q"},
+       {"self_attn.k_proj", "attn_k"},
+       {"self_attn.v_proj", "attn_v"},
+       {"self_attn.o_proj", "attn_output"},
+       {"self_attn.q_norm", "attn_q_norm"},
+       {"self_attn.k_norm", "attn_k_norm"},
+       {"self_attn.attn_sub_norm", "attn_sub_norm"},
+       {gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", "ffn_norm"},
+       {gemma ? "post_attention_layernorm" : "pre_feedforward_layernorm", gemma ? "post_attention_norm" : "ffn_norm"},
+       {"post_feedforward_layernorm", "post_ffw_norm"},
+       {"block_sparse_moe.gate", "ffn_gate_inp"},
+       {"mlp.gate_proj", "ffn_gate"},
+       {"mlp.up_proj", "ffn_up"},
+       {"mlp.down_proj", "ffn_down"},
+       {"mlp.ffn_sub_norm", "ffn_sub_norm"}}};
 }
 
-/// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing for other names.
+/// The GGUF name of a tensor; "model.layers.0.mlp.up_proj.weight_scale" becomes "blk.0.ffn_up.weight_scale". Nothing
+/// for other names.
 inline std::optional<std::string> gguf_name(std::string_view name, architecture family) {
   const bool gemma = family == architecture::gemma3;
   if (name == "lm_head.weight") return "output.weight";
@@ -49,7 +51,8 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
       if (!name.starts_with(layers)) return std::nullopt;
       name.remove_prefix(layers.size());
       const auto digits = name.find('.');
-      if (digits == 0 || digits == std::string_view::npos || digits > 6 || name.find_first_not_of("0123456789") != digits || (digits > 1 && name[0] == '0'))
+      if (digits == 0 || digits == std::string_view::npos || digits > 6 ||
+          name.find_first_not_of("0123456789") != digits || (digits > 1 && name[0] == '0'))
         return std::nullopt;
       const std::string_view layer = name.substr(0, digits);
       const auto tail = name.rfind('.');
@@ -63,16 +66,20 @@ inline std::optional<std::string> gguf_name(std::string_view name, architecture 
   return std::nullopt;
 }
 
-/// Which expert's matrix a name means: "model.layers.3.block_sparse_moe.experts.7.w1.weight" is number 7 of "blk.3.ffn_gate_exps.weight".
+/// Which expert's matrix a name means: "model.layers.3.block_sparse_moe.experts.7.w1.weight" is number 7 of
+/// "blk.3.ffn_gate_exps.weight".
 struct expert_name {
   std::string gguf;
   std::uint32_t number = 0;
 };
 /// @param layers, experts what stands in front of the two numbers
-inline std::optional<expert_name> expert_of(std::string_view name, std::string_view layers = "model.layers.", std::string_view experts = ".block_sparse_moe.experts.") {
+inline std::optional<expert_name> expert_of(std::string_view name, std::string_view layers = "model.layers.",
+                                            std::string_view experts = ".block_sparse_moe.experts.") {
   constexpr std::string_view end = ".weight";
   const auto number = [](std::string_view digits) -> std::optional<std::uint32_t> {
-    if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != digits.npos || (digits.size() > 1 && digits[0] == '0')) return std::nullopt;
+    if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != digits.npos ||
+        (digits.size() > 1 && digits[0] == '0'))
+      return std::nullopt;
     std::uint32_t out = 0;
     for (const char digit : digits) out = 10 * out + static_cast<std::uint32_t>(digit - '0');
     return out;
@@ -80,13 +87,19 @@ inline std::optional<expert_name> expert_of(std::string_view name, std::string_v
   const auto middle = name.find(experts);
   if (!name.starts_with(layers) || middle == name.npos || !name.ends_with(end)) return std::nullopt;
   const auto layer = number(name.substr(layers.size(), middle - layers.size()));
-  const std::string_view rest = name.substr(middle + experts.size(), name.size() - middle - experts.size() - end.size());
+  const std::string_view rest =
+      name.substr(middle + experts.size(), name.size() - middle - experts.size() - end.size());
   const auto dot = rest.find('.');
   if (!layer || dot == rest.npos) return std::nullopt;
   const auto expert = number(rest.substr(0, dot));
   const std::string_view what = rest.substr(dot + 1);
   if (!expert || (what != "w1" && what != "w2" && what != "w3")) return std::nullopt;
-  return expert_name{"blk." + std::to_string(*layer) + (what == "w1" ? ".ffn_gate_exps" : what == "w2" ? ".ffn_down_exps" : ".ffn_up_exps") + std::string(end), *expert};
+  return expert_name{"blk." + std::to_string(*layer) +
+                         (what == "w1"   ? ".ffn_gate_exps"
+                          : what == "w2" ? ".ffn_down_exps"
+                                         : ".ffn_up_exps") +
+                         std::string(end),
+                     *expert};
 }
 
 /// Hugging Face's name of a tensor with a GGUF name; the name itself where it has none.
@@ -103,7 +116,8 @@ inline std::string hf_name(std::string_view name, architecture family) {
 
 /// True for tensors of a multimodal repository that a text model does not use.
 inline bool is_vision_name(std::string_view name) {
-  for (const std::string_view prefix : {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."})
+  for (const std::string_view prefix :
+       {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."})
     if (name.starts_with(prefix)) return true;
   return false;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The tokenizer of a Hugging Face directory: tokenizer.json, with tokenizer_config.json, chat_template.jinja and config.json where present.
-// Only BPE in the two forms that io::tokenizer has; every other component is refused by name.
+// The tokenizer of a Hugging Face directory: tokenizer.json, with tokenizer_config.json, chat_template.jinja and
+// config.json where present. Only BPE in the two forms that io::tokenizer has; every other component is refused by
+// name.
 #pragma once
 
 #include <algorithm>
@@ -68,7 +69,9 @@ class tokenizer_json : public strict_json {
   }
   bool null() override { return part_ == part::none ? strict_json::null() : refuse_element(); }
   bool boolean(bool value) override { return part_ == part::none ? strict_json::boolean(value) : refuse_element(); }
-  bool number_integer(number_integer_t value) override { return part_ == part::none ? strict_json::number_integer(value) : refuse_element(); }
+  bool number_integer(number_integer_t value) override {
+    return part_ == part::none ? strict_json::number_integer(value) : refuse_element();
+  }
   bool number_float(number_float_t value, const string_t& text) override {
     return part_ == part::none ? strict_json::number_float(value, text) : refuse_element();
   }
@@ -77,8 +80,11 @@ class tokenizer_json : public strict_json {
   enum class part { none, vocab, merges, pair };
   bool at(std::string_view name) const { return depth() == 2 && outer_ == "model" && inner_ == name; }
   [[noreturn]] bool refuse_element() const {
-    if (part_ == part::vocab) refuse("model.vocab", "texts with natural numbers", "another kind of value at entry " + std::to_string(entries.size()));
-    refuse("model.merges", "texts or pairs of texts", "another kind of value at entry " + std::to_string(merges.size()));
+    if (part_ == part::vocab)
+      refuse("model.vocab", "texts with natural numbers",
+             "another kind of value at entry " + std::to_string(entries.size()));
+    refuse("model.merges", "texts or pairs of texts",
+           "another kind of value at entry " + std::to_string(merges.size()));
   }
   part part_ = part::none;
   std::string outer_, inner_;
@@ -92,9 +98,11 @@ inline std::string llama3_expression(std::string_view digits) {
   return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + std::string(digits) +
          R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 }
-inline constexpr std::string_view gpt2_expression = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view gpt2_expression =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-/// Pre-tokenizer name of a byte-level file; nothing where pre_tokenizer is not byte-level. @throws file_error: unknown component
+/// Pre-tokenizer name of a byte-level file; nothing where pre_tokenizer is not byte-level. @throws file_error: unknown
+/// component
 inline std::optional<std::string> byte_level_pretokenizer(const json_place& field) {
   if (!field.present()) return std::nullopt;
   std::vector<json_place> steps{field};
@@ -106,7 +114,8 @@ inline std::optional<std::string> byte_level_pretokenizer(const json_place& fiel
     if (type == "Split" && step["pattern"]["Regex"].present()) {
       const std::string& expression = step["pattern"]["Regex"].text();
       if (split) step.refuse("one Split");
-      if (step["behavior"].text() != "Isolated" || step["invert"].boolean_or(false)) step.refuse("behavior Isolated, not inverted");
+      if (step["behavior"].text() != "Isolated" || step["invert"].boolean_or(false))
+        step.refuse("behavior Isolated, not inverted");
       if (expression == llama3_expression(R"(\p{N}{1,3})")) split = "llama-bpe";
       else if (expression == llama3_expression(R"(\p{N})")) split = "qwen2";
       else if (expression == gpt2_expression) split = "gpt-2";
@@ -141,7 +150,8 @@ inline void read_space_rules(const json_place& normalizer, const json_place& pre
   for (const json_place& step : steps) {
     const std::string& type = step["type"].text();
     if (type == "Prepend" && step["prepend"].text() == lower_block && !replaces) out.add_space_prefix = true;
-    else if (type == "Replace" && step["pattern"]["String"].text_or("") == " " && step["content"].text() == lower_block) replaces = true;
+    else if (type == "Replace" && step["pattern"]["String"].text_or("") == " " && step["content"].text() == lower_block)
+      replaces = true;
     else step.refuse("Prepend U+2581, or Replace of a space by U+2581");
   }
   if (pre_tokenizer.present()) {
@@ -153,7 +163,9 @@ inline void read_space_rules(const json_place& normalizer, const json_place& pre
       out.add_space_prefix = out.space_prefix_once = scheme == "first";
       replaces = true;
     } else if (!(type == "Split" && replaces && pre_tokenizer["pattern"]["String"].text_or("") == " ")) {
-      pre_tokenizer.refuse("none, Metaspace without split, or a Split at spaces, of which none are left");  // Gemma's Split splits nothing
+      pre_tokenizer.refuse(
+          "none, Metaspace without split, or a Split at spaces, of which none are left");  // Gemma's Split splits
+                                                                                           // nothing
     }
   }
   if (!replaces) normalizer.refuse("a Replace of spaces by U+2581");
@@ -201,9 +213,9 @@ inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_pl
   all.reserve(file.entries.size() + 64);
   const std::string unknown = root["model"]["unk_token"].text_or("");
   for (auto& [text, id] : file.entries) {
-    const auto type = byte_fallback && byte_token_value(text)    ? token_type::byte
-                      : !unknown.empty() && text == unknown      ? token_type::unknown
-                                                                 : token_type::normal;
+    const auto type = byte_fallback && byte_token_value(text) ? token_type::byte
+                      : !unknown.empty() && text == unknown   ? token_type::unknown
+                                                              : token_type::normal;
     all.push_back({id, std::move(text), type});
   }
   file.entries = {};
@@ -215,7 +227,9 @@ inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_pl
     if (text.empty()) added["content"].refuse("a text");
     for (const char* flag : {"single_word", "lstrip", "rstrip"})
       if (added[flag].boolean_or(false)) added[flag].refuse("false");
-    const auto type = text == unknown ? token_type::unknown : added["special"].boolean_or(false) ? token_type::control : token_type::user_defined;
+    const auto type = text == unknown                      ? token_type::unknown
+                      : added["special"].boolean_or(false) ? token_type::control
+                                                           : token_type::user_defined;
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(ordinary);
     const auto place = std::lower_bound(all.begin(), end, id, [](const token& t, std::uint64_t i) { return t.id < i; });
     if (place == end || place->id != id) all.push_back({id, text, type});
@@ -224,11 +238,13 @@ inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_pl
   }
   std::sort(all.begin(), all.end(), [](const token& a, const token& b) { return a.id < b.id; });
   const std::uint64_t limit = 4 * all.size() + 1024;
-  if (!all.empty() && all.back().id >= limit) file.refuse("model.vocab", "ids below " + std::to_string(limit), std::to_string(all.back().id));
+  if (!all.empty() && all.back().id >= limit)
+    file.refuse("model.vocab", "ids below " + std::to_string(limit), std::to_string(all.back().id));
   for (auto& next : all) {
     if (next.id < out.tokens.size())
       file.refuse("model.vocab", "each id once",
-                  "id " + std::to_string(next.id) + " for '" + printable(out.tokens.back()) + "' and '" + printable(next.text) + "'");
+                  "id " + std::to_string(next.id) + " for '" + printable(out.tokens.back()) + "' and '" +
+                      printable(next.text) + "'");
     while (out.tokens.size() < next.id) {
       out.tokens.push_back("[PAD" + std::to_string(out.tokens.size()) + "]");
       out.token_types.push_back(static_cast<std::int32_t>(token_type::unused));
@@ -238,10 +254,12 @@ inline void place_tokens(tokenizer_json& file, bool byte_fallback, const json_pl
   }
 }
 
-inline std::optional<std::int64_t> id_of(const vocabulary& file, const std::optional<std::string>& text, const std::string& where) {
+inline std::optional<std::int64_t> id_of(const vocabulary& file, const std::optional<std::string>& text,
+                                         const std::string& where) {
   if (!text) return std::nullopt;
   const auto at = std::find(file.tokens.begin(), file.tokens.end(), *text);
-  if (at == file.tokens.end()) throw file_error(file.source, std::nullopt, where, "the text of a token", "'" + printable(*text) + "'");
+  if (at == file.tokens.end())
+    throw file_error(file.source, std::nullopt, where, "the text of a token", "'" + printable(*text) + "'");
   return at - file.tokens.begin();
 }
 
@@ -257,7 +275,8 @@ inline void read_config(const std::filesystem::path& directory, bool templated, 
   read_id("bos_token", out.bos_id);
   read_id("eos_token", out.eos_id);
   read_id("unk_token", out.unknown_id);
-  if (const auto text = token_text(root["pad_token"]); text && std::find(out.tokens.begin(), out.tokens.end(), *text) != out.tokens.end())
+  if (const auto text = token_text(root["pad_token"]);
+      text && std::find(out.tokens.begin(), out.tokens.end(), *text) != out.tokens.end())
     out.padding_id = id_of(out, text, "pad_token");
   if (!templated) {
     out.add_bos = root["add_bos_token"].boolean_or(false);
@@ -270,7 +289,9 @@ inline void read_config(const std::filesystem::path& directory, bool templated, 
       if (named["name"].text() == "default") out.chat_template = named["template"].text();
   if (const auto jinja = directory / "chat_template.jinja"; !out.chat_template && std::filesystem::exists(jinja)) {
     const mapped_file bytes(jinja);
-    if (bytes.size() > 1 << 20) throw file_error(jinja.string(), std::nullopt, "chat template", "at most 1 MiB", std::to_string(bytes.size()) + " bytes");
+    if (bytes.size() > 1 << 20)
+      throw file_error(jinja.string(), std::nullopt, "chat template", "at most 1 MiB",
+                       std::to_string(bytes.size()) + " bytes");
     std::string whole(static_cast<std::size_t>(bytes.size()), '\0');
     bytes.read(0, std::as_writable_bytes(std::span(whole)));
     out.chat_template = std::move(whole);
@@ -280,7 +301,8 @@ inline void read_config(const std::filesystem::path& directory, bool templated, 
 }  // namespace hf
 
 /// Fills a vocabulary from the text of a tokenizer.json; `name` is for errors. @throws file_error
-inline vocabulary vocabulary_from_tokenizer_json(std::string_view text, std::string name, std::optional<std::filesystem::path> directory = std::nullopt) {
+inline vocabulary vocabulary_from_tokenizer_json(std::string_view text, std::string name,
+                                                 std::optional<std::filesystem::path> directory = std::nullopt) {
   tokenizer_json file(name);
   file.read_text(text);
   const json_place root(file.path(), "", &file.root());
@@ -301,7 +323,8 @@ inline vocabulary vocabulary_from_tokenizer_json(std::string_view text, std::str
     out.model = "gpt2";
     out.pre_tokenizer = pre;
     if (root["normalizer"].present()) root["normalizer"].refuse("none before a byte-level pre-tokenizer");
-    if (model["byte_fallback"].boolean_or(false)) model["byte_fallback"].refuse("false with a byte-level pre-tokenizer");
+    if (model["byte_fallback"].boolean_or(false))
+      model["byte_fallback"].refuse("false with a byte-level pre-tokenizer");
     out.ignore_merges = model["ignore_merges"].boolean_or(false);
     hf::place_tokens(file, false, root, out);
   } else {
@@ -318,13 +341,15 @@ inline vocabulary vocabulary_from_tokenizer_json(std::string_view text, std::str
   out.bos_id = hf::id_of(out, before, "post_processor");
   out.eos_id = hf::id_of(out, after, "post_processor");
   if (templated) out.add_bos = before.has_value(), out.add_eos = after.has_value();
-  if (const auto unknown = root["model"]["unk_token"].text_or(""); !unknown.empty()) out.unknown_id = hf::id_of(out, unknown, "model.unk_token");
+  if (const auto unknown = root["model"]["unk_token"].text_or(""); !unknown.empty())
+    out.unknown_id = hf::id_of(out, unknown, "model.unk_token");
   if (directory) hf::read_config(*directory, templated, out);
   if (!out.add_bos) out.add_bos = false;
   return out;
 }
 
-/// Fills a vocabulary from a Hugging Face directory. @throws file_error naming file and place: missing, malformed, not supported
+/// Fills a vocabulary from a Hugging Face directory. @throws file_error naming file and place: missing, malformed, not
+/// supported
 inline vocabulary vocabulary_from_hf_directory(const std::filesystem::path& directory) {
   const auto path = directory / "tokenizer.json";
   const mapped_file bytes(path);

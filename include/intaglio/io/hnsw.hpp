@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// HNSW graphs over the gates of a feature index, made and searched by hnswlib (https://github.com/nmslib/hnswlib, header-only, 0.6.2 or newer), which the
-// program must have: nothing else includes this. hnswlib's own files are never read; the links come from feature_graph.hpp.
+// HNSW graphs over the gates of a feature index, made and searched by hnswlib (https://github.com/nmslib/hnswlib,
+// header-only, 0.6.2 or newer), which the program must have: nothing else includes this. hnswlib's own files are never
+// read; the links come from feature_graph.hpp.
 #pragma once
 
 #if !__has_include(<hnswlib/hnswlib.h>)
 #error "intaglio/io/hnsw.hpp needs hnswlib (Debian: libhnswlib-dev): see docs/packaging.md"
 #endif
-// Distances are nearest_gates.hpp's; with them off, hnswlib 0.6.2 defines no functions that two files of a program would both have.
+// Distances are nearest_gates.hpp's; with them off, hnswlib 0.6.2 defines no functions that two files of a program
+// would both have.
 #ifndef NO_MANUAL_VECTORIZATION
 #define NO_MANUAL_VECTORIZATION
 #endif
@@ -34,14 +36,16 @@
 
 namespace intaglio::io {
 
-/// A layer's graph. Two features, or a feature and a query, are the nearer the larger the size of their inner product is, whatever its sign: as features
-/// rank. Not movable; searches may happen from several threads at once.
+/// A layer's graph. Two features, or a feature and a query, are the nearer the larger the size of their inner product
+/// is, whatever its sign: as features rank. Not movable; searches may happen from several threads at once.
 class hnsw_graph {
  public:
   /// @param gate   [features, width], which must outlive the graph; hnswlib holds an address for each
   /// @param added  counts the features that are in
   /// @throws argument_error for parameters out of range, gates of another width, numbers that are none
-  hnsw_graph(std::span<const float> gate, std::size_t width, const graph_parameters& parameters, std::atomic<std::uint64_t>* added = nullptr) : hnsw_graph(gate, width, parameters, empty{}) {
+  hnsw_graph(std::span<const float> gate, std::size_t width, const graph_parameters& parameters,
+             std::atomic<std::uint64_t>* added = nullptr)
+      : hnsw_graph(gate, width, parameters, empty{}) {
     guarded([&] {
       for (std::size_t f = 0; f < features_; ++f) {
         const float* row = gate.data() + f * width;
@@ -52,9 +56,11 @@ class hnsw_graph {
   }
   /// With links that were made before. A vector may have changed since: it is found where its links lead.
   /// @param gate  as many vectors as the links have features, or more, which are not searched then
-  hnsw_graph(std::span<const float> gate, std::size_t width, const graph_parameters& parameters, const feature_links& links)
+  hnsw_graph(std::span<const float> gate, std::size_t width, const graph_parameters& parameters,
+             const feature_links& links)
       : hnsw_graph(gate.first(std::min(gate.size(), links.features() * width)), width, parameters, empty{}) {
-    if (links.features() != features_) throw argument_error("gates", std::to_string(links.features()) + " of the graph", std::to_string(features_));
+    if (links.features() != features_)
+      throw argument_error("gates", std::to_string(links.features()) + " of the graph", std::to_string(features_));
     guarded([&] { take(gate, links); });
   }
   hnsw_graph(const hnsw_graph&) = delete;
@@ -68,7 +74,9 @@ class hnsw_graph {
     out.entry = graph_->enterpoint_node_;
     for (std::uint32_t f = 0; f < features_; ++f) {
       const auto levels = static_cast<std::uint32_t>(graph_->element_levels_[f]);
-      if (levels > graph_limits::level) throw argument_error("level of feature " + std::to_string(f), "at most " + std::to_string(graph_limits::level), std::to_string(levels));
+      if (levels > graph_limits::level)
+        throw argument_error("level of feature " + std::to_string(f), "at most " + std::to_string(graph_limits::level),
+                             std::to_string(levels));
       out.add_feature(levels);
       for (std::uint32_t level = 0; level <= levels; ++level) {
         auto* const list = graph_->get_linklist_at_level(f, static_cast<int>(level));
@@ -119,12 +127,16 @@ class hnsw_graph {
   using graph = hnswlib::HierarchicalNSW<float>;
 
   hnsw_graph(std::span<const float> gate, std::size_t width, const graph_parameters& parameters, empty)
-      : features_(width == 0 ? 0 : gate.size() / width), parameters_(parameters), space_(std::make_unique<space>(width)) {
+      : features_(width == 0 ? 0 : gate.size() / width), parameters_(parameters),
+        space_(std::make_unique<space>(width)) {
     expect_graph_parameters(parameters);
     if (features_ == 0 || gate.size() != features_ * width || features_ > config_limits::intermediate_size)
-      throw argument_error("gates", "1 to " + std::to_string(config_limits::intermediate_size) + " vectors of " + std::to_string(width), std::to_string(gate.size()) + " values");
+      throw argument_error(
+          "gates", "1 to " + std::to_string(config_limits::intermediate_size) + " vectors of " + std::to_string(width),
+          std::to_string(gate.size()) + " values");
     for (const float value : gate)
-      if (!std::isfinite(value)) throw argument_error("gates", "finite numbers", std::isnan(value) ? "NaN" : "infinity");
+      if (!std::isfinite(value))
+        throw argument_error("gates", "finite numbers", std::isnan(value) ? "NaN" : "infinity");
     guarded([&] {
       graph_ = std::make_unique<graph>(space_.get(), features_, parameters.links, parameters.construction);
       graph_->setEf(parameters.search);
@@ -150,7 +162,8 @@ class hnsw_graph {
       }
       graph_->element_levels_[f] = static_cast<int>(levels);
       graph_->cur_element_count = f + 1;
-      for (std::uint32_t level = 0; level <= levels; ++level) list(graph_->get_linklist_at_level(f, static_cast<int>(level)), links.at(f, level));
+      for (std::uint32_t level = 0; level <= levels; ++level)
+        list(graph_->get_linklist_at_level(f, static_cast<int>(level)), links.at(f, level));
     }
     graph_->enterpoint_node_ = links.entry;
     graph_->maxlevel_ = static_cast<int>(links.level(links.entry));
@@ -161,9 +174,7 @@ class hnsw_graph {
   static void guarded(Work&& work) {
     try {
       work();
-    } catch (const error&) {
-      throw;
-    } catch (const std::runtime_error& failure) {
+    } catch (const error&) { throw; } catch (const std::runtime_error& failure) {
       throw error("hnswlib: " + printable(failure.what(), 200));
     }
   }
@@ -176,32 +187,41 @@ class hnsw_graph {
 
 struct hnsw_build_options {
   graph_parameters parameters{};
-  unsigned threads = 0;  ///< layers at once, of each of which the gates are in memory in f32; 0: one for each of the machine's
-  std::function<void(const file_progress&)> progress = {};  ///< called on the calling thread; of tensors and bytes those of gates
+  unsigned threads =
+      0;  ///< layers at once, of each of which the gates are in memory in f32; 0: one for each of the machine's
+  std::function<void(const file_progress&)> progress =
+      {};  ///< called on the calling thread; of tensors and bytes those of gates
 };
 struct hnsw_build_report {
   std::uint32_t layers = 0, kept = 0;  ///< in the graph; of them those that an earlier build had made
   std::uint64_t bytes = 0;             ///< of the layers' files
 };
 
-/// Makes, or goes on making, the graph of an index, layer by layer: each file is whole and on the disk before hnsw.json names it. One that is whole is left as
-/// it is, but for the parameter of searches. The same bytes whatever the threads.
+/// Makes, or goes on making, the graph of an index, layer by layer: each file is whole and on the disk before hnsw.json
+/// names it. One that is whole is left as it is, but for the parameter of searches. The same bytes whatever the
+/// threads.
 /// @throws mismatch_error where a graph of other parameters is; file_error
 inline hnsw_build_report build_hnsw(const feature_index& index, const hnsw_build_options& options = {}) {
   expect_graph_parameters(options.parameters);
   const locked_folder lock(index.path());
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(index.path(), ignored))  // what a killed build left half done
-    if (const std::string file = entry.path().filename().string(); file.starts_with("hnsw") && file.find(".partial-") != std::string::npos) std::filesystem::remove(entry.path(), ignored);
+  for (const auto& entry :
+       std::filesystem::directory_iterator(index.path(), ignored))  // what a killed build left half done
+    if (const std::string file = entry.path().filename().string();
+        file.starts_with("hnsw") && file.find(".partial-") != std::string::npos)
+      std::filesystem::remove(entry.path(), ignored);
 
   feature_graph_manifest manifest{index.identity(), options.parameters, {}};
   const auto path = index.path() / feature_graph_file;
   if (std::filesystem::exists(path, ignored)) {
     const feature_graph_manifest before = read_feature_graph_manifest(index);
     std::vector<std::string> lines;
-    if (before.parameters.links != options.parameters.links) lines.push_back("links: wanted " + std::to_string(options.parameters.links) + ", file " + std::to_string(before.parameters.links));
+    if (before.parameters.links != options.parameters.links)
+      lines.push_back("links: wanted " + std::to_string(options.parameters.links) + ", file " +
+                      std::to_string(before.parameters.links));
     if (before.parameters.construction != options.parameters.construction)
-      lines.push_back("construction: wanted " + std::to_string(options.parameters.construction) + ", file " + std::to_string(before.parameters.construction));
+      lines.push_back("construction: wanted " + std::to_string(options.parameters.construction) + ", file " +
+                      std::to_string(before.parameters.construction));
     if (!lines.empty()) throw mismatch_error(path.string(), lines, {});
     for (std::uint32_t layer = 0; layer < before.layers.size(); ++layer) read_feature_links(index, before, layer);
     manifest.layers = before.layers;
@@ -226,7 +246,8 @@ inline hnsw_build_report build_hnsw(const feature_index& index, const hnsw_build
   const auto make = [&](std::uint32_t layer) {
     std::vector<float> gate(static_cast<std::size_t>(index.layer(layer).features * width));
     index.read_f32(layer, feature_vector::gate, 0, index.layer(layer).features, gate);
-    return feature_links_bytes(hnsw_graph(gate, static_cast<std::size_t>(width), options.parameters, &added).links(), options.parameters);
+    return feature_links_bytes(hnsw_graph(gate, static_cast<std::size_t>(width), options.parameters, &added).links(),
+                               options.parameters);
   };
   const auto begun = [&](std::uint32_t layer) {
     try {
@@ -238,7 +259,8 @@ inline hnsw_build_report build_hnsw(const feature_index& index, const hnsw_build
   const unsigned threads = worker_threads(options.threads);
   for (std::uint32_t first = report.kept; first < index.layers(); first += threads) {
     std::vector<std::future<std::vector<std::byte>>> made;
-    for (std::uint32_t layer = first; layer < index.layers() && layer - first < threads; ++layer) made.push_back(begun(layer));
+    for (std::uint32_t layer = first; layer < index.layers() && layer - first < threads; ++layer)
+      made.push_back(begun(layer));
     for (auto& each : made) {
       progress.tensor = "gates";
       do tell();

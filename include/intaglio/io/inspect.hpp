@@ -33,18 +33,18 @@ struct inspected_file {
 };
 
 struct inspection {
-  std::string form;                         ///< "gguf", "safetensors", "pytorch" or "packed"
-  std::uint32_t version = 0;                ///< of GGUF and of packed files
-  std::string architecture;                 ///< as the file spells it; empty where it does not say
+  std::string form;           ///< "gguf", "safetensors", "pytorch" or "packed"
+  std::uint32_t version = 0;  ///< of GGUF and of packed files
+  std::string architecture;   ///< as the file spells it; empty where it does not say
   std::vector<inspected_file> files;
   std::vector<inspected_key> metadata;
   std::vector<inspected_tensor> tensors;
   std::map<std::string, std::pair<std::size_t, std::uint64_t>> types;  ///< tensors and bytes of each type
-  std::uint64_t parameters = 0;             ///< values in all tensors (of packed bytes, four each)
-  std::optional<decoder_config> config;     ///< absent where the library does not run the model
+  std::uint64_t parameters = 0;          ///< values in all tensors (of packed bytes, four each)
+  std::optional<decoder_config> config;  ///< absent where the library does not run the model
   std::optional<std::size_t> tokens;
   std::vector<std::string> warnings;
-  std::optional<std::string> problem;       ///< why it does not run
+  std::optional<std::string> problem;  ///< why it does not run
 };
 
 /// Collects an inspection. GGUF values are shown up to a length, so that a vocabulary does not fill the page.
@@ -58,7 +58,8 @@ class model_inspector {
       return;
     }
     if (folder) inspect_folder(path);
-    else if (is_zip_file(path)) inspect_folder(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
+    else if (is_zip_file(path))
+      inspect_folder(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
     else inspect_gguf(path);
     for (const inspected_tensor& tensor : out_.tensors) {
       auto& [count, bytes] = out_.types[tensor.type];
@@ -70,10 +71,9 @@ class model_inspector {
       out_.config = model.config();
       out_.warnings = model.warnings();
       if (model.vocabulary()) out_.tokens = model.vocabulary()->tokens.size();
-      for (const checkpoint_tensor& tensor : model.tensors()) out_.parameters += tensor.stored.rows * tensor.stored.columns;
-    } catch (const error& problem) {
-      out_.problem = problem.what();
-    }
+      for (const checkpoint_tensor& tensor : model.tensors())
+        out_.parameters += tensor.stored.rows * tensor.stored.columns;
+    } catch (const error& problem) { out_.problem = problem.what(); }
   }
   inspection result() && { return std::move(out_); }
 
@@ -93,7 +93,8 @@ class model_inspector {
     out_.metadata.push_back({"codec", "text", image.codec});
     out_.metadata.push_back({"layouts", "version", std::to_string(image.layout_version)});
     for (const packed_weight& each : image.weights) {
-      out_.tensors.push_back({each.layout, "packed", {each.copies, each.bytes}, 0, each.offset, each.copies * each.bytes});
+      out_.tensors.push_back(
+          {each.layout, "packed", {each.copies, each.bytes}, 0, each.offset, each.copies * each.bytes});
       auto& [count, bytes] = out_.types["packed"];
       count += each.copies;
       bytes += each.copies * each.bytes;
@@ -104,7 +105,8 @@ class model_inspector {
     const gguf file = gguf::open(path);
     out_.form = "gguf";
     out_.version = file.first().version();
-    if (const gguf_value* stated = file.first().find("general.architecture"); stated != nullptr && stated->type == gguf_type::string)
+    if (const gguf_value* stated = file.first().find("general.architecture");
+        stated != nullptr && stated->type == gguf_type::string)
       out_.architecture = *file.value<std::string>("general.architecture");
     for (const gguf_part& part : file.parts()) out_.files.push_back({part.file().path(), part.file().size()});
     for (const gguf_value& value : file.first().values()) {
@@ -115,7 +117,8 @@ class model_inspector {
     for (const gguf_tensor& tensor : file.tensors()) {
       std::vector<std::uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.dimensions);
       std::reverse(shape.begin(), shape.end());
-      out_.tensors.push_back({tensor.name, std::string(name(tensor.type)), std::move(shape), tensor.part, tensor.offset, tensor.bytes});
+      out_.tensors.push_back(
+          {tensor.name, std::string(name(tensor.type)), std::move(shape), tensor.part, tensor.offset, tensor.bytes});
     }
     out_.warnings = file.warnings();
   }
@@ -131,25 +134,39 @@ class model_inspector {
   }
   static std::string element_text(file_cursor& cursor, const gguf_value& value) {
     switch (value.element) {
-      case gguf_type::u8: return std::to_string(cursor.number<std::uint8_t>(value.key));
-      case gguf_type::i8: return std::to_string(cursor.number<std::int8_t>(value.key));
-      case gguf_type::u16: return std::to_string(cursor.number<std::uint16_t>(value.key));
-      case gguf_type::i16: return std::to_string(cursor.number<std::int16_t>(value.key));
-      case gguf_type::u32: return std::to_string(cursor.number<std::uint32_t>(value.key));
-      case gguf_type::i32: return std::to_string(cursor.number<std::int32_t>(value.key));
-      case gguf_type::u64: return std::to_string(cursor.number<std::uint64_t>(value.key));
-      case gguf_type::i64: return std::to_string(cursor.number<std::int64_t>(value.key));
-      case gguf_type::f32: return number_text(cursor.number<float>(value.key));
-      case gguf_type::f64: return number_text(static_cast<float>(cursor.number<double>(value.key)));
-      case gguf_type::boolean: return cursor.number<std::uint8_t>(value.key) != 0 ? "true" : "false";
-      case gguf_type::string: case gguf_type::array: break;
+      case gguf_type::u8:
+        return std::to_string(cursor.number<std::uint8_t>(value.key));
+      case gguf_type::i8:
+        return std::to_string(cursor.number<std::int8_t>(value.key));
+      case gguf_type::u16:
+        return std::to_string(cursor.number<std::uint16_t>(value.key));
+      case gguf_type::i16:
+        return std::to_string(cursor.number<std::int16_t>(value.key));
+      case gguf_type::u32:
+        return std::to_string(cursor.number<std::uint32_t>(value.key));
+      case gguf_type::i32:
+        return std::to_string(cursor.number<std::int32_t>(value.key));
+      case gguf_type::u64:
+        return std::to_string(cursor.number<std::uint64_t>(value.key));
+      case gguf_type::i64:
+        return std::to_string(cursor.number<std::int64_t>(value.key));
+      case gguf_type::f32:
+        return number_text(cursor.number<float>(value.key));
+      case gguf_type::f64:
+        return number_text(static_cast<float>(cursor.number<double>(value.key)));
+      case gguf_type::boolean:
+        return cursor.number<std::uint8_t>(value.key) != 0 ? "true" : "false";
+      case gguf_type::string:
+      case gguf_type::array:
+        break;
     }
     return cursor.text(value.key, gguf_limits::string_bytes);
   }
 
   void inspect_folder(const std::filesystem::path& path) {
     std::error_code ignored;
-    const bool original = !std::filesystem::exists(path / "config.json", ignored) && std::filesystem::exists(path / "params.json", ignored);
+    const bool original = !std::filesystem::exists(path / "config.json", ignored) &&
+                          std::filesystem::exists(path / "params.json", ignored);
     if (original) {
       out_.form = "pytorch";
       for (const auto& shard : consolidated_files(path)) list_file(torch_file(mapped_file(shard)));
@@ -168,21 +185,26 @@ class model_inspector {
     if (!document.root().is_object()) document.refuse(config, "a JSON object", document.root().type_name());
     for (const auto& [key, value] : document.root().items()) {
       if (key == "model_type" && value.is_string()) out_.architecture = value.get<std::string>();
-      out_.metadata.push_back({key, value.type_name(), value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+      out_.metadata.push_back({key, value.type_name(),
+                               value.is_string() ? value.get<std::string>()
+                                                 : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
                                value.is_array() ? value.size() : 1});
     }
   }
   template <class File>
   void list_file(const File& file) {
     for (const auto& tensor : file.tensors())
-      out_.tensors.push_back({tensor.name, tensor.type ? std::string(name(*tensor.type)) : std::string(tensor.stored_type), tensor.shape, out_.files.size(), tensor.offset, tensor.bytes});
+      out_.tensors.push_back({tensor.name,
+                              tensor.type ? std::string(name(*tensor.type)) : std::string(tensor.stored_type),
+                              tensor.shape, out_.files.size(), tensor.offset, tensor.bytes});
     out_.files.push_back({file.file().path(), file.file().size()});
   }
 
   inspection out_;
 };
 
-/// @throws file_error where the structure of a file does not hold; a sound file of a model that the library does not run has `problem`
+/// @throws file_error where the structure of a file does not hold; a sound file of a model that the library does not
+/// run has `problem`
 inline inspection inspect(const std::filesystem::path& path) { return model_inspector(path).result(); }
 
 }  // namespace intaglio::io

@@ -26,13 +26,16 @@ class json_reader {
   json_reader(std::string path, std::uint64_t offset) : path_(std::move(path)), offset_(offset) {}
 
   bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& problem) {
-    std::string text = problem.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ..."
+    std::string text =
+        problem.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ..."
     if (const auto at = text.find(": "); at != std::string::npos) text = text.substr(at + 2);
-    fail(position == 0 ? 0 : position - 1, "not valid JSON: " + printable(text, 160), {}, token.empty() ? "" : "'" + printable(token, 60) + "'");
+    fail(position == 0 ? 0 : position - 1, "not valid JSON: " + printable(text, 160), {},
+         token.empty() ? "" : "'" + printable(token, 60) + "'");
   }
 
  protected:
-  [[noreturn]] void fail(std::size_t position, std::string what, std::string expected = {}, std::string found = {}) const {
+  [[noreturn]] void fail(std::size_t position, std::string what, std::string expected = {},
+                         std::string found = {}) const {
     throw file_error(path_, offset_ + position, std::move(what), std::move(expected), std::move(found));
   }
   [[noreturn]] void refuse(std::string what, std::string expected = {}, std::string found = {}) const {
@@ -48,7 +51,8 @@ class json_reader {
 template <class Reader>
 void read_json(std::string_view text, const std::string& path, std::uint64_t offset, Reader& reader) {
   // The lexer takes NUL for the end of the text and would ignore what follows.
-  if (const auto nul = text.find('\0'); nul != std::string_view::npos) throw file_error(path, offset + nul, "not valid JSON", "text", "a NUL byte");
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos)
+    throw file_error(path, offset + nul, "not valid JSON", "text", "a NUL byte");
   bool inside = false;
   for (std::size_t i = 0, start = 0; i < text.size(); ++i) {
     if (inside && text[i] == '\\') ++i;
@@ -57,7 +61,8 @@ void read_json(std::string_view text, const std::string& path, std::uint64_t off
       start = i;
     }
     if (inside && i - start > json_limits::string_bytes)
-      throw file_error(path, offset + start, "a string is too long", "at most " + std::to_string(json_limits::string_bytes) + " bytes", "more");
+      throw file_error(path, offset + start, "a string is too long",
+                       "at most " + std::to_string(json_limits::string_bytes) + " bytes", "more");
   }
   nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A file as memory that a device may read in place for long. A page of a mapped file that was cut raises SIGBUS where it is touched, and no handler helps in
-// threads that block all signals, as those of Mesa's CPU driver do. So the file is leased (fcntl, F_SETLEASE): who opens it for writing or cuts it waits until
-// its bytes have been copied into memory of our own, which then takes the mapping's place at the same addresses.
+// A file as memory that a device may read in place for long. A page of a mapped file that was cut raises SIGBUS where
+// it is touched, and no handler helps in threads that block all signals, as those of Mesa's CPU driver do. So the file
+// is leased (fcntl, F_SETLEASE): who opens it for writing or cuts it waits until its bytes have been copied into memory
+// of our own, which then takes the mapping's place at the same addresses.
 #pragma once
 
 #include <fcntl.h>
@@ -35,10 +36,14 @@ class leased_mapping {
  public:
   /// @param alignment of the first byte and of the size, a power of two; zeros fill up the end
   /// @param refusal where there is none: why not
-  /// @return null where the system gives no lease: the file is open for writing, another user's, or on a file system that has none
-  /// @error argument_error: no power of two; file_error: it was replaced or changed since it was opened, or cannot be mapped
-  static std::shared_ptr<const leased_mapping> of(const mapped_file& file, std::uint64_t alignment, std::string& refusal) {
-    if (alignment == 0 || (alignment & (alignment - 1)) != 0) throw argument_error("alignment of a mapping", "a power of two", std::to_string(alignment));
+  /// @return null where the system gives no lease: the file is open for writing, another user's, or on a file system
+  /// that has none
+  /// @error argument_error: no power of two; file_error: it was replaced or changed since it was opened, or cannot be
+  /// mapped
+  static std::shared_ptr<const leased_mapping> of(const mapped_file& file, std::uint64_t alignment,
+                                                  std::string& refusal) {
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0)
+      throw argument_error("alignment of a mapping", "a power of two", std::to_string(alignment));
     if (file.in_memory()) {
       refusal = "it is no file";
       return nullptr;
@@ -81,7 +86,9 @@ class leased_mapping {
   void populate(std::uint64_t from, std::uint64_t count) const {
 #ifdef MADV_POPULATE_READ  // of Linux 5.14
     const std::uint64_t begin = from / page() * page();
-    if (::madvise(const_cast<std::byte*>(bytes_.data()) + begin, static_cast<std::size_t>(from + count - begin), MADV_POPULATE_READ) != 0 && errno == EFAULT)
+    if (::madvise(const_cast<std::byte*>(bytes_.data()) + begin, static_cast<std::size_t>(from + count - begin),
+                  MADV_POPULATE_READ) != 0 &&
+        errno == EFAULT)
       throw file_error(file_.path(), from, "cannot read", std::to_string(count) + " bytes", "an error of the system");
 #else
     static_cast<void>(from), static_cast<void>(count);
@@ -91,14 +98,17 @@ class leased_mapping {
   /// @error file_error: the bytes could not be copied before they changed; zeros may be in their place
   void expect_unchanged() const {
     if (lost_.load(std::memory_order_acquire))
-      throw file_error(file_.path(), std::nullopt, "the file was cut or written to while it was read in place, faster than it could be copied", "the bytes that were checked", "others");
+      throw file_error(file_.path(), std::nullopt,
+                       "the file was cut or written to while it was read in place, faster than it could be copied",
+                       "the bytes that were checked", "others");
   }
 
  private:
   explicit leased_mapping(mapped_file file) : file_(std::move(file)) {}
   static std::uint64_t page() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
-  /// Starts the thread that the system tells of writers; it alone hears of them, so that the program's signals stay its own.
+  /// Starts the thread that the system tells of writers; it alone hears of them, so that the program's signals stay its
+  /// own.
   /// @return 0 or an errno
   int lease() {
     std::promise<int> started;
@@ -137,13 +147,12 @@ class leased_mapping {
 
   /// Puts memory with the same bytes in the mapping's place, at once for whoever reads there.
   void copy() noexcept {
-    void* const made = ::mmap(nullptr, bytes_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const made =
+        ::mmap(nullptr, bytes_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     bool whole = made != MAP_FAILED;
     try {
       if (whole) file_.read(0, std::span(static_cast<std::byte*>(made), static_cast<std::size_t>(file_.size())));
-    } catch (...) {
-      whole = false;
-    }
+    } catch (...) { whole = false; }
     // The system waits for /proc/sys/fs/lease-break-time, 45 s unless set, then lets the other go on.
     if (!whole || file_.changed()) lost_ = true;
     if (whole) {
@@ -159,11 +168,13 @@ class leased_mapping {
   }
 
   void map(std::uint64_t alignment) {
-    const std::uint64_t step = std::max(alignment, page()), size = (checked_size{file_.size()} + checked_size{step - 1}).value() / step * step;
+    const std::uint64_t step = std::max(alignment, page()),
+                        size = (checked_size{file_.size()} + checked_size{step - 1}).value() / step * step;
     // Zeros first, at a place with room to align, then the file over them.
     const auto room = static_cast<std::size_t>((checked_size{size} + checked_size{step - page()}).value());
     void* const place = ::mmap(nullptr, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (place == MAP_FAILED) throw file_error(file_.path(), std::nullopt, "cannot map: " + std::generic_category().message(errno));
+    if (place == MAP_FAILED)
+      throw file_error(file_.path(), std::nullopt, "cannot map: " + std::generic_category().message(errno));
     whole_ = {static_cast<std::byte*>(place), room};
     const std::uint64_t skipped = (step - reinterpret_cast<std::uintptr_t>(place) % step) % step;
     bytes_ = whole_.subspan(static_cast<std::size_t>(skipped), static_cast<std::size_t>(size));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Work on text that somebody else wrote, in a process of its own: whatever it does, it ends in time, in bounded memory, and alone.
+// Work on text that somebody else wrote, in a process of its own: whatever it does, it ends in time, in bounded memory,
+// and alone.
 #pragma once
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <fcntl.h>
 
 #include <cerrno>
 #include <chrono>
@@ -22,7 +23,7 @@
 namespace intaglio::io {
 
 struct process_limits {
-  unsigned seconds = 2;                                  ///< of the clock, and of CPU time
+  unsigned seconds = 2;  ///< of the clock, and of CPU time
   std::size_t output_bytes = std::size_t{16} << 20;
   std::uint64_t memory_bytes = std::uint64_t{256} << 20;  ///< beyond what the process has already
 };
@@ -37,8 +38,8 @@ namespace detail {
 inline bool memory_ran_out = false;  // in a fork, which alone sets it
 }
 
-/// Runs `work`, which gives a text and may throw, in a fork of this process. It should do nothing but compute: locks that other threads hold now stay
-/// held there, and what waits for one is ended in time.
+/// Runs `work`, which gives a text and may throw, in a fork of this process. It should do nothing but compute: locks
+/// that other threads hold now stay held there, and what waits for one is ended in time.
 template <class Work>
 limited_result run_limited(const process_limits& limits, Work&& work) {
   int ends[2];
@@ -74,9 +75,7 @@ limited_result run_limited(const process_limits& limits, Work&& work) {
       out = "+" + std::forward<Work>(work)();
     } catch (const std::exception& problem) {
       out = detail::memory_ran_out ? "-more memory than is allowed" : std::string("-") + problem.what();
-    } catch (...) {
-      out = "-an unknown failure";
-    }
+    } catch (...) { out = "-an unknown failure"; }
     for (std::size_t at = 0; at < out.size();) {
       const ::ssize_t count = ::write(ends[1], out.data() + at, out.size() - at);
       if (count < 0 && errno == EINTR) continue;
@@ -109,7 +108,10 @@ limited_result run_limited(const process_limits& limits, Work&& work) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   if (!failure.empty()) return {false, failure};
-  if (WIFSIGNALED(status)) return {false, WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL ? "more than " + std::to_string(limits.seconds) + " s" : "more nesting or memory than is allowed"};
+  if (WIFSIGNALED(status))
+    return {false, WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL
+                       ? "more than " + std::to_string(limits.seconds) + " s"
+                       : "more nesting or memory than is allowed"};
   if (text.empty()) return {false, "nothing"};
   return {text[0] == '+', text.substr(1)};
 }

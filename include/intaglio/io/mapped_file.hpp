@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A model file opened for reading. Readers copy with read(), which reports a file that was cut meanwhile as an error; a mapping
-// would answer that with SIGBUS, so it is made only for whoever asks for it (leased_mapping.hpp).
+// A model file opened for reading. Readers copy with read(), which reports a file that was cut meanwhile as an error; a
+// mapping would answer that with SIGBUS, so it is made only for whoever asks for it (leased_mapping.hpp).
 #pragma once
 
 #include <fcntl.h>
@@ -26,12 +26,15 @@
 
 namespace intaglio::io {
 
-/// Immutable bytes of a regular file, or of memory that the caller keeps alive. Movable; reads may come from several threads.
+/// Immutable bytes of a regular file, or of memory that the caller keeps alive. Movable; reads may come from several
+/// threads.
 class mapped_file {
  public:
   /// @throws file_error for what is missing, unreadable, empty or no regular file; never waits on a pipe.
-  /// @param arrival of a file that is still being written; reads wait for their bytes, and expect_unchanged() for all of them
-  explicit mapped_file(const std::filesystem::path& path, std::shared_ptr<const file_arrival> arrival = nullptr) : path_(path.string()), arrival_(std::move(arrival)) {
+  /// @param arrival of a file that is still being written; reads wait for their bytes, and expect_unchanged() for all
+  /// of them
+  explicit mapped_file(const std::filesystem::path& path, std::shared_ptr<const file_arrival> arrival = nullptr)
+      : path_(path.string()), arrival_(std::move(arrival)) {
     do descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (descriptor_ < 0 && errno == EINTR);
     if (descriptor_ < 0) refuse(errno == ENOENT ? "no such file" : "cannot open: " + system_text(errno));
@@ -76,13 +79,16 @@ class mapped_file {
     out.arrival_ = arrival_;
     out.size_ = size_;
     out.modified_ = modified_;
-    do out.descriptor_ = ::open(("/proc/self/fd/" + std::to_string(descriptor_)).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    do
+      out.descriptor_ =
+          ::open(("/proc/self/fd/" + std::to_string(descriptor_)).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (out.descriptor_ < 0 && errno == EINTR);
     if (out.descriptor_ < 0) out.refuse("cannot open once more: " + system_text(errno));
     return out;
   }
 
-  /// Copies out.size() bytes from `offset`. @throws file_error where they are not all there (any more); as file_arrival::wait
+  /// Copies out.size() bytes from `offset`. @throws file_error where they are not all there (any more); as
+  /// file_arrival::wait
   void read(std::uint64_t offset, std::span<std::byte> out) const {
     if (!range_inside(offset, out.size(), size_))
       throw file_error(path_, offset, "read past the end of the file", std::to_string(out.size()) + " bytes",
@@ -93,19 +99,20 @@ class mapped_file {
     }
     if (arrival_) arrival_->wait(offset + out.size());
     for (std::size_t done = 0; done < out.size();) {
-      const ::ssize_t count = ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<::off_t>(offset + done));
+      const ::ssize_t count =
+          ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<::off_t>(offset + done));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) throw file_error(path_, offset + done, "cannot read: " + system_text(errno));
       if (count == 0 && arrival_) arrival_->finish();  // knows better why
       if (count == 0)
-        throw file_error(path_, offset + done, "the file was cut while it was being read", std::to_string(size_) + " bytes",
-                         std::to_string(offset + done));
+        throw file_error(path_, offset + done, "the file was cut while it was being read",
+                         std::to_string(size_) + " bytes", std::to_string(offset + done));
       done += static_cast<std::size_t>(count);
     }
   }
 
-  /// True where the open file has another size or modification time than when it was opened. A file that was replaced or deleted has
-  /// not changed: the open one lives on.
+  /// True where the open file has another size or modification time than when it was opened. A file that was replaced
+  /// or deleted has not changed: the open one lives on.
   bool changed() const {
     if (memory_ != nullptr) return false;
     struct ::stat status {};
@@ -115,18 +122,21 @@ class mapped_file {
   /// @throws file_error where changed(); as file_arrival::finish
   void expect_unchanged() const {
     if (arrival_) arrival_->finish();
-    if (changed()) throw file_error(path_, std::nullopt, "the file changed while it was in use", "the bytes that were checked", "others");
+    if (changed())
+      throw file_error(path_, std::nullopt, "the file changed while it was in use", "the bytes that were checked",
+                       "others");
   }
 
   /// Maps the whole file for reading in the place of what is mapped at `where`. Not of bytes in memory.
   /// @throws file_error where that fails
   void map_over(void* where) const {
-    if (::mmap(where, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE | MAP_FIXED, descriptor_, 0) == MAP_FAILED)
+    if (::mmap(where, static_cast<std::size_t>(size_), PROT_READ, MAP_PRIVATE | MAP_FIXED, descriptor_, 0) ==
+        MAP_FAILED)
       throw file_error(path_, std::nullopt, "cannot map: " + system_text(errno));
   }
 
-  /// The whole file as memory, mapped at the first call (not by several threads at once). Touching a page behind the end of a file that
-  /// was cut since raises SIGBUS; nothing in this library reads through it.
+  /// The whole file as memory, mapped at the first call (not by several threads at once). Touching a page behind the
+  /// end of a file that was cut since raises SIGBUS; nothing in this library reads through it.
   std::span<const std::byte> mapping() {
     if (memory_ != nullptr) return {memory_, static_cast<std::size_t>(size_)};
     if (mapping_ == nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The merging loop of byte pair encoding: the pair of lowest rank first, the leftmost among equals, until no pair merges.
-// Short pieces by a scan of all pairs, others by rank_queue, so that n symbols cost O(n log n) at worst.
+// The merging loop of byte pair encoding: the pair of lowest rank first, the leftmost among equals, until no pair
+// merges. Short pieces by a scan of all pairs, others by rank_queue, so that n symbols cost O(n log n) at worst.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ struct merge_scratch {
 
 inline constexpr std::size_t longest_scanned_piece = 48;
 
-/// Merges scratch.symbols in place. @param find find(const symbol& left, const symbol& right) -> token_merge, result -1 for none
+/// Merges scratch.symbols in place. @param find find(const symbol& left, const symbol& right) -> token_merge, result -1
+/// for none
 template <class Find>
 void merge_symbols(merge_scratch& scratch, Find&& find) {
   auto& symbols = scratch.symbols;

@@ -17,8 +17,9 @@ namespace intaglio::io {
 
 /// Upper ends of what is accepted from a file, far above the largest published models.
 struct config_limits {
-  static constexpr std::uint64_t hidden_size = 1 << 20, intermediate_size = 1 << 22, num_hidden_layers = 4096, num_attention_heads = 1 << 16,
-                                 head_dim = 1 << 16, vocab_size = 1 << 24, max_position_embeddings = std::uint64_t{1} << 31, num_local_experts = 1024;
+  static constexpr std::uint64_t hidden_size = 1 << 20, intermediate_size = 1 << 22, num_hidden_layers = 4096,
+                                 num_attention_heads = 1 << 16, head_dim = 1 << 16, vocab_size = 1 << 24,
+                                 max_position_embeddings = std::uint64_t{1} << 31, num_local_experts = 1024;
 };
 
 /// Checks the whole config. @param path the file that the error names
@@ -39,29 +40,40 @@ inline void check_config(const decoder_config& c, const std::string& path) {
   between("vocab_size", c.vocab_size, config_limits::vocab_size);
   between("max_position_embeddings", c.max_position_embeddings, config_limits::max_position_embeddings);
   if (c.num_attention_heads % c.num_key_value_heads != 0)
-    refuse("num_key_value_heads", "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads), std::to_string(c.num_key_value_heads));
+    refuse("num_key_value_heads", "a divisor of num_attention_heads " + std::to_string(c.num_attention_heads),
+           std::to_string(c.num_key_value_heads));
   if (c.head_dim % 2 != 0) refuse("head_dim", "an even number", std::to_string(c.head_dim));
   if (std::uint64_t{c.num_attention_heads} * c.head_dim > config_limits::hidden_size)
-    refuse("num_attention_heads * head_dim", "at most " + std::to_string(config_limits::hidden_size), std::to_string(std::uint64_t{c.num_attention_heads} * c.head_dim));
-  if (!std::isfinite(c.rms_norm_eps) || c.rms_norm_eps <= 0.f || c.rms_norm_eps > 1.f) refuse("rms_norm_eps", "above 0, at most 1", number_text(c.rms_norm_eps));
-  if (!std::isfinite(c.rope_theta) || c.rope_theta < 1.f) refuse("rope_theta", "a finite number from 1", number_text(c.rope_theta));
+    refuse("num_attention_heads * head_dim", "at most " + std::to_string(config_limits::hidden_size),
+           std::to_string(std::uint64_t{c.num_attention_heads} * c.head_dim));
+  if (!std::isfinite(c.rms_norm_eps) || c.rms_norm_eps <= 0.f || c.rms_norm_eps > 1.f)
+    refuse("rms_norm_eps", "above 0, at most 1", number_text(c.rms_norm_eps));
+  if (!std::isfinite(c.rope_theta) || c.rope_theta < 1.f)
+    refuse("rope_theta", "a finite number from 1", number_text(c.rope_theta));
   if (c.rope_local_base_freq != 0.f && (!std::isfinite(c.rope_local_base_freq) || c.rope_local_base_freq < 1.f))
     refuse("rope_local_base_freq", "a finite number from 1", number_text(c.rope_local_base_freq));
   if (c.sliding_window != 0) between("sliding_window", c.sliding_window, config_limits::max_position_embeddings);
-  if (c.sliding_window_pattern != 0) between("sliding_window_pattern", c.sliding_window_pattern, config_limits::num_hidden_layers);
-  if (c.query_pre_attn_scalar != 0) between("query_pre_attn_scalar", c.query_pre_attn_scalar, config_limits::hidden_size);
+  if (c.sliding_window_pattern != 0)
+    between("sliding_window_pattern", c.sliding_window_pattern, config_limits::num_hidden_layers);
+  if (c.query_pre_attn_scalar != 0)
+    between("query_pre_attn_scalar", c.query_pre_attn_scalar, config_limits::hidden_size);
   if (c.num_local_experts != 0) {
     between("num_local_experts", c.num_local_experts, config_limits::num_local_experts);
     between("num_experts_per_tok", c.num_experts_per_tok, c.num_local_experts);
   }
   const rope_scaling_config& scaling = c.rope_scaling;
   if (scaling.type == rope_type::plain) return;
-  if (!std::isfinite(scaling.factor) || scaling.factor < 1.f) refuse("rope_scaling.factor", "a finite number from 1", number_text(scaling.factor));
+  if (!std::isfinite(scaling.factor) || scaling.factor < 1.f)
+    refuse("rope_scaling.factor", "a finite number from 1", number_text(scaling.factor));
   if (scaling.type != rope_type::llama3) return;
-  between("rope_scaling.original_max_position_embeddings", scaling.original_max_position_embeddings, config_limits::max_position_embeddings);
-  if (!std::isfinite(scaling.low_freq_factor) || scaling.low_freq_factor <= 0.f) refuse("rope_scaling.low_freq_factor", "a finite number above 0", number_text(scaling.low_freq_factor));
+  between("rope_scaling.original_max_position_embeddings", scaling.original_max_position_embeddings,
+          config_limits::max_position_embeddings);
+  if (!std::isfinite(scaling.low_freq_factor) || scaling.low_freq_factor <= 0.f)
+    refuse("rope_scaling.low_freq_factor", "a finite number above 0", number_text(scaling.low_freq_factor));
   if (!std::isfinite(scaling.high_freq_factor) || scaling.high_freq_factor <= scaling.low_freq_factor)
-    refuse("rope_scaling.high_freq_factor", "a finite number above low_freq_factor " + number_text(scaling.low_freq_factor), number_text(scaling.high_freq_factor));
+    refuse("rope_scaling.high_freq_factor",
+           "a finite number above low_freq_factor " + number_text(scaling.low_freq_factor),
+           number_text(scaling.high_freq_factor));
 }
 
 /// "linear by 8", "llama3 by 8, low 1, high 4, from 8192"; "default" for none.
@@ -70,8 +82,8 @@ inline std::string scaling_text(const rope_scaling_config& scaling) {
   if (scaling.type == rope_type::plain) return out;
   out += " by " + number_text(scaling.factor);
   if (scaling.type == rope_type::llama3)
-    out += ", low " + number_text(scaling.low_freq_factor) + ", high " + number_text(scaling.high_freq_factor) + ", from " +
-           std::to_string(scaling.original_max_position_embeddings);
+    out += ", low " + number_text(scaling.low_freq_factor) + ", high " + number_text(scaling.high_freq_factor) +
+           ", from " + std::to_string(scaling.original_max_position_embeddings);
   return out;
 }
 
@@ -79,7 +91,9 @@ inline std::string scaling_text(const rope_scaling_config& scaling) {
 inline std::vector<std::string> config_differences(const decoder_config& engraved, const decoder_config& file) {
   std::vector<std::string> out;
   const auto compare = [&](std::string_view key, const auto& wanted, const auto& found, auto&& text) {
-    if (!(wanted == found)) out.push_back(std::string(key) + ": engraved " + std::string(text(wanted)) + ", file " + std::string(text(found)));
+    if (!(wanted == found))
+      out.push_back(std::string(key) + ": engraved " + std::string(text(wanted)) + ", file " +
+                    std::string(text(found)));
   };
   const auto number = [](std::uint32_t value) { return std::to_string(value); };
   const auto named = [](auto value) { return name(value); };
@@ -93,10 +107,12 @@ inline std::vector<std::string> config_differences(const decoder_config& engrave
   compare("vocab_size", engraved.vocab_size, file.vocab_size, number);
   compare("max_position_embeddings", engraved.max_position_embeddings, file.max_position_embeddings, number);
   compare("rope_theta", engraved.rope_theta, file.rope_theta, number_text);
-  compare("rope_scaling", engraved.rope_scaling, file.rope_scaling, [](const rope_scaling_config& scaling) { return scaling_text(scaling); });
+  compare("rope_scaling", engraved.rope_scaling, file.rope_scaling,
+          [](const rope_scaling_config& scaling) { return scaling_text(scaling); });
   compare("rms_norm_eps", engraved.rms_norm_eps, file.rms_norm_eps, number_text);
   compare("hidden_act", engraved.hidden_act, file.hidden_act, named);
-  compare("tie_word_embeddings", engraved.tie_word_embeddings, file.tie_word_embeddings, [](bool value) { return value ? "true" : "false"; });
+  compare("tie_word_embeddings", engraved.tie_word_embeddings, file.tie_word_embeddings,
+          [](bool value) { return value ? "true" : "false"; });
   compare("activation_type", engraved.activation_type, file.activation_type, named);
   compare("sliding_window", engraved.sliding_window, file.sliding_window, number);
   if (engraved.sliding_window != 0 && file.sliding_window != 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The features of a layer whose gates are nearest to a vector, by plain search over all of them: what a graph (io/hnsw.hpp) has to be faster than. Sums are
-// in an order of their own, the same on every machine of one kind; reference/walk.hpp has the order of the kernels.
+// The features of a layer whose gates are nearest to a vector, by plain search over all of them: what a graph
+// (io/hnsw.hpp) has to be faster than. Sums are in an order of their own, the same on every machine of one kind;
+// reference/walk.hpp has the order of the kernels.
 #pragma once
 
 #include <algorithm>
@@ -80,7 +81,9 @@ inline dot_function fastest_dot() {
 inline void expect_query(std::span<const float> x, std::size_t width) {
   if (x.size() != width) throw argument_error("query", std::to_string(width) + " values", std::to_string(x.size()));
   for (std::size_t i = 0; i < width; ++i)
-    if (!std::isfinite(x[i])) throw argument_error("query", "finite numbers", (std::isnan(x[i]) ? "NaN at " : "infinity at ") + std::to_string(i));
+    if (!std::isfinite(x[i]))
+      throw argument_error("query", "finite numbers",
+                           (std::isnan(x[i]) ? "NaN at " : "infinity at ") + std::to_string(i));
 }
 
 /// The order of nearness: the larger |score| first, of equals the lower feature.
@@ -91,15 +94,19 @@ inline bool nearer(const near_feature& a, const near_feature& b) {
 }  // namespace gates
 
 /// The `count` features, or all, with the largest |gate_f . x|, largest first, of equals the lowest first.
-/// @param gate  [features, width]  @param x  [width]  @throws argument_error for numbers that are none, in the query or in a score
-inline std::vector<near_feature> nearest_gates(std::span<const float> gate, std::span<const float> x, std::size_t count) {
-  if (x.empty() || gate.size() % x.size() != 0) throw argument_error("gates", "vectors of " + std::to_string(x.size()), std::to_string(gate.size()) + " values");
+/// @param gate  [features, width]  @param x  [width]  @throws argument_error for numbers that are none, in the query or
+/// in a score
+inline std::vector<near_feature> nearest_gates(std::span<const float> gate, std::span<const float> x,
+                                               std::size_t count) {
+  if (x.empty() || gate.size() % x.size() != 0)
+    throw argument_error("gates", "vectors of " + std::to_string(x.size()), std::to_string(gate.size()) + " values");
   gates::expect_query(x, x.size());
   const auto dot = gates::fastest_dot();
   std::vector<near_feature> out(gate.size() / x.size());
   for (std::uint32_t f = 0; f < out.size(); ++f) {
     out[f] = {f, dot(gate.data() + f * x.size(), x.data(), x.size())};
-    if (std::isnan(out[f].score)) throw argument_error("gates", "numbers", "NaN as the score of feature " + std::to_string(f));
+    if (std::isnan(out[f].score))
+      throw argument_error("gates", "numbers", "NaN as the score of feature " + std::to_string(f));
   }
   count = std::min(count, out.size());
   std::partial_sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count), out.end(), gates::nearer);

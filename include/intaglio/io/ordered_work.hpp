@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Items that are made on several threads and taken in order on one: the pattern of reading, encoding and writing a large file.
+// Items that are made on several threads and taken in order on one: the pattern of reading, encoding and writing a
+// large file.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +15,15 @@
 namespace intaglio::io {
 
 /// `threads`, or for 0 one for each of the machine's.
-inline unsigned worker_threads(unsigned threads) { return threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency()); }
+inline unsigned worker_threads(unsigned threads) {
+  return threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
+}
 
-/// Calls make(i, slot) for every i < count on up to `threads` other threads and take(i, slot) on this one, i rising. An item lives in one of
-/// `slots` places from the start of make to the end of take, so no more than that many are alive. One thread: all happens on this one.
-/// @error what make or take throws: of make, the failure of the lowest item; after it nothing further is taken, and all threads have ended
+/// Calls make(i, slot) for every i < count on up to `threads` other threads and take(i, slot) on this one, i rising. An
+/// item lives in one of `slots` places from the start of make to the end of take, so no more than that many are alive.
+/// One thread: all happens on this one.
+/// @error what make or take throws: of make, the failure of the lowest item; after it nothing further is taken, and all
+/// threads have ended
 template <class Make, class Take>
 void ordered_work(unsigned threads, std::size_t slots, std::size_t count, Make&& make, Take&& take) {
   threads = static_cast<unsigned>(std::min<std::size_t>(threads, count));
@@ -42,9 +47,7 @@ void ordered_work(unsigned threads, std::size_t slots, std::size_t count, Make&&
       std::exception_ptr failure;
       try {
         make(item, slot);
-      } catch (...) {
-        failure = std::current_exception();
-      }
+      } catch (...) { failure = std::current_exception(); }
       lock.lock();
       failures[slot] = failure;
       states[slot] = state::full;

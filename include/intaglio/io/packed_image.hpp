@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The weights of a packed file (docs/packed.md): which there are, where they lie, and reading of any range with its checksums.
+// The weights of a packed file (docs/packed.md): which there are, where they lie, and reading of any range with its
+// checksums.
 #pragma once
 
 #include <algorithm>
@@ -22,36 +23,44 @@ struct packed_layout {
   static constexpr std::string_view magic = "intaglio";
   static constexpr std::uint32_t version = 1;
   static constexpr std::uint64_t header_bytes = 64, data_offset = 4096, alignment = 256, chunk_bytes = 64 * 1024;
-  static constexpr std::uint64_t chunks(std::uint64_t bytes) { return bytes / chunk_bytes + (bytes % chunk_bytes != 0); }
+  static constexpr std::uint64_t chunks(std::uint64_t bytes) {
+    return bytes / chunk_bytes + (bytes % chunk_bytes != 0);
+  }
 };
 
 /// A weight as the device wants it, once or once a layer.
 struct packed_weight {
-  std::string layout;          ///< its tensors and how they lie: plan/weight_identity.hpp
-  std::uint32_t copies = 1;    ///< one a layer, or one
-  std::uint64_t bytes = 0;     ///< of a copy
-  std::uint64_t offset = 0;    ///< of the first copy in the file; each begins at the next multiple of packed_layout::alignment
-  std::size_t first_sum = 0;   ///< checksum of the first chunk of the first copy
+  std::string layout;        ///< its tensors and how they lie: plan/weight_identity.hpp
+  std::uint32_t copies = 1;  ///< one a layer, or one
+  std::uint64_t bytes = 0;   ///< of a copy
+  std::uint64_t offset =
+      0;  ///< of the first copy in the file; each begins at the next multiple of packed_layout::alignment
+  std::size_t first_sum = 0;  ///< checksum of the first chunk of the first copy
 
-  std::uint64_t step() const { return (bytes + packed_layout::alignment - 1) / packed_layout::alignment * packed_layout::alignment; }
+  std::uint64_t step() const {
+    return (bytes + packed_layout::alignment - 1) / packed_layout::alignment * packed_layout::alignment;
+  }
 };
 
 /// What a packed file holds besides config and vocabulary. Reading may happen from several threads at once.
 struct packed_image {
   const mapped_file* file = nullptr;
-  std::uint32_t layout_version = 0;    ///< plan::weight_layout_version of who wrote the file
+  std::uint32_t layout_version = 0;  ///< plan::weight_layout_version of who wrote the file
   std::uint64_t index_offset = 0;
-  std::string codec;                   ///< of the layers' matrices, as the tools name it
+  std::string codec;  ///< of the layers' matrices, as the tools name it
   std::vector<packed_weight> weights;
-  std::vector<std::uint64_t> sums;     ///< of all chunks, weight by weight, copy by copy
+  std::vector<std::uint64_t> sums;  ///< of all chunks, weight by weight, copy by copy
 
   const packed_weight* find(std::string_view layout) const {
-    const auto at = std::find_if(weights.begin(), weights.end(), [&](const packed_weight& each) { return each.layout == layout; });
+    const auto at =
+        std::find_if(weights.begin(), weights.end(), [&](const packed_weight& each) { return each.layout == layout; });
     return at == weights.end() ? nullptr : &*at;
   }
 
-  /// Bytes [begin, begin + out.size()) of a copy. Every chunk of which some are wanted is read whole and held against its checksum.
-  /// @param out memory that is read as fast as it is written: chunks that are wanted whole are checked there; where it throws it holds whatever was read
+  /// Bytes [begin, begin + out.size()) of a copy. Every chunk of which some are wanted is read whole and held against
+  /// its checksum.
+  /// @param out memory that is read as fast as it is written: chunks that are wanted whole are checked there; where it
+  /// throws it holds whatever was read
   /// @throws file_error: a checksum that differs, a file that was cut meanwhile
   void read(const packed_weight& from, std::uint32_t copy, std::uint64_t begin, std::span<std::byte> out) const {
     if (out.empty()) return;
@@ -75,12 +84,16 @@ struct packed_image {
   /// Holds the chunks of a copy that begin in [begin, end) against their checksums, in place.
   /// @param mapped the file
   /// @throws file_error: a checksum that differs
-  void expect(const packed_weight& of, std::uint32_t copy, std::uint64_t begin, std::uint64_t end, std::span<const std::byte> mapped) const {
+  void expect(const packed_weight& of, std::uint32_t copy, std::uint64_t begin, std::uint64_t end,
+              std::span<const std::byte> mapped) const {
     constexpr std::uint64_t step = packed_layout::chunk_bytes;
     const std::uint64_t place = of.offset + copy * of.step();
     const std::size_t sum = of.first_sum + static_cast<std::size_t>(copy * packed_layout::chunks(of.bytes));
     for (std::uint64_t at = (begin + step - 1) / step * step; at < std::min(end, of.bytes); at += step)
-      expect_sum(place + at, mapped.subspan(static_cast<std::size_t>(place + at), static_cast<std::size_t>(std::min(step, of.bytes - at))), sums[sum + static_cast<std::size_t>(at / step)], of.layout);
+      expect_sum(
+          place + at,
+          mapped.subspan(static_cast<std::size_t>(place + at), static_cast<std::size_t>(std::min(step, of.bytes - at))),
+          sums[sum + static_cast<std::size_t>(at / step)], of.layout);
   }
 
   /// @throws file_error: bytes other than 0 behind a copy, up to where the next one begins
@@ -89,13 +102,17 @@ struct packed_image {
     std::vector<std::byte> bytes(static_cast<std::size_t>(of.step() - of.bytes));
     file->read(place, bytes);
     for (std::size_t i = 0; i < bytes.size(); ++i)
-      if (bytes[i] != std::byte{0}) throw file_error(file->path(), place + i, "padding", "0", std::to_string(std::to_integer<int>(bytes[i])));
+      if (bytes[i] != std::byte{0})
+        throw file_error(file->path(), place + i, "padding", "0", std::to_string(std::to_integer<int>(bytes[i])));
   }
 
  private:
-  void expect_sum(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t expected, const std::string& what) const {
+  void expect_sum(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t expected,
+                  const std::string& what) const {
     if (const std::uint64_t found = checksum(bytes); found != expected)
-      throw file_error(file->path(), offset, "checksum of " + std::to_string(bytes.size()) + " bytes of '" + printable(what, 160) + "'", hexadecimal(expected), hexadecimal(found));
+      throw file_error(file->path(), offset,
+                       "checksum of " + std::to_string(bytes.size()) + " bytes of '" + printable(what, 160) + "'",
+                       hexadecimal(expected), hexadecimal(found));
   }
 };
 

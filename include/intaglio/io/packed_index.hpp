@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The index of a packed file (docs/packed.md) as bytes: codec, config, vocabulary, weights and their checksums, written and read by one list of
-// fields.
+// The index of a packed file (docs/packed.md) as bytes: codec, config, vocabulary, weights and their checksums, written
+// and read by one list of fields.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,8 @@ class packed_index_writer {
 class packed_index_reader {
  public:
   /// @param at of the bytes in the file
-  packed_index_reader(std::span<const std::byte> bytes, std::uint64_t at, const std::string& path) : bytes_(bytes), offset_(at), path_(&path) {}
+  packed_index_reader(std::span<const std::byte> bytes, std::uint64_t at, const std::string& path)
+      : bytes_(bytes), offset_(at), path_(&path) {}
 
   /// @param most the largest value, 0: any
   template <class T>
@@ -85,7 +86,8 @@ class packed_index_reader {
     std::uint32_t count = 0;
     number(count, what);
     if (count > bytes_.size() / least)
-      refuse(start, std::string(what) + ": entries", "at most " + std::to_string(bytes_.size() / least) + ", for which bytes are left", std::to_string(count));
+      refuse(start, std::string(what) + ": entries",
+             "at most " + std::to_string(bytes_.size() / least) + ", for which bytes are left", std::to_string(count));
     items.resize(count);
     for (T& item : items) each(item);
   }
@@ -104,7 +106,9 @@ class packed_index_reader {
 
  private:
   std::span<const std::byte> take(std::size_t count, const char* what) {
-    if (count > bytes_.size()) refuse(at(), std::string(what) + " runs past the end of the index", std::to_string(count) + " bytes", std::to_string(bytes_.size()));
+    if (count > bytes_.size())
+      refuse(at(), std::string(what) + " runs past the end of the index", std::to_string(count) + " bytes",
+             std::to_string(bytes_.size()));
     const auto out = bytes_.first(count);
     bytes_ = bytes_.subspan(count);
     offset_ += count;
@@ -172,8 +176,10 @@ void packed_fields(Stream& with, Index& index) {
     with.list(words.scores, 4, "scores", number);
     with.list(words.token_types, 4, "token_types", number);
     with.list(words.merges, 4, "merges", text);
-    for (auto* id : {&words.bos_id, &words.eos_id, &words.eot_id, &words.unknown_id, &words.padding_id}) with.maybe(*id, "id of a special token", number);
-    for (auto* way : {&words.add_bos, &words.add_eos, &words.add_space_prefix, &words.remove_extra_whitespaces, &words.space_prefix_once, &words.ignore_merges})
+    for (auto* id : {&words.bos_id, &words.eos_id, &words.eot_id, &words.unknown_id, &words.padding_id})
+      with.maybe(*id, "id of a special token", number);
+    for (auto* way : {&words.add_bos, &words.add_eos, &words.add_space_prefix, &words.remove_extra_whitespaces,
+                      &words.space_prefix_once, &words.ignore_merges})
       with.maybe(*way, "way of the tokenizer", flag);
     with.maybe(words.chat_template, "chat_template", text);
   });

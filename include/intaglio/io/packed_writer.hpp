@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a packed file (docs/packed.md) front to back: the weights' bytes as they come, then the index with their checksums. The header, which says
-// where the index is, needs nothing but sizes.
+// Writes a packed file (docs/packed.md) front to back: the weights' bytes as they come, then the index with their
+// checksums. The header, which says where the index is, needs nothing but sizes.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace intaglio::io {
 /// The fixed part at the front of a packed file.
 struct packed_header {
   std::uint32_t version = packed_layout::version, layout_version = 0;
-  std::uint64_t file_bytes = 0, index_offset = 0, index_bytes = 0;  ///< the index's checksum, 8 bytes, follows it and ends the file
+  std::uint64_t file_bytes = 0, index_offset = 0,
+                index_bytes = 0;  ///< the index's checksum, 8 bytes, follows it and ends the file
 };
 
 /// The header's bytes, its checksum behind them.
@@ -41,7 +42,8 @@ class packed_writer {
  public:
   /// @param index all but the checksums
   /// @throws file_error: the file cannot be made
-  packed_writer(const std::filesystem::path& path, packed_index index, std::uint32_t layout_version) : index_(std::move(index)), file_(path) {
+  packed_writer(const std::filesystem::path& path, packed_index index, std::uint32_t layout_version)
+      : index_(std::move(index)), file_(path) {
     std::size_t sums = 0;
     std::uint64_t end = packed_layout::data_offset;
     for (const packed_weight& each : index_.weights) {
@@ -63,11 +65,13 @@ class packed_writer {
     if (bytes.empty()) return;
     while (weight_ < index_.weights.size() && index_.weights[weight_].bytes == 0) ++weight_;
     const std::uint64_t left = weight_ < index_.weights.size() ? index_.weights[weight_].bytes - done_ : 0;
-    if (bytes.size() > left) throw argument_error("bytes of a packed weight", "at most " + std::to_string(left), std::to_string(bytes.size()));
+    if (bytes.size() > left)
+      throw argument_error("bytes of a packed weight", "at most " + std::to_string(left), std::to_string(bytes.size()));
     const packed_weight& weight = index_.weights[weight_];
     file_.write(bytes);
     while (!bytes.empty()) {
-      const std::uint64_t until = std::min((done_ / packed_layout::chunk_bytes + 1) * packed_layout::chunk_bytes, weight.bytes);
+      const std::uint64_t until =
+          std::min((done_ / packed_layout::chunk_bytes + 1) * packed_layout::chunk_bytes, weight.bytes);
       const auto some = bytes.first(static_cast<std::size_t>(std::min<std::uint64_t>(until - done_, bytes.size())));
       sum_.add(some);
       done_ += some.size();
@@ -85,7 +89,8 @@ class packed_writer {
   /// @throws argument_error: not all weights were written; file_error
   void commit() {
     if (file_.size() != index_offset_)
-      throw argument_error("packed file", std::to_string(index_offset_) + " bytes of header and weights", std::to_string(file_.size()));
+      throw argument_error("packed file", std::to_string(index_offset_) + " bytes of header and weights",
+                           std::to_string(file_.size()));
     const auto bytes = index_bytes();
     file_.write(bytes);
     const std::uint64_t sum = checksum(bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// params.json of Meta's and Mistral's own checkpoints as a decoder_config. Keys and defaults: mistral-inference's TransformerArgs,
-// llama-models' ModelArgs and, where neither says it, what the published models were trained with.
+// params.json of Meta's and Mistral's own checkpoints as a decoder_config. Keys and defaults: mistral-inference's
+// TransformerArgs, llama-models' ModelArgs and, where neither says it, what the published models were trained with.
 #pragma once
 
 #include <cmath>
@@ -17,9 +17,9 @@ namespace intaglio::io {
 /// What a params.json states.
 struct original_params {
   decoder_config config;
-  std::optional<bool> tied;           ///< absent: the model has a head of its own where there is an output.weight
-  bool states_vocabulary = false;     ///< else vocab_size is 0: Llama 2 leaves it to the tokenizer
-  bool states_context = false;        ///< else max_position_embeddings is what the published models have
+  std::optional<bool> tied;        ///< absent: the model has a head of its own where there is an output.weight
+  bool states_vocabulary = false;  ///< else vocab_size is 0: Llama 2 leaves it to the tokenizer
+  bool states_context = false;     ///< else max_position_embeddings is what the published models have
 };
 
 /// @throws file_error naming file, key, expected and found
@@ -27,7 +27,8 @@ inline original_params read_params_json(const std::filesystem::path& path) {
   strict_json document(path.string());
   constexpr std::uint64_t most = std::uint64_t{1} << 20;
   if (const mapped_file file(path); file.size() > most)
-    throw file_error(file.path(), std::nullopt, "too large for params.json", "at most " + std::to_string(most) + " bytes", std::to_string(file.size()));
+    throw file_error(file.path(), std::nullopt, "too large for params.json",
+                     "at most " + std::to_string(most) + " bytes", std::to_string(file.size()));
   document.read_file(path);
   const json_place root(document.path(), "", &document.root());
   if (!root.is_object()) document.refuse("params.json", "a JSON object", std::string(document.root().type_name()));
@@ -36,8 +37,12 @@ inline original_params read_params_json(const std::filesystem::path& path) {
     if (value > std::numeric_limits<std::uint32_t>::max()) place.refuse("a number below 2^32");
     return static_cast<std::uint32_t>(value);
   };
-  const auto size_or = [&](const char* key, std::uint32_t absent) { return root[key].present() ? size(root[key]) : absent; };
-  const auto real_or = [&](const char* key, float absent) { return root[key].present() ? static_cast<float>(root[key].number()) : absent; };
+  const auto size_or = [&](const char* key, std::uint32_t absent) {
+    return root[key].present() ? size(root[key]) : absent;
+  };
+  const auto real_or = [&](const char* key, float absent) {
+    return root[key].present() ? static_cast<float>(root[key].number()) : absent;
+  };
   for (const char* key : {"quantization", "vision_encoder", "lora"})
     if (root[key].present()) root[key].refuse("none");
 
@@ -53,7 +58,8 @@ inline original_params read_params_json(const std::filesystem::path& path) {
     c.head_dim = size(root["head_dim"]);
   } else {
     if (c.num_attention_heads == 0 || c.hidden_size % c.num_attention_heads != 0)
-      document.refuse("n_heads", "a divisor of dim " + std::to_string(c.hidden_size), std::to_string(c.num_attention_heads));
+      document.refuse("n_heads", "a divisor of dim " + std::to_string(c.hidden_size),
+                      std::to_string(c.num_attention_heads));
     c.head_dim = c.hidden_size / c.num_attention_heads;
   }
   if (root["hidden_dim"].present()) {
@@ -67,7 +73,9 @@ inline original_params read_params_json(const std::filesystem::path& path) {
     const auto two_thirds = std::uint64_t{8} * c.hidden_size / 3;
     const auto wanted = static_cast<std::uint64_t>(factor * static_cast<double>(two_thirds));
     const std::uint64_t whole = (wanted + multiple - 1) / multiple * multiple;
-    if (whole > config_limits::intermediate_size) document.refuse("multiple_of", "an inner width of at most " + std::to_string(config_limits::intermediate_size), std::to_string(whole));
+    if (whole > config_limits::intermediate_size)
+      document.refuse("multiple_of", "an inner width of at most " + std::to_string(config_limits::intermediate_size),
+                      std::to_string(whole));
     c.intermediate_size = static_cast<std::uint32_t>(whole);
   }
   if (const json_place experts = root["moe"]; experts.present()) {  // mistral-inference, MoeArgs
@@ -78,16 +86,18 @@ inline original_params read_params_json(const std::filesystem::path& path) {
   c.rms_norm_eps = real_or("norm_eps", 1e-5f);
   c.rope_theta = real_or("rope_theta", 10'000.f);
   if (root["use_scaled_rope"].boolean_or(false))
-    c.rope_scaling = {rope_type::llama3, real_or("rope_scaling_factor", 8.f), 1.f, real_or("rope_high_freq_factor", 4.f), 8192};
+    c.rope_scaling = {rope_type::llama3, real_or("rope_scaling_factor", 8.f), 1.f,
+                      real_or("rope_high_freq_factor", 4.f), 8192};
   c.sliding_window = size_or("sliding_window", 0);
   if (root["tied_embeddings"].present()) out.tied = root["tied_embeddings"].boolean_or(false);
   // -1: not known when the file was written.
   const json_place vocabulary = root["vocab_size"];
   out.states_vocabulary = vocabulary.present() && !(vocabulary.is_number() && vocabulary.number() == -1.0);
   if (out.states_vocabulary) c.vocab_size = size(vocabulary);
-  const json_place context = root["max_position_embeddings"].present() ? root["max_position_embeddings"] : root["max_seq_len"];
+  const json_place context =
+      root["max_position_embeddings"].present() ? root["max_position_embeddings"] : root["max_seq_len"];
   out.states_context = context.present();
-  c.max_position_embeddings = out.states_context                           ? size(context)
+  c.max_position_embeddings = out.states_context                        ? size(context)
                               : c.rope_scaling.type != rope_type::plain ? 131'072
                               : root["multiple_of"].present()           ? (c.rope_theta > 10'000.f ? 8192 : 4096)
                                                                         : 32'768;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Splits text into the pieces within which byte-level BPE merges: hand-written equivalents of the published regular expressions,
-// linear in the text. Bytes that are not UTF-8 count as symbols, one each. Expressions: docs of tokenizers, llama.cpp src/llama-vocab.cpp.
+// Splits text into the pieces within which byte-level BPE merges: hand-written equivalents of the published regular
+// expressions, linear in the text. Bytes that are not UTF-8 count as symbols, one each. Expressions: docs of
+// tokenizers, llama.cpp src/llama-vocab.cpp.
 #pragma once
 
 #include <array>
@@ -28,11 +29,21 @@ struct pretokenizer_name {
 
 /// The accepted values of tokenizer.ggml.pre.
 inline constexpr std::array<pretokenizer_name, 16> pretokenizer_names{{
-    {"llama-bpe", pretokenizer::llama_bpe}, {"llama3", pretokenizer::llama_bpe}, {"llama-v3", pretokenizer::llama_bpe},
-    {"falcon3", pretokenizer::llama_bpe},   {"qwen2", pretokenizer::qwen2},      {"gpt-2", pretokenizer::gpt2},
-    {"phi-2", pretokenizer::gpt2},          {"mpt", pretokenizer::gpt2},         {"olmo", pretokenizer::gpt2},
-    {"jais", pretokenizer::gpt2},           {"starcoder", pretokenizer::starcoder}, {"refact", pretokenizer::starcoder},
-    {"command-r", pretokenizer::starcoder}, {"smollm", pretokenizer::starcoder}, {"codeshell", pretokenizer::starcoder},
+    {"llama-bpe", pretokenizer::llama_bpe},
+    {"llama3", pretokenizer::llama_bpe},
+    {"llama-v3", pretokenizer::llama_bpe},
+    {"falcon3", pretokenizer::llama_bpe},
+    {"qwen2", pretokenizer::qwen2},
+    {"gpt-2", pretokenizer::gpt2},
+    {"phi-2", pretokenizer::gpt2},
+    {"mpt", pretokenizer::gpt2},
+    {"olmo", pretokenizer::gpt2},
+    {"jais", pretokenizer::gpt2},
+    {"starcoder", pretokenizer::starcoder},
+    {"refact", pretokenizer::starcoder},
+    {"command-r", pretokenizer::starcoder},
+    {"smollm", pretokenizer::starcoder},
+    {"codeshell", pretokenizer::starcoder},
     {"default", pretokenizer::unnamed},
 }};
 
@@ -63,7 +74,11 @@ struct text_cursor {
   }
   constexpr bool end() const { return bytes == 0; }
   constexpr void step() { at += bytes, read(); }
-  constexpr text_cursor next() const { auto out = *this; out.step(); return out; }
+  constexpr text_cursor next() const {
+    auto out = *this;
+    out.step();
+    return out;
+  }
   constexpr bool letter() const { return kind == unicode_class::letter; }
   constexpr bool number() const { return kind == unicode_class::number; }
   constexpr bool space() const { return kind == unicode_class::space; }
@@ -79,7 +94,8 @@ constexpr std::size_t contraction(const text_cursor& at, bool any_case) {
   if (at.value != U'\'') return 0;
   const auto fold = [&](const text_cursor& c) -> char32_t {
     if (c.end()) return 0;
-    if (any_case && c.value == U'\u017F') return U's';  // LONG S folds to s, and the published expression ignores case by Unicode's rules
+    if (any_case && c.value == U'\u017F')
+      return U's';  // LONG S folds to s, and the published expression ignores case by Unicode's rules
     return any_case && c.value >= U'A' && c.value <= U'Z' ? c.value + 32 : c.value;
   };
   const text_cursor one = at.next();
@@ -156,7 +172,8 @@ constexpr void gpt2(std::string_view text, Emit&& emit) {
   }
 }
 
-/// Calls emit(part, matched) for the runs of characters that `matches`, and for what lies between; with `single`, one character a run.
+/// Calls emit(part, matched) for the runs of characters that `matches`, and for what lies between; with `single`, one
+/// character a run.
 template <class Matches, class Emit>
 constexpr void isolate(std::string_view text, bool single, Matches&& matches, Emit&& emit) {
   std::size_t begin = 0;
@@ -167,7 +184,8 @@ constexpr void isolate(std::string_view text, bool single, Matches&& matches, Em
     }
     if (c.at > begin) emit(text.substr(begin, c.at - begin), false);
     begin = c.at;
-    do c.step(); while (!single && !c.end() && matches(c));
+    do c.step();
+    while (!single && !c.end() && matches(c));
     emit(text.substr(begin, c.at - begin), true);
     begin = c.at;
   }
@@ -177,7 +195,8 @@ constexpr void isolate(std::string_view text, bool single, Matches&& matches, Em
 template <class Emit>
 constexpr void unnamed(std::string_view text, Emit&& emit) {
   const auto punctuation = [](const text_cursor& c) {
-    return c.kind == unicode_class::punctuation || (c.value < 0x80 && std::string_view("$+<=>^~|").find(static_cast<char>(c.value)) != std::string_view::npos);
+    return c.kind == unicode_class::punctuation ||
+           (c.value < 0x80 && std::string_view("$+<=>^~|").find(static_cast<char>(c.value)) != std::string_view::npos);
   };
   const auto is_number = [](const text_cursor& c) { return c.number(); };
   const auto digits = [&](std::string_view run) {  // [0-9][0-9][0-9], what lies between stays whole
@@ -195,7 +214,9 @@ constexpr void unnamed(std::string_view text, Emit&& emit) {
     if (begin < run.size()) emit(run.substr(begin));
   };
   isolate(text, false, punctuation, [&](std::string_view part, bool) {
-    gpt2(part, [&](std::string_view piece) { isolate(piece, false, is_number, [&](std::string_view run, bool) { digits(run); }); });
+    gpt2(part, [&](std::string_view piece) {
+      isolate(piece, false, is_number, [&](std::string_view run, bool) { digits(run); });
+    });
   });
 }
 
@@ -215,11 +236,14 @@ constexpr void split_pieces(pretokenizer kind, std::string_view text, Emit&& emi
       }
       return;
     }
-    case pretokenizer::gpt2: return pretokenize::gpt2(text, emit);
+    case pretokenizer::gpt2:
+      return pretokenize::gpt2(text, emit);
     case pretokenizer::starcoder:
-      return pretokenize::isolate(text, true, [](const text_cursor& c) { return c.number(); },
-                                  [&](std::string_view part, bool digit) { digit ? emit(part) : pretokenize::gpt2(part, emit); });
-    case pretokenizer::unnamed: return pretokenize::unnamed(text, emit);
+      return pretokenize::isolate(
+          text, true, [](const text_cursor& c) { return c.number(); },
+          [&](std::string_view part, bool digit) { digit ? emit(part) : pretokenize::gpt2(part, emit); });
+    case pretokenizer::unnamed:
+      return pretokenize::unnamed(text, emit);
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Candidates for merging, lowest rank first, leftmost first among equals.
-// A heap while there are few symbols. For long pieces one list a rank: candidates mostly arrive from left to right, so most of them
-// never see a heap, and a rank is worked off in one sweep through memory (a heap of 8 Mi entries costs four times as much).
+// A heap while there are few symbols. For long pieces one list a rank: candidates mostly arrive from left to right, so
+// most of them never see a heap, and a rank is worked off in one sweep through memory (a heap of 8 Mi entries costs
+// four times as much).
 #pragma once
 
 #include <algorithm>
@@ -33,7 +34,8 @@ class number_set {
   /// Only where not empty.
   std::uint32_t least() const {
     std::uint32_t number = 0;
-    for (std::size_t i = levels_.size(); i-- > 0;) number = number << 6 | static_cast<std::uint32_t>(std::countr_zero(levels_[i][number]));
+    for (std::size_t i = levels_.size(); i-- > 0;)
+      number = number << 6 | static_cast<std::uint32_t>(std::countr_zero(levels_[i][number]));
     return number;
   }
 
@@ -83,7 +85,8 @@ class rank_queue {
     if (!ranks_.empty()) {
       const std::uint32_t rank = ranks_.least();
       list& at = lists_[rank];
-      const bool from_heap = at.head == at.ascending.size() || (!at.heap.empty() && at.heap.front().left < at.ascending[at.head].left);
+      const bool from_heap =
+          at.head == at.ascending.size() || (!at.heap.empty() && at.heap.front().left < at.ascending[at.head].left);
       entry out;
       if (from_heap) {
         std::pop_heap(at.heap.begin(), at.heap.end(), right_of);
@@ -113,7 +116,9 @@ class rank_queue {
     std::size_t head = 0;  ///< first of `ascending` that is not taken
   };
   static bool right_of(const entry& a, const entry& b) { return a.left > b.left; }
-  static bool later(const ranked& a, const ranked& b) { return a.rank > b.rank || (a.rank == b.rank && a.candidate.left > b.candidate.left); }
+  static bool later(const ranked& a, const ranked& b) {
+    return a.rank > b.rank || (a.rank == b.rank && a.candidate.left > b.candidate.left);
+  }
 
   std::vector<ranked> heap_;
   std::vector<list> lists_;

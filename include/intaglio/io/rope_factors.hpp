@@ -16,16 +16,19 @@ namespace intaglio::io {
 
 /// What the inverse frequency of pair i of `pairs` (head_dim / 2) is divided by.
 inline double llama3_factor(const rope_scaling_config& scaling, double rope_theta, std::size_t i, std::size_t pairs) {
-  const double wavelength = 2 * std::numbers::pi * std::pow(rope_theta, static_cast<double>(i) / static_cast<double>(pairs));
-  const double turns = scaling.original_max_position_embeddings / wavelength, low = scaling.low_freq_factor, high = scaling.high_freq_factor;
+  const double wavelength =
+      2 * std::numbers::pi * std::pow(rope_theta, static_cast<double>(i) / static_cast<double>(pairs));
+  const double turns = scaling.original_max_position_embeddings / wavelength, low = scaling.low_freq_factor,
+               high = scaling.high_freq_factor;
   if (turns > high) return 1;
   if (turns < low) return scaling.factor;
   const double smooth = (turns - low) / (high - low);
   return 1 / ((1 - smooth) / scaling.factor + smooth);
 }
 
-/// The scaling that has these factors [head_dim / 2], with Llama 3's low_freq_factor 1 and high_freq_factor 4. They do not tell these two from
-/// the original length, so that is taken to be a power of two. Plain where all factors are 1, nothing where no scaling has them.
+/// The scaling that has these factors [head_dim / 2], with Llama 3's low_freq_factor 1 and high_freq_factor 4. They do
+/// not tell these two from the original length, so that is taken to be a power of two. Plain where all factors are 1,
+/// nothing where no scaling has them.
 inline std::optional<rope_scaling_config> llama3_scaling_of(std::span<const float> factors, float rope_theta) {
   const auto all = [&](auto&& is) { return std::all_of(factors.begin(), factors.end(), is); };
   if (factors.empty() || !all([](float factor) { return std::isfinite(factor) && factor >= 1.f; })) return std::nullopt;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// safetensors, one file: u64 header length, JSON header, data. Rules: safetensors/src/tensor.rs (validate), and no duplicate names.
+// safetensors, one file: u64 header length, JSON header, data. Rules: safetensors/src/tensor.rs (validate), and no
+// duplicate names.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +31,11 @@ struct safetensors_limits {
 /// A tensor as the header lists it, row-major.
 struct safetensors_tensor {
   std::string name;
-  std::string_view stored_type;   ///< "BF16", "F8_E4M3", ...
-  std::optional<dtype> type;      ///< absent where the library reads no such values
+  std::string_view stored_type;  ///< "BF16", "F8_E4M3", ...
+  std::optional<dtype> type;     ///< absent where the library reads no such values
   std::vector<std::uint64_t> shape;
-  std::size_t file = 0;           ///< index of the shard
-  std::uint64_t offset = 0;       ///< of its bytes, from the start of that file
+  std::size_t file = 0;      ///< index of the shard
+  std::uint64_t offset = 0;  ///< of its bytes, from the start of that file
   std::uint64_t bytes = 0;
 };
 
@@ -44,9 +45,10 @@ struct safetensors_dtype {
   std::optional<dtype> type;
 };
 inline constexpr safetensors_dtype safetensors_dtypes[] = {
-    {"BOOL", 1, std::nullopt}, {"U8", 1, dtype::u8},           {"I8", 1, dtype::i8},    {"F8_E5M2", 1, std::nullopt}, {"F8_E4M3", 1, std::nullopt},
-    {"I16", 2, dtype::i16},    {"U16", 2, std::nullopt},       {"F16", 2, dtype::f16},  {"BF16", 2, dtype::bf16},     {"I32", 4, dtype::i32},
-    {"U32", 4, dtype::u32},    {"F32", 4, dtype::f32},         {"F64", 8, dtype::f64},  {"I64", 8, dtype::i64},       {"U64", 8, std::nullopt},
+    {"BOOL", 1, std::nullopt},    {"U8", 1, dtype::u8},   {"I8", 1, dtype::i8},     {"F8_E5M2", 1, std::nullopt},
+    {"F8_E4M3", 1, std::nullopt}, {"I16", 2, dtype::i16}, {"U16", 2, std::nullopt}, {"F16", 2, dtype::f16},
+    {"BF16", 2, dtype::bf16},     {"I32", 4, dtype::i32}, {"U32", 4, dtype::u32},   {"F32", 4, dtype::f32},
+    {"F64", 8, dtype::f64},       {"I64", 8, dtype::i64}, {"U64", 8, std::nullopt},
 };
 
 /// Reads the header without building a document: memory is that of the tensor list.
@@ -101,7 +103,8 @@ class safetensors_header_reader : public json_reader {
     return true;
   }
   bool end_object() {
-    if (place_ == place::entry && fields_ != 7) refuse(where() + " lacks a field", "dtype, shape and data_offsets", std::to_string(std::popcount(fields_)));
+    if (place_ == place::entry && fields_ != 7)
+      refuse(where() + " lacks a field", "dtype, shape and data_offsets", std::to_string(std::popcount(fields_)));
     place_ = place_ == place::header ? place::outside : place::header;
     return true;
   }
@@ -112,21 +115,26 @@ class safetensors_header_reader : public json_reader {
     return true;
   }
   bool end_array() {
-    if (field_ == "data_offsets" && offsets_ != 2) refuse(where() + ": data_offsets", "[begin, end]", std::to_string(offsets_) + " numbers");
+    if (field_ == "data_offsets" && offsets_ != 2)
+      refuse(where() + ": data_offsets", "[begin, end]", std::to_string(offsets_) + " numbers");
     place_ = place::entry;
     return true;
   }
   bool key(std::string& name) {
     if (place_ == place::header) {
       if (name.empty() || name.size() > safetensors_limits::name_bytes || !is_printable(name))
-        refuse("tensor name", "1 to " + std::to_string(safetensors_limits::name_bytes) + " bytes without control characters", "'" + printable(name, 70) + "'");
+        refuse("tensor name",
+               "1 to " + std::to_string(safetensors_limits::name_bytes) + " bytes without control characters",
+               "'" + printable(name, 70) + "'");
       if (!names_.insert(name).second) refuse("tensor '" + printable(name, 70) + "' occurs twice", "once");
-      if (names_.size() > safetensors_limits::tensors) refuse("number of tensors", "at most " + std::to_string(safetensors_limits::tensors), "more");
+      if (names_.size() > safetensors_limits::tensors)
+        refuse("number of tensors", "at most " + std::to_string(safetensors_limits::tensors), "more");
       name_ = name;
     } else if (place_ == place::metadata) {
       if (!metadata_.insert(name).second) refuse("__metadata__ key '" + printable(name, 70) + "' occurs twice", "once");
       if (metadata_.size() > safetensors_limits::metadata_entries)
-        refuse("number of __metadata__ entries", "at most " + std::to_string(safetensors_limits::metadata_entries), "more");
+        refuse("number of __metadata__ entries", "at most " + std::to_string(safetensors_limits::metadata_entries),
+               "more");
     } else {
       const unsigned bit = name == "dtype" ? 1u : name == "shape" ? 2u : name == "data_offsets" ? 4u : 0u;
       if (bit == 0) refuse(where() + ": field", "dtype, shape, data_offsets", "'" + printable(name, 40) + "'");
@@ -143,10 +151,16 @@ class safetensors_header_reader : public json_reader {
   std::string where() const { return "tensor '" + printable(name_, 70) + "'"; }
   bool wrong(std::string found) const {
     switch (place_) {
-      case place::header: refuse(where(), "an object", std::move(found));
-      case place::metadata: refuse("__metadata__", "text values", std::move(found));
-      case place::entry: refuse(where() + ": " + field_, field_ == "dtype" ? "text" : "a list of whole numbers from 0", std::move(found));
-      case place::outside: case place::list: break;  // outside there is nothing but the object that the file begins with
+      case place::header:
+        refuse(where(), "an object", std::move(found));
+      case place::metadata:
+        refuse("__metadata__", "text values", std::move(found));
+      case place::entry:
+        refuse(where() + ": " + field_, field_ == "dtype" ? "text" : "a list of whole numbers from 0",
+               std::move(found));
+      case place::outside:
+      case place::list:
+        break;  // outside there is nothing but the object that the file begins with
     }
     refuse(where() + ": " + field_, "whole numbers from 0 to 2^64-1", std::move(found));
   }
@@ -168,10 +182,13 @@ class safetensors_file {
     file_cursor cursor(file_);
     const auto length = cursor.number<std::uint64_t>("header length");
     if (length > safetensors_limits::header_bytes || length > cursor.left() || length < 2)
-      cursor.fail(0, "header length", "2 to " + std::to_string(std::min(safetensors_limits::header_bytes, cursor.left())), std::to_string(length));
+      cursor.fail(0, "header length",
+                  "2 to " + std::to_string(std::min(safetensors_limits::header_bytes, cursor.left())),
+                  std::to_string(length));
     std::string header(static_cast<std::size_t>(length), '\0');
     file_.read(8, std::as_writable_bytes(std::span(header)));
-    if (header.front() != '{') cursor.fail(8, "the header is no JSON object", "{", "'" + printable({header.data(), 1}) + "'");
+    if (header.front() != '{')
+      cursor.fail(8, "the header is no JSON object", "{", "'" + printable({header.data(), 1}) + "'");
     safetensors_header_reader reader(file_.path(), 8);
     read_json(header, file_.path(), 8, reader);
     tensors_ = std::move(reader.tensors);
@@ -196,9 +213,11 @@ class safetensors_file {
       const auto [first, last] = ranges[i];
       if (last < first) refuse(data, what + ": data_offsets", "begin <= end", pair(ranges[i]));
       if (first != end)
-        refuse(data + end, what + (first < end ? ": overlaps " : ": leaves a hole after ") + before, "data from " + std::to_string(end), pair(ranges[i]));
+        refuse(data + end, what + (first < end ? ": overlaps " : ": leaves a hole after ") + before,
+               "data from " + std::to_string(end), pair(ranges[i]));
       if (last > file_.size() - data)
-        refuse(data, what + ": its data runs past the end of the file (download cut short?)", "at most " + std::to_string(file_.size() - data), pair(ranges[i]));
+        refuse(data, what + ": its data runs past the end of the file (download cut short?)",
+               "at most " + std::to_string(file_.size() - data), pair(ranges[i]));
       checked_size bytes = 1;
       for (const auto& row : safetensors_dtypes)
         if (row.name == tensor.stored_type) bytes = row.bytes;
@@ -207,7 +226,8 @@ class safetensors_file {
       for (const std::uint64_t size : tensor.shape) bytes = bytes * size;
       // 2^40 x 0 x 2^40 is empty in any order of multiplication.
       if (empty ? last != first : !bytes || bytes.value() != last - first)
-        refuse(data + first, what + ": shape and data_offsets disagree", bytes ? std::to_string(bytes.value()) + " bytes" : "fewer than 2^64 bytes",
+        refuse(data + first, what + ": shape and data_offsets disagree",
+               bytes ? std::to_string(bytes.value()) + " bytes" : "fewer than 2^64 bytes",
                std::to_string(last - first));
       tensor.offset = data + first;
       tensor.bytes = last - first;
@@ -215,9 +235,12 @@ class safetensors_file {
       before = what;
     }
     if (data + end != file_.size())
-      refuse(data + end, std::to_string(file_.size() - data - end) + " bytes follow the last tensor", "the end of the file", {});
+      refuse(data + end, std::to_string(file_.size() - data - end) + " bytes follow the last tensor",
+             "the end of the file", {});
   }
-  static std::string pair(const std::array<std::uint64_t, 2>& range) { return "[" + std::to_string(range[0]) + ", " + std::to_string(range[1]) + "]"; }
+  static std::string pair(const std::array<std::uint64_t, 2>& range) {
+    return "[" + std::to_string(range[0]) + ", " + std::to_string(range[1]) + "]";
+  }
   [[noreturn]] void refuse(std::uint64_t offset, std::string what, std::string expected, std::string found) const {
     throw file_error(file_.path(), offset, std::move(what), std::move(expected), std::move(found));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// SentencePiece-style BPE ("llama"): spaces become U+2581, characters merge by score (GGUF) or by rank (Hugging Face files),
-// and what stays unknown becomes one byte token a byte. Bytes that are not UTF-8 become byte tokens too; nothing is replaced.
-// Tokens of type unused never come out.
+// SentencePiece-style BPE ("llama"): spaces become U+2581, characters merge by score (GGUF) or by rank (Hugging Face
+// files), and what stays unknown becomes one byte token a byte. Bytes that are not UTF-8 become byte tokens too;
+// nothing is replaced. Tokens of type unused never come out.
 #pragma once
 
 #include <algorithm>
@@ -54,15 +54,19 @@ constexpr std::optional<std::uint8_t> byte_token_value(std::string_view text) {
 /// The encoder of "llama" vocabularies.
 class sentencepiece_bpe {
  public:
-  /// @param ordinary index of normal and user-defined tokens, by text with U+2581  @throws file_error: byte tokens, scores, merges
-  sentencepiece_bpe(const vocabulary& file, const std::vector<token_type>& types, const token_texts& escaped, token_index ordinary)
+  /// @param ordinary index of normal and user-defined tokens, by text with U+2581  @throws file_error: byte tokens,
+  /// scores, merges
+  sentencepiece_bpe(const vocabulary& file, const std::vector<token_type>& types, const token_texts& escaped,
+                    token_index ordinary)
       : ordinary_(std::move(ordinary)), texts_(escaped), add_space_prefix_(file.add_space_prefix.value_or(true)),
         prefix_once_(file.space_prefix_once.value_or(false)) {
     read_byte_tokens(file, types);
     if (!file.merges.empty()) {
       merges_ = read_merges(file, [&](std::string_view part) { return ordinary_.find(texts_, part); });
     } else {
-      if (file.scores.empty()) throw file_error(file.source, std::nullopt, "tokenizer.ggml.scores", "a score for each token", "none, and no merges");
+      if (file.scores.empty())
+        throw file_error(file.source, std::nullopt, "tokenizer.ggml.scores", "a score for each token",
+                         "none, and no merges");
       rank_by_score(file.scores);
       std::vector<std::pair<std::string_view, std::int32_t>> user_defined;
       for (std::size_t id = 0; id < types.size(); ++id)
@@ -71,14 +75,16 @@ class sentencepiece_bpe {
       user_defined_ = special_tokens{std::move(user_defined)};
     }
     for (std::size_t id = 0; id < types.size() && words_are_apart_; ++id)
-      if (types[id] == token_type::normal || types[id] == token_type::user_defined) words_are_apart_ = !crosses_words(texts_[static_cast<std::int32_t>(id)]);
+      if (types[id] == token_type::normal || types[id] == token_type::user_defined)
+        words_are_apart_ = !crosses_words(texts_[static_cast<std::int32_t>(id)]);
   }
 
   bool adds_space_prefix() const { return add_space_prefix_; }
 
   /// Appends the tokens of one stretch of plain text: the whole text, or what lies between special tokens.
   /// @param first the stretch starts the whole text
-  void encode(std::string_view text, bool first, merge_scratch& work, std::string& escaped, std::vector<std::int32_t>& out) const {
+  void encode(std::string_view text, bool first, merge_scratch& work, std::string& escaped,
+              std::vector<std::int32_t>& out) const {
     if (text.empty()) return;
     escaped.clear();
     const bool spaced = text.starts_with(' ') || text.starts_with(lower_block);
@@ -86,7 +92,8 @@ class sentencepiece_bpe {
     for (const char c : text) c == ' ' ? void(escaped.append(lower_block)) : escaped.push_back(c);
     const std::string_view whole = escaped;
     for (std::size_t at = 0; at < whole.size();) {
-      const special_match match = user_defined_.find(whole, at, [](std::size_t, std::size_t, std::int32_t) { return true; });
+      const special_match match =
+          user_defined_.find(whole, at, [](std::size_t, std::size_t, std::int32_t) { return true; });
       encode_words(whole.substr(at, (match.id < 0 ? whole.size() : match.begin) - at), work, out);
       if (match.id < 0) return;
       out.push_back(match.id);
@@ -101,7 +108,9 @@ class sentencepiece_bpe {
       if (types[id] != token_type::byte) continue;
       const auto where = "tokenizer.ggml.tokens[" + std::to_string(id) + "]";
       const auto value = byte_token_value(file.tokens[id]);
-      if (!value) throw file_error(file.source, std::nullopt, where, "a byte token <0x00> .. <0xFF>", "'" + printable(file.tokens[id]) + "'");
+      if (!value)
+        throw file_error(file.source, std::nullopt, where, "a byte token <0x00> .. <0xFF>",
+                         "'" + printable(file.tokens[id]) + "'");
       if (bytes_[*value] >= 0)
         throw file_error(file.source, std::nullopt, where, "each byte token once",
                          "'" + file.tokens[id] + "' again, first at " + std::to_string(bytes_[*value]));
@@ -109,13 +118,15 @@ class sentencepiece_bpe {
     }
     for (std::size_t byte = 0; byte < 256; ++byte)
       if (bytes_[byte] < 0)
-        throw file_error(file.source, std::nullopt, "tokenizer.ggml.tokens", "a byte token for each of the 256 bytes", "none for byte " + hexadecimal(byte));
+        throw file_error(file.source, std::nullopt, "tokenizer.ggml.tokens", "a byte token for each of the 256 bytes",
+                         "none for byte " + hexadecimal(byte));
   }
 
   /// True where U+2581 follows another character: then merges may cross from word to word.
   static bool crosses_words(std::string_view text) {
     for (std::size_t at = text.find(lower_block, 1); at != std::string_view::npos; at = text.find(lower_block, at + 1))
-      if (at < lower_block.size() || text.substr(at - lower_block.size(), lower_block.size()) != lower_block) return true;
+      if (at < lower_block.size() || text.substr(at - lower_block.size(), lower_block.size()) != lower_block)
+        return true;
     return false;
   }
 
@@ -151,7 +162,8 @@ class sentencepiece_bpe {
     order.erase(std::unique(order.begin(), order.end()), order.end());
     ranks_.reserve(scores.size());
     for (const float score : scores)
-      ranks_.push_back(static_cast<std::uint32_t>(std::lower_bound(order.begin(), order.end(), score, std::greater<>{}) - order.begin()));
+      ranks_.push_back(static_cast<std::uint32_t>(
+          std::lower_bound(order.begin(), order.end(), score, std::greater<>{}) - order.begin()));
     struct pair {
       std::int32_t left, right, whole;
     };
@@ -163,7 +175,8 @@ class sentencepiece_bpe {
       const std::string_view text = texts_[id];
       if (text.size() < 2 || ordinary_.find(texts_, text) != id) continue;
       for (std::size_t at = 1; at < text.size(); ++at) {
-        if ((static_cast<unsigned char>(text[at]) & 0xC0) == 0x80 || !lengths[at] || !lengths[text.size() - at]) continue;
+        if ((static_cast<unsigned char>(text[at]) & 0xC0) == 0x80 || !lengths[at] || !lengths[text.size() - at])
+          continue;
         const std::int32_t left = ordinary_.find(texts_, text.substr(0, at));
         const std::int32_t right = left < 0 ? -1 : ordinary_.find(texts_, text.substr(at));
         if (right >= 0) pairs.push_back({left, right, id});
@@ -186,7 +199,8 @@ class sentencepiece_bpe {
     for (const symbol& s : symbols) {
       if (s.id >= 0) out.push_back(s.id);
       else
-        for (std::uint32_t i = 0; i < s.bytes; ++i) out.push_back(bytes_[static_cast<unsigned char>(text[s.begin + i])]);
+        for (std::uint32_t i = 0; i < s.bytes; ++i)
+          out.push_back(bytes_[static_cast<unsigned char>(text[s.begin + i])]);
     }
   }
 

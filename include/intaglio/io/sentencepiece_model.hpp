@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A vocabulary out of SentencePiece's tokenizer.model: a protobuf ModelProto (sentencepiece_model.proto). Only BPE with identity
-// normalisation, which is what Llama, Mistral and Gemma use; another model or normaliser is refused by name.
+// A vocabulary out of SentencePiece's tokenizer.model: a protobuf ModelProto (sentencepiece_model.proto). Only BPE with
+// identity normalisation, which is what Llama, Mistral and Gemma use; another model or normaliser is refused by name.
 #pragma once
 
 #include <algorithm>
@@ -37,9 +37,11 @@ struct protobuf_field {
 class protobuf_cursor {
  public:
   /// @param offset of `bytes` in the file
-  protobuf_cursor(std::string_view bytes, std::size_t offset, const std::string& path) : bytes_(bytes), offset_(offset), path_(&path) {}
+  protobuf_cursor(std::string_view bytes, std::size_t offset, const std::string& path)
+      : bytes_(bytes), offset_(offset), path_(&path) {}
 
-  /// Nothing at the end. @throws file_error: a field that is cut, of a removed or unknown wire type, a number longer than 64 bits
+  /// Nothing at the end. @throws file_error: a field that is cut, of a removed or unknown wire type, a number longer
+  /// than 64 bits
   std::optional<protobuf_field> next() {
     if (at_ == bytes_.size()) return std::nullopt;
     protobuf_field out;
@@ -48,19 +50,28 @@ class protobuf_cursor {
     if (key >> 3 == 0 || key >> 3 > 0x1FFFFFFF) refuse("field number", "1 to 536870911", std::to_string(key >> 3));
     out.number = static_cast<std::uint32_t>(key >> 3);
     switch (key & 7) {
-      case 0: out.value = varint(); break;
-      case 1: out.value = fixed(8); break;
+      case 0:
+        out.value = varint();
+        break;
+      case 1:
+        out.value = fixed(8);
+        break;
       case 2: {
         const std::uint64_t size = varint();
-        if (size > bytes_.size() - at_) refuse("length of field " + std::to_string(out.number), "at most " + std::to_string(bytes_.size() - at_), std::to_string(size));
+        if (size > bytes_.size() - at_)
+          refuse("length of field " + std::to_string(out.number), "at most " + std::to_string(bytes_.size() - at_),
+                 std::to_string(size));
         out.is_text = true;
         out.text = bytes_.substr(at_, static_cast<std::size_t>(size));
         out.value = offset_ + at_;
         at_ += static_cast<std::size_t>(size);
         break;
       }
-      case 5: out.value = fixed(4); break;
-      default: refuse("wire type of field " + std::to_string(out.number), "0, 1, 2 or 5", std::to_string(key & 7));
+      case 5:
+        out.value = fixed(4);
+        break;
+      default:
+        refuse("wire type of field " + std::to_string(out.number), "0, 1, 2 or 5", std::to_string(key & 7));
     }
     return out;
   }
@@ -81,7 +92,8 @@ class protobuf_cursor {
     refuse("number", "at most 64 bits", "more");
   }
   std::uint64_t fixed(std::size_t size) {
-    if (bytes_.size() - at_ < size) refuse("number", std::to_string(size) + " bytes", std::to_string(bytes_.size() - at_));
+    if (bytes_.size() - at_ < size)
+      refuse("number", std::to_string(size) + " bytes", std::to_string(bytes_.size() - at_));
     std::uint64_t out = 0;
     std::memcpy(&out, bytes_.data() + at_, size);
     at_ += size;
@@ -137,13 +149,15 @@ class sentencepiece_reader {
     std::uint64_t type = 1;
     while (const auto field = fields.next()) {
       if (field->number == 1) piece = std::string(text(*field, "piece"));
-      else if (field->number == 2) score = std::bit_cast<float>(static_cast<std::uint32_t>(number(*field, "score of a piece")));
+      else if (field->number == 2)
+        score = std::bit_cast<float>(static_cast<std::uint32_t>(number(*field, "score of a piece")));
       else if (field->number == 3) type = number(*field, "type of a piece");
     }
     const std::string what = "piece " + std::to_string(out_.tokens.size());
     if (!piece || piece->empty()) refuse(offset, what, "a text", "none");
     if (type < 1 || type > 6) refuse(offset, what + ": type", "1 to 6", std::to_string(type));
-    if (out_.tokens.size() == sentencepiece_limits::pieces) refuse(offset, "number of pieces", "at most " + std::to_string(sentencepiece_limits::pieces), "more");
+    if (out_.tokens.size() == sentencepiece_limits::pieces)
+      refuse(offset, "number of pieces", "at most " + std::to_string(sentencepiece_limits::pieces), "more");
     out_.tokens.push_back(std::move(*piece));
     out_.scores.push_back(score);
     out_.token_types.push_back(static_cast<std::int32_t>(type));
@@ -151,18 +165,34 @@ class sentencepiece_reader {
 
   void read_trainer(protobuf_cursor& fields) {
     while (const auto field = fields.next()) {
-      const auto id = [&](std::string_view what) { return static_cast<std::int64_t>(std::bit_cast<std::int32_t>(static_cast<std::uint32_t>(number(*field, what)))); };
+      const auto id = [&](std::string_view what) {
+        return static_cast<std::int64_t>(std::bit_cast<std::int32_t>(static_cast<std::uint32_t>(number(*field, what))));
+      };
       switch (field->number) {
-        case 3: kind_ = number(*field, "trainer_spec.model_type"), kind_offset_ = field->offset; break;
-        case 24:
-          if (truth(*field, "trainer_spec.treat_whitespace_as_suffix")) refuse(field->offset, "trainer_spec.treat_whitespace_as_suffix", "false", "true");
+        case 3:
+          kind_ = number(*field, "trainer_spec.model_type"), kind_offset_ = field->offset;
           break;
-        case 35: byte_fallback_ = truth(*field, "trainer_spec.byte_fallback"); break;
-        case 40: unknown_ = id("trainer_spec.unk_id"); break;
-        case 41: bos_ = id("trainer_spec.bos_id"); break;
-        case 42: eos_ = id("trainer_spec.eos_id"); break;
-        case 43: padding_ = id("trainer_spec.pad_id"); break;
-        default: break;
+        case 24:
+          if (truth(*field, "trainer_spec.treat_whitespace_as_suffix"))
+            refuse(field->offset, "trainer_spec.treat_whitespace_as_suffix", "false", "true");
+          break;
+        case 35:
+          byte_fallback_ = truth(*field, "trainer_spec.byte_fallback");
+          break;
+        case 40:
+          unknown_ = id("trainer_spec.unk_id");
+          break;
+        case 41:
+          bos_ = id("trainer_spec.bos_id");
+          break;
+        case 42:
+          eos_ = id("trainer_spec.eos_id");
+          break;
+        case 43:
+          padding_ = id("trainer_spec.pad_id");
+          break;
+        default:
+          break;
       }
     }
   }
@@ -172,24 +202,35 @@ class sentencepiece_reader {
       switch (field->number) {
         case 2:
           if (!text(*field, "normalizer_spec.precompiled_charsmap").empty())
-            refuse(field->offset, "normalizer_spec.precompiled_charsmap", "none (normaliser 'identity')", std::to_string(field->text.size()) + " bytes");
+            refuse(field->offset, "normalizer_spec.precompiled_charsmap", "none (normaliser 'identity')",
+                   std::to_string(field->text.size()) + " bytes");
           break;
-        case 3: out_.add_space_prefix = truth(*field, "normalizer_spec.add_dummy_prefix"); break;
-        case 4: removes_spaces_ = truth(*field, "normalizer_spec.remove_extra_whitespaces"); break;
+        case 3:
+          out_.add_space_prefix = truth(*field, "normalizer_spec.add_dummy_prefix");
+          break;
+        case 4:
+          removes_spaces_ = truth(*field, "normalizer_spec.remove_extra_whitespaces");
+          break;
         case 5:
-          if (!truth(*field, "normalizer_spec.escape_whitespaces")) refuse(field->offset, "normalizer_spec.escape_whitespaces", "true", "false");
+          if (!truth(*field, "normalizer_spec.escape_whitespaces"))
+            refuse(field->offset, "normalizer_spec.escape_whitespaces", "true", "false");
           break;
-        default: break;
+        default:
+          break;
       }
     }
   }
 
   void finish() {
     constexpr std::string_view kinds[] = {"", "UNIGRAM", "BPE", "WORD", "CHAR"};
-    if (kind_ != 2) refuse(kind_offset_, "trainer_spec.model_type", "BPE", kind_ >= 1 && kind_ <= 4 ? std::string(kinds[kind_]) : std::to_string(kind_));
+    if (kind_ != 2)
+      refuse(kind_offset_, "trainer_spec.model_type", "BPE",
+             kind_ >= 1 && kind_ <= 4 ? std::string(kinds[kind_]) : std::to_string(kind_));
     if (!byte_fallback_) refuse(kind_offset_, "trainer_spec.byte_fallback", "true", "false");
     out_.remove_extra_whitespaces = removes_spaces_;
-    const auto id = [](std::int64_t value) { return value < 0 ? std::nullopt : std::optional(value); };  // -1: there is none
+    const auto id = [](std::int64_t value) {
+      return value < 0 ? std::nullopt : std::optional(value);
+    };  // -1: there is none
     out_.unknown_id = id(unknown_);
     out_.bos_id = id(bos_);
     out_.eos_id = id(eos_);
@@ -208,13 +249,17 @@ class sentencepiece_reader {
 };
 
 /// @param path that errors name  @throws file_error
-inline vocabulary vocabulary_from_sentencepiece(std::string_view bytes, std::string path) { return sentencepiece_reader(bytes, std::move(path)).result(); }
+inline vocabulary vocabulary_from_sentencepiece(std::string_view bytes, std::string path) {
+  return sentencepiece_reader(bytes, std::move(path)).result();
+}
 
 /// Fills a vocabulary from a tokenizer.model; io::tokenizer judges it. @throws file_error
 inline vocabulary vocabulary_from_sentencepiece_file(const std::filesystem::path& path) {
   const mapped_file file(path);
   if (file.size() > sentencepiece_limits::file_bytes)
-    throw file_error(file.path(), std::nullopt, "too large for a SentencePiece model", "at most " + std::to_string(sentencepiece_limits::file_bytes) + " bytes", std::to_string(file.size()));
+    throw file_error(file.path(), std::nullopt, "too large for a SentencePiece model",
+                     "at most " + std::to_string(sentencepiece_limits::file_bytes) + " bytes",
+                     std::to_string(file.size()));
   std::string bytes(static_cast<std::size_t>(file.size()), '\0');
   file.read(0, std::as_writable_bytes(std::span(bytes)));
   return vocabulary_from_sentencepiece(bytes, file.path());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The file of a saved session (docs/chat.md): tokens, the sampler's parameters, a note of the program's and the KV cache, bound to a plan and to its
-// weights. Written whole or not at all; read only after every byte was checked.
+// The file of a saved session (docs/chat.md): tokens, the sampler's parameters, a note of the program's and the KV
+// cache, bound to a plan and to its weights. Written whole or not at all; read only after every byte was checked.
 #pragma once
 
 #include <algorithm>
@@ -24,33 +24,40 @@ namespace intaglio::io {
 
 /// All of a saved session but the bytes of its cache.
 struct session_record {
-  std::uint64_t engraving = 0;         ///< the plan's hash
-  std::uint64_t weights = 0;           ///< checksum of the weights
-  std::uint32_t cached = 0;            ///< tokens whose keys and values are in the cache
-  std::uint32_t written = 0;           ///< positions that were written in it, be it by passes that ran ahead
+  std::uint64_t engraving = 0;  ///< the plan's hash
+  std::uint64_t weights = 0;    ///< checksum of the weights
+  std::uint32_t cached = 0;     ///< tokens whose keys and values are in the cache
+  std::uint32_t written = 0;    ///< positions that were written in it, be it by passes that ran ahead
   std::uint64_t cache_bytes = 0;
   std::array<std::uint32_t, 8> sampler{};  ///< kernels::state's words from temperature to seed_high
-  std::vector<std::int32_t> tokens;    ///< fed or drawn, by position
-  std::string note;                    ///< the program's own
+  std::vector<std::int32_t> tokens;        ///< fed or drawn, by position
+  std::string note;                        ///< the program's own
 };
 
 /// Where the fields lie; numbers are little-endian.
 struct session_layout {
   static constexpr std::array<char, 8> magic{'i', 'n', 't', 'a', 'g', 's', 'e', 's'};
   static constexpr std::uint32_t version = 1;
-  static constexpr std::uint64_t at_version = 8, at_note_bytes = 12, at_file_bytes = 16, at_engraving = 24, at_weights = 32, at_tokens = 40, at_cached = 44,
-                                 at_written = 48, at_reserved = 52, at_cache_bytes = 56, at_sampler = 64, at_header_sum = 96, header_bytes = 104, sum_bytes = 8;
-  static constexpr std::uint64_t at_cache(std::uint64_t tokens, std::uint64_t note_bytes) { return header_bytes + 4 * tokens + note_bytes; }
+  static constexpr std::uint64_t at_version = 8, at_note_bytes = 12, at_file_bytes = 16, at_engraving = 24,
+                                 at_weights = 32, at_tokens = 40, at_cached = 44, at_written = 48, at_reserved = 52,
+                                 at_cache_bytes = 56, at_sampler = 64, at_header_sum = 96, header_bytes = 104,
+                                 sum_bytes = 8;
+  static constexpr std::uint64_t at_cache(std::uint64_t tokens, std::uint64_t note_bytes) {
+    return header_bytes + 4 * tokens + note_bytes;
+  }
 };
 
 /// Writes a session file: make it, add the cache's bytes, commit. Unless commit() returned, the place is as it was.
 class session_writer {
  public:
   /// @error file_error: the place takes no file, the disk is full
-  session_writer(const std::filesystem::path& path, const session_record& record) : file_(path), left_(record.cache_bytes) {
+  session_writer(const std::filesystem::path& path, const session_record& record)
+      : file_(path), left_(record.cache_bytes) {
     using at = session_layout;
     std::array<std::byte, at::header_bytes> header{};
-    const auto put = [&](std::uint64_t where, const auto& value) { std::memcpy(header.data() + where, &value, sizeof value); };
+    const auto put = [&](std::uint64_t where, const auto& value) {
+      std::memcpy(header.data() + where, &value, sizeof value);
+    };
     put(0, at::magic);
     put(at::at_version, at::version);
     put(at::at_note_bytes, static_cast<std::uint32_t>(record.note.size()));
@@ -70,7 +77,8 @@ class session_writer {
 
   /// The next bytes of the cache; as many in all as the record says. @error file_error: the disk is full
   void cache(std::span<const std::byte> bytes) {
-    if (bytes.size() > left_) throw argument_error("cache of the session", std::to_string(left_) + " bytes more", std::to_string(bytes.size()));
+    if (bytes.size() > left_)
+      throw argument_error("cache of the session", std::to_string(left_) + " bytes more", std::to_string(bytes.size()));
     left_ -= bytes.size();
     add(bytes);
   }
@@ -110,7 +118,9 @@ class session_reader {
 
   const session_record& record() const noexcept { return record_; }
   const mapped_file& file() const noexcept { return file_; }
-  std::uint64_t cache_offset() const noexcept { return session_layout::at_cache(record_.tokens.size(), record_.note.size()); }
+  std::uint64_t cache_offset() const noexcept {
+    return session_layout::at_cache(record_.tokens.size(), record_.note.size());
+  }
   /// Bytes of the cache from `at` on. @error file_error: the file was cut since
   void cache(std::uint64_t at, std::span<std::byte> into) const { file_.read(cache_offset() + at, into); }
 
@@ -121,17 +131,24 @@ class session_reader {
  private:
   void read_header() {
     using at = session_layout;
-    if (file_.size() < at::header_bytes + at::sum_bytes) refuse(0, "saved session", "at least " + std::to_string(at::header_bytes + at::sum_bytes) + " bytes", std::to_string(file_.size()));
+    if (file_.size() < at::header_bytes + at::sum_bytes)
+      refuse(0, "saved session", "at least " + std::to_string(at::header_bytes + at::sum_bytes) + " bytes",
+             std::to_string(file_.size()));
     std::array<std::byte, at::header_bytes> header{};
     file_.read(0, header);
-    const auto get = [&](std::uint64_t where, auto& value) { std::memcpy(&value, header.data() + where, sizeof value); };
-    if (std::memcmp(header.data(), at::magic.data(), at::magic.size()) != 0) refuse(0, "magic", "'intagses'", "another text");
+    const auto get = [&](std::uint64_t where, auto& value) {
+      std::memcpy(&value, header.data() + where, sizeof value);
+    };
+    if (std::memcmp(header.data(), at::magic.data(), at::magic.size()) != 0)
+      refuse(0, "magic", "'intagses'", "another text");
     std::uint32_t version = 0, note_bytes = 0, tokens = 0, reserved = 0;
     std::uint64_t sum = 0, file_bytes = 0;
     get(at::at_version, version);
-    if (version != at::version) refuse(at::at_version, "version of the saved session", std::to_string(at::version), std::to_string(version));
+    if (version != at::version)
+      refuse(at::at_version, "version of the saved session", std::to_string(at::version), std::to_string(version));
     get(at::at_header_sum, sum);
-    if (const std::uint64_t found = checksum(std::span(header).first(at::at_header_sum)); found != sum) refuse(0, "checksum of the header", hexadecimal(sum), hexadecimal(found));
+    if (const std::uint64_t found = checksum(std::span(header).first(at::at_header_sum)); found != sum)
+      refuse(0, "checksum of the header", hexadecimal(sum), hexadecimal(found));
     get(at::at_note_bytes, note_bytes);
     get(at::at_file_bytes, file_bytes);
     get(at::at_engraving, record_.engraving);
@@ -143,13 +160,20 @@ class session_reader {
     get(at::at_cache_bytes, record_.cache_bytes);
     get(at::at_sampler, record_.sampler);
     if (reserved != 0) refuse(at::at_reserved, "reserved bytes", "0", std::to_string(reserved));
-    if (file_bytes != file_.size()) refuse(at::at_file_bytes, "size of the file (cut short?)", std::to_string(file_bytes) + " bytes", std::to_string(file_.size()));
+    if (file_bytes != file_.size())
+      refuse(at::at_file_bytes, "size of the file (cut short?)", std::to_string(file_bytes) + " bytes",
+             std::to_string(file_.size()));
     const checked_size all = checked_size{at::at_cache(tokens, note_bytes)} + record_.cache_bytes + at::sum_bytes;
     if (!all.valid() || all.value() != file_bytes)
-      refuse(at::at_tokens, "tokens, note and cache", std::to_string(file_bytes - at::header_bytes - at::sum_bytes) + " bytes in all",
-             std::to_string(tokens) + " tokens, " + std::to_string(note_bytes) + " and " + std::to_string(record_.cache_bytes) + " bytes");
-    if (record_.cached > tokens) refuse(at::at_cached, "tokens in the cache", "at most " + std::to_string(tokens), std::to_string(record_.cached));
-    if (record_.written < record_.cached) refuse(at::at_written, "positions written", "at least " + std::to_string(record_.cached), std::to_string(record_.written));
+      refuse(at::at_tokens, "tokens, note and cache",
+             std::to_string(file_bytes - at::header_bytes - at::sum_bytes) + " bytes in all",
+             std::to_string(tokens) + " tokens, " + std::to_string(note_bytes) + " and " +
+                 std::to_string(record_.cache_bytes) + " bytes");
+    if (record_.cached > tokens)
+      refuse(at::at_cached, "tokens in the cache", "at most " + std::to_string(tokens), std::to_string(record_.cached));
+    if (record_.written < record_.cached)
+      refuse(at::at_written, "positions written", "at least " + std::to_string(record_.cached),
+             std::to_string(record_.written));
     record_.tokens.resize(tokens);
     record_.note.resize(note_bytes);
   }
@@ -159,14 +183,16 @@ class session_reader {
     std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(end, std::uint64_t{1} << 20)));
     running_checksum sum;
     for (std::uint64_t at = 0; at < end;) {
-      const auto part = std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), end - at)));
+      const auto part =
+          std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), end - at)));
       file_.read(at, part);
       sum.add(part);
       at += part.size();
     }
     std::uint64_t expected = 0;
     file_.read(end, std::as_writable_bytes(std::span(&expected, 1)));
-    if (const std::uint64_t found = sum.take(); found != expected) refuse(end, "checksum of the file", hexadecimal(expected), hexadecimal(found));
+    if (const std::uint64_t found = sum.take(); found != expected)
+      refuse(end, "checksum of the file", hexadecimal(expected), hexadecimal(found));
   }
 
   mapped_file file_;

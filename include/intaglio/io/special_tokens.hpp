@@ -35,7 +35,8 @@ class special_tokens {
   }
   bool empty() const { return ids_.empty(); }
 
-  /// The first occurrence at or after `from` that allowed(begin, bytes, id) accepts; the longest accepted one at its position.
+  /// The first occurrence at or after `from` that allowed(begin, bytes, id) accepts; the longest accepted one at its
+  /// position.
   template <class Allowed>
   special_match find(std::string_view text, std::size_t from, Allowed&& allowed) const {
     if (empty()) return {};
@@ -59,7 +60,9 @@ class special_tokens {
 
  private:
   std::int32_t place(const std::int32_t& id) const { return static_cast<std::int32_t>(&id - ids_.data()); }
-  unsigned char at(const std::int32_t& id, std::size_t depth) const { return static_cast<unsigned char>(texts_[place(id)][depth]); }
+  unsigned char at(const std::int32_t& id, std::size_t depth) const {
+    return static_cast<unsigned char>(texts_[place(id)][depth]);
+  }
 
   token_texts texts_;
   std::vector<std::int32_t> ids_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON of strangers: refuses depth, duplicate keys, wrong types and sheer size instead of guessing. Every accessor names the place.
+// JSON of strangers: refuses depth, duplicate keys, wrong types and sheer size instead of guessing. Every accessor
+// names the place.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +33,16 @@ class strict_json : public nlohmann::json_sax<nlohmann::json> {
   void read_file(const std::filesystem::path& file) {
     const mapped_file bytes(file);
     if (bytes.size() > largest_json_bytes)
-      throw file_error(path_, std::nullopt, "JSON", "at most " + std::to_string(largest_json_bytes) + " bytes", std::to_string(bytes.size()));
+      throw file_error(path_, std::nullopt, "JSON", "at most " + std::to_string(largest_json_bytes) + " bytes",
+                       std::to_string(bytes.size()));
     std::string text(static_cast<std::size_t>(bytes.size()), '\0');
     bytes.read(0, std::as_writable_bytes(std::span(text)));
     read_text(text);
   }
   void read_text(std::string_view text) {
     // The lexer takes NUL for the end of the text and would ignore what follows.
-    if (const auto nul = text.find('\0'); nul != std::string_view::npos) throw file_error(path_, nul, "JSON", "text", "a NUL byte");
+    if (const auto nul = text.find('\0'); nul != std::string_view::npos)
+      throw file_error(path_, nul, "JSON", "text", "a NUL byte");
     json::sax_parse(text.begin(), text.end(), this);
   }
 
@@ -61,12 +64,14 @@ class strict_json : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return stack_.pop_back(), true; }
   bool end_array() override { return stack_.pop_back(), true; }
   bool key(string_t& name) override {
-    if (stack_.back()->contains(name)) refuse("JSON key '" + printable(name) + "'", "each key once in an object", "it twice");
+    if (stack_.back()->contains(name))
+      refuse("JSON key '" + printable(name) + "'", "each key once in an object", "it twice");
     slot_ = &(*stack_.back())[name];
     return true;
   }
   bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception&) override {
-    throw file_error(path_, position == 0 ? 0 : position - 1, "JSON", "a well-formed document", "an error near '" + printable(token, 60) + "'");
+    throw file_error(path_, position == 0 ? 0 : position - 1, "JSON", "a well-formed document",
+                     "an error near '" + printable(token, 60) + "'");
   }
 
  protected:
@@ -97,7 +102,8 @@ class strict_json : public nlohmann::json_sax<nlohmann::json> {
 class json_place {
  public:
   using json = nlohmann::json;
-  json_place(const std::string& file, std::string where, const json* value) : file_(&file), where_(std::move(where)), value_(value) {}
+  json_place(const std::string& file, std::string where, const json* value)
+      : file_(&file), where_(std::move(where)), value_(value) {}
 
   bool present() const { return value_ != nullptr && !value_->is_null(); }
   bool is_null() const { return value_ != nullptr && value_->is_null(); }
@@ -120,7 +126,8 @@ class json_place {
     std::vector<json_place> out;
     if (!present()) return out;
     if (!value_->is_array()) refuse("an array");
-    for (std::size_t i = 0; i < value_->size(); ++i) out.emplace_back(*file_, where_ + "[" + std::to_string(i) + "]", &(*value_)[i]);
+    for (std::size_t i = 0; i < value_->size(); ++i)
+      out.emplace_back(*file_, where_ + "[" + std::to_string(i) + "]", &(*value_)[i]);
     return out;
   }
   const std::string& text() const {
@@ -142,7 +149,8 @@ class json_place {
     return value_->get<double>();
   }
   [[noreturn]] void refuse(const std::string& expected) const {
-    throw file_error(*file_, std::nullopt, where_, expected, present() ? printable(value_->dump(-1, ' ', false, json::error_handler_t::replace)) : "nothing");
+    throw file_error(*file_, std::nullopt, where_, expected,
+                     present() ? printable(value_->dump(-1, ' ', false, json::error_handler_t::replace)) : "nothing");
   }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which tensors a model of a given config has, under GGUF's names (llama.cpp's llama-arch.cpp), with shape and accepted types.
+// Which tensors a model of a given config has, under GGUF's names (llama.cpp's llama-arch.cpp), with shape and accepted
+// types.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct tensor_rule {
   std::string name;
   tensor_role role = tensor_role::matrix;
   std::uint64_t rows = 1, columns = 1;
-  bool optional = false;  ///< may be absent
-  bool unused = false;    ///< may be present and is ignored
+  bool optional = false;      ///< may be absent
+  bool unused = false;        ///< may be present and is ignored
   std::uint32_t experts = 0;  ///< matrices of so many experts, one behind the other: three dimensions
 };
 
@@ -30,12 +31,17 @@ struct tensor_rule {
 constexpr bool is_accepted(const decoder_config& config, tensor_role role, dtype type) {
   const bool plain = type == dtype::f32 || type == dtype::f16 || type == dtype::bf16;
   switch (role) {
-    case tensor_role::norm: return plain;
-    case tensor_role::factor: return type == dtype::f32;
-    case tensor_role::embedding: return is_decodable(type);
-    case tensor_role::matrix: break;
+    case tensor_role::norm:
+      return plain;
+    case tensor_role::factor:
+      return type == dtype::f32;
+    case tensor_role::embedding:
+      return is_decodable(type);
+    case tensor_role::matrix:
+      break;
   }
-  return config.model_type == architecture::bitnet ? is_ternary_source(type) : is_decodable(type) || type == dtype::bcml1;
+  return config.model_type == architecture::bitnet ? is_ternary_source(type)
+                                                   : is_decodable(type) || type == dtype::bcml1;
 }
 
 /// The types that is_accepted accepts, for messages.
@@ -73,7 +79,9 @@ inline std::vector<tensor_rule> tensor_rules(const decoder_config& c) {
     add("ffn_norm", norm, 1, hidden);
     if (const std::uint64_t experts = c.num_local_experts; experts != 0) {
       add("ffn_gate_inp", matrix, experts, hidden);
-      for (const auto& [name, rows, columns] : {std::tuple{"ffn_gate_exps", inner, hidden}, {"ffn_up_exps", inner, hidden}, {"ffn_down_exps", hidden, inner}}) {
+      for (const auto& [name, rows, columns] : {std::tuple{"ffn_gate_exps", inner, hidden},
+                                                {"ffn_up_exps", inner, hidden},
+                                                {"ffn_down_exps", hidden, inner}}) {
         add(name, matrix, experts * rows, columns);
         out.back().experts = c.num_local_experts;
       }

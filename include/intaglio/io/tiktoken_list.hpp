@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A vocabulary out of tiktoken's list of ranks: lines of a token in base64, a blank and its rank. Llama 3's own checkpoints have such a list as their
-// tokenizer.model. The list says nothing of special tokens and of how text is cut, so only the one of Llama 3 is taken, known by its 128,000 ranks
-// (meta-llama/llama3, llama/tokenizer.py); 256 special tokens follow them.
+// A vocabulary out of tiktoken's list of ranks: lines of a token in base64, a blank and its rank. Llama 3's own
+// checkpoints have such a list as their tokenizer.model. The list says nothing of special tokens and of how text is
+// cut, so only the one of Llama 3 is taken, known by its 128,000 ranks (meta-llama/llama3, llama/tokenizer.py); 256
+// special tokens follow them.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +31,8 @@ namespace intaglio::io {
 
 struct tiktoken_limits {
   static constexpr std::uint64_t file_bytes = std::uint64_t{16} << 20;
-  static constexpr std::size_t ranks = 128'000, special = 256, token_bytes = 128, merges = 1'000'000;  // Llama 3 has 280,147
+  static constexpr std::size_t ranks = 128'000, special = 256, token_bytes = 128,
+                               merges = 1'000'000;  // Llama 3 has 280,147
 };
 
 /// True for a file that begins as such a list does. @param begin the first bytes of the file
@@ -39,14 +41,20 @@ constexpr bool is_tiktoken_list(std::string_view begin) {
   const std::size_t space = line.find(' ');
   return line.size() < begin.size() && space != std::string_view::npos && space > 0 && space + 1 < line.size() &&
          line.substr(space + 1).find_first_not_of("0123456789") == std::string_view::npos &&
-         line.substr(0, space).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") == std::string_view::npos;
+         line.substr(0, space).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
+             std::string_view::npos;
 }
 
 /// Bytes of base64 text (RFC 4648, with its padding); nothing for any other text.
 inline std::optional<std::string> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   const auto value = [](char c) {
-    return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= '0' && c <= '9' ? c - '0' + 52 : c == '+' ? 62 : c == '/' ? 63 : -1;
+    return c >= 'A' && c <= 'Z'   ? c - 'A'
+           : c >= 'a' && c <= 'z' ? c - 'a' + 26
+           : c >= '0' && c <= '9' ? c - '0' + 52
+           : c == '+'             ? 62
+           : c == '/'             ? 63
+                                  : -1;
   };
   std::string out;
   for (std::size_t at = 0; at < text.size(); at += 4) {
@@ -64,8 +72,8 @@ inline std::optional<std::string> decode_base64(std::string_view text) {
   return out;
 }
 
-/// Reads the lines, then says as merges what the ranks mean: every way to put a token together out of two others, in the order of its rank, as the
-/// model's tokenizer.json has them.
+/// Reads the lines, then says as merges what the ranks mean: every way to put a token together out of two others, in
+/// the order of its rank, as the model's tokenizer.json has them.
 class tiktoken_reader {
  public:
   tiktoken_reader(std::string_view text, std::string path) : path_(std::move(path)) {
@@ -76,7 +84,10 @@ class tiktoken_reader {
       at = end + 1;
     }
     if (tokens_.size() != tiktoken_limits::ranks)
-      refuse(0, "ranks of the list", std::to_string(tiktoken_limits::ranks) + " as Llama 3 has (for another model put its tokenizer.json beside it)", std::to_string(tokens_.size()));
+      refuse(0, "ranks of the list",
+             std::to_string(tiktoken_limits::ranks) +
+                 " as Llama 3 has (for another model put its tokenizer.json beside it)",
+             std::to_string(tokens_.size()));
   }
 
   vocabulary result() const {
@@ -87,11 +98,15 @@ class tiktoken_reader {
     for (const std::string& each : tokens_) out.tokens.push_back(in_alphabet(each));
     add_merges(out);
     out.token_types.assign(tokens_.size(), static_cast<std::int32_t>(token_type::normal));
-    constexpr std::array<std::pair<std::size_t, std::string_view>, 5> named{
-        {{0, "<|begin_of_text|>"}, {1, "<|end_of_text|>"}, {6, "<|start_header_id|>"}, {7, "<|end_header_id|>"}, {9, "<|eot_id|>"}}};
+    constexpr std::array<std::pair<std::size_t, std::string_view>, 5> named{{{0, "<|begin_of_text|>"},
+                                                                             {1, "<|end_of_text|>"},
+                                                                             {6, "<|start_header_id|>"},
+                                                                             {7, "<|end_header_id|>"},
+                                                                             {9, "<|eot_id|>"}}};
     for (std::size_t i = 0, reserved = 0; i < tiktoken_limits::special; ++i) {
       const auto name = std::find_if(named.begin(), named.end(), [&](const auto& each) { return each.first == i; });
-      out.tokens.push_back(name != named.end() ? std::string(name->second) : "<|reserved_special_token_" + std::to_string(reserved++) + "|>");
+      out.tokens.push_back(name != named.end() ? std::string(name->second)
+                                               : "<|reserved_special_token_" + std::to_string(reserved++) + "|>");
       out.token_types.push_back(static_cast<std::int32_t>(token_type::control));
     }
     const auto first = static_cast<std::int64_t>(tokens_.size());
@@ -108,18 +123,24 @@ class tiktoken_reader {
   void read_line(std::string_view line, std::size_t offset) {
     const std::string what = "line " + std::to_string(tokens_.size() + 1);
     const std::size_t space = line.find(' ');
-    if (space == std::string_view::npos) refuse(offset, what, "a token in base64, a blank and its rank", "'" + printable(line, 60) + "'");
+    if (space == std::string_view::npos)
+      refuse(offset, what, "a token in base64, a blank and its rank", "'" + printable(line, 60) + "'");
     const std::string_view digits = line.substr(space + 1);
     std::size_t rank = 0;
     const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
     if (problem != std::errc{} || end != digits.data() + digits.size() || rank != tokens_.size())
-      refuse(offset, what + ": rank", std::to_string(tokens_.size()) + ", as the lines before it count", "'" + printable(digits, 40) + "'");
-    if (rank == tiktoken_limits::ranks) refuse(offset, what, "no more than " + std::to_string(tiktoken_limits::ranks) + " lines, as Llama 3 has", "more");
+      refuse(offset, what + ": rank", std::to_string(tokens_.size()) + ", as the lines before it count",
+             "'" + printable(digits, 40) + "'");
+    if (rank == tiktoken_limits::ranks)
+      refuse(offset, what, "no more than " + std::to_string(tiktoken_limits::ranks) + " lines, as Llama 3 has", "more");
     const auto bytes = decode_base64(line.substr(0, space));
     if (!bytes || bytes->empty() || bytes->size() > tiktoken_limits::token_bytes)
-      refuse(offset, what + ": token", "base64 of 1 to " + std::to_string(tiktoken_limits::token_bytes) + " bytes", "'" + printable(line.substr(0, space), 60) + "'");
+      refuse(offset, what + ": token", "base64 of 1 to " + std::to_string(tiktoken_limits::token_bytes) + " bytes",
+             "'" + printable(line.substr(0, space), 60) + "'");
     const auto [before, added] = ranks_.emplace(*bytes, static_cast<std::uint32_t>(rank));
-    if (!added) refuse(offset, what + ": token", "one that was not there before", "that of line " + std::to_string(before->second + 1));
+    if (!added)
+      refuse(offset, what + ": token", "one that was not there before",
+             "that of line " + std::to_string(before->second + 1));
     tokens_.push_back(before->first);
   }
 
@@ -134,18 +155,22 @@ class tiktoken_reader {
     for (const std::string& token : tokens_) {
       ways.clear();
       for (std::size_t cut = 1; cut < token.size(); ++cut) {
-        const auto left = ranks_.find(std::string_view(token).substr(0, cut)), right = ranks_.find(std::string_view(token).substr(cut));
+        const auto left = ranks_.find(std::string_view(token).substr(0, cut)),
+                   right = ranks_.find(std::string_view(token).substr(cut));
         if (left != ranks_.end() && right != ranks_.end()) ways.emplace_back(left->second, right->second);
       }
       std::sort(ways.begin(), ways.end());
-      if (out.merges.size() + ways.size() > tiktoken_limits::merges) refuse(0, "ways to put tokens together", "at most " + std::to_string(tiktoken_limits::merges), "more");
+      if (out.merges.size() + ways.size() > tiktoken_limits::merges)
+        refuse(0, "ways to put tokens together", "at most " + std::to_string(tiktoken_limits::merges), "more");
       for (const auto& [left, right] : ways) out.merges.push_back(out.tokens[left] + " " + out.tokens[right]);
     }
   }
 
   struct seeded_hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view bytes) const { return static_cast<std::size_t>(hash_bytes(bytes, hash_seed())); }
+    std::size_t operator()(std::string_view bytes) const {
+      return static_cast<std::size_t>(hash_bytes(bytes, hash_seed()));
+    }
   };
 
   std::string path_;
@@ -154,13 +179,16 @@ class tiktoken_reader {
 };
 
 /// @param path that errors name  @throws file_error
-inline vocabulary vocabulary_from_tiktoken(std::string_view text, std::string path) { return tiktoken_reader(text, std::move(path)).result(); }
+inline vocabulary vocabulary_from_tiktoken(std::string_view text, std::string path) {
+  return tiktoken_reader(text, std::move(path)).result();
+}
 
 /// @throws file_error
 inline vocabulary vocabulary_from_tiktoken_file(const std::filesystem::path& path) {
   const mapped_file file(path);
   if (file.size() > tiktoken_limits::file_bytes)
-    throw file_error(file.path(), std::nullopt, "too large for Llama 3's list of ranks", "at most " + std::to_string(tiktoken_limits::file_bytes) + " bytes", std::to_string(file.size()));
+    throw file_error(file.path(), std::nullopt, "too large for Llama 3's list of ranks",
+                     "at most " + std::to_string(tiktoken_limits::file_bytes) + " bytes", std::to_string(file.size()));
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));
   return vocabulary_from_tiktoken(text, file.path());

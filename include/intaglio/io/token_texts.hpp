@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The bytes of every token in one block, a hash index from bytes to token, and one from a pair of tokens to their merge.
-// All built once from a validated vocabulary; lookups allocate nothing.
+// The bytes of every token in one block, a hash index from bytes to token, and one from a pair of tokens to their
+// merge. All built once from a validated vocabulary; lookups allocate nothing.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,9 @@ constexpr std::uint64_t mix(std::uint64_t a) {
 
 /// Differs from run to run, so that no file can be prepared to make every key collide.
 inline std::uint64_t hash_seed() {
-  static const std::uint64_t seed = mix(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
-                                        reinterpret_cast<std::uintptr_t>(&mix));
+  static const std::uint64_t seed =
+      mix(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
+          reinterpret_cast<std::uintptr_t>(&mix));
   return seed;
 }
 
@@ -126,7 +127,8 @@ class merge_index {
     token_merge merge{0, -1};
   };
   std::size_t place(std::int32_t left, std::int32_t right) const {
-    const std::uint64_t key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
+    const std::uint64_t key =
+        static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
     for (std::size_t i = mix(key ^ seed_) & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1))
       if (slots_[i].merge.result < 0 || (slots_[i].left == left && slots_[i].right == right)) return i;
   }

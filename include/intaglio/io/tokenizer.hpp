@@ -31,7 +31,8 @@ struct encode_options {
   bool parse_special = false;  ///< texts of control tokens become those tokens; else they are plain text
   bool add_bos = false;
   bool add_eos = false;
-  std::span<const text_range> plain = {};  ///< where parse_special does not hold: ascending, apart; for what a user typed
+  std::span<const text_range> plain =
+      {};  ///< where parse_special does not hold: ascending, apart; for what a user typed
 };
 
 struct decode_options {
@@ -42,8 +43,8 @@ struct decode_options {
 inline constexpr std::size_t longest_text_bytes = std::size_t{1} << 30;
 
 /// Built from a vocabulary that it validates to the last entry; immutable, so any number of threads may use it.
-/// Bytes that are not UTF-8 are kept: decode(encode(text)) == text for every byte string, but for a literal U+2581 in SentencePiece
-/// models, which decodes to a space.
+/// Bytes that are not UTF-8 are kept: decode(encode(text)) == text for every byte string, but for a literal U+2581 in
+/// SentencePiece models, which decodes to a space.
 class tokenizer {
  public:
   /// @param embedding_rows rows of the model's token embedding, where known
@@ -53,7 +54,8 @@ class tokenizer {
     if (!bytes && file.model != "llama")
       throw file_error(file.source, std::nullopt, "tokenizer.ggml.model", "gpt2 or llama",
                        file.model.empty() ? "none" : "'" + printable(file.model) + "'");
-    if (file.token_types.empty() && !file.tokens.empty()) warnings_.push_back("tokenizer.ggml.token_type is missing: all tokens count as normal");
+    if (file.token_types.empty() && !file.tokens.empty())
+      warnings_.push_back("tokenizer.ggml.token_type is missing: all tokens count as normal");
     types_ = checked_token_types(file);
     check_token_texts(file, types_, embedding_rows);
     check_scores(file);
@@ -73,7 +75,9 @@ class tokenizer {
   bool adds_eos() const { return adds_eos_; }
   /// Tokens after which a model has said what it wanted: EOS, EOT and others known by their text, ascending.
   const std::vector<std::int32_t>& end_of_generation_ids() const { return end_of_generation_; }
-  bool is_end_of_generation(std::int32_t id) const { return std::binary_search(end_of_generation_.begin(), end_of_generation_.end(), id); }
+  bool is_end_of_generation(std::int32_t id) const {
+    return std::binary_search(end_of_generation_.begin(), end_of_generation_.end(), id);
+  }
   /// What is odd but harmless in the vocabulary, a sentence each.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// Nothing for SentencePiece vocabularies.
@@ -90,23 +94,28 @@ class tokenizer {
   /// The control, unknown or user-defined token of that text.
   std::optional<std::int32_t> special_id(std::string_view text) const {
     for (std::size_t i = 0; i < size(); ++i) {
-      const bool special = types_[i] == token_type::control || types_[i] == token_type::unknown || types_[i] == token_type::user_defined;
+      const bool special =
+          types_[i] == token_type::control || types_[i] == token_type::unknown || types_[i] == token_type::user_defined;
       if (special && texts_[static_cast<std::int32_t>(i)] == text) return static_cast<std::int32_t>(i);
     }
     return std::nullopt;
   }
 
-  /// Linear in the text, up to a logarithm. @throws argument_error: more than 1 GiB of text, BOS or EOS asked for but not there
+  /// Linear in the text, up to a logarithm. @throws argument_error: more than 1 GiB of text, BOS or EOS asked for but
+  /// not there
   std::vector<std::int32_t> encode(std::string_view text, const encode_options& options = {}) const {
-    if (text.size() > longest_text_bytes) throw argument_error("text", "at most 1 GiB", std::to_string(text.size()) + " bytes");
+    if (text.size() > longest_text_bytes)
+      throw argument_error("text", "at most 1 GiB", std::to_string(text.size()) + " bytes");
     if (options.add_bos && !bos_) throw argument_error("add_bos", "a BOS token in the vocabulary", "none");
     if (options.add_eos && !eos_) throw argument_error("add_eos", "an EOS token in the vocabulary", "none");
     std::vector<std::int32_t> out;
     out.reserve(text.size() / 4 + 2);
     if (options.add_bos) out.push_back(*bos_);
     const auto allowed = [&](std::size_t begin, std::size_t bytes, std::int32_t id) {
-      if (types_[static_cast<std::size_t>(id)] == token_type::user_defined) return true;  // without parse_special no others are looked for
-      const auto after = std::partition_point(options.plain.begin(), options.plain.end(), [&](const text_range& r) { return r.end <= begin; });
+      if (types_[static_cast<std::size_t>(id)] == token_type::user_defined)
+        return true;  // without parse_special no others are looked for
+      const auto after = std::partition_point(options.plain.begin(), options.plain.end(),
+                                              [&](const text_range& r) { return r.end <= begin; });
       return after == options.plain.end() || after->begin >= begin + bytes;
     };
     const special_tokens& wanted = options.parse_special ? special_ : always_;
@@ -136,13 +145,15 @@ class tokenizer {
     return out;
   }
 
-  /// piece(id) as it appears in text: nothing for control tokens that are skipped, and no added space at the start of a text.
+  /// piece(id) as it appears in text: nothing for control tokens that are skipped, and no added space at the start of a
+  /// text.
   std::string_view printed_piece(std::int32_t id, bool skip_control, bool text_start) const {
     std::string_view text = piece(id);
     const token_type kind = types_[static_cast<std::size_t>(id)];
     if (skip_control && kind == token_type::control) return {};
     const auto* model = std::get_if<sentencepiece_bpe>(&model_);
-    if (text_start && model && model->adds_space_prefix() && kind == token_type::normal && text.starts_with(' ')) text.remove_prefix(1);
+    if (text_start && model && model->adds_space_prefix() && kind == token_type::normal && text.starts_with(' '))
+      text.remove_prefix(1);
     return text;
   }
 
@@ -159,7 +170,8 @@ class tokenizer {
     eot_ = checked_special_id(file, "tokenizer.ggml.eot_token_id", file.eot_id);
     unknown_ = checked_special_id(file, "tokenizer.ggml.unknown_token_id", file.unknown_id);
     if (file.padding_id && (*file.padding_id < 0 || *file.padding_id >= static_cast<std::int64_t>(size())))
-      warnings_.push_back("tokenizer.ggml.padding_token_id " + std::to_string(*file.padding_id) + " is not a token and is ignored");
+      warnings_.push_back("tokenizer.ggml.padding_token_id " + std::to_string(*file.padding_id) +
+                          " is not a token and is ignored");
     else padding_ = checked_special_id(file, "tokenizer.ggml.padding_token_id", file.padding_id);
     if (file.remove_extra_whitespaces.value_or(false))
       throw file_error(file.source, std::nullopt, "tokenizer.ggml.remove_extra_whitespaces", "false", "true");
@@ -173,17 +185,21 @@ class tokenizer {
     std::vector<std::int32_t> ordinary;
     for (std::size_t i = 0; i < size(); ++i) {
       if (types_[i] == token_type::byte)
-        throw file_error(file.source, std::nullopt, "tokenizer.ggml.token_type[" + std::to_string(i) + "]", "no byte tokens in a gpt2 vocabulary", "6");
+        throw file_error(file.source, std::nullopt, "tokenizer.ggml.token_type[" + std::to_string(i) + "]",
+                         "no byte tokens in a gpt2 vocabulary", "6");
       std::optional<std::string> raw;
       if (types_[i] == token_type::normal && !(raw = from_byte_alphabet(file.tokens[i]))) ++foreign;
       texts_.add(raw ? *raw : file.tokens[i]);
       if (raw && !raw->empty()) ordinary.push_back(static_cast<std::int32_t>(i));
     }
     for (const std::int32_t id : ordinary) duplicates += ordinary_.insert(texts_, id) != id;
-    if (foreign) warnings_.push_back(std::to_string(foreign) + " ordinary tokens are not in the byte alphabet and never come out of text");
+    if (foreign)
+      warnings_.push_back(std::to_string(foreign) +
+                          " ordinary tokens are not in the byte alphabet and never come out of text");
     warn_duplicates(duplicates);
     const pretokenizer kind = resolved_pretokenizer(file, warnings_);
-    model_.emplace<byte_level_bpe>(file, kind, file.ignore_merges.value_or(kind == pretokenizer::llama_bpe), texts_, ordinary_);
+    model_.emplace<byte_level_bpe>(file, kind, file.ignore_merges.value_or(kind == pretokenizer::llama_bpe), texts_,
+                                   ordinary_);
     collect_special(true);
   }
 
@@ -192,9 +208,12 @@ class tokenizer {
     token_texts escaped;
     escaped.reserve(size());
     for (std::size_t i = 0; i < size(); ++i) {
-      const bool text = types_[i] == token_type::normal || types_[i] == token_type::user_defined || types_[i] == token_type::unused;
+      const bool text =
+          types_[i] == token_type::normal || types_[i] == token_type::user_defined || types_[i] == token_type::unused;
       const auto value = types_[i] == token_type::byte ? byte_token_value(file.tokens[i]) : std::nullopt;
-      texts_.add(value ? std::string(1, static_cast<char>(*value)) : text ? unescape_spaces(file.tokens[i]) : file.tokens[i]);
+      texts_.add(value  ? std::string(1, static_cast<char>(*value))
+                 : text ? unescape_spaces(file.tokens[i])
+                        : file.tokens[i]);
       escaped.add(text ? escape_spaces(file.tokens[i]) : file.tokens[i]);
     }
     token_index ordinary{size()};
@@ -204,7 +223,8 @@ class tokenizer {
         duplicates += ordinary.insert(escaped, static_cast<std::int32_t>(i)) != static_cast<std::int32_t>(i);
     warn_duplicates(duplicates);
     model_.emplace<sentencepiece_bpe>(file, types_, escaped, std::move(ordinary));
-    // By score, user-defined tokens are found in escaped text by the model itself; by rank they are literal texts, as in tokenizer.json.
+    // By score, user-defined tokens are found in escaped text by the model itself; by rank they are literal texts, as
+    // in tokenizer.json.
     collect_special(!file.merges.empty(), file.merges.empty() ? nullptr : &file);
   }
 
@@ -215,23 +235,28 @@ class tokenizer {
       const std::string_view text = literal ? std::string_view{literal->tokens[i]} : texts_[id];
       if (text.empty()) continue;
       if (types_[i] == token_type::control || types_[i] == token_type::unknown) all.emplace_back(text, id);
-      if (types_[i] == token_type::user_defined && user_defined) all.emplace_back(text, id), always.emplace_back(text, id);
+      if (types_[i] == token_type::user_defined && user_defined)
+        all.emplace_back(text, id), always.emplace_back(text, id);
     }
     special_ = special_tokens{std::move(all)};
     always_ = special_tokens{std::move(always)};
   }
 
   void warn_duplicates(std::size_t count) {
-    if (count) warnings_.push_back(std::to_string(count) + " tokens repeat the text of an earlier one; the first of each text encodes it");
+    if (count)
+      warnings_.push_back(std::to_string(count) +
+                          " tokens repeat the text of an earlier one; the first of each text encodes it");
   }
 
   void read_defaults(const vocabulary& file) {
     const bool sentences = std::holds_alternative<sentencepiece_bpe>(model_);
     const auto kind = pretokenizer_kind();
     if (file.add_bos.value_or(false) && !bos_)
-      throw file_error(file.source, std::nullopt, "tokenizer.ggml.bos_token_id", "a token, as add_bos_token is true", "none");
+      throw file_error(file.source, std::nullopt, "tokenizer.ggml.bos_token_id", "a token, as add_bos_token is true",
+                       "none");
     if (file.add_eos.value_or(false) && !eos_)
-      throw file_error(file.source, std::nullopt, "tokenizer.ggml.eos_token_id", "a token, as add_eos_token is true", "none");
+      throw file_error(file.source, std::nullopt, "tokenizer.ggml.eos_token_id", "a token, as add_eos_token is true",
+                       "none");
     adds_bos_ = file.add_bos.value_or(bos_ && (sentences || kind == pretokenizer::llama_bpe));
     adds_eos_ = file.add_eos.value_or(false);
 
@@ -245,7 +270,8 @@ class tokenizer {
     for (const auto& id : {eos_, eot_})
       if (id) end_of_generation_.push_back(*id);
     std::sort(end_of_generation_.begin(), end_of_generation_.end());
-    end_of_generation_.erase(std::unique(end_of_generation_.begin(), end_of_generation_.end()), end_of_generation_.end());
+    end_of_generation_.erase(std::unique(end_of_generation_.begin(), end_of_generation_.end()),
+                             end_of_generation_.end());
   }
 
   std::vector<token_type> types_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A file of torch.save (.pth, .bin, .pt): a ZIP whose data.pkl describes the tensors and whose data/KEY hold their bytes, which are read in
-// place. Layout: pytorch's caffe2/serialize/inline_container.cc and torch/serialization.py. Files from before PyTorch 1.6 are no ZIP and are refused.
+// A file of torch.save (.pth, .bin, .pt): a ZIP whose data.pkl describes the tensors and whose data/KEY hold their
+// bytes, which are read in place. Layout: pytorch's caffe2/serialize/inline_container.cc and torch/serialization.py.
+// Files from before PyTorch 1.6 are no ZIP and are refused.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ struct torch_tensor {
   std::optional<dtype> type;     ///< absent where the library reads no such values
   std::uint32_t element_bytes = 1;
   std::vector<std::uint64_t> shape, strides;
-  std::size_t file = 0;          ///< index of the shard
-  std::uint64_t offset = 0;      ///< of the first element, from the start of that file
-  std::uint64_t bytes = 0;       ///< of all elements
+  std::size_t file = 0;      ///< index of the shard
+  std::uint64_t offset = 0;  ///< of the first element, from the start of that file
+  std::uint64_t bytes = 0;   ///< of all elements
 
   /// Elements follow one another in row-major order.
   bool contiguous() const {
@@ -47,14 +48,18 @@ class torch_file {
   /// @throws file_error at the first rule that does not hold
   explicit torch_file(mapped_file file) : file_(std::move(file)) {
     std::array<char, 4> magic{};
-    file_.read(0, std::as_writable_bytes(std::span(magic)).first(static_cast<std::size_t>(std::min<std::uint64_t>(4, file_.size()))));
+    file_.read(0, std::as_writable_bytes(std::span(magic))
+                      .first(static_cast<std::size_t>(std::min<std::uint64_t>(4, file_.size()))));
     if (std::string_view(magic.data(), 4) != "PK\x03\x04")
-      throw file_error(file_.path(), 0, "no ZIP file of torch.save", "PK\\x03\\x04", magic[0] == '\x80' ? "a bare pickle, as PyTorch wrote before 1.6" : "other bytes");
+      throw file_error(file_.path(), 0, "no ZIP file of torch.save", "PK\\x03\\x04",
+                       magic[0] == '\x80' ? "a bare pickle, as PyTorch wrote before 1.6" : "other bytes");
     const zip_archive archive(file_);
     members_ = archive.members();
     const std::string top = members_.front().name.substr(0, members_.front().name.find('/')) + "/";
     for (const zip_member& member : members_)
-      if (!member.name.starts_with(top)) throw file_error(file_.path(), member.offset, "member of the archive", "one in " + printable(top, 70), "'" + printable(member.name, 70) + "'");
+      if (!member.name.starts_with(top))
+        throw file_error(file_.path(), member.offset, "member of the archive", "one in " + printable(top, 70),
+                         "'" + printable(member.name, 70) + "'");
     read_version(archive, top);
     read_tensors(archive, top);
   }
@@ -68,9 +73,11 @@ class torch_file {
  private:
   const zip_member& required(const zip_archive& archive, const std::string& name, std::uint64_t most) const {
     const zip_member* member = archive.find(name);
-    if (member == nullptr) throw file_error(file_.path(), std::nullopt, "member of the archive", "'" + printable(name, 70) + "'", "none");
+    if (member == nullptr)
+      throw file_error(file_.path(), std::nullopt, "member of the archive", "'" + printable(name, 70) + "'", "none");
     if (member->bytes == 0 || member->bytes > most)
-      throw file_error(file_.path(), member->offset, "member '" + printable(name, 70) + "'", "1 to " + std::to_string(most) + " bytes", std::to_string(member->bytes));
+      throw file_error(file_.path(), member->offset, "member '" + printable(name, 70) + "'",
+                       "1 to " + std::to_string(most) + " bytes", std::to_string(member->bytes));
     check_member(file_, *member);
     return *member;
   }
@@ -84,10 +91,12 @@ class torch_file {
     std::string version = text(member);
     if (version.ends_with('\n')) version.pop_back();
     if (version.empty() || version.size() > 3 || version.find_first_not_of("0123456789") != std::string::npos)
-      throw file_error(file_.path(), member.offset, "version of the archive", "a number", "'" + printable(version, 40) + "'");
+      throw file_error(file_.path(), member.offset, "version of the archive", "a number",
+                       "'" + printable(version, 40) + "'");
     if (archive.find(top + "byteorder") == nullptr) return;  // before PyTorch 2.1
     const zip_member& order = required(archive, top + "byteorder", 16);
-    if (const std::string found = text(order); found != "little") throw file_error(file_.path(), order.offset, "byte order", "little", "'" + printable(found, 40) + "'");
+    if (const std::string found = text(order); found != "little")
+      throw file_error(file_.path(), order.offset, "byte order", "little", "'" + printable(found, 40) + "'");
   }
   void read_tensors(const zip_archive& archive, const std::string& top) {
     const zip_member& described = required(archive, top + "data.pkl", torch_limits::pickle_bytes);
@@ -98,15 +107,18 @@ class torch_file {
       const zip_member* member = archive.find(top + "data/" + storage.key);
       const checked_size size = checked_size(storage.elements) * storage.type->bytes;
       if (member == nullptr || !size || member->bytes != size.value())
-        throw file_error(file_.path(), member == nullptr ? described.offset : member->offset, "storage " + storage.key,
-                         size ? std::to_string(size.value()) + " bytes in data/" + storage.key : "fewer than 2^64 bytes", member == nullptr ? "no such member" : std::to_string(member->bytes));
+        throw file_error(
+            file_.path(), member == nullptr ? described.offset : member->offset, "storage " + storage.key,
+            size ? std::to_string(size.value()) + " bytes in data/" + storage.key : "fewer than 2^64 bytes",
+            member == nullptr ? "no such member" : std::to_string(member->bytes));
       data.push_back(member);
     }
     for (const torch_view& view : pickle.tensors()) {
       const torch_storage_type& type = *pickle.storages()[view.storage].type;
       std::uint64_t bytes = type.bytes;
       for (const std::uint64_t size : view.shape) bytes *= size;
-      tensors_.push_back({view.name, type.name, type.type, type.bytes, view.shape, view.strides, 0, data[view.storage]->offset + view.offset * type.bytes, bytes});
+      tensors_.push_back({view.name, type.name, type.type, type.bytes, view.shape, view.strides, 0,
+                          data[view.storage]->offset + view.offset * type.bytes, bytes});
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Marks functions whose sums must round after every product, whatever the user's flags (-march=native under GNU C++ fuses them): an encoder
-// with fused multiply-adds would choose another code now and then. Clang given -ffp-contract=fast fuses all the same.
+// Marks functions whose sums must round after every product, whatever the user's flags (-march=native under GNU C++
+// fuses them): an encoder with fused multiply-adds would choose another code now and then. Clang given
+// -ffp-contract=fast fuses all the same.
 #pragma once
 
 #if defined(__clang__)

@@ -36,7 +36,8 @@ constexpr code_point decode_utf8(std::string_view text, std::size_t at) {
   if (!continues(2)) return broken;
   if (first < 0xF0) {
     const std::uint32_t value = (first & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
-    return value < 0x800 || (value >= 0xD800 && value < 0xE000) ? broken : code_point{static_cast<char32_t>(value), 3, true};
+    return value < 0x800 || (value >= 0xD800 && value < 0xE000) ? broken
+                                                                : code_point{static_cast<char32_t>(value), 3, true};
   }
   if (!continues(3)) return broken;
   const std::uint32_t value = (first & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
@@ -89,7 +90,8 @@ constexpr std::size_t complete_utf8(std::string_view text) {
   return text.size();
 }
 
-/// Appends `text` with U+FFFD for what is not UTF-8: one for each longest start of a sequence, as the Unicode standard advises.
+/// Appends `text` with U+FFFD for what is not UTF-8: one for each longest start of a sequence, as the Unicode standard
+/// advises.
 inline void append_replacing_invalid(std::string& out, std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const code_point next = decode_utf8(text, at);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// LARQL's layout of a feature index: index.json of version 2, gate_vectors.bin, up_features.bin and down_features.bin, each without a header.
-// Facts: chrishayuk/larql, crates/larql-vindex (config, extract, format) and docs/vindex-format-spec.md. Its other files are neither read nor written.
+// LARQL's layout of a feature index: index.json of version 2, gate_vectors.bin, up_features.bin and down_features.bin,
+// each without a header. Facts: chrishayuk/larql, crates/larql-vindex (config, extract, format) and
+// docs/vindex-format-spec.md. Its other files are neither read nor written.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +38,8 @@ inline bool is_vindex(const std::filesystem::path& folder) {
 /// A LARQL index as a source of vectors. Gate is f32 or f16, up and down are f32.
 class vindex_features : public feature_source {
  public:
-  /// @throws file_error for an index.json that is none of LARQL's or asks for what is not read (experts, quantised gates), files of another size, checksums
-  /// (SHA-256) that are not theirs
+  /// @throws file_error for an index.json that is none of LARQL's or asks for what is not read (experts, quantised
+  /// gates), files of another size, checksums (SHA-256) that are not theirs
   explicit vindex_features(const std::filesystem::path& folder) : folder_(folder), path_(folder.string()) {
     const auto path = folder / feature_index_file;
     strict_json document(path.string());
@@ -68,13 +69,16 @@ class vindex_features : public feature_source {
   }
   void stream(std::uint32_t layer, feature_vector which, unsigned, const feature_sink& sink) override {
     const auto kind = static_cast<std::size_t>(which);
-    const std::uint64_t row = row_bytes(types_[kind], config_.hidden_size), step = std::max<std::uint64_t>(row, chunk_bytes / row * row), whole = row * config_.intermediate_size;
+    const std::uint64_t row = row_bytes(types_[kind], config_.hidden_size),
+                        step = std::max<std::uint64_t>(row, chunk_bytes / row * row),
+                        whole = row * config_.intermediate_size;
     std::vector<std::byte> bytes;
     for (std::uint64_t at = 0; at < whole; at += step) {
       bytes.resize(static_cast<std::size_t>(std::min(step, whole - at)));
       files_[kind]->read(offset(layer, which) + at, bytes);
       if (const auto fault = find_feature_fault(types_[kind], bytes))
-        throw file_error(files_[kind]->path(), offset(layer, which) + at + fault->byte, std::string(name(which)) + " vectors of layer " + std::to_string(layer), "finite numbers",
+        throw file_error(files_[kind]->path(), offset(layer, which) + at + fault->byte,
+                         std::string(name(which)) + " vectors of layer " + std::to_string(layer), "finite numbers",
                          std::string(fault->found));
       sink(bytes);
     }
@@ -82,7 +86,8 @@ class vindex_features : public feature_source {
   void expect_agreement(const feature_index& index, std::uint32_t layer) override {
     std::vector<std::byte> wanted, found;
     for (const feature_vector which : feature_vectors)
-      for (const std::uint64_t feature : sampled(config_.intermediate_size, 8, 3 * layer + static_cast<std::uint64_t>(which))) {
+      for (const std::uint64_t feature :
+           sampled(config_.intermediate_size, 8, 3 * layer + static_cast<std::uint64_t>(which))) {
         const dtype type = types_[static_cast<std::size_t>(which)];
         const std::uint64_t row = row_bytes(type, config_.hidden_size);
         wanted.resize(static_cast<std::size_t>(row));
@@ -100,8 +105,10 @@ class vindex_features : public feature_source {
   void read_config(const json_place& root) {
     const json_place family = root["family"], detail = root["model_config"];
     const std::string& text = family.text();
-    if (text.starts_with("gemma3")) config_.model_type = architecture::gemma3, config_.hidden_act = activation::gelu_tanh;
-    else if (text == "llama" || text == "mistral") config_.model_type = architecture::llama, config_.hidden_act = activation::silu;
+    if (text.starts_with("gemma3"))
+      config_.model_type = architecture::gemma3, config_.hidden_act = activation::gelu_tanh;
+    else if (text == "llama" || text == "mistral")
+      config_.model_type = architecture::llama, config_.hidden_act = activation::silu;
     else family.refuse("one of: gemma3, llama, mistral");
     config_.hidden_size = feature_json::u32(root["hidden_size"], config_limits::hidden_size);
     config_.intermediate_size = feature_json::u32(root["intermediate_size"], config_limits::intermediate_size);
@@ -115,7 +122,8 @@ class vindex_features : public feature_source {
     config_.num_attention_heads = feature_json::u32(detail["num_q_heads"], config_limits::num_attention_heads);
     config_.num_key_value_heads = feature_json::u32(detail["num_kv_heads"], config_limits::num_attention_heads);
     config_.rope_theta = feature_json::real(detail["rope_base"]);
-    if (detail["sliding_window"].present()) config_.sliding_window = feature_json::u32(detail["sliding_window"], config_limits::max_position_embeddings);
+    if (detail["sliding_window"].present())
+      config_.sliding_window = feature_json::u32(detail["sliding_window"], config_limits::max_position_embeddings);
   }
   /// Layers may stand in any order; each says where its gates lie.
   void read_layers(const json_place& root) {
@@ -123,19 +131,26 @@ class vindex_features : public feature_source {
     const std::uint64_t gate_bytes = row_bytes(types_[0], config_.hidden_size) * config_.intermediate_size;
     for (const json_place& each : root["layers"].elements()) {
       const std::uint64_t layer = each["layer"].natural();
-      if (layer >= gates_.size() || gates_[static_cast<std::size_t>(layer)] != nowhere) each["layer"].refuse("each layer under " + std::to_string(gates_.size()) + " once");
+      if (layer >= gates_.size() || gates_[static_cast<std::size_t>(layer)] != nowhere)
+        each["layer"].refuse("each layer under " + std::to_string(gates_.size()) + " once");
       if (each["num_experts"].present()) each["num_experts"].refuse("no experts");
-      if (each["num_features"].natural() != config_.intermediate_size) each["num_features"].refuse("intermediate_size " + std::to_string(config_.intermediate_size));
+      if (each["num_features"].natural() != config_.intermediate_size)
+        each["num_features"].refuse("intermediate_size " + std::to_string(config_.intermediate_size));
       if (each["length"].natural() != gate_bytes) each["length"].refuse(std::to_string(gate_bytes));
       const std::uint64_t at = each["offset"].natural();
-      if (!range_inside(at, gate_bytes, files_[0]->size())) each["offset"].refuse("vectors inside " + std::string(vindex_files[0]) + " of " + std::to_string(files_[0]->size()) + " bytes");
+      if (!range_inside(at, gate_bytes, files_[0]->size()))
+        each["offset"].refuse("vectors inside " + std::string(vindex_files[0]) + " of " +
+                              std::to_string(files_[0]->size()) + " bytes");
       gates_[static_cast<std::size_t>(layer)] = at;
     }
     for (std::size_t layer = 0; layer < gates_.size(); ++layer)
       if (gates_[layer] == nowhere) root["layers"].refuse("a place for layer " + std::to_string(layer));
     for (std::size_t kind = 1; kind < 3; ++kind) {
-      const std::uint64_t wanted = std::uint64_t{4} * config_.hidden_size * config_.intermediate_size * config_.num_hidden_layers;
-      if (files_[kind]->size() != wanted) throw file_error(files_[kind]->path(), std::nullopt, "size", std::to_string(wanted) + " bytes", std::to_string(files_[kind]->size()));
+      const std::uint64_t wanted =
+          std::uint64_t{4} * config_.hidden_size * config_.intermediate_size * config_.num_hidden_layers;
+      if (files_[kind]->size() != wanted)
+        throw file_error(files_[kind]->path(), std::nullopt, "size", std::to_string(wanted) + " bytes",
+                         std::to_string(files_[kind]->size()));
     }
   }
   /// Of those files that the manifest has a checksum of.
@@ -150,11 +165,13 @@ class vindex_features : public feature_source {
         files_[kind]->read(at, bytes);
         sum.add(bytes);
       }
-      if (const std::string found = sum.hex(); found != wanted.text()) throw file_error(files_[kind]->path(), std::nullopt, "SHA-256", printable(wanted.text(), 80), found);
+      if (const std::string found = sum.hex(); found != wanted.text())
+        throw file_error(files_[kind]->path(), std::nullopt, "SHA-256", printable(wanted.text(), 80), found);
     }
   }
   std::uint64_t offset(std::uint32_t layer, feature_vector which) const {
-    return which == feature_vector::gate ? gates_[layer] : std::uint64_t{4} * config_.hidden_size * config_.intermediate_size * layer;
+    return which == feature_vector::gate ? gates_[layer]
+                                         : std::uint64_t{4} * config_.hidden_size * config_.intermediate_size * layer;
   }
 
   static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
@@ -166,28 +183,35 @@ class vindex_features : public feature_source {
   std::vector<std::uint64_t> gates_;
 };
 
-/// Makes a feature index from LARQL's, with the vectors' types and bytes. Options' codec and layout have no meaning here.
+/// Makes a feature index from LARQL's, with the vectors' types and bytes. Options' codec and layout have no meaning
+/// here.
 /// @throws as build_feature_index and vindex_features
-inline feature_build_report import_vindex(const std::filesystem::path& from, const std::filesystem::path& folder, const feature_build_options& options = {}) {
+inline feature_build_report import_vindex(const std::filesystem::path& from, const std::filesystem::path& folder,
+                                          const feature_build_options& options = {}) {
   vindex_features source(from);
   return feature_index_builder(source, "larql", folder, options).run();
 }
 
-/// Writes LARQL's layout of an index: gate f16 where all gates are, else f32; up and down f32. Each file takes its place when it is whole, index.json last.
-/// Memory is bounded as in reading.
+/// Writes LARQL's layout of an index: gate f16 where all gates are, else f32; up and down f32. Each file takes its
+/// place when it is whole, index.json last. Memory is bounded as in reading.
 /// @throws file_error
-inline void export_vindex(const feature_index& index, const std::filesystem::path& folder, const std::function<void(const file_progress&)>& progress = {}) {
+inline void export_vindex(const feature_index& index, const std::filesystem::path& folder,
+                          const std::function<void(const file_progress&)>& progress = {}) {
   using json = nlohmann::ordered_json;
   const decoder_config& c = index.config();
-  if (c.num_local_experts != 0) throw file_error((index.path() / feature_index_file).string(), std::nullopt, "layers in LARQL's layout", "one FFN each", std::to_string(c.num_local_experts) + " experts");
+  if (c.num_local_experts != 0)
+    throw file_error((index.path() / feature_index_file).string(), std::nullopt, "layers in LARQL's layout",
+                     "one FFN each", std::to_string(c.num_local_experts) + " experts");
   const locked_folder lock(folder);
   bool half = true;
-  for (std::uint32_t layer = 0; layer < index.layers(); ++layer) half &= index.layer(layer)[feature_vector::gate].type == dtype::f16;
+  for (std::uint32_t layer = 0; layer < index.layers(); ++layer)
+    half &= index.layer(layer)[feature_vector::gate].type == dtype::f16;
   json checksums = json::object(), layers = json::array();
   file_progress at;
   at.total_tensors = std::size_t{3} * index.layers();
   for (const feature_vector which : feature_vectors)
-    at.total_bytes += std::uint64_t{which == feature_vector::gate && half ? 2u : 4u} * c.hidden_size * c.intermediate_size * index.layers();
+    at.total_bytes += std::uint64_t{which == feature_vector::gate && half ? 2u : 4u} * c.hidden_size *
+                      c.intermediate_size * index.layers();
   for (const feature_vector which : feature_vectors) {
     const char* const file_name = vindex_files[static_cast<std::size_t>(which)];
     const dtype type = which == feature_vector::gate && half ? dtype::f16 : dtype::f32;
@@ -214,7 +238,9 @@ inline void export_vindex(const feature_index& index, const std::filesystem::pat
         if (progress) progress(at);
       }
       ++at.tensors;
-      if (which == feature_vector::gate) layers.push_back({{"layer", layer}, {"num_features", features}, {"offset", begin}, {"length", file.size() - begin}});
+      if (which == feature_vector::gate)
+        layers.push_back(
+            {{"layer", layer}, {"num_features", features}, {"offset", begin}, {"length", file.size() - begin}});
     }
     file.commit();
     checksums[file_name] = sum.hex();
@@ -236,7 +262,11 @@ inline void export_vindex(const feature_index& index, const std::filesystem::pat
            {"down_top_k", 0},
            {"has_model_weights", false},
            {"model_config",
-            {{"model_type", name(c.model_type)}, {"head_dim", c.head_dim}, {"num_q_heads", c.num_attention_heads}, {"num_kv_heads", c.num_key_value_heads}, {"rope_base", c.rope_theta},
+            {{"model_type", name(c.model_type)},
+             {"head_dim", c.head_dim},
+             {"num_q_heads", c.num_attention_heads},
+             {"num_kv_heads", c.num_key_value_heads},
+             {"rope_base", c.rope_theta},
              {"sliding_window", c.sliding_window == 0 ? json(nullptr) : json(c.sliding_window)}}}};
   const std::string text = out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   atomic_file file(folder / feature_index_file);

@@ -18,30 +18,37 @@
 
 namespace intaglio::io {
 
-inline constexpr std::size_t longest_token_bytes = 4096;          ///< longer tokens are refused; real ones stay below 1 KiB
-inline constexpr std::size_t longest_special_token_bytes = 1024;  ///< bounds the search for special tokens per byte of text
+inline constexpr std::size_t longest_token_bytes = 4096;  ///< longer tokens are refused; real ones stay below 1 KiB
+inline constexpr std::size_t longest_special_token_bytes =
+    1024;  ///< bounds the search for special tokens per byte of text
 
-/// True for the architecture strings of BitNet b1.58 2B4T files, which lack tokenizer.ggml.pre and embed a wrong chat template.
-constexpr bool is_bitnet_b158(std::string_view architecture) { return architecture == "bitnet-b1.58" || architecture == "bitnet-25"; }
+/// True for the architecture strings of BitNet b1.58 2B4T files, which lack tokenizer.ggml.pre and embed a wrong chat
+/// template.
+constexpr bool is_bitnet_b158(std::string_view architecture) {
+  return architecture == "bitnet-b1.58" || architecture == "bitnet-25";
+}
 
 /// Types of all tokens: all normal where the file has none. @throws file_error: wrong count, unknown number
 inline std::vector<token_type> checked_token_types(const vocabulary& file) {
   std::vector<token_type> out(file.tokens.size(), token_type::normal);
   if (file.token_types.empty()) return out;
   if (file.token_types.size() != file.tokens.size())
-    throw file_error(file.source, std::nullopt, "tokenizer.ggml.token_type", std::to_string(file.tokens.size()) + " entries, as tokens",
+    throw file_error(file.source, std::nullopt, "tokenizer.ggml.token_type",
+                     std::to_string(file.tokens.size()) + " entries, as tokens",
                      std::to_string(file.token_types.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::int32_t type = file.token_types[i];
     if (type < 1 || type > 6)
-      throw file_error(file.source, std::nullopt, "tokenizer.ggml.token_type[" + std::to_string(i) + "]", "a type 1 .. 6", std::to_string(type));
+      throw file_error(file.source, std::nullopt, "tokenizer.ggml.token_type[" + std::to_string(i) + "]",
+                       "a type 1 .. 6", std::to_string(type));
     out[i] = static_cast<token_type>(type);
   }
   return out;
 }
 
 /// @throws file_error: no tokens, more than rows, too long, not UTF-8, all alike
-inline void check_token_texts(const vocabulary& file, const std::vector<token_type>& types, std::optional<std::uint64_t> embedding_rows) {
+inline void check_token_texts(const vocabulary& file, const std::vector<token_type>& types,
+                              std::optional<std::uint64_t> embedding_rows) {
   const auto refuse = [&](const std::string& what, const std::string& expected, const std::string& found) {
     throw file_error(file.source, std::nullopt, what, expected, found);
   };
@@ -49,25 +56,31 @@ inline void check_token_texts(const vocabulary& file, const std::vector<token_ty
   if (count == 0) refuse("tokenizer.ggml.tokens", "at least one token", "none");
   if (count > 0x7FFFFFFF) refuse("tokenizer.ggml.tokens", "at most 2147483647 tokens", std::to_string(count));
   if (embedding_rows && count > *embedding_rows)
-    refuse("tokenizer.ggml.tokens", "at most " + std::to_string(*embedding_rows) + " tokens, the rows of token_embd.weight", std::to_string(count));
+    refuse("tokenizer.ggml.tokens",
+           "at most " + std::to_string(*embedding_rows) + " tokens, the rows of token_embd.weight",
+           std::to_string(count));
   for (std::size_t i = 0; i < count; ++i) {
     const auto where = [&] { return "tokenizer.ggml.tokens[" + std::to_string(i) + "]"; };
     const std::string& text = file.tokens[i];
-    const bool special = types[i] == token_type::control || types[i] == token_type::unknown || types[i] == token_type::user_defined;
+    const bool special =
+        types[i] == token_type::control || types[i] == token_type::unknown || types[i] == token_type::user_defined;
     const std::size_t limit = special ? longest_special_token_bytes : longest_token_bytes;
-    if (text.size() > limit) refuse(where(), "at most " + std::to_string(limit) + " bytes", std::to_string(text.size()));
+    if (text.size() > limit)
+      refuse(where(), "at most " + std::to_string(limit) + " bytes", std::to_string(text.size()));
     if (!is_utf8(text)) refuse(where(), "UTF-8 text", "'" + printable(text) + "'");
   }
-  if (count > 1 && std::all_of(file.tokens.begin(), file.tokens.end(), [&](const std::string& t) { return t == file.tokens[0]; }))
-    refuse("tokenizer.ggml.tokens", "tokens that differ", std::to_string(count) + " times '" + printable(file.tokens[0]) + "'");
+  if (count > 1 &&
+      std::all_of(file.tokens.begin(), file.tokens.end(), [&](const std::string& t) { return t == file.tokens[0]; }))
+    refuse("tokenizer.ggml.tokens", "tokens that differ",
+           std::to_string(count) + " times '" + printable(file.tokens[0]) + "'");
 }
 
 /// @throws file_error: wrong count, not finite
 inline void check_scores(const vocabulary& file) {
   if (file.scores.empty()) return;
   if (file.scores.size() != file.tokens.size())
-    throw file_error(file.source, std::nullopt, "tokenizer.ggml.scores", std::to_string(file.tokens.size()) + " entries, as tokens",
-                     std::to_string(file.scores.size()));
+    throw file_error(file.source, std::nullopt, "tokenizer.ggml.scores",
+                     std::to_string(file.tokens.size()) + " entries, as tokens", std::to_string(file.scores.size()));
   for (std::size_t i = 0; i < file.scores.size(); ++i)
     if (!std::isfinite(file.scores[i]))
       throw file_error(file.source, std::nullopt, "tokenizer.ggml.scores[" + std::to_string(i) + "]", "a finite number",
@@ -75,25 +88,31 @@ inline void check_scores(const vocabulary& file) {
 }
 
 /// @return the id as the encoder uses it  @throws file_error: not 0 .. tokens - 1
-inline std::optional<std::int32_t> checked_special_id(const vocabulary& file, const char* key, std::optional<std::int64_t> id) {
+inline std::optional<std::int32_t> checked_special_id(const vocabulary& file, const char* key,
+                                                      std::optional<std::int64_t> id) {
   if (!id) return std::nullopt;
   if (*id < 0 || *id >= static_cast<std::int64_t>(file.tokens.size()))
-    throw file_error(file.source, std::nullopt, key, "an id 0 .. " + std::to_string(file.tokens.size() - 1), std::to_string(*id));
+    throw file_error(file.source, std::nullopt, key, "an id 0 .. " + std::to_string(file.tokens.size() - 1),
+                     std::to_string(*id));
   return static_cast<std::int32_t>(*id);
 }
 
-/// The pre-tokenizer of a byte-level vocabulary, with the known trap of BitNet b1.58 files resolved. @throws file_error: unknown name
+/// The pre-tokenizer of a byte-level vocabulary, with the known trap of BitNet b1.58 files resolved. @throws
+/// file_error: unknown name
 inline pretokenizer resolved_pretokenizer(const vocabulary& file, std::vector<std::string>& warnings) {
   const bool named = file.pre_tokenizer && *file.pre_tokenizer != "default";
   if (!named && is_bitnet_b158(file.architecture)) return pretokenizer::llama_bpe;
   if (!file.pre_tokenizer) {
-    warnings.push_back("tokenizer.ggml.pre is missing: text is cut by llama.cpp's default list, which is seldom what the model was trained with");
+    warnings.push_back(
+        "tokenizer.ggml.pre is missing: text is cut by llama.cpp's default list, which is seldom what the model was "
+        "trained with");
     return pretokenizer::unnamed;
   }
   if (const auto kind = find_pretokenizer(*file.pre_tokenizer)) return *kind;
   std::string known;
   for (const auto& entry : pretokenizer_names) known += (known.empty() ? "" : ", ") + std::string(entry.name);
-  throw file_error(file.source, std::nullopt, "tokenizer.ggml.pre", "one of " + known, "'" + printable(*file.pre_tokenizer) + "'");
+  throw file_error(file.source, std::nullopt, "tokenizer.ggml.pre", "one of " + known,
+                   "'" + printable(*file.pre_tokenizer) + "'");
 }
 
 }  // namespace intaglio::io

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The weights of a Hugging Face folder: one file, or shards that an index lists. The same for safetensors and for PyTorch's own files.
+// The weights of a Hugging Face folder: one file, or shards that an index lists. The same for safetensors and for
+// PyTorch's own files.
 #pragma once
 
 #include <filesystem>
@@ -25,10 +26,11 @@ struct weight_limits {
 class weight_index_reader : public json_reader {
  public:
   /// @param ending of the files' names, ".safetensors" or ".bin"
-  weight_index_reader(std::string path, std::uint64_t offset, std::string_view ending) : json_reader(std::move(path), offset), ending_(ending) {}
+  weight_index_reader(std::string path, std::uint64_t offset, std::string_view ending)
+      : json_reader(std::move(path), offset), ending_(ending) {}
   std::map<std::string, std::size_t> tensors;  ///< index into files
   std::vector<std::string> files;
-  std::uint64_t total_bytes = 0;               ///< metadata.total_size, 0 where absent
+  std::uint64_t total_bytes = 0;  ///< metadata.total_size, 0 where absent
 
   bool null() { return other("null"); }
   bool boolean(bool) { return other("a truth value"); }
@@ -44,8 +46,10 @@ class weight_index_reader : public json_reader {
     check_name(value);
     const auto [at, added] = numbers_.try_emplace(value, files.size());
     if (added) files.push_back(value);
-    if (!tensors.try_emplace(key_, at->second).second) refuse("tensor '" + printable(key_, 70) + "' is listed twice", "once");
-    if (tensors.size() > weight_limits::tensors) refuse("number of tensors", "at most " + std::to_string(weight_limits::tensors), "more");
+    if (!tensors.try_emplace(key_, at->second).second)
+      refuse("tensor '" + printable(key_, 70) + "' is listed twice", "once");
+    if (tensors.size() > weight_limits::tensors)
+      refuse("number of tensors", "at most " + std::to_string(weight_limits::tensors), "more");
     return true;
   }
   bool start_object(std::size_t) {
@@ -70,19 +74,26 @@ class weight_index_reader : public json_reader {
   bool in_map() const { return depth_ == 2 && top_ == "weight_map"; }
   bool other(std::string_view found) const {
     if (depth_ == 0) refuse("not an index", "a JSON object", std::string(found));
-    if (in_map() || (depth_ == 1 && top_ == "weight_map")) refuse("weight_map: '" + printable(key_, 70) + "'", "the name of a file", std::string(found));
+    if (in_map() || (depth_ == 1 && top_ == "weight_map"))
+      refuse("weight_map: '" + printable(key_, 70) + "'", "the name of a file", std::string(found));
     return true;
   }
   bool deeper() {
     if (in_map()) refuse("weight_map: '" + printable(key_, 70) + "'", "the name of a file", "a nested value");
-    if (++depth_ > json_limits::depth) refuse("JSON nested too deep", "at most " + std::to_string(json_limits::depth) + " levels", "more");
+    if (++depth_ > json_limits::depth)
+      refuse("JSON nested too deep", "at most " + std::to_string(json_limits::depth) + " levels", "more");
     return true;
   }
   /// Only plain names beside the index: anything else could reach outside the folder.
   void check_name(const std::string& value) const {
-    bool plain = value.size() > ending_.size() && value.size() <= 255 && value.ends_with(ending_) && value.front() != '.';
-    for (const char c : value) plain = plain && c != '/' && c != '\\' && c != ':' && static_cast<unsigned char>(c) >= 0x20;
-    if (!plain) refuse("weight_map: '" + printable(key_, 70) + "'", "a file name that ends in " + std::string(ending_) + ", without folders", "'" + printable(value, 70) + "'");
+    bool plain =
+        value.size() > ending_.size() && value.size() <= 255 && value.ends_with(ending_) && value.front() != '.';
+    for (const char c : value)
+      plain = plain && c != '/' && c != '\\' && c != ':' && static_cast<unsigned char>(c) >= 0x20;
+    if (!plain)
+      refuse("weight_map: '" + printable(key_, 70) + "'",
+             "a file name that ends in " + std::string(ending_) + ", without folders",
+             "'" + printable(value, 70) + "'");
   }
 
   std::string_view ending_;
@@ -102,7 +113,8 @@ class weight_files {
   /// True where the folder has such a file, or an index of such.
   static bool are_in(const std::filesystem::path& folder) {
     std::error_code ignored;
-    return std::filesystem::exists(folder / File::name, ignored) || std::filesystem::exists(folder / index_name(), ignored);
+    return std::filesystem::exists(folder / File::name, ignored) ||
+           std::filesystem::exists(folder / index_name(), ignored);
   }
   static std::string index_name() {
     std::string name(File::name);
@@ -119,7 +131,8 @@ class weight_files {
     } else if (std::filesystem::exists(index, ignored)) {
       out.open_shards(folder, index);
     } else {
-      throw file_error(folder.string(), std::nullopt, "no weights in this folder", std::string(File::name) + " or " + index_name(), "neither");
+      throw file_error(folder.string(), std::nullopt, "no weights in this folder",
+                       std::string(File::name) + " or " + index_name(), "neither");
     }
     out.collect();
     return out;
@@ -137,19 +150,24 @@ class weight_files {
   void open_shards(const std::filesystem::path& folder, const std::filesystem::path& index) {
     const mapped_file file(index);
     if (file.size() > weight_limits::index_bytes)
-      throw file_error(file.path(), std::nullopt, "too large for an index", "at most " + std::to_string(weight_limits::index_bytes), std::to_string(file.size()));
+      throw file_error(file.path(), std::nullopt, "too large for an index",
+                       "at most " + std::to_string(weight_limits::index_bytes), std::to_string(file.size()));
     std::string text(static_cast<std::size_t>(file.size()), '\0');
     file.read(0, std::as_writable_bytes(std::span(text)));
     weight_index_reader reader(file.path(), 0, File::ending);
     read_json(text, file.path(), 0, reader);
-    if (!reader.seen() || reader.tensors.empty()) throw file_error(file.path(), std::nullopt, "the index lists no tensors", "weight_map", "none");
+    if (!reader.seen() || reader.tensors.empty())
+      throw file_error(file.path(), std::nullopt, "the index lists no tensors", "weight_map", "none");
 
     std::string missing;
     for (const std::string& name : reader.files) {
       std::error_code ignored;
-      if (!std::filesystem::exists(folder / name, ignored) && missing.size() < 200) missing += (missing.empty() ? "" : ", ") + printable(name, 70);
+      if (!std::filesystem::exists(folder / name, ignored) && missing.size() < 200)
+        missing += (missing.empty() ? "" : ", ") + printable(name, 70);
     }
-    if (!missing.empty()) throw file_error(file.path(), std::nullopt, "shards are missing", std::to_string(reader.files.size()) + " files", "none of: " + missing);
+    if (!missing.empty())
+      throw file_error(file.path(), std::nullopt, "shards are missing", std::to_string(reader.files.size()) + " files",
+                       "none of: " + missing);
     std::uint64_t total = 0;
     std::set<std::string_view> found;
     files_.reserve(reader.files.size());
@@ -158,18 +176,23 @@ class weight_files {
       for (const auto& each : files_.back().tensors()) {
         const auto listed = reader.tensors.find(each.name);
         if (listed == reader.tensors.end() || listed->second != i)
-          throw file_error(files_.back().file().path(), each.offset, "tensor '" + printable(each.name, 70) + "' is in another file than the index says",
-                           listed == reader.tensors.end() ? "no such tensor" : printable(reader.files[listed->second], 70), printable(reader.files[i], 70));
+          throw file_error(
+              files_.back().file().path(), each.offset,
+              "tensor '" + printable(each.name, 70) + "' is in another file than the index says",
+              listed == reader.tensors.end() ? "no such tensor" : printable(reader.files[listed->second], 70),
+              printable(reader.files[i], 70));
         found.insert(each.name);
         total += each.bytes;
       }
     }
     for (const auto& [name, number] : reader.tensors)
       if (!found.contains(name))
-        throw file_error(files_[number].file().path(), std::nullopt, "tensor '" + printable(name, 70) + "' is not in its shard", "as the index says", "none");
+        throw file_error(files_[number].file().path(), std::nullopt,
+                         "tensor '" + printable(name, 70) + "' is not in its shard", "as the index says", "none");
     if (reader.total_bytes != 0 && reader.total_bytes != total)
-      warnings_.push_back(printable(file.path(), 240) + ": metadata.total_size is " + std::to_string(reader.total_bytes) + ", the tensors have " +
-                          std::to_string(total) + " bytes");
+      warnings_.push_back(printable(file.path(), 240) + ": metadata.total_size is " +
+                          std::to_string(reader.total_bytes) + ", the tensors have " + std::to_string(total) +
+                          " bytes");
   }
 
   void collect() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The vocabulary between layers and passes: values (one activation each), weights, ops. Layers emit ops through ir::trace,
-// passes read them; neither knows the other.
+// The vocabulary between layers and passes: values (one activation each), weights, ops. Layers emit ops through
+// ir::trace, passes read them; neither knows the other.
 #pragma once
 
 #include <array>
@@ -24,16 +24,19 @@ enum class op_kind : std::uint8_t {
   embedding,    ///< row of the table for each token, times scale; weight [rows, width]
   rms_norm,     ///< x / rms(x) * weight, of every head for itself where head_dim is set
   quantize,     ///< absmax int8 per token
-  matmul,       ///< weight [rows, columns] times x; with experts: [experts * rows, columns], by those that the second operand chose
+  matmul,       ///< weight [rows, columns] times x; with experts: [experts * rows, columns], by those that the second
+                ///< operand chose
   rope,         ///< NeoX rotation by position
   cache_write,  ///< append k and v to the KV cache
-  attention,    ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that is 0
-  gated,        ///< act of gate and up
-  route,        ///< the top_k largest of a token's logits, one an expert, and the softmax over them
-  weigh,        ///< sum of what top_k experts gave, times their weights
-  add,          ///< sum of two values of one shape
+  attention,  ///< grouped-query, causal, over the cache, scores times scale; of the last `window` positions unless that
+              ///< is 0
+  gated,      ///< act of gate and up
+  route,      ///< the top_k largest of a token's logits, one an expert, and the softmax over them
+  weigh,      ///< sum of what top_k experts gave, times their weights
+  add,        ///< sum of two values of one shape
 };
-inline constexpr std::string_view op_names[] = {"embedding", "rms_norm", "quantize", "matmul", "rope", "cache_write", "attention", "gated", "route", "weigh", "add"};
+inline constexpr std::string_view op_names[] = {"embedding", "rms_norm", "quantize", "matmul", "rope", "cache_write",
+                                                "attention", "gated",    "route",    "weigh",  "add"};
 constexpr std::string_view name(op_kind kind) { return op_names[static_cast<std::size_t>(kind)]; }
 
 /// Where an op runs: once before the layers, once a layer, once after them.
@@ -45,21 +48,21 @@ struct value {
   std::uint32_t width = 0;
   section where = section::prologue;
   text<32> name{};
-  bool each_layer = false;   ///< every layer has its own, which stays until the pass ends
+  bool each_layer = false;  ///< every layer has its own, which stays until the pass ends
 };
 
 /// One tensor of the checkpoint. In the period the name has no "blk.N." prefix.
 struct weight {
   text<48> name{};
   std::uint32_t rows = 1, columns = 0;
-  dtype type = dtype::f32;   ///< i2_s stands for ternary of any codec
+  dtype type = dtype::f32;  ///< i2_s stands for ternary of any codec
   section where = section::prologue;
 };
 
 struct op {
   op_kind kind = op_kind::embedding;
   section where = section::prologue;
-  std::uint8_t block = 0;    ///< in the period: the kind of block that it is part of
+  std::uint8_t block = 0;  ///< in the period: the kind of block that it is part of
   std::array<value_id, 3> in{none, none, none};
   value_id out = none;
   weight_id weight = none;
@@ -68,8 +71,9 @@ struct op {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   std::uint32_t experts = 0, top_k = 0;  ///< a mixture of experts: how many there are, and how many a token has
   shader::activation_function act{};
-  bool walk = false;         ///< gated: features whose gate is 0 may be left unread, here and in the product behind
-  std::uint32_t nearest = 0; ///< gated: so many features, those with the largest |gate|, are all that counts of one token; 0: all, by rows
+  bool walk = false;  ///< gated: features whose gate is 0 may be left unread, here and in the product behind
+  std::uint32_t nearest =
+      0;  ///< gated: so many features, those with the largest |gate|, are all that counts of one token; 0: all, by rows
   std::uint32_t traced = 0;  ///< gated: so many features, those that add most for one token, are told of; 0: none
   text<48> layer{};          ///< for messages: "blk.*.ffn_down.weight: linear"
 };
@@ -79,11 +83,11 @@ struct graph {
   std::vector<op> ops;
   std::vector<value> values;
   std::vector<weight> weights;
-  std::uint32_t layers = 0;          ///< how many blocks there are in all
-  layer_pattern pattern;             ///< and of which kind each is
+  std::uint32_t layers = 0;                      ///< how many blocks there are in all
+  layer_pattern pattern;                         ///< and of which kind each is
   value_id stream_in = none, stream_out = none;  ///< what the period reads and what the next one reads in its place
-  std::vector<value_id> block_ends;  ///< by kind: what the block gives and the next one reads
-  value_id output = none;            ///< logits
+  std::vector<value_id> block_ends;              ///< by kind: what the block gives and the next one reads
+  value_id output = none;                        ///< logits
   text<256> failure;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tracer that layers write to. It never throws: the first thing that does not fit is kept as one sentence, later ops pass through,
-// and the model is refused by one static_assert (plan/engrave.hpp).
+// The tracer that layers write to. It never throws: the first thing that does not fit is kept as one sentence, later
+// ops pass through, and the model is refused by one static_assert (plan/engrave.hpp).
 #pragma once
 
 #include <concepts>
@@ -15,16 +15,27 @@ class trace {
   constexpr bool failed() const { return !graph_.failure.empty(); }
 
   /// Keeps the first failure: "blk.*.ffn_down.weight: linear expects input width 6900, found 6912".
-  constexpr void fail(std::string_view layer, std::string_view expects, std::uint64_t expected, std::string_view unit, std::uint64_t found) {
+  constexpr void fail(std::string_view layer, std::string_view expects, std::uint64_t expected, std::string_view unit,
+                      std::uint64_t found) {
     if (failed()) return;
-    graph_.failure.append(layer).append(": expected ").append(expects).append(expected).append(unit).append(", found ").append(found);
+    graph_.failure.append(layer)
+        .append(": expected ")
+        .append(expects)
+        .append(expected)
+        .append(unit)
+        .append(", found ")
+        .append(found);
   }
   constexpr void fail(std::string_view layer, std::string_view sentence) {
     if (!failed()) graph_.failure.append(layer).append(": ").append(sentence);
   }
 
-  constexpr std::uint32_t width(value_id id) const { return id == none ? 0 : graph_.values[static_cast<std::size_t>(id)].width; }
-  constexpr dtype type(value_id id) const { return id == none ? dtype::f32 : graph_.values[static_cast<std::size_t>(id)].type; }
+  constexpr std::uint32_t width(value_id id) const {
+    return id == none ? 0 : graph_.values[static_cast<std::size_t>(id)].width;
+  }
+  constexpr dtype type(value_id id) const {
+    return id == none ? dtype::f32 : graph_.values[static_cast<std::size_t>(id)].type;
+  }
 
   /// Name as messages print it: "blk.*." in front of a tensor of the period.
   constexpr text<64> where(std::string_view name) const {
@@ -35,7 +46,8 @@ class trace {
   }
 
   /// [vocab, width] table, held as type -> f32 [tokens, width], times scale
-  constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns, dtype type = dtype::f16, float scale = 1) {
+  constexpr value_id embedding(std::string_view name, std::uint32_t rows, std::uint32_t columns,
+                               dtype type = dtype::f16, float scale = 1) {
     if (rows == 0 || columns == 0) fail(where(name).view(), "embedding needs a vocabulary and a width, found 0");
     op o{.kind = op_kind::embedding, .weight = weight(name, rows, columns, type), .scale = scale};
     return emit(o, "embedding", name, dtype::f32, columns);
@@ -49,8 +61,13 @@ class trace {
 
   /// The same of each of x's heads, [tokens, heads, head_dim]; weight [head_dim]
   constexpr value_id head_norm(value_id x, std::string_view name, float eps, std::uint32_t head_dim) {
-    if (head_dim == 0 || width(x) % head_dim != 0) fail(where(name).view(), "an input in multiples of head_dim ", head_dim, "", width(x));
-    op o{.kind = op_kind::rms_norm, .in = {x, none, none}, .weight = weight(name, 1, head_dim, dtype::f32), .eps = eps, .head_dim = head_dim};
+    if (head_dim == 0 || width(x) % head_dim != 0)
+      fail(where(name).view(), "an input in multiples of head_dim ", head_dim, "", width(x));
+    op o{.kind = op_kind::rms_norm,
+         .in = {x, none, none},
+         .weight = weight(name, 1, head_dim, dtype::f32),
+         .eps = eps,
+         .head_dim = head_dim};
     if (!(eps > 0)) fail(where(name).view(), "rms_norm expects an epsilon above 0, found 0 or less");
     return emit(o, "head_norm", name, dtype::f32, width(x));
   }
@@ -80,16 +97,26 @@ class trace {
     if (!(how.theta > 1)) fail(where(name).view(), "rope expects a theta above 1, found 1 or less");
     const rope_scaling_config& scaling = how.scaling;
     if (!(scaling.factor >= 1)) fail(where(name).view(), "rope scaling expects a factor of at least 1, found less");
-    if (scaling.type == rope_type::llama3 && (!(scaling.high_freq_factor > scaling.low_freq_factor) || !(scaling.low_freq_factor > 0) || scaling.original_max_position_embeddings == 0))
-      fail(where(name).view(), "rope scaling llama3 expects high_freq_factor above low_freq_factor above 0 and original_max_position_embeddings, found others");
+    if (scaling.type == rope_type::llama3 &&
+        (!(scaling.high_freq_factor > scaling.low_freq_factor) || !(scaling.low_freq_factor > 0) ||
+         scaling.original_max_position_embeddings == 0))
+      fail(where(name).view(),
+           "rope scaling llama3 expects high_freq_factor above low_freq_factor above 0 and "
+           "original_max_position_embeddings, found others");
     op o{.kind = op_kind::rope, .in = {x, none, none}, .rope = how, .head_dim = head_dim};
     return emit(o, "rope", name, type(x), width(x));
   }
 
   /// @param window positions that attention will see, the token's own among them; 0: all
-  constexpr void cache_write(value_id keys, value_id values, std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t window = 0) {
-    op o{.kind = op_kind::cache_write, .in = {keys, values, none}, .kv_heads = kv_heads, .head_dim = head_dim, .window = window};
-    if (width(keys) != width(values)) fail(where("self_attention").view(), "values as wide as keys, ", width(keys), "", width(values));
+  constexpr void cache_write(value_id keys, value_id values, std::uint32_t kv_heads, std::uint32_t head_dim,
+                             std::uint32_t window = 0) {
+    op o{.kind = op_kind::cache_write,
+         .in = {keys, values, none},
+         .kv_heads = kv_heads,
+         .head_dim = head_dim,
+         .window = window};
+    if (width(keys) != width(values))
+      fail(where("self_attention").view(), "values as wide as keys, ", width(keys), "", width(values));
     o.where = section_;
     o.block = block_;
     o.layer = where("kv_cache").view();
@@ -97,30 +124,46 @@ class trace {
   }
 
   /// @param scale of the scores, 0: 1 / sqrt(head_dim)  @param window as of cache_write
-  constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim, float scale = 0, std::uint32_t window = 0) {
-    if (head_dim == 0 || head_dim % 8 != 0) fail(where("self_attention").view(), "head_dim in multiples of ", 8, "", head_dim);
-    if (kv_heads == 0 || heads % kv_heads != 0) fail(where("self_attention").view(), "num_attention_heads in multiples of num_key_value_heads ", kv_heads, "", heads);
-    if (width(query) != heads * head_dim) fail(where("self_attention").view(), "queries of width num_attention_heads * head_dim = ", heads * head_dim, "", width(query));
-    op o{.kind = op_kind::attention, .in = {query, none, none}, .scale = scale, .heads = heads, .kv_heads = kv_heads, .head_dim = head_dim, .window = window};
+  constexpr value_id attention(value_id query, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim,
+                               float scale = 0, std::uint32_t window = 0) {
+    if (head_dim == 0 || head_dim % 8 != 0)
+      fail(where("self_attention").view(), "head_dim in multiples of ", 8, "", head_dim);
+    if (kv_heads == 0 || heads % kv_heads != 0)
+      fail(where("self_attention").view(), "num_attention_heads in multiples of num_key_value_heads ", kv_heads, "",
+           heads);
+    if (width(query) != heads * head_dim)
+      fail(where("self_attention").view(), "queries of width num_attention_heads * head_dim = ", heads * head_dim, "",
+           width(query));
+    op o{.kind = op_kind::attention,
+         .in = {query, none, none},
+         .scale = scale,
+         .heads = heads,
+         .kv_heads = kv_heads,
+         .head_dim = head_dim,
+         .window = window};
     return emit(o, "attention", "self_attention", dtype::f32, width(query));
   }
 
   constexpr value_id gated(value_id gate, value_id up, shader::activation_function act) {
-    if (width(gate) != width(up)) fail(where("ffn_up.weight").view(), "glu needs gate and up of one width, gate is ", width(gate), "", width(up));
+    if (width(gate) != width(up))
+      fail(where("ffn_up.weight").view(), "glu needs gate and up of one width, gate is ", width(gate), "", width(up));
     op o{.kind = op_kind::gated, .in = {gate, up, none}, .act = act};
     return emit(o, "gated", "ffn_act", dtype::f32, width(gate));
   }
 
-  /// Marks the gated op that gives h: decode may walk its features. Only an activation that is 0 for gates up to 0 leaves any out.
+  /// Marks the gated op that gives h: decode may walk its features. Only an activation that is 0 for gates up to 0
+  /// leaves any out.
   constexpr void walk(value_id h) {
     for (op& o : graph_.ops) {
       if (o.out != h) continue;
       o.walk = true;
-      if (o.kind != op_kind::gated || o.act != shader::activation_function(activation::relu_squared)) fail(where("walk_ffn").view(), "expected squared ReLU, which leaves features out, found another activation");
+      if (o.kind != op_kind::gated || o.act != shader::activation_function(activation::relu_squared))
+        fail(where("walk_ffn").view(), "expected squared ReLU, which leaves features out, found another activation");
     }
   }
 
-  /// Marks the gated op that gives h: decode takes the `count` features with the largest |gate| and reads down vectors by features.
+  /// Marks the gated op that gives h: decode takes the `count` features with the largest |gate| and reads down vectors
+  /// by features.
   constexpr void walk_nearest(value_id h, std::uint32_t count) {
     for (op& o : graph_.ops) {
       if (o.out != h) continue;
@@ -139,22 +182,31 @@ class trace {
     }
   }
 
-  /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their numbers, then the bits of the softmax over them
+  /// The top_k largest of logits [tokens, experts], of equal ones the lowest first -> u32 [tokens, 2 * top_k]: their
+  /// numbers, then the bits of the softmax over them
   constexpr value_id route(value_id logits, std::string_view name, std::uint32_t top_k) {
-    if (top_k == 0 || top_k > width(logits)) fail(where(name).view(), "a choice of at least 1 and at most num_local_experts ", width(logits), " experts a token", top_k);
+    if (top_k == 0 || top_k > width(logits))
+      fail(where(name).view(), "a choice of at least 1 and at most num_local_experts ", width(logits),
+           " experts a token", top_k);
     op o{.kind = op_kind::route, .in = {logits, none, none}, .experts = width(logits), .top_k = top_k};
     return emit(o, "route", name, dtype::u32, 2 * top_k);
   }
 
-  /// Products by the experts that `choice` names, one behind the other: weight [experts * rows, columns]; x [tokens, columns], or [tokens, top_k * columns] where
-  /// each has its own -> f32 [tokens, top_k * rows]
-  constexpr value_id expert_matmul(value_id x, value_id choice, std::string_view name, std::uint32_t experts, std::uint32_t rows, std::uint32_t columns, dtype type) {
+  /// Products by the experts that `choice` names, one behind the other: weight [experts * rows, columns]; x [tokens,
+  /// columns], or [tokens, top_k * columns] where each has its own -> f32 [tokens, top_k * rows]
+  constexpr value_id expert_matmul(value_id x, value_id choice, std::string_view name, std::uint32_t experts,
+                                   std::uint32_t rows, std::uint32_t columns, dtype type) {
     const std::uint32_t top_k = width(choice) / 2;
     if (rows == 0 || rows % 4 != 0) fail(where(name).view(), "rows of an expert in multiples of ", 4, "", rows);
-    if (width(x) != columns && width(x) != top_k * columns) fail(where(name).view(), "linear input width ", columns, "", width(x));
+    if (width(x) != columns && width(x) != top_k * columns)
+      fail(where(name).view(), "linear input width ", columns, "", width(x));
     const auto block = intaglio::info(type).block_elements;
     if (block > 1 && columns % block != 0) fail(where(name).view(), "columns in multiples of ", block, "", columns);
-    op o{.kind = op_kind::matmul, .in = {x, choice, none}, .weight = weight(name, experts * rows, columns, type), .experts = experts, .top_k = top_k};
+    op o{.kind = op_kind::matmul,
+         .in = {x, choice, none},
+         .weight = weight(name, experts * rows, columns, type),
+         .experts = experts,
+         .top_k = top_k};
     return emit(o, "expert_matmul", name, dtype::f32, top_k * rows);
   }
 
@@ -176,8 +228,10 @@ class trace {
   constexpr value_id repeat(value_id x, std::uint32_t layers, const layer_pattern& pattern, Blocks&&... blocks) {
     if (section_ != section::prologue) fail("repeat", "expected one repeat in a model, found a second");
     if (layers == 0) fail("repeat", "expected num_hidden_layers of at least 1, found 0");
-    if (pattern.period == 0 || pattern.period > layer_pattern::max_period) fail("repeat", "a pattern of at least 1 layer and at most ", layer_pattern::max_period, "", pattern.period);
-    else if (pattern.kinds() > sizeof...(Blocks)) fail("repeat", "a block for each kind of the pattern, ", pattern.kinds(), "", sizeof...(Blocks));
+    if (pattern.period == 0 || pattern.period > layer_pattern::max_period)
+      fail("repeat", "a pattern of at least 1 layer and at most ", layer_pattern::max_period, "", pattern.period);
+    else if (pattern.kinds() > sizeof...(Blocks))
+      fail("repeat", "a block for each kind of the pattern, ", pattern.kinds(), "", sizeof...(Blocks));
     section_ = section::period;
     block_ = 0;
     graph_.layers = layers;
@@ -191,7 +245,9 @@ class trace {
   }
   /// All layers of one kind.
   template <class Body>
-  constexpr value_id repeat(value_id x, std::uint32_t layers, Body&& body) { return repeat(x, layers, layer_pattern{}, body); }
+  constexpr value_id repeat(value_id x, std::uint32_t layers, Body&& body) {
+    return repeat(x, layers, layer_pattern{}, body);
+  }
 
   constexpr void output(value_id logits) { graph_.output = logits; }
 
@@ -201,7 +257,8 @@ class trace {
     for (std::size_t i = 0; i < graph_.weights.size(); ++i) {
       const auto& known = graph_.weights[i];
       if (known.name.view() != name || (known.where == section::period) != (section_ == section::period)) continue;
-      if (known.rows != rows || known.columns != columns) fail(where(name).view(), "the shape of its first use, rows ", known.rows, "", rows);
+      if (known.rows != rows || known.columns != columns)
+        fail(where(name).view(), "the shape of its first use, rows ", known.rows, "", rows);
       if (known.type != type) {
         text<96> sentence{"expected the type of its first use, "};
         sentence.append(known.type, ", found ", type);
@@ -237,11 +294,16 @@ class trace {
   std::uint8_t block_ = 0;
 };
 
-/// Anything that a plan can be made of: a type with `static constexpr graph()` giving a layer that produces logits from tokens.
+/// Anything that a plan can be made of: a type with `static constexpr graph()` giving a layer that produces logits from
+/// tokens.
 template <class T>
-concept source = requires(const T& layer, trace& t) { { layer.forward(t) } -> std::same_as<value_id>; };
+concept source = requires(const T& layer, trace& t) {
+  { layer.forward(t) } -> std::same_as<value_id>;
+};
 
 template <class Model>
-concept traceable = requires { { Model::graph() } -> source; };
+concept traceable = requires {
+  { Model::graph() } -> source;
+};
 
 }  // namespace intaglio::ir

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// exp, log, sine and cosine as the kernels compute them: polynomials of rounded products and sums, so that every device and the CPU
-// give the same bits. shaders/include/arithmetic.glsl holds the same lines. Coefficients: Cephes library (Moshier), single precision.
+// exp, log, sine and cosine as the kernels compute them: polynomials of rounded products and sums, so that every device
+// and the CPU give the same bits. shaders/include/arithmetic.glsl holds the same lines. Coefficients: Cephes library
+// (Moshier), single precision.
 #pragma once
 
 #include <bit>
@@ -9,7 +10,8 @@
 
 namespace intaglio::kernels::arithmetic {
 
-/// a * b as binary32 has it: the store keeps compilers from joining it with a sum into one rounding, whatever their flags.
+/// a * b as binary32 has it: the store keeps compilers from joining it with a sum into one rounding, whatever their
+/// flags.
 inline float product(float a, float b) {
   const volatile float stored = a * b;
   return stored;
@@ -81,7 +83,7 @@ struct sine_cosine {
 /// Sine and cosine of a whole turn times phase / 2^32.
 inline sine_cosine of_turn(std::uint32_t phase) {
   const std::uint32_t quadrant = (phase + 0x20000000u) >> 30;
-  const auto rest = static_cast<std::int32_t>(phase - (quadrant << 30));  // within an eighth of a turn either way
+  const auto rest = static_cast<std::int32_t>(phase - (quadrant << 30));    // within an eighth of a turn either way
   const float x = product(static_cast<float>(rest), 1.46291807926716e-9f);  // 2 pi / 2^32
   const float z = product(x, x);
   float s = -1.9515295891e-4f;
@@ -97,8 +99,9 @@ inline sine_cosine of_turn(std::uint32_t phase) {
   return {(quadrant & 2u) != 0 ? -sine : sine, ((quadrant + 1u) & 2u) != 0 ? -cosine : cosine};
 }
 
-/// The fraction of a turn, times 2^32, that `frequency` radians a position make at `position`; frequency of 2^-31 .. 1, position under 2^24.
-/// Integer throughout: position * mantissa * (2^64 / 2 pi), of which 32 bits below the whole turns are kept.
+/// The fraction of a turn, times 2^32, that `frequency` radians a position make at `position`; frequency of 2^-31 .. 1,
+/// position under 2^24. Integer throughout: position * mantissa * (2^64 / 2 pi), of which 32 bits below the whole turns
+/// are kept.
 inline std::uint32_t rope_phase(std::uint32_t position, float frequency) {
   const auto bits = std::bit_cast<std::uint32_t>(frequency);
   const std::uint64_t steps = std::uint64_t{position} * ((bits & 0x007fffffu) | 0x00800000u);
@@ -110,8 +113,11 @@ inline std::uint32_t rope_phase(std::uint32_t position, float frequency) {
   const std::uint64_t w2 = s1 * turn_low + (w1 & 0xffffffffu);
   const std::uint64_t w3 = s1 * turn_high + (w1 >> 32) + (w2 >> 32);
   // Product words, low to high: w0, w2, w3 low, w3 high. Wanted: 32 bits from bit shift + 32 on; shift is 23 .. 54.
-  const std::uint32_t word1 = static_cast<std::uint32_t>(w2), word2 = static_cast<std::uint32_t>(w3), word3 = static_cast<std::uint32_t>(w3 >> 32);
-  return shift < 32 ? (word1 >> shift) | (word2 << (32 - shift)) : shift == 32 ? word2 : (word2 >> (shift - 32)) | (word3 << (64 - shift));
+  const std::uint32_t word1 = static_cast<std::uint32_t>(w2), word2 = static_cast<std::uint32_t>(w3),
+                      word3 = static_cast<std::uint32_t>(w3 >> 32);
+  return shift < 32    ? (word1 >> shift) | (word2 << (32 - shift))
+         : shift == 32 ? word2
+                       : (word2 >> (shift - 32)) | (word3 << (64 - shift));
 }
 
 /// Frequency of pair i of head_dim / 2: theta^(-2i / head_dim).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Vectors of an FFN's features, one after the other: the words of a feature's row hold 16 codes each, in the order of a tile's row
-// (kernels/ternary_layout.hpp). Rows of gate and up are features; of down, columns are.
+// Vectors of an FFN's features, one after the other: the words of a feature's row hold 16 codes each, in the order of a
+// tile's row (kernels/ternary_layout.hpp). Rows of gate and up are features; of down, columns are.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +14,16 @@
 namespace intaglio::kernels {
 
 constexpr std::uint64_t feature_row_words(std::uint64_t width) { return width / tile_columns; }
-constexpr std::uint64_t feature_bytes(std::uint64_t features, std::uint64_t width) { return 4 * features * feature_row_words(width); }
+constexpr std::uint64_t feature_bytes(std::uint64_t features, std::uint64_t width) {
+  return 4 * features * feature_row_words(width);
+}
 
 /// Code 0, 1 or 2 (for -1, 0, +1) of a feature at a column of its vector.
-constexpr std::uint32_t feature_code(std::span<const std::uint32_t> words, std::uint64_t feature, std::uint64_t column, std::uint64_t width) {
-  return (words[feature * feature_row_words(width) + column / tile_columns] >> tile_shift(static_cast<std::uint32_t>(column % tile_columns))) & 3u;
+constexpr std::uint32_t feature_code(std::span<const std::uint32_t> words, std::uint64_t feature, std::uint64_t column,
+                                     std::uint64_t width) {
+  return (words[feature * feature_row_words(width) + column / tile_columns] >>
+          tile_shift(static_cast<std::uint32_t>(column % tile_columns))) &
+         3u;
 }
 
 /// Rows that are features already. @shape codes: [count, width] of -1, 0, +1; out: [count, width / 16] words
@@ -26,17 +31,19 @@ inline void pack_feature_rows(std::span<const std::int8_t> codes, std::span<std:
   for (std::size_t word = 0; word < out.size(); ++word) out[word] = tile_row(codes.data() + word * tile_columns);
 }
 
-/// Adds 16 rows of a matrix whose columns are features, rows [16 * word, 16 * word + 16), to the vectors of features [first, first + count); `out`
-/// begins at feature `first` and at 0.
+/// Adds 16 rows of a matrix whose columns are features, rows [16 * word, 16 * word + 16), to the vectors of features
+/// [first, first + count); `out` begins at feature `first` and at 0.
 /// @shape codes: [16, features]; out: [count, width / 16] words
-inline void pack_feature_columns(std::span<const std::int8_t> codes, std::uint64_t features, std::uint64_t first, std::uint64_t word, std::uint64_t width,
-                                 std::span<std::uint32_t> out) {
+inline void pack_feature_columns(std::span<const std::int8_t> codes, std::uint64_t features, std::uint64_t first,
+                                 std::uint64_t word, std::uint64_t width, std::span<std::uint32_t> out) {
   const std::uint64_t row_words = feature_row_words(width), count = out.size() / row_words;
   if (codes.size() != tile_columns * features || first > features || count > features - first || word >= row_words)
-    throw argument_error("pack_feature_columns", "16 rows and features inside 0.." + std::to_string(features), std::to_string(first) + " + " + std::to_string(count));
+    throw argument_error("pack_feature_columns", "16 rows and features inside 0.." + std::to_string(features),
+                         std::to_string(first) + " + " + std::to_string(count));
   for (std::uint64_t f = 0; f < count; ++f) {
     std::uint32_t bits = 0;
-    for (std::uint32_t c = 0; c < tile_columns; ++c) bits |= static_cast<std::uint32_t>(codes[c * features + first + f] + 1) << tile_shift(c);
+    for (std::uint32_t c = 0; c < tile_columns; ++c)
+      bits |= static_cast<std::uint32_t>(codes[c * features + first + f] + 1) << tile_shift(c);
     out[f * row_words + word] = bits;
   }
 }

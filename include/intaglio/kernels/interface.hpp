@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a kernel's shader and its C++ side agree on: push constants in order, specialization constants by id, workgroup width.
-// kernels/reflection.hpp holds every SPIR-V module against its interface at compile time.
+// What a kernel's shader and its C++ side agree on: push constants in order, specialization constants by id, workgroup
+// width. kernels/reflection.hpp holds every SPIR-V module against its interface at compile time.
 #pragma once
 
 #include <array>
@@ -14,7 +14,9 @@ namespace intaglio::kernels {
 /// binary: the words 0 and 1, whatever is run (shaders/include/straight.glsl).
 enum class field_type : std::uint8_t { address, u32, f32, boolean, binary };
 
-constexpr std::uint32_t size_bytes(field_type type) { return type == field_type::address || type == field_type::binary ? 8u : 4u; }
+constexpr std::uint32_t size_bytes(field_type type) {
+  return type == field_type::address || type == field_type::binary ? 8u : 4u;
+}
 /// What a push constant of 64 bits is where nothing is bound to it.
 constexpr std::uint64_t unbound(field_type type) { return type == field_type::binary ? std::uint64_t{1} << 32 : 0; }
 

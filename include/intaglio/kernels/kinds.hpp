@@ -8,9 +8,49 @@
 namespace intaglio::kernels {
 
 enum class kernel : std::uint8_t {
-  embed, norm_quantize, ternary_matmul, ternary_few, ternary_chunk, ternary_float, attention, attention_chunk, dense_matmul, dense_few, head_screen, head_rescore, sample, accept, layers, matmul, head_norm, norm_add, route, expert_sum, halves, matmul_chunk, attention_halves,
-  walk_gate_up, walk_down, pages, walk_select, walk_up, walk_sum, fixed, matmul_few, layers_coded, walk_trace, rms_norm,
-  attention_few, expert_tiles, dense_rows, ternary_rows, layers_few, layers_ternary_few, layers_many, layers_few_normed, layers_many_normed
+  embed,
+  norm_quantize,
+  ternary_matmul,
+  ternary_few,
+  ternary_chunk,
+  ternary_float,
+  attention,
+  attention_chunk,
+  dense_matmul,
+  dense_few,
+  head_screen,
+  head_rescore,
+  sample,
+  accept,
+  layers,
+  matmul,
+  head_norm,
+  norm_add,
+  route,
+  expert_sum,
+  halves,
+  matmul_chunk,
+  attention_halves,
+  walk_gate_up,
+  walk_down,
+  pages,
+  walk_select,
+  walk_up,
+  walk_sum,
+  fixed,
+  matmul_few,
+  layers_coded,
+  walk_trace,
+  rms_norm,
+  attention_few,
+  expert_tiles,
+  dense_rows,
+  ternary_rows,
+  layers_few,
+  layers_ternary_few,
+  layers_many,
+  layers_few_normed,
+  layers_many_normed
 };
 inline constexpr std::size_t kernel_count = 43;
 
@@ -24,16 +64,18 @@ enum class prologue : std::uint32_t {
 
 /// What a matrix product does with its sums.
 enum class epilogue : std::uint32_t {
-  store = 0,          ///< output[token, row] = y, f32
-  add = 1,            ///< output[token, row] += y (the residual stream)
-  rope_cache = 2,     ///< rows are q, k, v: rotate q and k, q to output f32 [tokens, q_size], k and v to the cache
-  gated = 3,          ///< rows come as gate, up pairs: output[token, row / 2] = activation(gate, up), f32 [tokens, rows / 2]: kernels/splice.hpp
+  store = 0,       ///< output[token, row] = y, f32
+  add = 1,         ///< output[token, row] += y (the residual stream)
+  rope_cache = 2,  ///< rows are q, k, v: rotate q and k, q to output f32 [tokens, q_size], k and v to the cache
+  gated = 3,  ///< rows come as gate, up pairs: output[token, row / 2] = activation(gate, up), f32 [tokens, rows / 2]:
+              ///< kernels/splice.hpp
 };
 
 /// Element type of the KV cache and of dense weights as specialization constants see it.
 enum class element : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2 };
 
-/// How the weights of `matmul` and the rows of `embed` are coded (kernels/matmul_layout.hpp); the first three are those of `element`.
+/// How the weights of `matmul` and the rows of `embed` are coded (kernels/matmul_layout.hpp); the first three are those
+/// of `element`.
 enum class codec : std::uint32_t { f16 = 0, f32 = 1, bf16 = 2, q8_0 = 3, q4_0 = 4, q4_1 = 5, q4_k = 6, q6_k = 7 };
 
 }  // namespace intaglio::kernels

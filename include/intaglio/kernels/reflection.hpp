@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads the interface of a SPIR-V module in a constant expression and holds it against the C++ one. Only the part before the first
-// function is read, every access is checked, and garbage ends in a problem, never in a loop. Numbers: SPIR-V specification 1.6, section 3.
+// Reads the interface of a SPIR-V module in a constant expression and holds it against the C++ one. Only the part
+// before the first function is read, every access is checked, and garbage ends in a problem, never in a loop. Numbers:
+// SPIR-V specification 1.6, section 3.
 #pragma once
 
 #include <array>
@@ -22,10 +23,15 @@ constexpr std::string_view name(spirv_type type) {
   return names[static_cast<std::size_t>(type)];
 }
 constexpr std::string_view name(field_type type) {
-  return type == field_type::address ? "an address" : type == field_type::u32 ? "u32" : type == field_type::f32 ? "f32" : type == field_type::binary ? "uvec2" : "bool";
+  return type == field_type::address  ? "an address"
+         : type == field_type::u32    ? "u32"
+         : type == field_type::f32    ? "f32"
+         : type == field_type::binary ? "uvec2"
+                                      : "bool";
 }
 
-/// One member of a module's push-constant block. A trailing underscore, for names that GLSL reserves, is no part of the name.
+/// One member of a module's push-constant block. A trailing underscore, for names that GLSL reserves, is no part of the
+/// name.
 struct reflected_member {
   std::string_view name;
   spirv_type type = spirv_type::other;
@@ -35,8 +41,8 @@ struct reflected_member {
 struct reflected_constant {
   std::string_view name;  ///< empty for a workgroup size that no constant of the shader names
   spirv_type type = spirv_type::other;
-  std::uint32_t id = 0;             ///< constant_id
-  std::uint32_t default_bits = 0;   ///< 0 or 1 for bool
+  std::uint32_t id = 0;            ///< constant_id
+  std::uint32_t default_bits = 0;  ///< 0 or 1 for bool
 };
 
 inline constexpr std::uint32_t no_specialization = ~0u;
@@ -81,14 +87,38 @@ class spirv_reader {
 
  private:
   enum : std::uint32_t {
-    op_name = 5, op_member_name = 6, op_entry_point = 15, op_execution_mode = 16, op_capability = 17, op_type_bool = 20, op_type_int = 21,
-    op_type_float = 22, op_type_vector = 23, op_type_struct = 30, op_type_pointer = 32, op_constant = 43, op_spec_constant_true = 48,
-    op_spec_constant_false = 49, op_spec_constant = 50, op_function = 54, op_variable = 59, op_decorate = 71, op_member_decorate = 72,
+    op_name = 5,
+    op_member_name = 6,
+    op_entry_point = 15,
+    op_execution_mode = 16,
+    op_capability = 17,
+    op_type_bool = 20,
+    op_type_int = 21,
+    op_type_float = 22,
+    op_type_vector = 23,
+    op_type_struct = 30,
+    op_type_pointer = 32,
+    op_constant = 43,
+    op_spec_constant_true = 48,
+    op_spec_constant_false = 49,
+    op_spec_constant = 50,
+    op_function = 54,
+    op_variable = 59,
+    op_decorate = 71,
+    op_member_decorate = 72,
     op_execution_mode_id = 331
   };
-  enum : std::uint32_t { decoration_spec_id = 1, decoration_offset = 35, storage_push_constant = 9, storage_physical = 5349,
-                         mode_local_size = 17, mode_local_size_id = 38 };
-  struct typed { std::uint32_t id = 0, type = 0, value = 0; };
+  enum : std::uint32_t {
+    decoration_spec_id = 1,
+    decoration_offset = 35,
+    storage_push_constant = 9,
+    storage_physical = 5349,
+    mode_local_size = 17,
+    mode_local_size_id = 38
+  };
+  struct typed {
+    std::uint32_t id = 0, type = 0, value = 0;
+  };
   template <std::size_t N>
   struct list {
     std::array<typed, N> items{};
@@ -102,8 +132,10 @@ class spirv_reader {
 
   constexpr std::uint32_t word(std::size_t index) const {
     const char* at = bytes_ + 4 * index;
-    return static_cast<std::uint32_t>(static_cast<unsigned char>(at[0])) | static_cast<std::uint32_t>(static_cast<unsigned char>(at[1])) << 8 |
-           static_cast<std::uint32_t>(static_cast<unsigned char>(at[2])) << 16 | static_cast<std::uint32_t>(static_cast<unsigned char>(at[3])) << 24;
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(at[0])) |
+           static_cast<std::uint32_t>(static_cast<unsigned char>(at[1])) << 8 |
+           static_cast<std::uint32_t>(static_cast<unsigned char>(at[2])) << 16 |
+           static_cast<std::uint32_t>(static_cast<unsigned char>(at[3])) << 24;
   }
   constexpr void fail(std::string_view problem) {
     if (!out_.problem.empty()) return;
@@ -146,7 +178,8 @@ class spirv_reader {
   constexpr void declaration(std::uint32_t opcode) {
     switch (opcode) {
       case op_capability:
-        if (out_.capability_count == out_.capabilities.size()) return fail("it declares more capabilities than the reader has room for");
+        if (out_.capability_count == out_.capabilities.size())
+          return fail("it declares more capabilities than the reader has room for");
         out_.capabilities[out_.capability_count++] = operand(1);
         return;
       case op_entry_point:
@@ -158,13 +191,15 @@ class spirv_reader {
       case op_execution_mode_id: {
         const std::uint32_t mode = operand(2);
         if (mode != mode_local_size && mode != mode_local_size_id) return;
-        for (std::uint32_t axis = 0; axis < 3; ++axis) (mode == mode_local_size ? out_.local_size : size_ids_)[axis] = operand(3 + axis);
+        for (std::uint32_t axis = 0; axis < 3; ++axis)
+          (mode == mode_local_size ? out_.local_size : size_ids_)[axis] = operand(3 + axis);
         return;
       }
       case op_decorate:
         if (operand(2) == decoration_spec_id) add(spec_ids_, {operand(1), 0, operand(3)});
         return;
-      case op_type_bool: return add(types_, {operand(1), static_cast<std::uint32_t>(spirv_type::boolean), 0});
+      case op_type_bool:
+        return add(types_, {operand(1), static_cast<std::uint32_t>(spirv_type::boolean), 0});
       case op_type_int: {
         const std::uint32_t width = operand(2), is_signed = operand(3);
         const spirv_type type = width == 32   ? is_signed != 0 ? spirv_type::i32 : spirv_type::u32
@@ -172,26 +207,34 @@ class spirv_reader {
                                               : spirv_type::other;
         return add(types_, {operand(1), static_cast<std::uint32_t>(type), 0});
       }
-      case op_type_float: return add(types_, {operand(1), static_cast<std::uint32_t>(operand(2) == 32 ? spirv_type::f32 : spirv_type::other), 0});
+      case op_type_float:
+        return add(types_,
+                   {operand(1), static_cast<std::uint32_t>(operand(2) == 32 ? spirv_type::f32 : spirv_type::other), 0});
       case op_type_vector:
-        if (operand(3) == 2 && type_of(operand(2)) == spirv_type::u32) add(types_, {operand(1), static_cast<std::uint32_t>(spirv_type::uvec2), 0});
+        if (operand(3) == 2 && type_of(operand(2)) == spirv_type::u32)
+          add(types_, {operand(1), static_cast<std::uint32_t>(spirv_type::uvec2), 0});
         return;
       case op_type_pointer:
-        if (operand(2) == storage_physical) add(types_, {operand(1), static_cast<std::uint32_t>(spirv_type::address), 0});
+        if (operand(2) == storage_physical)
+          add(types_, {operand(1), static_cast<std::uint32_t>(spirv_type::address), 0});
         if (operand(2) == storage_push_constant) add(push_pointers_, {operand(1), operand(3), 0});
         return;
-      case op_type_struct: return add(structs_, {operand(1), static_cast<std::uint32_t>(at_), length_ - 2});
+      case op_type_struct:
+        return add(structs_, {operand(1), static_cast<std::uint32_t>(at_), length_ - 2});
       case op_constant:
-      case op_spec_constant: return add(constants_, {operand(2), operand(1), operand(3)});
+      case op_spec_constant:
+        return add(constants_, {operand(2), operand(1), operand(3)});
       case op_spec_constant_true:
-      case op_spec_constant_false: return add(constants_, {operand(2), operand(1), opcode == op_spec_constant_true ? 1u : 0u});
+      case op_spec_constant_false:
+        return add(constants_, {operand(2), operand(1), opcode == op_spec_constant_true ? 1u : 0u});
       case op_variable:
         if (operand(3) != storage_push_constant) return;
         if (block_ != 0) return fail("it has more than one push-constant block");
         if (const typed* pointer = push_pointers_.find(operand(1))) block_ = pointer->type;
         if (block_ == 0) fail("its push-constant variable has no known type");
         return;
-      default: return;
+      default:
+        return;
     }
   }
 
@@ -226,7 +269,8 @@ class spirv_reader {
 
   constexpr void read_constants() {
     if (!out_.problem.empty()) return;
-    if (spec_ids_.size > out_.constants.size()) return fail("it has more specialization constants than the reader has room for");
+    if (spec_ids_.size > out_.constants.size())
+      return fail("it has more specialization constants than the reader has room for");
     for (std::size_t i = 0; i < spec_ids_.size; ++i) {
       const typed* found = constants_.find(spec_ids_.items[i].id);
       if (found == nullptr) return fail("it gives a constant_id to something that is no constant");
@@ -260,39 +304,53 @@ class spirv_reader {
   std::uint32_t length_ = 0, opcode_ = 0, block_ = 0;
   std::array<std::uint32_t, 3> size_ids_{};
   list<max_specialization_constants + 2> spec_ids_{};
-  list<64> types_{};           ///< type: spirv_type
-  list<64> structs_{};         ///< type: word of the instruction, value: members
-  list<8> push_pointers_{};    ///< type: pointee
-  list<256> constants_{};      ///< type: type id, value: bits
+  list<64> types_{};         ///< type: spirv_type
+  list<64> structs_{};       ///< type: word of the instruction, value: members
+  list<8> push_pointers_{};  ///< type: pointee
+  list<256> constants_{};    ///< type: type id, value: bits
   reflected_module out_{};
 };
 
-constexpr reflected_module reflect(std::string_view module) { return spirv_reader(module.data(), module.size()).read(); }
+constexpr reflected_module reflect(std::string_view module) {
+  return spirv_reader(module.data(), module.size()).read();
+}
 
 /// @param module the literal of kernels/spirv/<name>.hpp; its closing NUL is no part of the module
 template <std::size_t N>
-constexpr reflected_module reflect(const char (&module)[N]) { return reflect(std::string_view(module, N - 1)); }
+constexpr reflected_module reflect(const char (&module)[N]) {
+  return reflect(std::string_view(module, N - 1));
+}
 
 constexpr bool same_type(field_type expected, spirv_type found) {
   switch (expected) {
-    case field_type::address: return found == spirv_type::address || found == spirv_type::u64 || found == spirv_type::uvec2;
-    case field_type::u32: return found == spirv_type::u32;
-    case field_type::f32: return found == spirv_type::f32;
-    case field_type::boolean: return found == spirv_type::boolean;
-    case field_type::binary: return found == spirv_type::uvec2;
+    case field_type::address:
+      return found == spirv_type::address || found == spirv_type::u64 || found == spirv_type::uvec2;
+    case field_type::u32:
+      return found == spirv_type::u32;
+    case field_type::f32:
+      return found == spirv_type::f32;
+    case field_type::boolean:
+      return found == spirv_type::boolean;
+    case field_type::binary:
+      return found == spirv_type::uvec2;
   }
   return false;
 }
 
 /// The first difference between a module and the C++ interface as one sentence, empty where they agree:
-/// "ternary_matmul: push constant 3 is 'weights' at offset 24 in the shader, 'weight' at offset 24 in the C++ interface".
+/// "ternary_matmul: push constant 3 is 'weights' at offset 24 in the shader, 'weight' at offset 24 in the C++
+/// interface".
 constexpr text<> difference(const interface& expected, const reflected_module& module) {
   text<> out(expected.name);
-  if (!module.problem.empty()) return out.append(": the SPIR-V module is unusable at word ", module.problem_word, ": ", module.problem);
-  if (module.entry_point != "main") return out.append(": the entry point is '", module.entry_point, "' in the shader, expected 'main'");
-  static_assert(8 * max_push_constants <= max_push_constant_bytes, "any C++ interface fits, so the shader alone needs a look");
+  if (!module.problem.empty())
+    return out.append(": the SPIR-V module is unusable at word ", module.problem_word, ": ", module.problem);
+  if (module.entry_point != "main")
+    return out.append(": the entry point is '", module.entry_point, "' in the shader, expected 'main'");
+  static_assert(8 * max_push_constants <= max_push_constant_bytes,
+                "any C++ interface fits, so the shader alone needs a look");
   if (module.push_bytes > max_push_constant_bytes)
-    return out.append(": push constants take ", module.push_bytes, " bytes in the shader, every device has room for ", max_push_constant_bytes);
+    return out.append(": push constants take ", module.push_bytes, " bytes in the shader, every device has room for ",
+                      max_push_constant_bytes);
 
   const std::size_t push = expected.push_count() > module.push_count ? expected.push_count() : module.push_count;
   for (std::size_t i = 0; i < push; ++i) {
@@ -302,7 +360,8 @@ constexpr text<> difference(const interface& expected, const reflected_module& m
     const std::uint32_t offset = in_interface ? expected.push_offset(i) : 0;
     if (in_module && in_interface && found.name == wanted.name && found.offset_bytes == offset) {
       if (same_type(wanted.type, found.type)) continue;
-      return out.append(": push constant ", i, ", '", wanted.name, "', is ", found.type, " in the shader, ", wanted.type, " in the C++ interface");
+      return out.append(": push constant ", i, ", '", wanted.name, "', is ", found.type, " in the shader, ",
+                        wanted.type, " in the C++ interface");
     }
     out.append(": push constant ", i, " is ");
     if (in_module) out.append("'", found.name, "' at offset ", found.offset_bytes, " in the shader, ");
@@ -322,7 +381,8 @@ constexpr text<> difference(const interface& expected, const reflected_module& m
     // The workgroup's width needs no name of its own: local_size_x_id alone declares it.
     if (in_module && in_interface && (found.name == wanted.name || (i == 0 && found.name.empty()))) {
       if (same_type(wanted.type, found.type)) continue;
-      return out.append(": specialization constant ", i, ", '", wanted.name, "', is ", found.type, " in the shader, ", wanted.type, " in the C++ interface");
+      return out.append(": specialization constant ", i, ", '", wanted.name, "', is ", found.type, " in the shader, ",
+                        wanted.type, " in the C++ interface");
     }
     out.append(": specialization constant ", i, " is ");
     if (in_module || !in_interface) out.append("'", found.name, "' in the shader, ");
@@ -331,15 +391,17 @@ constexpr text<> difference(const interface& expected, const reflected_module& m
     return out.append("missing in the C++ interface");
   }
 
-  if (module.local_size_id[0] != 0 || module.local_size[1] != 1 || module.local_size[2] != 1 || module.local_size_id[1] != no_specialization ||
-      module.local_size_id[2] != no_specialization)
+  if (module.local_size_id[0] != 0 || module.local_size[1] != 1 || module.local_size[2] != 1 ||
+      module.local_size_id[1] != no_specialization || module.local_size_id[2] != no_specialization)
     return out.append(": the workgroup is not as wide as specialization constant 0 and 1 in y and z in the shader");
   return {};
 }
 
 /// Whether a shader is the one that the interface describes; empty, or the sentence that tells where not.
 template <std::size_t N>
-constexpr text<> matches(const interface& expected, const char (&module)[N]) { return difference(expected, reflect(module)); }
+constexpr text<> matches(const interface& expected, const char (&module)[N]) {
+  return difference(expected, reflect(module));
+}
 
 /// `agrees` where Difference, a text, is empty; otherwise compiling ends here, and the compiler shows the text.
 template <auto Difference>

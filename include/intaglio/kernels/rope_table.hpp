@@ -19,8 +19,10 @@ inline long double scaled_frequency(long double frequency, const rope_scaling_co
   const long double divided = frequency / static_cast<long double>(scaling.factor);
   if (scaling.type == rope_type::linear) return divided;
   // Turns in the original context: fewer than low_freq_factor are slow, more than high_freq_factor fast.
-  const long double turns = static_cast<long double>(scaling.original_max_position_embeddings) * frequency / (2 * std::numbers::pi_v<long double>);
-  const auto low = static_cast<long double>(scaling.low_freq_factor), high = static_cast<long double>(scaling.high_freq_factor);
+  const long double turns = static_cast<long double>(scaling.original_max_position_embeddings) * frequency /
+                            (2 * std::numbers::pi_v<long double>);
+  const auto low = static_cast<long double>(scaling.low_freq_factor),
+             high = static_cast<long double>(scaling.high_freq_factor);
   if (turns < low) return divided;
   if (turns > high) return frequency;
   const long double share = (turns - low) / (high - low);
@@ -31,7 +33,8 @@ inline long double scaled_frequency(long double frequency, const rope_scaling_co
 inline std::vector<std::uint64_t> rope_table(const rope_parameters& how, std::uint32_t head_dim) {
   std::vector<std::uint64_t> out;
   for (std::uint32_t pair = 0; pair < head_dim / 2; ++pair)
-    out.push_back(rope_turns(scaled_frequency(rope_frequency_of(pair, head_dim, static_cast<long double>(how.theta)), how.scaling)));
+    out.push_back(rope_turns(
+        scaled_frequency(rope_frequency_of(pair, head_dim, static_cast<long double>(how.theta)), how.scaling)));
   return out;
 }
 

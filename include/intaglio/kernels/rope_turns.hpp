@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rotary embedding by exact fractions of a turn: what a pair of channels turns by at a position is position * turns modulo 2^64, so no position is
-// too large. A model's table of them is made once, from any frequencies.
+// Rotary embedding by exact fractions of a turn: what a pair of channels turns by at a position is position * turns
+// modulo 2^64, so no position is too large. A model's table of them is made once, from any frequencies.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// In which order a merged matrix holds the rows of its tensors, so that a product's epilogue finds together what belongs together.
+// In which order a merged matrix holds the rows of its tensors, so that a product's epilogue finds together what
+// belongs together.
 #pragma once
 
 #include <array>
@@ -23,15 +24,19 @@ struct row_order {
 
   /// One tensor as it is.
   static constexpr row_order plain(std::uint32_t rows) { return {kind::plain, 0, {rows, 0, 0}, false}; }
-  /// Sources q [q_rows], k and v [kv_rows each]: heads of q, then of k, then of v; within each head i, i + head_dim / 2 are neighbours.
-  static constexpr row_order rope_pairs(std::uint32_t head_dim, std::uint32_t q_rows, std::uint32_t kv_rows, bool interleaved = false) {
+  /// Sources q [q_rows], k and v [kv_rows each]: heads of q, then of k, then of v; within each head i, i + head_dim / 2
+  /// are neighbours.
+  static constexpr row_order rope_pairs(std::uint32_t head_dim, std::uint32_t q_rows, std::uint32_t kv_rows,
+                                        bool interleaved = false) {
     return {kind::rope_pairs, head_dim, {q_rows, kv_rows, kv_rows}, interleaved};
   }
   /// Sources gate and up, [rows] each: gate 0, up 0, gate 1, up 1, ...
   static constexpr row_order gate_up(std::uint32_t rows) { return {kind::gate_up, 0, {rows, rows, 0}, false}; }
 
   /// Sources q [q_rows], k and v [kv_rows each], one behind the other as they are.
-  static constexpr row_order stacked(std::uint32_t q_rows, std::uint32_t kv_rows) { return {kind::stacked, 0, {q_rows, kv_rows, kv_rows}, false}; }
+  static constexpr row_order stacked(std::uint32_t q_rows, std::uint32_t kv_rows) {
+    return {kind::stacked, 0, {q_rows, kv_rows, kv_rows}, false};
+  }
 
   constexpr std::uint32_t tensors() const { return order == kind::plain ? 1 : order == kind::gate_up ? 2 : 3; }
   constexpr std::uint32_t rows() const { return tensor_rows[0] + tensor_rows[1] + tensor_rows[2]; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes an activation into a SPIR-V module: kernels mark its place by GLSL's mod(gate, up), OpFMod, which they use for nothing else
-// (shaders/include/epilogue.glsl). Plain code on words, run when pipelines are made: it costs users' compilers nothing.
-// Numbers: SPIR-V specification 1.6, section 3; GLSL.std.450.
+// Writes an activation into a SPIR-V module: kernels mark its place by GLSL's mod(gate, up), OpFMod, which they use for
+// nothing else (shaders/include/epilogue.glsl). Plain code on words, run when pipelines are made: it costs users'
+// compilers nothing. Numbers: SPIR-V specification 1.6, section 3; GLSL.std.450.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +18,20 @@
 
 namespace intaglio::kernels {
 
-/// Loops of a module of embed_shaders that have DontUnroll, of shaders that mark them so (shaders/layers_coded.comp, BY_CODEC): asks the driver to write them out, or
-/// says nothing.
+/// Loops of a module of embed_shaders that have DontUnroll, of shaders that mark them so (shaders/layers_coded.comp,
+/// BY_CODEC): asks the driver to write them out, or says nothing.
 constexpr void hint_loops(std::span<std::uint32_t> module, bool asks) {
   constexpr std::uint32_t op_loop_merge = 246, unroll = 1, dont_unroll = 2;
   for (std::size_t at = 5; at < module.size(); at += std::max(module[at] >> 16, 1u))
-    if (module[at] == (4u << 16 | op_loop_merge) && at + 3 < module.size() && module[at + 3] == dont_unroll) module[at + 3] = asks ? unroll : 0;
+    if (module[at] == (4u << 16 | op_loop_merge) && at + 3 < module.size() && module[at + 3] == dont_unroll)
+      module[at + 3] = asks ? unroll : 0;
 }
 
 class splicer {
  public:
   /// @param module of embed_shaders: whole, and checked by kernels/check_interfaces.hpp
-  constexpr splicer(std::span<const std::uint32_t> module, const shader::expression& f) : module_(module), f_(f), next_(module.size() < 5 ? 0 : module[3]) {}
+  constexpr splicer(std::span<const std::uint32_t> module, const shader::expression& f)
+      : module_(module), f_(f), next_(module.size() < 5 ? 0 : module[3]) {}
 
   /// How often the module asks for an activation.
   constexpr std::size_t markers() const {
@@ -46,17 +48,44 @@ class splicer {
       else if (code != op_decorate || !is_marker(words[1])) append(part_of(code), words);
     });
     std::vector<std::uint32_t> out(module_.begin(), module_.begin() + 5);
-    for (const auto* part : {&head_, &import_, &annotations_, &decorations_, &declarations_, &constants_, &functions_}) append(out, *part);
+    for (const auto* part : {&head_, &import_, &annotations_, &decorations_, &declarations_, &constants_, &functions_})
+      append(out, *part);
     out[3] = next_;
     return out;
   }
 
  private:
   enum : std::uint32_t {
-    op_ext_inst_import = 11, op_ext_inst = 12, op_memory_model = 14, op_type_first = 19, op_type_bool = 20, op_type_int = 21, op_type_float = 22, op_type_last = 39, op_constant = 43,
-    op_function = 54, op_decorate = 71, op_copy_object = 83, op_convert_f_to_s = 110, op_bitcast = 124, op_f_negate = 127, op_i_add = 128, op_f_add = 129, op_f_sub = 131,
-    op_f_mul = 133, op_f_div = 136, op_fmod = 141, op_logical_or = 166, op_logical_and = 167, op_logical_not = 168, op_select = 169, op_f_ord_equal = 180, op_f_ord_less = 184,
-    op_f_ord_greater = 186, op_f_ord_less_equal = 188, op_shift_left = 196
+    op_ext_inst_import = 11,
+    op_ext_inst = 12,
+    op_memory_model = 14,
+    op_type_first = 19,
+    op_type_bool = 20,
+    op_type_int = 21,
+    op_type_float = 22,
+    op_type_last = 39,
+    op_constant = 43,
+    op_function = 54,
+    op_decorate = 71,
+    op_copy_object = 83,
+    op_convert_f_to_s = 110,
+    op_bitcast = 124,
+    op_f_negate = 127,
+    op_i_add = 128,
+    op_f_add = 129,
+    op_f_sub = 131,
+    op_f_mul = 133,
+    op_f_div = 136,
+    op_fmod = 141,
+    op_logical_or = 166,
+    op_logical_and = 167,
+    op_logical_not = 168,
+    op_select = 169,
+    op_f_ord_equal = 180,
+    op_f_ord_less = 184,
+    op_f_ord_greater = 186,
+    op_f_ord_less_equal = 188,
+    op_shift_left = 196
   };
   enum : std::uint32_t { decoration_no_contraction = 42, round_even = 2, f_abs = 4 };
 
@@ -71,7 +100,8 @@ class splicer {
   static constexpr void append(std::vector<std::uint32_t>& to, std::span<const std::uint32_t> words) {
     for (const std::uint32_t word : words) to.push_back(word);
   }
-  static constexpr void instruction(std::vector<std::uint32_t>& to, std::uint32_t code, std::initializer_list<std::uint32_t> operands) {
+  static constexpr void instruction(std::vector<std::uint32_t>& to, std::uint32_t code,
+                                    std::initializer_list<std::uint32_t> operands) {
     to.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16 | code);
     for (const std::uint32_t each : operands) to.push_back(each);
   }
@@ -79,13 +109,16 @@ class splicer {
   /// Types that the module has or gets, and the ids of markers.
   constexpr void find_declarations() {
     each([&](std::uint32_t code, std::span<const std::uint32_t> words) {
-      if (code == op_ext_inst_import && words.size() == 6 && words[2] == 0x4c534c47u && words[3] == 0x6474732eu && words[4] == 0x3035342eu) glsl_ = words[1];  // "GLSL.std.450"
+      if (code == op_ext_inst_import && words.size() == 6 && words[2] == 0x4c534c47u && words[3] == 0x6474732eu &&
+          words[4] == 0x3035342eu)
+        glsl_ = words[1];  // "GLSL.std.450"
       if (code == op_type_bool) bool_ = words[1];
       if (code == op_type_float && words[2] == 32) float_ = words[1];
       if (code == op_type_int && words[2] == 32 && words[3] == 1) int_ = words[1];
       if (code == op_fmod) markers_.push_back(words[2]);
     });
-    if (glsl_ == 0) instruction(import_, op_ext_inst_import, {glsl_ = next_++, 0x4c534c47u, 0x6474732eu, 0x3035342eu, 0});
+    if (glsl_ == 0)
+      instruction(import_, op_ext_inst_import, {glsl_ = next_++, 0x4c534c47u, 0x6474732eu, 0x3035342eu, 0});
     if (bool_ == 0) instruction(constants_, op_type_bool, {bool_ = next_++});
     if (int_ == 0) instruction(constants_, op_type_int, {int_ = next_++, 32, 1});
   }
@@ -97,7 +130,9 @@ class splicer {
     return place_ == 0 ? head_ : place_ == 1 ? annotations_ : place_ == 2 ? declarations_ : functions_;
   }
   /// Its decorations go: what takes its id is decorated anew.
-  constexpr bool is_marker(std::uint32_t id) const { return std::find(markers_.begin(), markers_.end(), id) != markers_.end(); }
+  constexpr bool is_marker(std::uint32_t id) const {
+    return std::find(markers_.begin(), markers_.end(), id) != markers_.end();
+  }
 
   constexpr std::uint32_t constant(std::uint32_t type, std::uint32_t bits) {
     for (const auto& known : known_)
@@ -109,7 +144,8 @@ class splicer {
   constexpr std::uint32_t number(float value) { return constant(float_, std::bit_cast<std::uint32_t>(value)); }
 
   /// An instruction with one result, by default under a new id.
-  constexpr std::uint32_t result(std::uint32_t code, std::uint32_t type, std::initializer_list<std::uint32_t> operands, std::uint32_t id = 0) {
+  constexpr std::uint32_t result(std::uint32_t code, std::uint32_t type, std::initializer_list<std::uint32_t> operands,
+                                 std::uint32_t id = 0) {
     if (id == 0) id = next_++;
     functions_.push_back(static_cast<std::uint32_t>(operands.size() + 3) << 16 | code);
     functions_.push_back(type);
@@ -122,46 +158,71 @@ class splicer {
   constexpr std::uint32_t add(std::uint32_t a, std::uint32_t b) { return result(op_f_add, float_, {a, b}); }
   constexpr std::uint32_t subtract(std::uint32_t a, std::uint32_t b) { return result(op_f_sub, float_, {a, b}); }
   constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) { return result(op_f_mul, float_, {a, b}); }
-  constexpr std::uint32_t select(std::uint32_t condition, std::uint32_t a, std::uint32_t b, std::uint32_t id = 0) { return result(op_select, float_, {condition, a, b}, id); }
+  constexpr std::uint32_t select(std::uint32_t condition, std::uint32_t a, std::uint32_t b, std::uint32_t id = 0) {
+    return result(op_select, float_, {condition, a, b}, id);
+  }
 
   /// The lines of kernels/arithmetic.hpp.
   constexpr std::uint32_t exp(std::uint32_t x, std::uint32_t id) {
-    const std::uint32_t below = result(op_f_ord_less, bool_, {x, number(-87.0f)}), above = result(op_f_ord_greater, bool_, {x, number(88.0f)});
+    const std::uint32_t below = result(op_f_ord_less, bool_, {x, number(-87.0f)}),
+                        above = result(op_f_ord_greater, bool_, {x, number(88.0f)});
     x = select(below, number(-87.0f), select(above, number(88.0f), x));
     const std::uint32_t n = result(op_ext_inst, float_, {glsl_, round_even, multiply(x, number(1.44269504f))});
     const std::uint32_t upper = multiply(n, number(0.693359375f)), lower = multiply(n, number(-2.12194440e-4f));
     const std::uint32_t r = subtract(subtract(x, upper), lower);
     std::uint32_t p = number(1.9875691500e-4f);
-    for (const float each : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f}) p = add(multiply(p, r), number(each));
+    for (const float each : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f})
+      p = add(multiply(p, r), number(each));
     const std::uint32_t sum = add(add(multiply(p, multiply(r, r)), r), number(1.0f));
     const std::uint32_t exponent = result(op_i_add, int_, {result(op_convert_f_to_s, int_, {n}), constant(int_, 127)});
-    const std::uint32_t power = result(op_bitcast, float_, {result(op_shift_left, int_, {exponent, constant(int_, 23)})});
+    const std::uint32_t power =
+        result(op_bitcast, float_, {result(op_shift_left, int_, {exponent, constant(int_, 23)})});
     return select(below, number(0.0f), multiply(sum, power), id);
   }
 
-  constexpr std::uint32_t write(const shader::step& s, std::span<const std::uint32_t> y, std::uint32_t gate, std::uint32_t up, std::uint32_t id) {
+  constexpr std::uint32_t write(const shader::step& s, std::span<const std::uint32_t> y, std::uint32_t gate,
+                                std::uint32_t up, std::uint32_t id) {
     using shader::operation;
     const std::uint32_t a = y[s.of[0]], b = y[s.of[1]], c = y[s.of[2]];
     switch (s.what) {
-      case operation::gate: return gate;
-      case operation::up: return up;
-      case operation::constant: return constant(float_, s.bits);
-      case operation::negate: return result(op_f_negate, float_, {a}, id);
-      case operation::absolute: return result(op_ext_inst, float_, {glsl_, f_abs, a}, id);
-      case operation::exp: return exp(a, id);
-      case operation::add: return result(op_f_add, float_, {a, b}, id);
-      case operation::subtract: return result(op_f_sub, float_, {a, b}, id);
-      case operation::multiply: return result(op_f_mul, float_, {a, b}, id);
-      case operation::divide: return result(op_f_div, float_, {a, b}, id);
-      case operation::maximum: return select(result(op_f_ord_greater, bool_, {a, b}), a, b, id);
-      case operation::minimum: return select(result(op_f_ord_less, bool_, {a, b}), a, b, id);
-      case operation::less: return result(op_f_ord_less, bool_, {a, b}, id);
-      case operation::less_equal: return result(op_f_ord_less_equal, bool_, {a, b}, id);
-      case operation::equal: return result(op_f_ord_equal, bool_, {a, b}, id);
-      case operation::both: return result(op_logical_and, bool_, {a, b}, id);
-      case operation::either: return result(op_logical_or, bool_, {a, b}, id);
-      case operation::opposite: return result(op_logical_not, bool_, {a}, id);
-      case operation::select: return select(a, b, c, id);
+      case operation::gate:
+        return gate;
+      case operation::up:
+        return up;
+      case operation::constant:
+        return constant(float_, s.bits);
+      case operation::negate:
+        return result(op_f_negate, float_, {a}, id);
+      case operation::absolute:
+        return result(op_ext_inst, float_, {glsl_, f_abs, a}, id);
+      case operation::exp:
+        return exp(a, id);
+      case operation::add:
+        return result(op_f_add, float_, {a, b}, id);
+      case operation::subtract:
+        return result(op_f_sub, float_, {a, b}, id);
+      case operation::multiply:
+        return result(op_f_mul, float_, {a, b}, id);
+      case operation::divide:
+        return result(op_f_div, float_, {a, b}, id);
+      case operation::maximum:
+        return select(result(op_f_ord_greater, bool_, {a, b}), a, b, id);
+      case operation::minimum:
+        return select(result(op_f_ord_less, bool_, {a, b}), a, b, id);
+      case operation::less:
+        return result(op_f_ord_less, bool_, {a, b}, id);
+      case operation::less_equal:
+        return result(op_f_ord_less_equal, bool_, {a, b}, id);
+      case operation::equal:
+        return result(op_f_ord_equal, bool_, {a, b}, id);
+      case operation::both:
+        return result(op_logical_and, bool_, {a, b}, id);
+      case operation::either:
+        return result(op_logical_or, bool_, {a, b}, id);
+      case operation::opposite:
+        return result(op_logical_not, bool_, {a}, id);
+      case operation::select:
+        return select(a, b, c, id);
     }
     return 0;
   }
@@ -177,7 +238,8 @@ class splicer {
   const shader::expression& f_;
   std::uint32_t next_, glsl_ = 0, bool_ = 0, float_ = 0, int_ = 0;
   int place_ = 0;
-  std::vector<std::uint32_t> markers_, head_, import_, annotations_, decorations_, declarations_, constants_, functions_;
+  std::vector<std::uint32_t> markers_, head_, import_, annotations_, decorations_, declarations_, constants_,
+      functions_;
   std::vector<std::array<std::uint32_t, 3>> known_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// From int8 codes, [rows, columns] of -1, 0, +1, to the tiles and the row orders that ternary_matmul reads (kernels/catalogue.hpp).
-// One tile is 4 rows x 16 columns in four 32-bit words, so a repacked matrix takes columns / 4 bytes a row.
+// From int8 codes, [rows, columns] of -1, 0, +1, to the tiles and the row orders that ternary_matmul reads
+// (kernels/catalogue.hpp). One tile is 4 rows x 16 columns in four 32-bit words, so a repacked matrix takes columns / 4
+// bytes a row.
 #pragma once
 
 #include <array>
@@ -20,7 +21,9 @@ namespace intaglio::kernels {
 inline constexpr std::uint32_t tile_rows = 4, tile_columns = 16;
 
 /// Place of a column's 2-bit code in its row's word.
-constexpr std::uint32_t tile_shift(std::uint32_t column_of_tile) { return 8 * (column_of_tile % 4) + 2 * (column_of_tile / 4); }
+constexpr std::uint32_t tile_shift(std::uint32_t column_of_tile) {
+  return 8 * (column_of_tile % 4) + 2 * (column_of_tile / 4);
+}
 
 constexpr std::uint64_t tile_words(std::uint64_t rows, std::uint64_t columns) { return rows * columns / 16; }
 
@@ -30,15 +33,19 @@ constexpr std::uint64_t tile_word(std::uint64_t position, std::uint64_t column, 
 }
 
 /// Code 0, 1 or 2 (for -1, 0, +1) at (position, column) of a repacked matrix.
-constexpr std::uint32_t tile_code(std::span<const std::uint32_t> words, std::uint64_t position, std::uint64_t column, std::uint64_t columns) {
-  return (words[tile_word(position, column, columns)] >> tile_shift(static_cast<std::uint32_t>(column % tile_columns))) & 3u;
+constexpr std::uint32_t tile_code(std::span<const std::uint32_t> words, std::uint64_t position, std::uint64_t column,
+                                  std::uint64_t columns) {
+  return (words[tile_word(position, column, columns)] >>
+          tile_shift(static_cast<std::uint32_t>(column % tile_columns))) &
+         3u;
 }
 
 /// The word of 16 codes of one row, each -1, 0 or +1; what other values give is unspecified.
 constexpr std::uint32_t tile_row(const std::int8_t* codes) {
   if (std::is_constant_evaluated() || std::endian::native != std::endian::little) {
     std::uint32_t word = 0;
-    for (std::uint32_t c = 0; c < tile_columns; ++c) word |= (static_cast<std::uint32_t>(codes[c] + 1) & 3u) << tile_shift(c);
+    for (std::uint32_t c = 0; c < tile_columns; ++c)
+      word |= (static_cast<std::uint32_t>(codes[c] + 1) & 3u) << tile_shift(c);
     return word;
   }
   // Columns 4f .. 4f+3 are the bytes of the f-th word, and their codes belong into the same bytes, 2f bits up.
@@ -52,19 +59,26 @@ constexpr std::uint32_t tile_row(const std::int8_t* codes) {
   return word;
 }
 
-/// Repacks row groups [first_group, first_group + output.size() / (columns / 4)) of a merged matrix, so that callers choose how much
-/// is in memory at a time. `codes[t]` is the whole tensor t, or a window of it that begins at row `first_row[t]`.
+/// Repacks row groups [first_group, first_group + output.size() / (columns / 4)) of a merged matrix, so that callers
+/// choose how much is in memory at a time. `codes[t]` is the whole tensor t, or a window of it that begins at row
+/// `first_row[t]`.
 /// @shape  codes[t]: [rows, columns] int8 of -1, 0, +1; output: [groups, columns / 16] tiles of 4 words
 /// @error  argument_error: columns no multiple of 16, rows no multiple of 4, a row outside its window
-inline void repack_ternary(const row_order& order, std::span<const std::span<const std::int8_t>> codes, std::uint64_t columns,
-                           std::uint64_t first_group, std::span<std::uint32_t> output, std::array<std::uint64_t, 3> first_row = {}) {
-  if (columns == 0 || columns % tile_columns != 0) throw argument_error("repack_ternary: columns", "a positive multiple of 16", std::to_string(columns));
-  if (order.rows() % tile_rows != 0) throw argument_error("repack_ternary: rows", "a multiple of 4", std::to_string(order.rows()));
+inline void repack_ternary(const row_order& order, std::span<const std::span<const std::int8_t>> codes,
+                           std::uint64_t columns, std::uint64_t first_group, std::span<std::uint32_t> output,
+                           std::array<std::uint64_t, 3> first_row = {}) {
+  if (columns == 0 || columns % tile_columns != 0)
+    throw argument_error("repack_ternary: columns", "a positive multiple of 16", std::to_string(columns));
+  if (order.rows() % tile_rows != 0)
+    throw argument_error("repack_ternary: rows", "a multiple of 4", std::to_string(order.rows()));
   if (codes.size() != order.tensors())
     throw argument_error("repack_ternary: sources", std::to_string(order.tensors()), std::to_string(codes.size()));
-  const std::uint64_t tiles = columns / tile_columns, group_words = tiles * tile_rows, groups = output.size() / group_words;
-  if (output.size() % group_words != 0 || first_group > order.rows() / tile_rows || groups > order.rows() / tile_rows - first_group)
-    throw argument_error("repack_ternary: output words", "whole row groups of " + std::to_string(group_words) + " words inside the matrix",
+  const std::uint64_t tiles = columns / tile_columns, group_words = tiles * tile_rows,
+                      groups = output.size() / group_words;
+  if (output.size() % group_words != 0 || first_group > order.rows() / tile_rows ||
+      groups > order.rows() / tile_rows - first_group)
+    throw argument_error("repack_ternary: output words",
+                         "whole row groups of " + std::to_string(group_words) + " words inside the matrix",
                          std::to_string(output.size()) + " from group " + std::to_string(first_group));
   for (std::uint64_t group = 0; group < groups; ++group) {
     const std::int8_t* source[tile_rows];
@@ -78,7 +92,8 @@ inline void repack_ternary(const row_order& order, std::span<const std::span<con
     }
     std::uint32_t* words = output.data() + group * group_words;
     for (std::uint64_t tile = 0; tile < tiles; ++tile)
-      for (std::uint32_t r = 0; r < tile_rows; ++r) words[tile * tile_rows + r] = tile_row(source[r] + tile * tile_columns);
+      for (std::uint32_t r = 0; r < tile_rows; ++r)
+        words[tile * tile_rows + r] = tile_row(source[r] + tile * tile_columns);
   }
 }
 

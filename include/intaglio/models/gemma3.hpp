@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Gemma 3, text: scaled embeddings, norms before and behind each half, norms of q and k, five windowed layers for each that sees everything.
-// Norm weights are held as 1 + w, as GGUF has them. Source: transformers, models/gemma3; Gemma 3 Technical Report 2025.
+// Gemma 3, text: scaled embeddings, norms before and behind each half, norms of q and k, five windowed layers for each
+// that sees everything. Norm weights are held as 1 + w, as GGUF has them. Source: transformers, models/gemma3; Gemma 3
+// Technical Report 2025.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"
@@ -14,64 +15,97 @@
 
 namespace intaglio::models {
 
-/// What Gemma's embedding is multiplied with, sqrt(hidden_size). transformers rounds it as it rounds the embedding's weights, so bf16 models were
-/// trained with a bf16 number (50.5 for 2560), which is kept where their weights are held in blocks.
+/// What Gemma's embedding is multiplied with, sqrt(hidden_size). transformers rounds it as it rounds the embedding's
+/// weights, so bf16 models were trained with a bf16 number (50.5 for 2560), which is kept where their weights are held
+/// in blocks.
 constexpr float embedding_scale(std::uint32_t hidden_size, dtype embedding) {
   const float root = square_root(static_cast<float>(hidden_size));
   return embedding == dtype::f32 || embedding == dtype::f16 ? root : f32_from_bf16(bf16_from_f32(root));
 }
 
 /// @tparam W of the products' weights  @tparam D of the embedding and the head  @tparam FFN as of llama
-template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size), template <dtype, dtype> class FFN = graph::gated_ffn>
+template <const decoder_config& c, dtype W = dtype::bf16, dtype D = graph::head_type(W, c.hidden_size),
+          template <dtype, dtype> class FFN = graph::gated_ffn>
 struct gemma3 {
   static constexpr const decoder_config& config = c;
 
   static constexpr auto block(const graph::attention_reach& reach) {
     using namespace intaglio::graph;
-    return residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                  | self_attention<W, input_type<W>, qk_norm::rms>{c, reach}
-                  | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}
-                  | rms_norm{"post_attention_norm.weight", c.rms_norm_eps})
-         | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                  | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                  | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}
-                  | rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
+    return residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} |
+                    self_attention<W, input_type<W>, qk_norm::rms>{c, reach} |
+                    linear<W>{"attn_output.weight", c.q_size(), c.hidden_size} |
+                    rms_norm{"post_attention_norm.weight", c.rms_norm_eps}) |
+           residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps} |
+                    FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act} |
+                    linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size} |
+                    rms_norm{"post_ffw_norm.weight", c.rms_norm_eps});
   }
   static constexpr auto graph() {
     using namespace intaglio::graph;
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D, embedding_scale(c.hidden_size, D)}
-         | repeat(c.num_hidden_layers, every(c.sliding_window_pattern, block(sliding(c)), block(full(c))))
-         | rms_norm{"output_norm.weight", c.rms_norm_eps}
-         | lm_head{"token_embd.weight", c.vocab_size, c.hidden_size, D};
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D, embedding_scale(c.hidden_size, D)} |
+           repeat(c.num_hidden_layers, every(c.sliding_window_pattern, block(sliding(c)), block(full(c)))) |
+           rms_norm{"output_norm.weight", c.rms_norm_eps} |
+           lm_head{"token_embd.weight", c.vocab_size, c.hidden_size, D};
   }
 };
 
 /// google/gemma-3-270m-it
-inline constexpr decoder_config gemma3_270m_config{
-    .model_type = architecture::gemma3, .hidden_size = 640, .intermediate_size = 2048, .num_hidden_layers = 18,
-    .num_attention_heads = 4, .num_key_value_heads = 1, .head_dim = 256, .vocab_size = 262'144,
-    .max_position_embeddings = 32'768, .rope_theta = 1'000'000.f, .rms_norm_eps = 1e-6f,
-    .hidden_act = activation::gelu_tanh, .sliding_window = 512, .sliding_window_pattern = 6, .rope_local_base_freq = 10'000.f};
+inline constexpr decoder_config gemma3_270m_config{.model_type = architecture::gemma3,
+                                                   .hidden_size = 640,
+                                                   .intermediate_size = 2048,
+                                                   .num_hidden_layers = 18,
+                                                   .num_attention_heads = 4,
+                                                   .num_key_value_heads = 1,
+                                                   .head_dim = 256,
+                                                   .vocab_size = 262'144,
+                                                   .max_position_embeddings = 32'768,
+                                                   .rope_theta = 1'000'000.f,
+                                                   .rms_norm_eps = 1e-6f,
+                                                   .hidden_act = activation::gelu_tanh,
+                                                   .sliding_window = 512,
+                                                   .sliding_window_pattern = 6,
+                                                   .rope_local_base_freq = 10'000.f};
 template <dtype W = dtype::bf16>
 struct gemma3_270m : gemma3<gemma3_270m_config, W> {
   static constexpr std::string_view name = "gemma3_270m";
 };
 /// google/gemma-3-1b-it
-inline constexpr decoder_config gemma3_1b_config{
-    .model_type = architecture::gemma3, .hidden_size = 1152, .intermediate_size = 6912, .num_hidden_layers = 26,
-    .num_attention_heads = 4, .num_key_value_heads = 1, .head_dim = 256, .vocab_size = 262'144,
-    .max_position_embeddings = 32'768, .rope_theta = 1'000'000.f, .rms_norm_eps = 1e-6f,
-    .hidden_act = activation::gelu_tanh, .sliding_window = 512, .sliding_window_pattern = 6, .rope_local_base_freq = 10'000.f};
+inline constexpr decoder_config gemma3_1b_config{.model_type = architecture::gemma3,
+                                                 .hidden_size = 1152,
+                                                 .intermediate_size = 6912,
+                                                 .num_hidden_layers = 26,
+                                                 .num_attention_heads = 4,
+                                                 .num_key_value_heads = 1,
+                                                 .head_dim = 256,
+                                                 .vocab_size = 262'144,
+                                                 .max_position_embeddings = 32'768,
+                                                 .rope_theta = 1'000'000.f,
+                                                 .rms_norm_eps = 1e-6f,
+                                                 .hidden_act = activation::gelu_tanh,
+                                                 .sliding_window = 512,
+                                                 .sliding_window_pattern = 6,
+                                                 .rope_local_base_freq = 10'000.f};
 template <dtype W = dtype::bf16>
 struct gemma3_1b : gemma3<gemma3_1b_config, W> {
   static constexpr std::string_view name = "gemma3_1b";
 };
 /// google/gemma-3-4b-it, its text model
-inline constexpr decoder_config gemma3_4b_config{
-    .model_type = architecture::gemma3, .hidden_size = 2560, .intermediate_size = 10'240, .num_hidden_layers = 34,
-    .num_attention_heads = 8, .num_key_value_heads = 4, .head_dim = 256, .vocab_size = 262'208,
-    .max_position_embeddings = 131'072, .rope_theta = 1'000'000.f, .rope_scaling = {rope_type::linear, 8.f}, .rms_norm_eps = 1e-6f,
-    .hidden_act = activation::gelu_tanh, .sliding_window = 1024, .sliding_window_pattern = 6, .rope_local_base_freq = 10'000.f};
+inline constexpr decoder_config gemma3_4b_config{.model_type = architecture::gemma3,
+                                                 .hidden_size = 2560,
+                                                 .intermediate_size = 10'240,
+                                                 .num_hidden_layers = 34,
+                                                 .num_attention_heads = 8,
+                                                 .num_key_value_heads = 4,
+                                                 .head_dim = 256,
+                                                 .vocab_size = 262'208,
+                                                 .max_position_embeddings = 131'072,
+                                                 .rope_theta = 1'000'000.f,
+                                                 .rope_scaling = {rope_type::linear, 8.f},
+                                                 .rms_norm_eps = 1e-6f,
+                                                 .hidden_act = activation::gelu_tanh,
+                                                 .sliding_window = 1024,
+                                                 .sliding_window_pattern = 6,
+                                                 .rope_local_base_freq = 10'000.f};
 template <dtype W = dtype::bf16>
 struct gemma3_4b : gemma3<gemma3_4b_config, W> {
   static constexpr std::string_view name = "gemma3_4b";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Llama and Mistral: SiLU-gated units, grouped-query attention, a norm in front of each; windows and RoPE scaling by the config.
-// Source: transformers, models/llama and models/mistral; values from the config.json that each model was published with. A named model is a template
-// over the codec of its matrices: mistral_7b<dtype::q4_0>.
+// Llama and Mistral: SiLU-gated units, grouped-query attention, a norm in front of each; windows and RoPE scaling by
+// the config. Source: transformers, models/llama and models/mistral; values from the config.json that each model was
+// published with. A named model is a template over the codec of its matrices: mistral_7b<dtype::q4_0>.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"
@@ -14,33 +14,45 @@
 
 namespace intaglio::models {
 
-/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding; a tied head is held as the embedding is
-/// @tparam FFN gated_ffn, or walk_ffn or sparse_walk<K>::ffn (graph/layers/walk_ffn.hpp), whose features decode reads one by one
-template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H, template <dtype, dtype> class FFN = graph::gated_ffn>
+/// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding; a tied head is held as the
+/// embedding is
+/// @tparam FFN gated_ffn, or walk_ffn or sparse_walk<K>::ffn (graph/layers/walk_ffn.hpp), whose features decode reads
+/// one by one
+template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
+          template <dtype, dtype> class FFN = graph::gated_ffn>
 struct llama {
   static constexpr const decoder_config& config = c;
 
   static constexpr auto graph() {
     using namespace intaglio::graph;
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D}
-         | repeat(c.num_hidden_layers,
-               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                      | self_attention<W>{c}
-                      | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
-             | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                      | FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act}
-                      | linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size}))
-         | rms_norm{"output_norm.weight", c.rms_norm_eps}
-         | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size, c.tie_word_embeddings ? D : H};
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D} |
+           repeat(c.num_hidden_layers,
+                  residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<W>{c} |
+                           linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}) |
+                      residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps} |
+                               FFN<W, graph::input_type<W>>{c.hidden_size, c.intermediate_size, c.hidden_act} |
+                               linear<W>{"ffn_down.weight", c.intermediate_size, c.hidden_size})) |
+           rms_norm{"output_norm.weight", c.rms_norm_eps} |
+           lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
+                   c.tie_word_embeddings ? D : H};
   }
 };
 
 /// mistralai/Mistral-7B-Instruct-v0.1
-inline constexpr decoder_config mistral_7b_v01_config{
-    .model_type = architecture::llama, .hidden_size = 4096, .intermediate_size = 14'336, .num_hidden_layers = 32,
-    .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 128, .vocab_size = 32'000,
-    .max_position_embeddings = 32'768, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f,
-    .hidden_act = activation::silu, .tie_word_embeddings = false, .sliding_window = 4096};
+inline constexpr decoder_config mistral_7b_v01_config{.model_type = architecture::llama,
+                                                      .hidden_size = 4096,
+                                                      .intermediate_size = 14'336,
+                                                      .num_hidden_layers = 32,
+                                                      .num_attention_heads = 32,
+                                                      .num_key_value_heads = 8,
+                                                      .head_dim = 128,
+                                                      .vocab_size = 32'000,
+                                                      .max_position_embeddings = 32'768,
+                                                      .rope_theta = 10'000.f,
+                                                      .rms_norm_eps = 1e-5f,
+                                                      .hidden_act = activation::silu,
+                                                      .tie_word_embeddings = false,
+                                                      .sliding_window = 4096};
 template <dtype W = dtype::f16>
 struct mistral_7b_v01 : llama<mistral_7b_v01_config, W> {
   static constexpr std::string_view name = "mistral_7b_v01";
@@ -57,11 +69,19 @@ struct mistral_7b : llama<mistral_7b_v02_config, W> {
   static constexpr std::string_view name = "mistral_7b";
 };
 /// meta-llama/Meta-Llama-3-8B-Instruct
-inline constexpr decoder_config llama_3_8b_config{
-    .model_type = architecture::llama, .hidden_size = 4096, .intermediate_size = 14'336, .num_hidden_layers = 32,
-    .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 128, .vocab_size = 128'256,
-    .max_position_embeddings = 8192, .rope_theta = 500'000.f, .rms_norm_eps = 1e-5f,
-    .hidden_act = activation::silu, .tie_word_embeddings = false};
+inline constexpr decoder_config llama_3_8b_config{.model_type = architecture::llama,
+                                                  .hidden_size = 4096,
+                                                  .intermediate_size = 14'336,
+                                                  .num_hidden_layers = 32,
+                                                  .num_attention_heads = 32,
+                                                  .num_key_value_heads = 8,
+                                                  .head_dim = 128,
+                                                  .vocab_size = 128'256,
+                                                  .max_position_embeddings = 8192,
+                                                  .rope_theta = 500'000.f,
+                                                  .rms_norm_eps = 1e-5f,
+                                                  .hidden_act = activation::silu,
+                                                  .tie_word_embeddings = false};
 template <dtype W = dtype::f16>
 struct llama_3_8b : llama<llama_3_8b_config, W> {
   static constexpr std::string_view name = "llama_3_8b";
@@ -78,21 +98,38 @@ struct llama_31_8b : llama<llama_31_8b_config, W> {
   static constexpr std::string_view name = "llama_31_8b";
 };
 /// meta-llama/Llama-3.2-1B-Instruct
-inline constexpr decoder_config llama_32_1b_config{
-    .model_type = architecture::llama, .hidden_size = 2048, .intermediate_size = 8192, .num_hidden_layers = 16,
-    .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 64, .vocab_size = 128'256,
-    .max_position_embeddings = 131'072, .rope_theta = 500'000.f, .rope_scaling = {rope_type::llama3, 32.f, 1.f, 4.f, 8192},
-    .rms_norm_eps = 1e-5f, .hidden_act = activation::silu, .tie_word_embeddings = true};
+inline constexpr decoder_config llama_32_1b_config{.model_type = architecture::llama,
+                                                   .hidden_size = 2048,
+                                                   .intermediate_size = 8192,
+                                                   .num_hidden_layers = 16,
+                                                   .num_attention_heads = 32,
+                                                   .num_key_value_heads = 8,
+                                                   .head_dim = 64,
+                                                   .vocab_size = 128'256,
+                                                   .max_position_embeddings = 131'072,
+                                                   .rope_theta = 500'000.f,
+                                                   .rope_scaling = {rope_type::llama3, 32.f, 1.f, 4.f, 8192},
+                                                   .rms_norm_eps = 1e-5f,
+                                                   .hidden_act = activation::silu,
+                                                   .tie_word_embeddings = true};
 template <dtype W = dtype::f16>
 struct llama_32_1b : llama<llama_32_1b_config, W> {
   static constexpr std::string_view name = "llama_32_1b";
 };
 /// karpathy/tinyllamas, stories260K
-inline constexpr decoder_config stories260k_config{
-    .model_type = architecture::llama, .hidden_size = 64, .intermediate_size = 172, .num_hidden_layers = 5,
-    .num_attention_heads = 8, .num_key_value_heads = 4, .head_dim = 8, .vocab_size = 512,
-    .max_position_embeddings = 512, .rope_theta = 10'000.f, .rms_norm_eps = 1e-5f,
-    .hidden_act = activation::silu, .tie_word_embeddings = true};
+inline constexpr decoder_config stories260k_config{.model_type = architecture::llama,
+                                                   .hidden_size = 64,
+                                                   .intermediate_size = 172,
+                                                   .num_hidden_layers = 5,
+                                                   .num_attention_heads = 8,
+                                                   .num_key_value_heads = 4,
+                                                   .head_dim = 8,
+                                                   .vocab_size = 512,
+                                                   .max_position_embeddings = 512,
+                                                   .rope_theta = 10'000.f,
+                                                   .rms_norm_eps = 1e-5f,
+                                                   .hidden_act = activation::silu,
+                                                   .tie_word_embeddings = true};
 template <dtype W = dtype::f16>
 struct stories260k : llama<stories260k_config, W> {
   static constexpr std::string_view name = "stories260k";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Mixtral: Mistral with several gated units a layer, of which a router chooses a few for every token.
-// Source: transformers, models/mixtral; Jiang et al. 2024; values from the published config.json. A named model is a template over the codec of its matrices.
+// Source: transformers, models/mixtral; Jiang et al. 2024; values from the published config.json. A named model is a
+// template over the codec of its matrices.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"
@@ -14,31 +15,44 @@
 namespace intaglio::models {
 
 /// @tparam W of the products' weights  @tparam H of the head's  @tparam D of the embedding  @tparam R of the router's
-template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H, dtype R = dtype::f32>
+template <const decoder_config& c, dtype W = dtype::f16, dtype H = graph::head_type(W, c.hidden_size), dtype D = H,
+          dtype R = dtype::f32>
 struct mixtral {
   static constexpr const decoder_config& config = c;
 
   static constexpr auto graph() {
     using namespace intaglio::graph;
-    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D}
-         | repeat(c.num_hidden_layers,
-               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps}
-                      | self_attention<W>{c}
-                      | linear<W>{"attn_output.weight", c.q_size(), c.hidden_size})
-             | residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps}
-                      | moe{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
-                            gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act}, c.num_experts_per_tok}))
-         | rms_norm{"output_norm.weight", c.rms_norm_eps}
-         | lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size, c.tie_word_embeddings ? D : H};
+    return embedding{"token_embd.weight", c.vocab_size, c.hidden_size, D} |
+           repeat(
+               c.num_hidden_layers,
+               residual(rms_norm{"attn_norm.weight", c.rms_norm_eps} | self_attention<W>{c} |
+                        linear<W>{"attn_output.weight", c.q_size(), c.hidden_size}) |
+                   residual(rms_norm{"ffn_norm.weight", c.rms_norm_eps} |
+                            moe{linear<R>{"ffn_gate_inp.weight", c.hidden_size, c.num_local_experts},
+                                gated_experts<W>{c.hidden_size, c.intermediate_size, c.num_local_experts, c.hidden_act},
+                                c.num_experts_per_tok})) |
+           rms_norm{"output_norm.weight", c.rms_norm_eps} |
+           lm_head{c.tie_word_embeddings ? "token_embd.weight" : "output.weight", c.vocab_size, c.hidden_size,
+                   c.tie_word_embeddings ? D : H};
   }
 };
 
 /// mistralai/Mixtral-8x7B-Instruct-v0.1
-inline constexpr decoder_config mixtral_8x7b_config{
-    .model_type = architecture::llama, .hidden_size = 4096, .intermediate_size = 14'336, .num_hidden_layers = 32,
-    .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 128, .vocab_size = 32'000,
-    .max_position_embeddings = 32'768, .rope_theta = 1'000'000.f, .rms_norm_eps = 1e-5f,
-    .hidden_act = activation::silu, .tie_word_embeddings = false, .num_local_experts = 8, .num_experts_per_tok = 2};
+inline constexpr decoder_config mixtral_8x7b_config{.model_type = architecture::llama,
+                                                    .hidden_size = 4096,
+                                                    .intermediate_size = 14'336,
+                                                    .num_hidden_layers = 32,
+                                                    .num_attention_heads = 32,
+                                                    .num_key_value_heads = 8,
+                                                    .head_dim = 128,
+                                                    .vocab_size = 32'000,
+                                                    .max_position_embeddings = 32'768,
+                                                    .rope_theta = 1'000'000.f,
+                                                    .rms_norm_eps = 1e-5f,
+                                                    .hidden_act = activation::silu,
+                                                    .tie_word_embeddings = false,
+                                                    .num_local_experts = 8,
+                                                    .num_experts_per_tok = 2};
 template <dtype W = dtype::f16>
 struct mixtral_8x7b : mixtral<mixtral_8x7b_config, W> {
   static constexpr std::string_view name = "mixtral_8x7b";

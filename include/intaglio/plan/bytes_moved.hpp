@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The bytes that a dispatch cannot do without: what it reads of weights, cache and activations and what it writes, once each. Time
-// below these bytes over the device's streaming rate is not to be had.
+// The bytes that a dispatch cannot do without: what it reads of weights, cache and activations and what it writes, once
+// each. Time below these bytes over the device's streaming rate is not to be had.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,11 @@ constexpr bool holds_partials(const dispatch& d, const access& a) {
   return o.where == a.where && o.offset == a.offset;
 }
 
-/// Bytes that one run of a dispatch must move in a pass of `tokens` tokens behind `position` cached ones. State and ring, some words, are
-/// left out, as is what workgroups of an attention tell each other.
+/// Bytes that one run of a dispatch must move in a pass of `tokens` tokens behind `position` cached ones. State and
+/// ring, some words, are left out, as is what workgroups of an attention tell each other.
 /// @param of the sequence of the dispatch; tokens <= of.max_tokens
-constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const dispatch& d, std::uint32_t position, std::uint32_t tokens) {
+constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const dispatch& d, std::uint32_t position,
+                                    std::uint32_t tokens) {
   if (d.kernel == kernels::kernel::layers || is_resident(d)) {
     std::uint64_t steps = 0;
     for (const dispatch& each : of.period) steps += of.times(each) * bytes_moved(t, of, each, position, tokens);
@@ -34,7 +35,10 @@ constexpr std::uint64_t bytes_moved(const table& t, const sequence& of, const di
     // A position's key takes as much as its value.
     if (each.where == region::pool_keys || each.where == region::pool_values) {  // every row's own session
       const layer_cache pool = t.pool(d.block);
-      out += pool.value_bytes / pool.positions * tokens * (each.write ? 1 : pool.window == 0 ? position + 1 : std::min(position + 1, pool.window));
+      out += pool.value_bytes / pool.positions * tokens *
+             (each.write         ? 1
+              : pool.window == 0 ? position + 1
+                                 : std::min(position + 1, pool.window));
       continue;
     }
     if (each.where != region::keys && each.where != region::values) continue;

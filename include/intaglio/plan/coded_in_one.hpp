@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of dispatches where each
-// kind of block is what that kernel does: five products and attention of a Llama, or with the norms that Gemma-3 has besides.
+// Decode of coded weights with all layers in one dispatch (kernels::layers_coded_interface), made from the chain of
+// dispatches where each kind of block is what that kernel does: five products and attention of a Llama, or with the
+// norms that Gemma-3 has besides.
 #pragma once
 
 #include "intaglio/core/layer_pattern.hpp"
@@ -10,12 +11,12 @@ namespace intaglio::plan {
 
 class coded_layers_in_one : public layers_in_one {
  public:
-  constexpr coded_layers_in_one(const decoder_config& config, const profile& target, std::uint32_t context, std::uint64_t counters_end,
-                                const layer_pattern& pattern)
+  constexpr coded_layers_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
+                                std::uint64_t counters_end, const layer_pattern& pattern)
       : layers_in_one(config, target, context, counters_end), pattern_(pattern) {}
 
-  /// @return false where the profile wants none, a block is another one, its shapes are none that the kernel has room for, or the chain is
-  /// faster
+  /// @return false where the profile wants none, a block is another one, its shapes are none that the kernel has room
+  /// for, or the chain is faster
   constexpr bool make(const std::vector<dispatch>& chain_prologue, const std::vector<dispatch>& chain_period,
                       const std::vector<dispatch>& chain_epilogue) {
     prologue = chain_prologue, period = chain_period, epilogue = chain_epilogue;
@@ -33,15 +34,19 @@ class coded_layers_in_one : public layers_in_one {
   }
 
  private:
-  constexpr bool coded(const dispatch& d, bool normalises, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
+  constexpr bool coded(const dispatch& d, bool normalises, kernels::epilogue how, std::uint32_t columns,
+                       std::uint32_t rows) const {
     return d.kernel == kernel::matmul &&
-           constant(d, "prologue") == static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
-           constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns && constant(d, "rows") == rows &&
-           constant(d, "experts_used") == 0 && constant(d, "codec") == constant(period[0], "codec") &&
+           constant(d, "prologue") ==
+               static_cast<std::uint32_t>(normalises ? kernels::prologue::norm : kernels::prologue::plain) &&
+           constant(d, "epilogue") == static_cast<std::uint32_t>(how) && constant(d, "columns") == columns &&
+           constant(d, "rows") == rows && constant(d, "experts_used") == 0 &&
+           constant(d, "codec") == constant(period[0], "codec") &&
            (!normalises || constant(d, "eps") == constant(period[0], "eps"));
   }
   constexpr bool adds_normalised(const dispatch& d) const {
-    return d.kernel == kernel::norm_add && constant(d, "width") == config_.hidden_size && constant(d, "eps") == constant(period[0], "eps");
+    return d.kernel == kernel::norm_add && constant(d, "width") == config_.hidden_size &&
+           constant(d, "eps") == constant(period[0], "eps");
   }
 
   /// Indices within a block.
@@ -50,10 +55,11 @@ class coded_layers_in_one : public layers_in_one {
   constexpr std::size_t gated_step() const { return projection_step() + (inner_norms_ ? 2 : 1); }
   constexpr std::size_t down_step() const { return gated_step() + 1; }
 
-  /// Where weights are multiplied as they are, as few as take no more turns for gate and up, all of them full (132: 128 for Gemma-3 4B); by
-  /// blocks all that there are (docs/performance.md).
+  /// Where weights are multiplied as they are, as few as take no more turns for gate and up, all of them full (132: 128
+  /// for Gemma-3 4B); by blocks all that there are (docs/performance.md).
   constexpr std::uint32_t workgroups() const {
-    const std::uint32_t all = target_.layers_parts, subgroups = kernels::layers_coded::resident_subgroups, rows = config_.intermediate_size;
+    const std::uint32_t all = target_.layers_parts, subgroups = kernels::layers_coded::resident_subgroups,
+                        rows = config_.intermediate_size;
     if (constant(period[0], "codec") > static_cast<std::uint32_t>(kernels::codec::bf16)) return all;
     const std::uint32_t turns = (rows + all * subgroups - 1) / (all * subgroups),
                         fewer = (rows + turns * subgroups - 1) / (turns * subgroups);
@@ -85,26 +91,30 @@ class coded_layers_in_one : public layers_in_one {
       const std::uint32_t qkv = config_.q_size() + 2 * config_.kv_size();
       if (!coded(at(0), true, inner_norms_ ? epilogue::store : epilogue::rope_cache, hidden, qkv)) return false;
       const dispatch& attends = at(attention_step());
-      if (attends.kernel != kernel::attention || constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
+      if (attends.kernel != kernel::attention ||
+          constant(attends, "cache_element") != static_cast<std::uint32_t>(kernels::element::f16) ||
           constant(attends, "scale") != constant(period[attention_step()], "scale"))
         return false;
       const bool sees_all = kind + 1 == kinds;
-      if (sees_all && (constant(attends, "window") != 0 || constant(attends, "ring") != 0 || constant(attends, "context") != context_))
+      if (sees_all && (constant(attends, "window") != 0 || constant(attends, "ring") != 0 ||
+                       constant(attends, "context") != context_))
         return false;
       if (inner_norms_ && (at(1).kernel != kernel::head_norm || constant(at(1), "eps") != constant(at(0), "eps") ||
                            !adds_normalised(at(4)) || !adds_normalised(at(7))))
         return false;
       const auto adds = inner_norms_ ? epilogue::store : epilogue::add;
       if (!coded(at(projection_step()), false, adds, config_.q_size(), hidden) ||
-          !coded(at(gated_step()), true, epilogue::gated, hidden, 2 * ffn) || !coded(at(down_step()), false, adds, ffn, hidden) ||
+          !coded(at(gated_step()), true, epilogue::gated, hidden, 2 * ffn) ||
+          !coded(at(down_step()), false, adds, ffn, hidden) ||
           at(gated_step()).activation != period[gated_step()].activation)
         return false;
     }
     const auto type = static_cast<kernels::codec>(constant(period[0], "codec"));
-    // Unpacking blocks of 256 takes longest. Where a layer has many of them, the chain's many workgroups gain more than waits between
-    // dispatches cost.
+    // Unpacking blocks of 256 takes longest. Where a layer has many of them, the chain's many workgroups gain more than
+    // waits between dispatches cost.
     const bool super_blocks = type == kernels::codec::q4_k || type == kernels::codec::q6_k;
-    const std::uint64_t weights = std::uint64_t{hidden} * (config_.q_size() + config_.q_size() + 2 * config_.kv_size() + 3 * ffn);
+    const std::uint64_t weights =
+        std::uint64_t{hidden} * (config_.q_size() + config_.q_size() + 2 * config_.kv_size() + 3 * ffn);
     if (super_blocks && weights > target_.layers_super_block_weights) return false;
     ring_ = ring;
     return resident_coded_fits(config_, type, inner_norms_, workgroups(), context_, ring);
@@ -126,7 +136,9 @@ class coded_layers_in_one : public layers_in_one {
     for (std::uint32_t kind = 0; kind < pattern_.kinds(); ++kind)
       splits = std::max(splits, constant(period[kind * steps_ + attention_step()], "splits"));
     if (splits > 1)
-      partials_ = place("partials", config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4), layers);
+      partials_ =
+          place("partials", config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4),
+                layers);
     layers_bytes_ = arena_bytes;
     blank_offset = stream_.offset + stream_.layer_stride;
     blank_bytes = layers_bytes_ - blank_offset;
@@ -142,11 +154,12 @@ class coded_layers_in_one : public layers_in_one {
     return shares_heads(parts_) ? heads * kernels::attention_spans(context_) * kernels::attention_span : 0;
   }
 
-  /// What layers write becomes blank beside the embedding and not before it, and of attention's partials those of the spans that the pass
-  /// has.
+  /// What layers write becomes blank beside the embedding and not before it, and of attention's partials those of the
+  /// spans that the pass has.
   constexpr void blank_beside() {
     const bool partial = partials_.where == region::arena;
-    const std::uint64_t span = std::uint64_t{4} * (config_.head_dim + 4), row = kernels::attention_spans(context_) * span;
+    const std::uint64_t span = std::uint64_t{4} * (config_.head_dim + 4),
+                        row = kernels::attention_spans(context_) * span;
     if (partial && partials_.layer_stride != config_.num_attention_heads * row)
       return;  // heads' rows of two layers lie not as those of one
     dispatch& d = prologue[0];
@@ -197,9 +210,13 @@ class coded_layers_in_one : public layers_in_one {
     for (std::size_t i = 0; i < attends.access_count; ++i) {
       access& a = attends.accesses[i];
       if (a.where != region::arena) continue;
-      const operand& to = splits && a.offset == told ? partials_ : a.write ? attended_ : inner_norms_ ? turned_ : query_;
+      const operand& to = splits && a.offset == told ? partials_
+                          : a.write                  ? attended_
+                          : inner_norms_             ? turned_
+                                                     : query_;
       if (splits && a.offset == told)
-        a.bytes = std::uint64_t{4} * config_.num_attention_heads * kernels::attention_spans(context_) * (config_.head_dim + 4);
+        a.bytes = std::uint64_t{4} * config_.num_attention_heads * kernels::attention_spans(context_) *
+                  (config_.head_dim + 4);
       a.offset = to.offset, a.layer_stride = to.layer_stride;
     }
     push(attends, "query") = inner_norms_ ? turned_ : query_, push(attends, "output") = attended_;
@@ -259,7 +276,8 @@ class coded_layers_in_one : public layers_in_one {
     note(region::arena, true, 0, layers_bytes_);
     const dispatch& caches = first_with_cache(0);
     for (std::size_t i = 0; i < caches.access_count; ++i)
-      if (const access& a = caches.accesses[i]; a.where == region::keys || a.where == region::values) note(a.where, true, 0, a.bytes);
+      if (const access& a = caches.accesses[i]; a.where == region::keys || a.where == region::values)
+        note(a.where, true, 0, a.bytes);
     const auto set = [&](std::string_view name, std::uint32_t value) {
       d.specialization[kernels::layers_coded_interface.specialization_index(name)] = value;
     };
@@ -284,7 +302,8 @@ class coded_layers_in_one : public layers_in_one {
     d.groups = {parts_, 1, 1};
     d.least_groups = least_resident(parts_, [&](std::uint32_t n) {
       return shares_heads(n) == shares_heads(parts_) &&
-             resident_coded_fits(config_, static_cast<kernels::codec>(constant(period[0], "codec")), inner_norms_, n, context_, ring_);
+             resident_coded_fits(config_, static_cast<kernels::codec>(constant(period[0], "codec")), inner_norms_, n,
+                                 context_, ring_);
     });
     for (std::uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer)
       for (std::size_t i = 0; i < steps_; ++i) d.weight_bytes += period[pattern_(layer) * steps_ + i].weight_bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// From a model type to its table: trace, fuse, place, lower, order, verify, all in constant expressions, once for each model and profile.
-// A model that does not fit together, or a plan that cannot be proven, is one static_assert with one sentence.
+// From a model type to its table: trace, fuse, place, lower, order, verify, all in constant expressions, once for each
+// model and profile. A model that does not fit together, or a plan that cannot be proven, is one static_assert with one
+// sentence.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"
@@ -17,9 +18,12 @@
 
 namespace intaglio::plan {
 
-/// What a model has besides its graph: a config constant, by reference, whose name errors show. A `name` goes into the table.
+/// What a model has besides its graph: a config constant, by reference, whose name errors show. A `name` goes into the
+/// table.
 template <class Model>
-concept engravable = ir::traceable<Model> && requires { { Model::config } -> std::convertible_to<const decoder_config&>; };
+concept engravable = ir::traceable<Model> && requires {
+  { Model::config } -> std::convertible_to<const decoder_config&>;
+};
 
 inline constexpr std::size_t max_section_dispatches = 64, max_values = 48, max_weights = 64;
 
@@ -49,7 +53,8 @@ struct drafted_sequence {
   bool has_head = false, has_sampler = false;
 };
 
-/// One sequence and what the ones before it asked for: an evaluation of its own each, since what a compiler evaluates at once is limited.
+/// One sequence and what the ones before it asked for: an evaluation of its own each, since what a compiler evaluates
+/// at once is limited.
 struct draft {
   text<256> failure;
   drafted_sequence sequence;
@@ -66,12 +71,20 @@ struct sequence_kind {
 };
 
 /// Tokens of a prefill chunk, of one whose logits are wanted, and of a pass over drafts.
-constexpr std::uint32_t chunk_tokens(const profile& target, std::uint32_t context) { return std::min(target.prefill_tokens, context); }
-constexpr std::uint32_t logits_tokens(const profile& target, std::uint32_t context) { return std::min(target.logits_tokens, chunk_tokens(target, context)); }
-constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t context) { return std::min(target.verify_tokens, chunk_tokens(target, context)); }
+constexpr std::uint32_t chunk_tokens(const profile& target, std::uint32_t context) {
+  return std::min(target.prefill_tokens, context);
+}
+constexpr std::uint32_t logits_tokens(const profile& target, std::uint32_t context) {
+  return std::min(target.logits_tokens, chunk_tokens(target, context));
+}
+constexpr std::uint32_t verify_tokens(const profile& target, std::uint32_t context) {
+  return std::min(target.verify_tokens, chunk_tokens(target, context));
+}
 
 /// Whether the head's rows can be had as int8: tiles of 16 columns.
-constexpr bool screenable(const ir::graph& g, const node& head) { return g.weights[static_cast<std::size_t>(head.weights[0])].columns % 16 == 0; }
+constexpr bool screenable(const ir::graph& g, const node& head) {
+  return g.weights[static_cast<std::size_t>(head.weights[0])].columns % 16 == 0;
+}
 
 /// Whether the last node is a head that dense_rows can have.
 constexpr bool has_rows(const ir::graph& g, const std::vector<node>& nodes) {
@@ -80,18 +93,27 @@ constexpr bool has_rows(const ir::graph& g, const std::vector<node>& nodes) {
   return kernels::has_dense_rows(*codec_of(w.type), w.columns);
 }
 
-/// A node that makes of what `n` reads, normalised as n would have it, the value that n reads from now on, which goes behind the graph's.
+/// A node that makes of what `n` reads, normalised as n would have it, the value that n reads from now on, which goes
+/// behind the graph's.
 constexpr node insert_in_front(ir::graph& g, node& n, kernels::kernel kernel, const ir::value& value) {
-  const node made{.lowered = true, .kernel = kernel, .where = n.where, .block = n.block, .in = n.in, .out = static_cast<ir::value_id>(g.values.size()),
-                  .norm = n.norm, .prologue = n.prologue, .eps = n.eps};
+  const node made{.lowered = true,
+                  .kernel = kernel,
+                  .where = n.where,
+                  .block = n.block,
+                  .in = n.in,
+                  .out = static_cast<ir::value_id>(g.values.size()),
+                  .norm = n.norm,
+                  .prologue = n.prologue,
+                  .eps = n.eps};
   g.values.push_back(value);
   n.in = made.out;
   n.norm = ir::none;
   return made;
 }
 
-/// Where arithmetic is `halves` each product of coded weights reads what a node of its own in front of it made of the input; in a chunk attention is that of halves too, in a batch a head of dense
-/// weights. Experts' products are not, each token has others; nor are those by which they are chosen, which must be the same however a token comes.
+/// Where arithmetic is `halves` each product of coded weights reads what a node of its own in front of it made of the
+/// input; in a chunk attention is that of halves too, in a batch a head of dense weights. Experts' products are not,
+/// each token has others; nor are those by which they are chosen, which must be the same however a token comes.
 constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes) {
   bool coded = false;
   for (const node& n : nodes) coded = coded || (chunk && n.kernel == kernels::kernel::matmul);
@@ -100,15 +122,20 @@ constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes)
     std::uint32_t rows = 0;
     for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
     const bool head = !chunk && n.kernel == kernels::kernel::dense_matmul;
-    const std::uint32_t columns = n.kernel == kernels::kernel::matmul || head ? g.values[static_cast<std::size_t>(n.in)].width : 0;
-    if (n.kernel == kernels::kernel::attention && coded && n.head_dim <= 256 && n.head_dim % (n.head_dim > 128 ? 32 : 16) == 0) n.kernel = kernels::kernel::attention_halves;
+    const std::uint32_t columns =
+        n.kernel == kernels::kernel::matmul || head ? g.values[static_cast<std::size_t>(n.in)].width : 0;
+    if (n.kernel == kernels::kernel::attention && coded && n.head_dim <= 256 &&
+        n.head_dim % (n.head_dim > 128 ? 32 : 16) == 0)
+      n.kernel = kernels::kernel::attention_halves;
     bool chooses = false;
     for (const node& other : nodes) chooses = chooses || (other.kernel == kernels::kernel::route && other.in == n.out);
     if (columns == 0 || columns % kernels::chunk_columns != 0 || rows % 4 != 0 || n.experts != 0 || chooses) {
       out.push_back(n);
       continue;
     }
-    node made = insert_in_front(g, n, kernels::kernel::halves, {dtype::f16, columns + 2, n.where, text<32>{"halves"}});  // two more hold the token's factor
+    node made =
+        insert_in_front(g, n, kernels::kernel::halves,
+                        {dtype::f16, columns + 2, n.where, text<32>{"halves"}});  // two more hold the token's factor
     made.rule = rule_index("halves");
     if (head) made.prologue = kernels::prologue::norm;
     n.kernel = kernels::kernel::matmul_chunk;
@@ -118,16 +145,19 @@ constexpr void insert_halves(ir::graph& g, bool chunk, std::vector<node>& nodes)
   nodes = std::move(out);
 }
 
-/// In a pass over a batch or drafts each product of weights of blocks reads what a node of its own made of the input: workgroups that prepared eight tokens for
-/// themselves would take longer for that than for the product.
+/// In a pass over a batch or drafts each product of weights of blocks reads what a node of its own made of the input:
+/// workgroups that prepared eight tokens for themselves would take longer for that than for the product.
 constexpr void insert_fixed(ir::graph& g, std::vector<node>& nodes) {
   std::vector<node> out;
   for (node& n : nodes) {
     std::uint32_t rows = 0;
     for (std::size_t i = 0; i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
-    const bool has_blocks = n.kernel == kernels::kernel::matmul && !kernels::is_dense(*codec_of(g.weights[static_cast<std::size_t>(n.weights[0])].type));
+    const bool has_blocks = n.kernel == kernels::kernel::matmul &&
+                            !kernels::is_dense(*codec_of(g.weights[static_cast<std::size_t>(n.weights[0])].type));
     if (has_blocks && n.experts == 0 && rows % 4 == 0) {
-      node made = insert_in_front(g, n, kernels::kernel::fixed, {dtype::u32, kernels::fixed_words(g.values[static_cast<std::size_t>(n.in)].width), n.where, text<32>{"fixed"}});
+      node made = insert_in_front(g, n, kernels::kernel::fixed,
+                                  {dtype::u32, kernels::fixed_words(g.values[static_cast<std::size_t>(n.in)].width),
+                                   n.where, text<32>{"fixed"}});
       made.weights[0] = n.weights[0];  // none of its own: the codec is asked for
       n.kernel = kernels::kernel::matmul_few;
       out.push_back(made);
@@ -137,29 +167,45 @@ constexpr void insert_fixed(ir::graph& g, std::vector<node>& nodes) {
   nodes = std::move(out);
 }
 
-/// Rows of the lists of expert_tiles, where products take tiles of `tile`: longer where experts have enough tokens on the average, for those by cooperative matrices.
-constexpr std::uint32_t expert_list_tokens(std::uint32_t tile, std::uint32_t tokens, std::uint32_t experts, std::uint32_t top_k) {
+/// Rows of the lists of expert_tiles, where products take tiles of `tile`: longer where experts have enough tokens on
+/// the average, for those by cooperative matrices.
+constexpr std::uint32_t expert_list_tokens(std::uint32_t tile, std::uint32_t tokens, std::uint32_t experts,
+                                           std::uint32_t top_k) {
   while (2 * tile <= 32 && std::uint64_t{2} * tile * experts <= std::uint64_t{tokens} * top_k) tile *= 2;
   return tile;
 }
 
-/// In a pass of several tokens an expert's weights are read once for a list of the tokens that have it: each product of a choice reads lists that a node behind
-/// `route` makes. Weights of blocks meet what a node of its own made of the input, where the profile has chunks by tiles.
+/// In a pass of several tokens an expert's weights are read once for a list of the tokens that have it: each product of
+/// a choice reads lists that a node behind `route` makes. Weights of blocks meet what a node of its own made of the
+/// input, where the profile has chunks by tiles.
 /// @param tile tokens that share one read of the weights
-constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_t tokens, std::uint32_t tile, std::vector<node>& nodes) {
+constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_t tokens, std::uint32_t tile,
+                               std::vector<node>& nodes) {
   if (tokens == 1 || tile == 1) return;
   const auto weight_of = [&](const node& n) { return g.weights[static_cast<std::size_t>(n.weights[0])]; };
-  const auto has_blocks = [&](const node& n) { return target.chunk_tiles && !kernels::is_dense(*codec_of(weight_of(n).type)); };
-  const auto multiplies = [](const node& n, ir::value_id choice) { return n.kernel == kernels::kernel::matmul && n.experts != 0 && n.choice == choice; };
+  const auto has_blocks = [&](const node& n) {
+    return target.chunk_tiles && !kernels::is_dense(*codec_of(weight_of(n).type));
+  };
+  const auto multiplies = [](const node& n, ir::value_id choice) {
+    return n.kernel == kernels::kernel::matmul && n.experts != 0 && n.choice == choice;
+  };
   std::vector<node> out;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     node& n = nodes[i];
     if (n.kernel == kernels::kernel::route) {
       bool all_blocks = true;
       for (const node& other : nodes) all_blocks = all_blocks && (!multiplies(other, n.out) || has_blocks(other));
-      node lists{.lowered = true, .kernel = kernels::kernel::expert_tiles, .where = n.where, .block = n.block, .in = n.out, .out = static_cast<ir::value_id>(g.values.size()),
-                 .experts = n.experts, .top_k = n.top_k, .list_tokens = all_blocks ? expert_list_tokens(tile, tokens, n.experts, n.top_k) : tile};
-      const std::uint32_t words = kernels::expert_tile_count(tokens, n.experts, n.top_k, lists.list_tokens) * (lists.list_tokens + 2);
+      node lists{.lowered = true,
+                 .kernel = kernels::kernel::expert_tiles,
+                 .where = n.where,
+                 .block = n.block,
+                 .in = n.out,
+                 .out = static_cast<ir::value_id>(g.values.size()),
+                 .experts = n.experts,
+                 .top_k = n.top_k,
+                 .list_tokens = all_blocks ? expert_list_tokens(tile, tokens, n.experts, n.top_k) : tile};
+      const std::uint32_t words =
+          kernels::expert_tile_count(tokens, n.experts, n.top_k, lists.list_tokens) * (lists.list_tokens + 2);
       g.values.push_back({dtype::u32, (words + tokens - 1) / tokens, n.where, text<32>{"expert tiles"}});
       for (node& other : nodes)
         if (multiplies(other, n.out)) other.choice = lists.out, other.list_tokens = lists.list_tokens;
@@ -168,8 +214,10 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
       continue;
     }
     if (n.list_tokens != 0 && has_blocks(n)) {
-      const std::uint32_t columns = weight_of(n).columns, rows = g.values[static_cast<std::size_t>(n.in)].width / columns;
-      node made = insert_in_front(g, n, kernels::kernel::fixed, {dtype::u32, rows * kernels::fixed_words(columns), n.where, text<32>{"fixed"}});
+      const std::uint32_t columns = weight_of(n).columns,
+                          rows = g.values[static_cast<std::size_t>(n.in)].width / columns;
+      node made = insert_in_front(g, n, kernels::kernel::fixed,
+                                  {dtype::u32, rows * kernels::fixed_words(columns), n.where, text<32>{"fixed"}});
       made.top_k = rows;
       n.kernel = kernels::kernel::matmul_few;
       out.push_back(made);
@@ -179,14 +227,21 @@ constexpr void group_by_expert(ir::graph& g, const profile& target, std::uint32_
   nodes = std::move(out);
 }
 
-/// In a pass over a few tokens, and in every pass of a CPU driver, the head of dense weights reads what a node of its own normalised: its subgroups would do so for
-/// every four rows.
+/// In a pass over a few tokens, and in every pass of a CPU driver, the head of dense weights reads what a node of its
+/// own normalised: its subgroups would do so for every four rows.
 constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes, kernels::kernel product) {
   if (nodes.empty() || nodes.back().kernel != kernels::kernel::dense_matmul) return;
   node head = nodes.back();
-  const node made{.lowered = true, .kernel = kernels::kernel::rms_norm, .where = head.where, .block = head.block, .in = head.in,
-                  .out = static_cast<ir::value_id>(g.values.size()), .norm = head.norm, .eps = head.eps};
-  g.values.push_back({dtype::f32, g.values[static_cast<std::size_t>(head.in)].width, head.where, text<32>{"normalised"}});
+  const node made{.lowered = true,
+                  .kernel = kernels::kernel::rms_norm,
+                  .where = head.where,
+                  .block = head.block,
+                  .in = head.in,
+                  .out = static_cast<ir::value_id>(g.values.size()),
+                  .norm = head.norm,
+                  .eps = head.eps};
+  g.values.push_back(
+      {dtype::f32, g.values[static_cast<std::size_t>(head.in)].width, head.where, text<32>{"normalised"}});
   head.kernel = product;
   head.in = made.out;
   head.norm = ir::none;
@@ -194,17 +249,21 @@ constexpr void insert_norm(ir::graph& g, std::vector<node>& nodes, kernels::kern
   nodes.push_back(head);
 }
 
-/// Decode of a CPU driver, models that no cache holds: ternary products without loops, of what a node in front quantised.
+/// Decode of a CPU driver, models that no cache holds: ternary products without loops, of what a node in front
+/// quantised.
 constexpr void straighten(ir::graph& g, const decoder_config& config, const profile& target, std::vector<node>& nodes) {
   if (std::uint64_t{config.hidden_size} * config.intermediate_size < target.straight_weights) return;
   std::vector<node> out;
   for (node& n : nodes) {
-    const bool norms = n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize && !n.walk;
+    const bool norms =
+        n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize && !n.walk;
     std::uint32_t rows = 0;
-    for (std::uint32_t i = 0; norms && i < n.weight_count; ++i) rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
+    for (std::uint32_t i = 0; norms && i < n.weight_count; ++i)
+      rows += g.weights[static_cast<std::size_t>(n.weights[i])].rows;
     if (norms && kernels::has_ternary_rows(g.weights[static_cast<std::size_t>(n.weights[0])].columns, rows)) {
       const std::uint32_t columns = g.weights[static_cast<std::size_t>(n.weights[0])].columns;
-      out.push_back(insert_in_front(g, n, kernels::kernel::norm_quantize, {dtype::i8, columns, n.where, text<32>{"quantised"}}));
+      out.push_back(
+          insert_in_front(g, n, kernels::kernel::norm_quantize, {dtype::i8, columns, n.where, text<32>{"quantised"}}));
       n.kernel = kernels::kernel::ternary_rows;
       n.rule = rule_index("straight");
       n.prologue = kernels::prologue::quantized;
@@ -214,8 +273,9 @@ constexpr void straighten(ir::graph& g, const decoder_config& config, const prof
   nodes = std::move(out);
 }
 
-constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target, std::uint32_t context, sequence_kind kind,
-                              weight_list& weights, drafted_sequence& out, text<256>& failure) {
+constexpr void draft_sequence(const ir::graph& traced, const decoder_config& config, const profile& target,
+                              std::uint32_t context, sequence_kind kind, weight_list& weights, drafted_sequence& out,
+                              text<256>& failure) {
   fuser fusion{traced, {.norm_prologue = target.norm_prologue && kind.tokens == 1, .walks = kind.tokens == 1}};
   std::vector<node> nodes = fusion.run(failure);
   if (!failure.empty()) return;
@@ -224,7 +284,8 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   ir::graph g = traced;
   const bool few = is_few(target, kind.tokens, kind.batch.slots != 0);
   // Where the context has no whole tiles, matmul stays.
-  const bool batch = kind.batch.slots != 0, chunk = !few && !batch && target.coded_chunks == chunk_arithmetic::halves && kind.tokens > target.tile_tokens;
+  const bool batch = kind.batch.slots != 0, chunk = !few && !batch && target.coded_chunks == chunk_arithmetic::halves &&
+                                                    kind.tokens > target.tile_tokens;
   if (chunk || (batch && kind.batch.coded_products == chunk_arithmetic::halves)) insert_halves(g, chunk, nodes);
   else if (few && (batch || kind.tokens % target.tile_tokens == 0)) insert_fixed(g, nodes);
   const lowering_context c{config, target, kind.tokens, chunk_tokens(target, context), context, kind.batch};
@@ -249,12 +310,15 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   place_partials(nodes, c, p);
   place_walks(nodes, c, g, p);
   const auto head = static_cast<std::uint32_t>(nodes.size()) - 1;
-  const bool decodes = kind.sampler && kind.tokens == 1, dense_head = nodes[head].kernel == kernels::kernel::dense_matmul;
+  const bool decodes = kind.sampler && kind.tokens == 1,
+             dense_head = nodes[head].kernel == kernels::kernel::dense_matmul;
   const bool screens = decodes && dense_head && target.head_screen && screenable(g, nodes[head]);
-  const bool keeps_firsts = decodes && !screens && target.head_firsts && (dense_head || nodes[head].kernel == kernels::kernel::matmul);
+  const bool keeps_firsts =
+      decodes && !screens && target.head_firsts && (dense_head || nodes[head].kernel == kernels::kernel::matmul);
   const std::uint32_t sampler = head + (screens ? 2 : 1);
   head_places places;
-  const auto room = [&](std::string_view name, dtype type, std::uint32_t width, std::uint64_t bytes, std::uint32_t first, std::uint32_t last) {
+  const auto room = [&](std::string_view name, dtype type, std::uint32_t width, std::uint64_t bytes,
+                        std::uint32_t first, std::uint32_t last) {
     placed_value value{text<32>{name}, type, width, 0, bytes, first, last};
     value.offset = first_fit(p.values, value);
     p.arena_bytes = std::max(p.arena_bytes, value.offset + aligned(bytes));
@@ -263,15 +327,21 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   };
   if (screens) {
     p.values[p.storage[static_cast<std::size_t>(g.output)]].last = sampler;
-    places.y = room("normalised", dtype::f32, config.hidden_size, std::uint64_t{4} * config.hidden_size, head, head + 1);
-    places.lowest = room("lowest of the largest", dtype::f32, target.head_groups, std::uint64_t{4} * target.head_groups, head, head + 1);
+    places.y =
+        room("normalised", dtype::f32, config.hidden_size, std::uint64_t{4} * config.hidden_size, head, head + 1);
+    places.lowest = room("lowest of the largest", dtype::f32, target.head_groups, std::uint64_t{4} * target.head_groups,
+                         head, head + 1);
   }
   if (screens || keeps_firsts)
-    places.firsts = room("first tokens", dtype::u32, 2 * target.head_groups, std::uint64_t{8} * target.head_groups, head, sampler);
+    places.firsts =
+        room("first tokens", dtype::u32, 2 * target.head_groups, std::uint64_t{8} * target.head_groups, head, sampler);
   lowering lower{g, p, c, weights};
   std::vector<dispatch> prologue, period, epilogue;
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    (nodes[i].where == ir::section::prologue ? prologue : nodes[i].where == ir::section::period ? period : epilogue).push_back(lower.lower(nodes[i], i));
+    (nodes[i].where == ir::section::prologue ? prologue
+     : nodes[i].where == ir::section::period ? period
+                                             : epilogue)
+        .push_back(lower.lower(nodes[i], i));
   if (screens) {
     const auto two = lower.screened(nodes[head], epilogue.back(), places);
     epilogue.pop_back();
@@ -283,9 +353,12 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
   if (kind.head) out.logits_offset = p.offset(g.output);
   if (kind.sampler) {
     const bool drafts = kind.tokens > 1 && kind.batch.slots == 0;
-    const std::uint64_t scratch = room("sample scratch", dtype::u32, static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) / 4),
-                                       kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) * kind.tokens, sampler, sampler);
-    const std::uint64_t drawn = drafts ? room("drawn tokens", dtype::u32, 1, std::uint64_t{4} * kind.tokens, sampler, sampler + 1) : 0;
+    const std::uint64_t scratch =
+        room("sample scratch", dtype::u32,
+             static_cast<std::uint32_t>(kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) / 4),
+             kernels::sample_scratch_bytes(config.vocab_size, c.sample_slice()) * kind.tokens, sampler, sampler);
+    const std::uint64_t drawn =
+        drafts ? room("drawn tokens", dtype::u32, 1, std::uint64_t{4} * kind.tokens, sampler, sampler + 1) : 0;
     epilogue.push_back(lower.sampler(epilogue.back(), out.logits_offset, scratch, drawn));
     if (drafts) epilogue.push_back(lower.acceptor(drawn));
   }
@@ -300,11 +373,14 @@ constexpr void draft_sequence(const ir::graph& traced, const decoder_config& con
 }
 
 /// Leaves `out` empty where the model's decode pass is none that all layers in one dispatch can do.
-constexpr void draft_in_one(const decoder_config& config, const profile& target, std::uint32_t context, const drafted_sequence& chain, const layer_pattern& pattern,
-                            drafted_sequence& out, text<256>& failure) {
+constexpr void draft_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
+                            const drafted_sequence& chain, const layer_pattern& pattern, drafted_sequence& out,
+                            text<256>& failure) {
   for (std::size_t i = 0; i < chain.epilogue.size; ++i)
     if (chain.epilogue.items[i].kernel == kernels::kernel::walk_trace) return;  // it keeps no gates
-  const auto list = [](const auto& part) { return std::vector<dispatch>(part.items.begin(), part.items.begin() + static_cast<std::ptrdiff_t>(part.size)); };
+  const auto list = [](const auto& part) {
+    return std::vector<dispatch>(part.items.begin(), part.items.begin() + static_cast<std::ptrdiff_t>(part.size));
+  };
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.max_tokens = chunk_tokens(target, context);
   const auto take = [&](const layers_in_one& made) {
@@ -331,30 +407,42 @@ constexpr void draft_in_one(const decoder_config& config, const profile& target,
 
 /// The config's own sense, before any graph is made of it.
 constexpr void check_config(const decoder_config& c, std::uint32_t context, const profile& target, text<256>& failure) {
-  auto refuse = [&](auto... parts) { if (failure.empty()) (failure.append(parts), ...); };
+  auto refuse = [&](auto... parts) {
+    if (failure.empty()) (failure.append(parts), ...);
+  };
   if (context == 0 || context > c.max_position_embeddings)
     refuse("context: expected 1 to max_position_embeddings ", c.max_position_embeddings, ", found ", context);
-  if (c.vocab_size > kernels::largest_vocabulary) refuse("vocab_size: expected at most ", kernels::largest_vocabulary, ", which the sampler can sum up, found ", c.vocab_size);
+  if (c.vocab_size > kernels::largest_vocabulary)
+    refuse("vocab_size: expected at most ", kernels::largest_vocabulary, ", which the sampler can sum up, found ",
+           c.vocab_size);
   if (target.prefill_tokens == 0 || target.logits_tokens == 0)
-    refuse("profile ", target.name, ": prefill_tokens and logits_tokens: expected at least 1, found ", target.prefill_tokens, " and ", target.logits_tokens);
+    refuse("profile ", target.name, ": prefill_tokens and logits_tokens: expected at least 1, found ",
+           target.prefill_tokens, " and ", target.logits_tokens);
   if (target.tile_tokens == 0 || target.prefill_tokens % (target.tile_tokens == 0 ? 1 : target.tile_tokens) != 0)
-    refuse("profile ", target.name, ": prefill_tokens: expected a multiple of tile_tokens ", target.tile_tokens, ", found ", target.prefill_tokens);
+    refuse("profile ", target.name, ": prefill_tokens: expected a multiple of tile_tokens ", target.tile_tokens,
+           ", found ", target.prefill_tokens);
   if (target.ternary_tile_tokens == 0 || target.ternary_tile_tokens > kernels::most_ternary_tile_tokens)
-    refuse("profile ", target.name, ": ternary_tile_tokens: expected 1 to ", kernels::most_ternary_tile_tokens, ", found ", target.ternary_tile_tokens);
+    refuse("profile ", target.name, ": ternary_tile_tokens: expected 1 to ", kernels::most_ternary_tile_tokens,
+           ", found ", target.ternary_tile_tokens);
 }
 
 enum class sequence_id : std::uint8_t { decode, prefill, logits, verify };
 constexpr sequence_kind kind_of(sequence_id which, const profile& target, std::uint32_t context) {
   switch (which) {
-    case sequence_id::prefill: return {chunk_tokens(target, context), false, false};
-    case sequence_id::logits: return {logits_tokens(target, context), true, false};
-    case sequence_id::verify: return {verify_tokens(target, context), true, true};
-    default: return {1, true, true};
+    case sequence_id::prefill:
+      return {chunk_tokens(target, context), false, false};
+    case sequence_id::logits:
+      return {logits_tokens(target, context), true, false};
+    case sequence_id::verify:
+      return {verify_tokens(target, context), true, true};
+    default:
+      return {1, true, true};
   }
 }
 
 /// @param before the draft of the sequence before in sequence_id's order; nullptr for the first
-constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, const profile& target, std::uint32_t context, sequence_id which, const draft* before) {
+constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, const profile& target,
+                            std::uint32_t context, sequence_id which, const draft* before) {
   draft out;
   weight_list weights;
   if (before != nullptr) {
@@ -365,12 +453,15 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   } else {
     check_config(config, context, target, out.failure);
     if (out.failure.empty()) out.failure = g.failure;
-    if (out.failure.empty() && g.output == ir::none) out.failure.append("graph: expected an lm_head at its end, found none");
-    if (out.failure.empty() && g.layers == 0) out.failure.append("graph: expected a repeat around the blocks of a model, found none");
+    if (out.failure.empty() && g.output == ir::none)
+      out.failure.append("graph: expected an lm_head at its end, found none");
+    if (out.failure.empty() && g.layers == 0)
+      out.failure.append("graph: expected a repeat around the blocks of a model, found none");
   }
   if (!out.failure.empty()) return out;
   const sequence_kind kind = kind_of(which, target, context);
-  if (which != sequence_id::verify || kind.tokens > 1) draft_sequence(g, config, target, context, kind, weights, out.sequence, out.failure);
+  if (which != sequence_id::verify || kind.tokens > 1)
+    draft_sequence(g, config, target, context, kind, weights, out.sequence, out.failure);
   if (!out.failure.empty()) return out;
   out.weights.assign(weights.weights, "weights", out.failure);
   out.global_weight_bytes = weights.global_bytes;
@@ -378,7 +469,8 @@ constexpr draft draft_graph(const ir::graph& g, const decoder_config& config, co
   out.pattern = g.pattern;
   const lowering_context sizes{config, target, 1, chunk_tokens(target, context), context};
   for (const auto& o : g.ops)
-    if (o.kind == ir::op_kind::cache_write) out.caches[o.block] = cache_for(o.kv_heads, o.head_dim, sizes.cache_positions(o.window), o.window, target);
+    if (o.kind == ir::op_kind::cache_write)
+      out.caches[o.block] = cache_for(o.kv_heads, o.head_dim, sizes.cache_positions(o.window), o.window, target);
   return out;
 }
 
@@ -390,7 +482,8 @@ constexpr draft make_draft(const profile& target, std::uint32_t context, sequenc
 }
 
 /// The table but for its sequences, weights and hash.
-constexpr table table_of(const draft& from, const decoder_config& config, std::string_view model, const profile& target, std::uint32_t context) {
+constexpr table table_of(const draft& from, const decoder_config& config, std::string_view model, const profile& target,
+                         std::uint32_t context) {
   table t;
   t.model = model;
   t.profile = target.name;
@@ -409,12 +502,16 @@ constexpr table table_of(const draft& from, const decoder_config& config, std::s
 /// The name that a model's type has, if any.
 template <class Model>
 constexpr std::string_view name_of() {
-  if constexpr (requires { { Model::name } -> std::convertible_to<std::string_view>; }) return Model::name;
+  if constexpr (requires {
+                  { Model::name } -> std::convertible_to<std::string_view>;
+                })
+    return Model::name;
   else return {};
 }
 
 /// Arrays of exactly the size that a drafted sequence needs: what the program carries.
-template <std::size_t Prologue, std::size_t Period, std::size_t Epilogue, std::size_t Values, std::size_t InOne = 0, std::size_t InOneLong = 0, std::size_t Arguments = 0>
+template <std::size_t Prologue, std::size_t Period, std::size_t Epilogue, std::size_t Values, std::size_t InOne = 0,
+          std::size_t InOneLong = 0, std::size_t Arguments = 0>
 struct frozen_sequence {
   std::array<dispatch, Prologue> prologue{};
   std::array<dispatch, Period> period{};
@@ -440,32 +537,42 @@ constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   return hash ^ (hash >> 29);
 }
 
-/// Changes with anything that changes a pipeline, the recorded commands, or how weights lie in memory; names count for nothing.
+/// Changes with anything that changes a pipeline, the recorded commands, or how weights lie in memory; names count for
+/// nothing.
 constexpr std::uint64_t hash_of(const table& t) {
   std::uint64_t hash = 0;
   const auto mix = [&](auto... words) { ((hash = mixed(hash, static_cast<std::uint64_t>(words))), ...); };
-  mix(t.context, t.max_tokens, t.ring_size, t.cache_element, t.global_weight_bytes, t.layer_weight_bytes, t.pattern.period);
-  for (std::uint32_t i = 0; i < t.pattern.period; ++i) mix(t.pattern.blocks[i], t.caches[i].positions, t.caches[i].window, t.caches[i].key_bytes, t.caches[i].value_bytes);
+  mix(t.context, t.max_tokens, t.ring_size, t.cache_element, t.global_weight_bytes, t.layer_weight_bytes,
+      t.pattern.period);
+  for (std::uint32_t i = 0; i < t.pattern.period; ++i)
+    mix(t.pattern.blocks[i], t.caches[i].positions, t.caches[i].window, t.caches[i].key_bytes, t.caches[i].value_bytes);
   for (const weight& w : t.weights) {
     mix(w.source_count, w.per_layer, w.layout, w.order, w.codec, w.head_dim, w.rows, w.columns, w.offset, w.bytes);
     for (const auto rows : w.source_rows) mix(rows);
     if (w.layout == weight_layout::rope_turns)
-      mix(std::bit_cast<std::uint32_t>(w.rope.theta), w.rope.scaling.type, std::bit_cast<std::uint32_t>(w.rope.scaling.factor), std::bit_cast<std::uint32_t>(w.rope.scaling.low_freq_factor),
-          std::bit_cast<std::uint32_t>(w.rope.scaling.high_freq_factor), w.rope.scaling.original_max_position_embeddings);
+      mix(std::bit_cast<std::uint32_t>(w.rope.theta), w.rope.scaling.type,
+          std::bit_cast<std::uint32_t>(w.rope.scaling.factor),
+          std::bit_cast<std::uint32_t>(w.rope.scaling.low_freq_factor),
+          std::bit_cast<std::uint32_t>(w.rope.scaling.high_freq_factor),
+          w.rope.scaling.original_max_position_embeddings);
   }
-  for (const sequence* s : {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one, &t.batch, &t.batch_in_one, &t.moves}) {
+  for (const sequence* s :
+       {&t.decode, &t.prefill, &t.logits, &t.verify, &t.decode_in_one, &t.batch, &t.batch_in_one, &t.moves}) {
     if (s->batched) mix(t.shape.slots, t.shape.page_size, t.shape.pages);
     else if (s == &t.batch || s == &t.batch_in_one || s == &t.moves) continue;
-    mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes, s->long_from, s->has_head, s->has_sampler);
+    mix(s->max_tokens, s->layers, s->arena_bytes, s->residual_offset, s->logits_offset, s->blank_offset, s->blank_bytes,
+        s->long_from, s->has_head, s->has_sampler);
     for (const auto part : {s->prologue, s->period, s->epilogue, s->in_one, s->in_one_long}) {
       mix(part.size());
       for (const auto& d : part) {
-        mix(static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40 | std::uint64_t{d.block} << 48);
+        mix(static_cast<std::uint64_t>(d.kernel) | std::uint64_t{d.subgroups} << 8 | std::uint64_t{d.barrier} << 40 |
+            std::uint64_t{d.block} << 48);
         mix(d.activation == nullptr ? 0 : d.activation->hash());
         for (const auto word : d.groups) mix(word);
         mix(d.least_groups);
         for (const auto word : d.specialization) mix(word);
-        for (const auto& each : d.push) mix(static_cast<std::uint64_t>(each.where) | std::uint64_t{each.slot} << 8, each.offset, each.layer_stride);
+        for (const auto& each : d.push)
+          mix(static_cast<std::uint64_t>(each.where) | std::uint64_t{each.slot} << 8, each.offset, each.layer_stride);
       }
     }
   }
@@ -487,13 +594,16 @@ struct engraved {
   static constexpr draft in_one = [] {
     draft out;
     out.failure = drafted.failure;
-    if (out.failure.empty()) draft_in_one(Model::config, Profile, Context, decode.sequence, decode.pattern, out.sequence, out.failure);
+    if (out.failure.empty())
+      draft_in_one(Model::config, Profile, Context, decode.sequence, decode.pattern, out.sequence, out.failure);
     return out;
   }();
 
   template <const draft& Part>
-  static constexpr frozen_sequence<Part.sequence.prologue.size, Part.sequence.period.size, Part.sequence.epilogue.size, Part.sequence.values.size, Part.sequence.in_one.size,
-                                   Part.sequence.in_one_long.size, Part.sequence.arguments.size> frozen{Part.sequence};
+  static constexpr frozen_sequence<Part.sequence.prologue.size, Part.sequence.period.size, Part.sequence.epilogue.size,
+                                   Part.sequence.values.size, Part.sequence.in_one.size, Part.sequence.in_one_long.size,
+                                   Part.sequence.arguments.size>
+      frozen{Part.sequence};
 
   static constexpr auto weights = [] {
     std::array<weight, drafted.weights.size> out{};
@@ -501,9 +611,27 @@ struct engraved {
     return out;
   }();
 
-  static constexpr sequence view(std::string_view name, std::uint32_t tokens, const drafted_sequence& from, const auto& f) {
-    return {name, tokens, Model::config.num_hidden_layers, drafted.pattern, f.prologue, f.period, f.epilogue, f.in_one, f.in_one_long, from.long_from, f.arguments, from.blank_offset,
-            from.blank_bytes, f.values, from.arena_bytes, from.residual_offset, from.logits_offset, from.has_head, from.has_sampler};
+  static constexpr sequence view(std::string_view name, std::uint32_t tokens, const drafted_sequence& from,
+                                 const auto& f) {
+    return {name,
+            tokens,
+            Model::config.num_hidden_layers,
+            drafted.pattern,
+            f.prologue,
+            f.period,
+            f.epilogue,
+            f.in_one,
+            f.in_one_long,
+            from.long_from,
+            f.arguments,
+            from.blank_offset,
+            from.blank_bytes,
+            f.values,
+            from.arena_bytes,
+            from.residual_offset,
+            from.logits_offset,
+            from.has_head,
+            from.has_sampler};
   }
 
   static constexpr plan::table make_table() {
@@ -513,8 +641,10 @@ struct engraved {
     t.trace = trace_of(t.decode);
     t.prefill = view("prefill", chunk_tokens(Profile, Context), prefill.sequence, frozen<prefill>);
     t.logits = view("logits", logits_tokens(Profile, Context), logits.sequence, frozen<logits>);
-    if constexpr (drafted.sequence.has_head) t.verify = view("verify", verify_tokens(Profile, Context), drafted.sequence, frozen<drafted>);
-    if constexpr (in_one.sequence.in_one.size != 0) t.decode_in_one = view("decode_in_one", 1, in_one.sequence, frozen<in_one>);
+    if constexpr (drafted.sequence.has_head)
+      t.verify = view("verify", verify_tokens(Profile, Context), drafted.sequence, frozen<drafted>);
+    if constexpr (in_one.sequence.in_one.size != 0)
+      t.decode_in_one = view("decode_in_one", 1, in_one.sequence, frozen<in_one>);
     t.hash = hash_of(t);
     return t;
   }
@@ -524,11 +654,16 @@ struct engraved {
  public:
   static constexpr plan::table table = make_table();
   static_assert(proven<verify_weights(table)>::model_fits, "intaglio: the plan cannot be proven");
-  static_assert(proven<verify_sequence(table, &plan::table::decode)>::model_fits, "intaglio: the plan cannot be proven");
-  static_assert(proven<verify_sequence(table, &plan::table::prefill)>::model_fits, "intaglio: the plan cannot be proven");
-  static_assert(proven<verify_sequence(table, &plan::table::logits)>::model_fits, "intaglio: the plan cannot be proven");
-  static_assert(proven<verify_sequence(table, &plan::table::verify)>::model_fits, "intaglio: the plan cannot be proven");
-  static_assert(proven<verify_sequence(table, &plan::table::decode_in_one)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::decode)>::model_fits,
+                "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::prefill)>::model_fits,
+                "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::logits)>::model_fits,
+                "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::verify)>::model_fits,
+                "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::decode_in_one)>::model_fits,
+                "intaglio: the plan cannot be proven");
 };
 
 }  // namespace intaglio::plan

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A model's plan for sessions that decode together: the table of the model alone, whose prefill feeds prompts, and sequences more. `batch` takes a
-// token of each slot, with all layers in one dispatch too where there is such a one, `moves` carries what a prompt left in the caches to the slot's pages, and pages that slots share back to the caches.
+// A model's plan for sessions that decode together: the table of the model alone, whose prefill feeds prompts, and
+// sequences more. `batch` takes a token of each slot, with all layers in one dispatch too where there is such a one,
+// `moves` carries what a prompt left in the caches to the slot's pages, and pages that slots share back to the caches.
 #pragma once
 
 #include "intaglio/plan/engrave.hpp"
@@ -17,40 +18,53 @@ struct batch_draft {
 };
 
 /// The shape with its pages counted. @error in `failure`: what is out of range
-constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const profile& target, std::uint32_t context, text<256>& failure) {
-  const auto refuse = [&](auto... parts) { if (failure.empty()) (failure.append(parts), ...); };
+constexpr batch_shape checked_shape(batch_shape shape, const ir::graph& g, const profile& target, std::uint32_t context,
+                                    text<256>& failure) {
+  const auto refuse = [&](auto... parts) {
+    if (failure.empty()) (failure.append(parts), ...);
+  };
   // Rows of a tile are computed together, and none may lie past the last slot.
-  if (shape.slots < 2 || shape.slots > 256 || (shape.slots > target.tile_tokens && shape.slots % target.tile_tokens != 0))
+  if (shape.slots < 2 || shape.slots > 256 ||
+      (shape.slots > target.tile_tokens && shape.slots % target.tile_tokens != 0))
     refuse("batch: expected 2 to ", target.tile_tokens, " slots or a multiple of that up to 256, found ", shape.slots);
   if (shape.coded_products == chunk_arithmetic::halves && target.coded_chunks != chunk_arithmetic::halves)
     refuse("batch: expected products as a profile whose prompts are exact has them, found halves");
   constexpr std::uint32_t octet = kernels::cache_octet, span = kernels::attention_span;
-  if (shape.page_size < octet || shape.page_size % octet != 0 || (span % shape.page_size != 0 && shape.page_size % span != 0))
+  if (shape.page_size < octet || shape.page_size % octet != 0 ||
+      (span % shape.page_size != 0 && shape.page_size % span != 0))
     refuse("batch: expected pages of 8, 16, 32, 64, 128 or a multiple of 256 positions, found ", shape.page_size);
   if (!failure.empty()) return shape;
   const std::uint32_t full = kernels::state::slot_pages(context, shape.page_size);
   if (shape.pages == 0) shape.pages = shape.slots * full;
-  if (shape.pages < full) refuse("batch: expected at least the ", full, " pages that one slot may take, found ", shape.pages);
+  if (shape.pages < full)
+    refuse("batch: expected at least the ", full, " pages that one slot may take, found ", shape.pages);
   std::uint64_t widest = 0;
   for (const auto& o : g.ops)
     if (o.kind == ir::op_kind::cache_write) widest = std::max(widest, std::uint64_t{o.kv_heads} * o.head_dim);
   if (widest != 0 && std::uint64_t{shape.pages} * shape.page_size > (std::uint64_t{1} << 31) / widest)
-    refuse("batch: expected at most ", (std::uint64_t{1} << 31) / widest, " positions in the pool, whose elements shaders count in 32 bits, found ", std::uint64_t{shape.pages} * shape.page_size);
+    refuse("batch: expected at most ", (std::uint64_t{1} << 31) / widest,
+           " positions in the pool, whose elements shaders count in 32 bits, found ",
+           std::uint64_t{shape.pages} * shape.page_size);
   return shape;
 }
 
 /// @param alone the last draft of the model alone, whose weights a batch shares
-constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& config, const profile& target, std::uint32_t context, batch_shape shape, const draft& alone) {
+constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& config, const profile& target,
+                                  std::uint32_t context, batch_shape shape, const draft& alone) {
   batch_draft out;
   out.failure = alone.failure;
   if (out.failure.empty()) out.shape = checked_shape(shape, g, target, context, out.failure);
   for (const auto& o : g.ops)
-    if (o.traced != 0 && out.failure.empty()) out.failure.append("batch: expected a model without a trace, which passes of several tokens do not keep, found one with");
+    if (o.traced != 0 && out.failure.empty())
+      out.failure.append(
+          "batch: expected a model without a trace, which passes of several tokens do not keep, found one with");
   if (!out.failure.empty()) return out;
   weight_list weights;
   for (std::size_t i = 0; i < alone.weights.size; ++i) weights.weights.push_back(alone.weights.items[i]);
   draft_sequence(g, config, target, context, {out.shape.slots, true, true, out.shape}, weights, out.batch, out.failure);
-  if (out.failure.empty() && weights.weights.size() != alone.weights.size) out.failure.append("batch: expected the weights of the other sequences, found ", weights.weights.size() - alone.weights.size, " more");
+  if (out.failure.empty() && weights.weights.size() != alone.weights.size)
+    out.failure.append("batch: expected the weights of the other sequences, found ",
+                       weights.weights.size() - alone.weights.size, " more");
   if (!out.failure.empty()) return out;
 
   const placement nowhere;
@@ -65,25 +79,33 @@ constexpr batch_draft draft_batch(const ir::graph& g, const decoder_config& conf
 }
 
 /// The batch with all layers in one dispatch, without layers where there is none.
-constexpr drafted_sequence draft_few_in_one(const decoder_config& config, const profile& target, std::uint32_t context, const layer_pattern& pattern, const batch_draft& made, text<256>& failure) {
+constexpr drafted_sequence draft_few_in_one(const decoder_config& config, const profile& target, std::uint32_t context,
+                                            const layer_pattern& pattern, const batch_draft& made, text<256>& failure) {
   if (made.shape.slots == 0) return {};
   table sizes;
   sizes.config = &config, sizes.context = context, sizes.shape = made.shape;
-  drafted_sequence out = few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch).made(failure);
-  if (out.in_one.size == 0) out = normed_few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch).made(failure);
-  if (out.in_one.size == 0) out = ternary_few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch).made(failure);
+  drafted_sequence out =
+      few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch).made(failure);
+  if (out.in_one.size == 0)
+    out = normed_few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch)
+              .made(failure);
+  if (out.in_one.size == 0)
+    out = ternary_few_layers_in_one(config, target, made.shape, sizes.batch_progress_offset(), pattern, made.batch)
+              .made(failure);
   return out;
 }
 
 template <engravable Model>
-constexpr batch_draft make_batch_draft(const profile& target, std::uint32_t context, batch_shape shape, const draft& alone) {
+constexpr batch_draft make_batch_draft(const profile& target, std::uint32_t context, batch_shape shape,
+                                       const draft& alone) {
   ir::trace t;
   Model::graph().forward(t);
   return draft_batch(t.graph(), Model::config, target, context, shape, alone);
 }
 
 /// The table of the model alone with the sequences of a batch.
-constexpr table table_with(const table& alone, const batch_shape& shape, sequence batch, sequence in_one, sequence moves) {
+constexpr table table_with(const table& alone, const batch_shape& shape, sequence batch, sequence in_one,
+                           sequence moves) {
   table out = alone;
   out.shape = shape;
   out.batch = batch;
@@ -97,12 +119,15 @@ constexpr table table_with(const table& alone, const batch_shape& shape, sequenc
 
 /// A model's plan for one profile with a batch. `table` is all that run time needs.
 /// @error does not fit: one sentence that says what was expected and what was found
-template <engravable Model, const profile& Profile, batch_shape Shape, std::uint32_t Context = Model::config.max_position_embeddings>
+template <engravable Model, const profile& Profile, batch_shape Shape,
+          std::uint32_t Context = Model::config.max_position_embeddings>
 struct engraved_batch {
  private:
   using alone = engraved<Model, Profile, Context>;
   static constexpr batch_draft made = make_batch_draft<Model>(Profile, Context, Shape, alone::drafted);
-  static constexpr frozen_sequence<made.batch.prologue.size, made.batch.period.size, made.batch.epilogue.size, made.batch.values.size> batch{made.batch};
+  static constexpr frozen_sequence<made.batch.prologue.size, made.batch.period.size, made.batch.epilogue.size,
+                                   made.batch.values.size>
+      batch{made.batch};
   static constexpr frozen_sequence<0, made.moves.period.size, 0, 0> moves{made.moves};
   struct in_one_draft {
     text<256> failure;
@@ -110,19 +135,25 @@ struct engraved_batch {
   };
   static constexpr in_one_draft made_in_one = [] {
     in_one_draft out;
-    if (made.failure.empty()) out.sequence = draft_few_in_one(Model::config, Profile, Context, alone::drafted.pattern, made, out.failure);
+    if (made.failure.empty())
+      out.sequence = draft_few_in_one(Model::config, Profile, Context, alone::drafted.pattern, made, out.failure);
     return out;
   }();
-  static constexpr frozen_sequence<made_in_one.sequence.prologue.size, made_in_one.sequence.period.size, made_in_one.sequence.epilogue.size, made_in_one.sequence.values.size,
-                                   made_in_one.sequence.in_one.size, 0, made_in_one.sequence.arguments.size> in_one{made_in_one.sequence};
+  static constexpr frozen_sequence<made_in_one.sequence.prologue.size, made_in_one.sequence.period.size,
+                                   made_in_one.sequence.epilogue.size, made_in_one.sequence.values.size,
+                                   made_in_one.sequence.in_one.size, 0, made_in_one.sequence.arguments.size>
+      in_one{made_in_one.sequence};
   static_assert(fits_together<made.failure>::model_fits, "intaglio: the batch does not fit together");
   static_assert(fits_together<made_in_one.failure>::model_fits, "intaglio: the batch does not fit together");
 
  public:
-  static constexpr plan::table table = table_with(alone::table, made.shape, alone::view("batch", made.shape.slots, made.batch, batch),
-                                                   alone::view("batch_in_one", made.shape.slots, made_in_one.sequence, in_one), alone::view("moves", made.shape.slots, made.moves, moves));
+  static constexpr plan::table table =
+      table_with(alone::table, made.shape, alone::view("batch", made.shape.slots, made.batch, batch),
+                 alone::view("batch_in_one", made.shape.slots, made_in_one.sequence, in_one),
+                 alone::view("moves", made.shape.slots, made.moves, moves));
   static_assert(proven<verify_sequence(table, &plan::table::batch)>::model_fits, "intaglio: the plan cannot be proven");
-  static_assert(proven<verify_sequence(table, &plan::table::batch_in_one)>::model_fits, "intaglio: the plan cannot be proven");
+  static_assert(proven<verify_sequence(table, &plan::table::batch_in_one)>::model_fits,
+                "intaglio: the plan cannot be proven");
   static_assert(proven<verify_sequence(table, &plan::table::moves)>::model_fits, "intaglio: the plan cannot be proven");
 };
 

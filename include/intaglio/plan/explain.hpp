@@ -26,31 +26,40 @@ inline std::string padded(std::string text, std::size_t width, bool right = fals
 inline std::string_view name(kernels::kernel which) { return kernels::interface_of(which).name; }
 
 inline void row(std::string& out, std::string_view section, const dispatch& d) {
-  const std::string groups = std::to_string(d.groups[0]) + " x " + std::to_string(d.groups[1]) + (d.groups[2] > 1 ? " x " + std::to_string(d.groups[2]) : "");
+  const std::string groups = std::to_string(d.groups[0]) + " x " + std::to_string(d.groups[1]) +
+                             (d.groups[2] > 1 ? " x " + std::to_string(d.groups[2]) : "");
   out += "  " + padded(std::string(section), 9) + (d.barrier ? "| " : "  ") +
-         padded(padded(std::string(name(d.kernel)), 15) + ' ' + std::string(d.label.view()), 48) + padded(groups, 12, true) + padded(number(d.weight_bytes), 15, true) + "  " +
-         std::string(rules[d.rule].name);
+         padded(padded(std::string(name(d.kernel)), 15) + ' ' + std::string(d.label.view()), 48) +
+         padded(groups, 12, true) + padded(number(d.weight_bytes), 15, true) + "  " + std::string(rules[d.rule].name);
   if (d.activation != nullptr) out += (d.rule == 0 ? "" : ", ") + std::string(d.activation->name);
   while (out.back() == ' ') out.pop_back();
   out += '\n';
 }
 
 inline void describe(std::string& out, const sequence& s) {
-  out += std::string(s.name) + ": up to " + std::to_string(s.max_tokens) + (s.max_tokens == 1 ? " token" : " tokens") + " a pass, " +
-         number(s.dispatch_count()) + " dispatches, " + number(s.barrier_count()) + " barriers, reads " + number(s.weight_bytes()) +
-         " bytes of weights, arena of " + number(s.arena_bytes) + " bytes\n";
+  out += std::string(s.name) + ": up to " + std::to_string(s.max_tokens) + (s.max_tokens == 1 ? " token" : " tokens") +
+         " a pass, " + number(s.dispatch_count()) + " dispatches, " + number(s.barrier_count()) + " barriers, reads " +
+         number(s.weight_bytes()) + " bytes of weights, arena of " + number(s.arena_bytes) + " bytes\n";
   out += "  section    kernel          tensors                               groups   weight bytes  rule\n";
   for (const auto& d : s.prologue) row(out, "once", d);
   for (const auto& d : s.in_one) row(out, "once", d);
   for (const auto& d : s.in_one_long) row(out, "or", d);
-  for (std::size_t i = 0; i < s.period.size(); ++i) row(out, i == 0 || s.period[i].block != s.period[i - 1].block ? (s.in_one.empty() ? "x " : "step x ") + std::to_string(s.times(s.period[i])) : "", s.period[i]);
+  for (std::size_t i = 0; i < s.period.size(); ++i)
+    row(out,
+        i == 0 || s.period[i].block != s.period[i - 1].block
+            ? (s.in_one.empty() ? "x " : "step x ") + std::to_string(s.times(s.period[i]))
+            : "",
+        s.period[i]);
   for (const auto& d : s.epilogue) row(out, "once", d);
   out += "  arena";
-  if (s.blank_bytes != 0) out += ", all ones before the pass from " + number(s.blank_offset) + " to " + number(s.blank_offset + s.blank_bytes);
+  if (s.blank_bytes != 0)
+    out +=
+        ", all ones before the pass from " + number(s.blank_offset) + " to " + number(s.blank_offset + s.blank_bytes);
   out += '\n';
   for (const auto& v : s.values)
-    out += "    " + padded(std::string(v.name.view()), 18) + padded(std::string(intaglio::name(v.type)), 6) + padded(number(v.offset), 12, true) + " .. " +
-           padded(number(v.offset + v.bytes), 12) + "dispatches " + std::to_string(v.first) + " to " + std::to_string(v.last) + '\n';
+    out += "    " + padded(std::string(v.name.view()), 18) + padded(std::string(intaglio::name(v.type)), 6) +
+           padded(number(v.offset), 12, true) + " .. " + padded(number(v.offset + v.bytes), 12) + "dispatches " +
+           std::to_string(v.first) + " to " + std::to_string(v.last) + '\n';
 }
 
 inline std::string quoted(std::string_view words) {
@@ -73,39 +82,54 @@ inline std::string json(const dispatch& d) {
   const auto& face = kernels::interface_of(d.kernel);
   std::string constants;
   for (std::size_t i = 1; i < face.specialization_count(); ++i)
-    constants.append(i > 1 ? "," : "").append(quoted(face.specialization[i].name)).append(":").append(std::to_string(d.specialization[i]));
-  return "{\"kernel\":" + quoted(face.name) + ",\"tensors\":" + quoted(d.label.view()) + ",\"barrier\":" + (d.barrier ? "true" : "false") +
-         ",\"groups\":[" + std::to_string(d.groups[0]) + "," + std::to_string(d.groups[1]) + "," + std::to_string(d.groups[2]) +
-         "],\"subgroups\":" + std::to_string(d.subgroups) + ",\"weight_bytes\":" + std::to_string(d.weight_bytes) + ",\"rule\":" + quoted(rules[d.rule].name) +
+    constants.append(i > 1 ? "," : "")
+        .append(quoted(face.specialization[i].name))
+        .append(":")
+        .append(std::to_string(d.specialization[i]));
+  return "{\"kernel\":" + quoted(face.name) + ",\"tensors\":" + quoted(d.label.view()) +
+         ",\"barrier\":" + (d.barrier ? "true" : "false") + ",\"groups\":[" + std::to_string(d.groups[0]) + "," +
+         std::to_string(d.groups[1]) + "," + std::to_string(d.groups[2]) +
+         "],\"subgroups\":" + std::to_string(d.subgroups) + ",\"weight_bytes\":" + std::to_string(d.weight_bytes) +
+         ",\"rule\":" + quoted(rules[d.rule].name) +
          ",\"activation\":" + (d.activation == nullptr ? "null" : quoted(d.activation->name)) +
          ",\"merged_ops\":" + std::to_string(d.op_count) + ",\"specialization\":{" + constants + "}}";
 }
 
 inline std::string json(const sequence& s) {
   auto calls = [](std::span<const dispatch> part) { return array(part, [](const dispatch& d) { return json(d); }); };
-  return "{\"name\":" + quoted(s.name) + ",\"max_tokens\":" + std::to_string(s.max_tokens) + ",\"layers\":" + std::to_string(s.layers) +
-         ",\"dispatches\":" + std::to_string(s.dispatch_count()) + ",\"barriers\":" + std::to_string(s.barrier_count()) +
-         ",\"weight_bytes\":" + std::to_string(s.weight_bytes()) + ",\"arena_bytes\":" + std::to_string(s.arena_bytes) + ",\"prologue\":" + calls(s.prologue) +
-         ",\"in_one\":" + calls(s.in_one) + ",\"in_one_long\":" + calls(s.in_one_long) + ",\"long_from\":" + std::to_string(s.long_from) + ",\"period\":" + calls(s.period) + ",\"epilogue\":" + calls(s.epilogue) + ",\"values\":" + array(s.values, [](const placed_value& v) {
-           return "{\"name\":" + quoted(v.name.view()) + ",\"type\":" + quoted(intaglio::name(v.type)) + ",\"width\":" + std::to_string(v.width) +
-                  ",\"offset\":" + std::to_string(v.offset) + ",\"bytes\":" + std::to_string(v.bytes) + ",\"first\":" + std::to_string(v.first) +
-                  ",\"last\":" + std::to_string(v.last) + "}";
-         }) + "}";
+  return "{\"name\":" + quoted(s.name) + ",\"max_tokens\":" + std::to_string(s.max_tokens) +
+         ",\"layers\":" + std::to_string(s.layers) + ",\"dispatches\":" + std::to_string(s.dispatch_count()) +
+         ",\"barriers\":" + std::to_string(s.barrier_count()) +
+         ",\"weight_bytes\":" + std::to_string(s.weight_bytes()) + ",\"arena_bytes\":" + std::to_string(s.arena_bytes) +
+         ",\"prologue\":" + calls(s.prologue) + ",\"in_one\":" + calls(s.in_one) +
+         ",\"in_one_long\":" + calls(s.in_one_long) + ",\"long_from\":" + std::to_string(s.long_from) +
+         ",\"period\":" + calls(s.period) + ",\"epilogue\":" + calls(s.epilogue) + ",\"values\":" +
+         array(s.values,
+               [](const placed_value& v) {
+                 return "{\"name\":" + quoted(v.name.view()) + ",\"type\":" + quoted(intaglio::name(v.type)) +
+                        ",\"width\":" + std::to_string(v.width) + ",\"offset\":" + std::to_string(v.offset) +
+                        ",\"bytes\":" + std::to_string(v.bytes) + ",\"first\":" + std::to_string(v.first) +
+                        ",\"last\":" + std::to_string(v.last) + "}";
+               }) +
+         "}";
 }
 
 }  // namespace explanation
 
-/// The plan as a page of text: every dispatch with its barrier (|), groups, bytes and rule; the arena; the device memory.
+/// The plan as a page of text: every dispatch with its barrier (|), groups, bytes and rule; the arena; the device
+/// memory.
 inline std::string explain(const table& t, std::string_view model) {
   using explanation::number;
   const std::uint64_t cache = t.cache_bytes();
   std::string out = std::string(model) + " for profile " + std::string(t.profile) + "\n";
-  out += "device memory: weights " + number(t.weight_bytes()) + ", cache " + number(cache) + " (" + number(t.context) + " positions, " +
-         (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " + number(t.arena_bytes()) +
-         ", state " + number(t.state_bytes()) + " bytes\n";
+  out += "device memory: weights " + number(t.weight_bytes()) + ", cache " + number(cache) + " (" + number(t.context) +
+         " positions, " + (t.cache_element == kernels::element::f32 ? "f32" : "f16") + "), arena " +
+         number(t.arena_bytes()) + ", state " + number(t.state_bytes()) + " bytes\n";
   if (t.batch.layers != 0)
-    out += "batch: " + number(t.shape.slots) + " slots, a pool of " + number(t.shape.pages) + " pages of " + number(t.shape.page_size) + " positions, " + number(t.pool_bytes()) + " bytes, arena " +
-           number(std::max(t.batch.arena_bytes, t.batch_in_one.arena_bytes)) + ", state " + number(t.batch_state_bytes()) + " bytes\n";
+    out += "batch: " + number(t.shape.slots) + " slots, a pool of " + number(t.shape.pages) + " pages of " +
+           number(t.shape.page_size) + " positions, " + number(t.pool_bytes()) + " bytes, arena " +
+           number(std::max(t.batch.arena_bytes, t.batch_in_one.arena_bytes)) + ", state " +
+           number(t.batch_state_bytes()) + " bytes\n";
   out += '\n';
   for (const sequence* s : {&t.decode, &t.decode_in_one, &t.prefill, &t.batch, &t.batch_in_one, &t.moves}) {
     if (s->layers == 0) continue;
@@ -114,21 +138,33 @@ inline std::string explain(const table& t, std::string_view model) {
   }
   out += "rules\n";
   for (std::size_t i = 1; i < rules.size(); ++i)
-    out += "  " + explanation::padded(std::string(rules[i].name), 15) + std::string(rules[i].merges) + ": " + std::string(rules[i].reason) + '\n';
+    out += "  " + explanation::padded(std::string(rules[i].name), 15) + std::string(rules[i].merges) + ": " +
+           std::string(rules[i].reason) + '\n';
   return out;
 }
 
 /// The same and the specialization constants, for scripts.
 inline std::string explain_json(const table& t, std::string_view model) {
   using explanation::quoted;
-  return "{\"model\":" + quoted(model) + ",\"profile\":" + quoted(t.profile) + ",\"context\":" + std::to_string(t.context) +
-         ",\"weight_bytes\":" + std::to_string(t.weight_bytes()) + ",\"cache_bytes\":" + std::to_string(t.cache_bytes()) +
-         ",\"state_bytes\":" + std::to_string(t.state_bytes()) + ",\"hash\":" + explanation::quoted(std::to_string(t.hash)) + ",\"rules\":" +
-         explanation::array(std::span(rules).subspan(1), [](const rule& r) {
-           return "{\"name\":" + quoted(r.name) + ",\"merges\":" + quoted(r.merges) + ",\"reason\":" + quoted(r.reason) + "}";
-         }) + ",\"sequences\":[" + explanation::json(t.decode) + "," +
-         (t.decode_in_one.prologue.empty() ? std::string() : explanation::json(t.decode_in_one) + ",") + explanation::json(t.prefill) + "," + explanation::json(t.logits) + (t.verify.has_head ? "," + explanation::json(t.verify) : std::string()) +
-         (t.batch.layers != 0 ? "," + explanation::json(t.batch) + (t.batch_in_one.layers != 0 ? "," + explanation::json(t.batch_in_one) : std::string()) + "," + explanation::json(t.moves) : std::string()) + "]}";
+  return "{\"model\":" + quoted(model) + ",\"profile\":" + quoted(t.profile) +
+         ",\"context\":" + std::to_string(t.context) + ",\"weight_bytes\":" + std::to_string(t.weight_bytes()) +
+         ",\"cache_bytes\":" + std::to_string(t.cache_bytes()) + ",\"state_bytes\":" + std::to_string(t.state_bytes()) +
+         ",\"hash\":" + explanation::quoted(std::to_string(t.hash)) + ",\"rules\":" +
+         explanation::array(std::span(rules).subspan(1),
+                            [](const rule& r) {
+                              return "{\"name\":" + quoted(r.name) + ",\"merges\":" + quoted(r.merges) +
+                                     ",\"reason\":" + quoted(r.reason) + "}";
+                            }) +
+         ",\"sequences\":[" + explanation::json(t.decode) + "," +
+         (t.decode_in_one.prologue.empty() ? std::string() : explanation::json(t.decode_in_one) + ",") +
+         explanation::json(t.prefill) + "," + explanation::json(t.logits) +
+         (t.verify.has_head ? "," + explanation::json(t.verify) : std::string()) +
+         (t.batch.layers != 0
+              ? "," + explanation::json(t.batch) +
+                    (t.batch_in_one.layers != 0 ? "," + explanation::json(t.batch_in_one) : std::string()) + "," +
+                    explanation::json(t.moves)
+              : std::string()) +
+         "]}";
 }
 
 }  // namespace intaglio::plan

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Other forms of a model's own FFNs, for plans made while a program runs: what graph::walk_ffn and graph::traced say where a model is written down.
+// Other forms of a model's own FFNs, for plans made while a program runs: what graph::walk_ffn and graph::traced say
+// where a model is written down.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,10 @@ namespace intaglio::plan {
 
 /// What decode does with FFNs besides.
 struct ffn_form {
-  bool walk = false;         ///< as graph::walk_ffn: of ternary weights behind squared ReLU the exact walk, of f32, f16 and bf16 the full walk
-  std::uint32_t traced = 0;  ///< as graph::traced: so many features are told of, of each layer and token; 0: of none. Of ternary weights the exact walk
+  bool walk = false;  ///< as graph::walk_ffn: of ternary weights behind squared ReLU the exact walk, of f32, f16 and
+                      ///< bf16 the full walk
+  std::uint32_t traced = 0;  ///< as graph::traced: so many features are told of, of each layer and token; 0: of none.
+                             ///< Of ternary weights the exact walk
 };
 
 /// Marks the FFN of every layer. What it cannot be is said in the graph's failure.
@@ -20,17 +23,24 @@ constexpr void shape_ffns(ir::graph& g, ffn_form form) {
   const auto refuse = [&](auto... parts) {
     if (g.failure.empty()) g.failure.append("ffn: expected ", parts...);
   };
-  if (form.traced > kernels::most_traced) refuse("a trace of at least 1 and at most ", kernels::most_traced, " features, found ", form.traced);
+  if (form.traced > kernels::most_traced)
+    refuse("a trace of at least 1 and at most ", kernels::most_traced, " features, found ", form.traced);
   if (!form.walk && form.traced == 0) return;
   for (ir::op& o : g.ops) {
     if (o.kind != ir::op_kind::gated || o.where != ir::section::period) continue;
     o.traced = form.traced;
     for (const ir::op& gate : g.ops) {
       if (gate.out != o.in[0] || gate.weight == ir::none) continue;
-      const dtype weight = g.weights[static_cast<std::size_t>(gate.weight)].type, input = g.values[static_cast<std::size_t>(gate.in[0])].type;
-      if (gate.kind == ir::op_kind::matmul && weight == dtype::i2_s && input == dtype::i8 && o.act == shader::activation_function(activation::relu_squared)) o.walk = true;
-      else if (gate.kind == ir::op_kind::matmul && (weight == dtype::f32 || weight == dtype::f16 || weight == dtype::bf16) && input == dtype::f32) o.nearest = form.walk ? g.values[static_cast<std::size_t>(o.out)].width : o.nearest;
-      else if (form.walk) refuse("ternary weights behind squared ReLU, or weights of f32, f16 or bf16, to walk, found ", name(weight));
+      const dtype weight = g.weights[static_cast<std::size_t>(gate.weight)].type,
+                  input = g.values[static_cast<std::size_t>(gate.in[0])].type;
+      if (gate.kind == ir::op_kind::matmul && weight == dtype::i2_s && input == dtype::i8 &&
+          o.act == shader::activation_function(activation::relu_squared))
+        o.walk = true;
+      else if (gate.kind == ir::op_kind::matmul &&
+               (weight == dtype::f32 || weight == dtype::f16 || weight == dtype::bf16) && input == dtype::f32)
+        o.nearest = form.walk ? g.values[static_cast<std::size_t>(o.out)].width : o.nearest;
+      else if (form.walk)
+        refuse("ternary weights behind squared ReLU, or weights of f32, f16 or bf16, to walk, found ", name(weight));
     }
   }
 }

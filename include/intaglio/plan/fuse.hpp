@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fusion: a list of named rewrite rules over the traced ops. Each rule names the catalogue's kernel that serves the merged op;
-// what no rule and no kernel covers is refused with one sentence.
+// Fusion: a list of named rewrite rules over the traced ops. Each rule names the catalogue's kernel that serves the
+// merged op; what no rule and no kernel covers is refused with one sentence.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +19,24 @@ namespace intaglio::plan {
 /// The codec by which matmul reads weights of a type, if it does.
 constexpr std::optional<kernels::codec> codec_of(dtype type) {
   switch (type) {
-    case dtype::f32: return kernels::codec::f32;
-    case dtype::f16: return kernels::codec::f16;
-    case dtype::bf16: return kernels::codec::bf16;
-    case dtype::q8_0: return kernels::codec::q8_0;
-    case dtype::q4_0: return kernels::codec::q4_0;
-    case dtype::q4_1: return kernels::codec::q4_1;
-    case dtype::q4_k: return kernels::codec::q4_k;
-    case dtype::q6_k: return kernels::codec::q6_k;
-    default: return std::nullopt;
+    case dtype::f32:
+      return kernels::codec::f32;
+    case dtype::f16:
+      return kernels::codec::f16;
+    case dtype::bf16:
+      return kernels::codec::bf16;
+    case dtype::q8_0:
+      return kernels::codec::q8_0;
+    case dtype::q4_0:
+      return kernels::codec::q4_0;
+    case dtype::q4_1:
+      return kernels::codec::q4_1;
+    case dtype::q4_k:
+      return kernels::codec::q4_k;
+    case dtype::q6_k:
+      return kernels::codec::q6_k;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -38,20 +47,30 @@ struct rule {
 inline constexpr std::array rules{
     rule{"", "", ""},
     rule{"norm_quantize", "rms_norm, quantize", "the normalised values are read once and leave as int8"},
-    rule{"stack_qkv", "3 matmuls of one input, rope, rope, cache_write", "one read of the input; q is rotated and k, v go to the cache where the sums are"},
-    rule{"gate_up", "2 matmuls of one input, gated", "gate and up of a feature end in one subgroup, so the product needs no memory"},
+    rule{"stack_qkv", "3 matmuls of one input, rope, rope, cache_write",
+         "one read of the input; q is rotated and k, v go to the cache where the sums are"},
+    rule{"gate_up", "2 matmuls of one input, gated",
+         "gate and up of a feature end in one subgroup, so the product needs no memory"},
     rule{"residual_add", "matmul, add", "the stream is updated in place"},
     rule{"norm_head", "rms_norm, matmul", "the last norm is computed by every workgroup of the head"},
-    rule{"screened_head", "norm_head in two steps", "rows as int8 give bounds of all logits; those that may win are computed as ever"},
-    rule{"norm_float", "rms_norm, products of f32 inputs", "every workgroup finds the root mean square for itself, so the normalised input needs no memory"},
-    rule{"stack_plain", "3 matmuls of one input", "one read of the input; q and k are normalised before they are rotated, so the sums go to memory"},
-    rule{"head_norm", "rms_norm, rms_norm, rope, rope, cache_write", "a head's norm, rotation and its way to the cache in one workgroup"},
+    rule{"screened_head", "norm_head in two steps",
+         "rows as int8 give bounds of all logits; those that may win are computed as ever"},
+    rule{"norm_float", "rms_norm, products of f32 inputs",
+         "every workgroup finds the root mean square for itself, so the normalised input needs no memory"},
+    rule{"stack_plain", "3 matmuls of one input",
+         "one read of the input; q and k are normalised before they are rotated, so the sums go to memory"},
+    rule{"head_norm", "rms_norm, rms_norm, rope, rope, cache_write",
+         "a head's norm, rotation and its way to the cache in one workgroup"},
     rule{"norm_add", "rms_norm, add", "the stream is updated in place"},
     rule{"expert_sum", "weigh, add", "what the experts gave is weighed on its way to the stream"},
-    rule{"halves", "rms_norm, in front of products of f32 inputs", "in a chunk the product reads activations many times: once as halves, in a dispatch of their own"},
-    rule{"norm_prologue", "norm_quantize, ternary_matmul", "for one token each workgroup normalises and quantises for itself: a dispatch and a barrier less"},
-    rule{"straight", "norm_head and norm_prologue, taken apart", "products without loops read memory best on a CPU driver; one workgroup normalises for all of theirs"},
-    rule{"nearest", "2 matmuls of one input, gated", "for one token the gates alone are computed whole; up vectors are read of the nearest features only"},
+    rule{"halves", "rms_norm, in front of products of f32 inputs",
+         "in a chunk the product reads activations many times: once as halves, in a dispatch of their own"},
+    rule{"norm_prologue", "norm_quantize, ternary_matmul",
+         "for one token each workgroup normalises and quantises for itself: a dispatch and a barrier less"},
+    rule{"straight", "norm_head and norm_prologue, taken apart",
+         "products without loops read memory best on a CPU driver; one workgroup normalises for all of theirs"},
+    rule{"nearest", "2 matmuls of one input, gated",
+         "for one token the gates alone are computed whole; up vectors are read of the nearest features only"},
     rule{"by_features", "matmul, add", "the down vectors of the features that count, one after the other"},
 };
 constexpr std::uint8_t rule_index(std::string_view name) {
@@ -62,35 +81,36 @@ constexpr std::uint8_t rule_index(std::string_view name) {
 
 /// One or several ops that a single kernel call will do. Values and weights are the graph's.
 struct node {
-  bool lowered = false;                      ///< has a kernel of the catalogue
+  bool lowered = false;  ///< has a kernel of the catalogue
   kernels::kernel kernel = kernels::kernel::embed;
   ir::section where = ir::section::prologue;
-  std::uint8_t block = 0;                    ///< in the period: the kind of block
+  std::uint8_t block = 0;  ///< in the period: the kind of block
   std::array<std::uint16_t, max_merged_ops> ops{};
   std::uint8_t op_count = 0;
   std::uint8_t rule = 0;
-  ir::value_id in = ir::none;                ///< the input that the kernel transforms
-  ir::value_id stream = ir::none;            ///< what `add` adds to, overwritten by out
-  std::uint32_t out_width = 0;               ///< elements a token of `out` where it holds more than the graph's value, 0: as that
-  ir::value_id out = ir::none;               ///< ir::none: the kernel writes to the cache or the state only
-  ir::value_id choice = ir::none;            ///< which experts a token has, or which tokens an expert
-  std::uint32_t experts = 0, top_k = 0;      ///< top_k of `fixed`: rows of a token, which experts gave
-  std::uint32_t list_tokens = 0;             ///< `choice` is of lists so long (expert_tiles); 0: of route
+  ir::value_id in = ir::none;      ///< the input that the kernel transforms
+  ir::value_id stream = ir::none;  ///< what `add` adds to, overwritten by out
+  std::uint32_t out_width = 0;     ///< elements a token of `out` where it holds more than the graph's value, 0: as that
+  ir::value_id out = ir::none;     ///< ir::none: the kernel writes to the cache or the state only
+  ir::value_id choice = ir::none;  ///< which experts a token has, or which tokens an expert
+  std::uint32_t experts = 0, top_k = 0;  ///< top_k of `fixed`: rows of a token, which experts gave
+  std::uint32_t list_tokens = 0;         ///< `choice` is of lists so long (expert_tiles); 0: of route
   ir::weight_id norm = ir::none;
   std::array<ir::weight_id, 3> weights{ir::none, ir::none, ir::none};
   std::uint8_t weight_count = 0;
   kernels::prologue prologue = kernels::prologue::quantized;
   kernels::epilogue epilogue = kernels::epilogue::store;
-  float eps = 0, scale = 0;                  ///< scale 0: the kernel's own
+  float eps = 0, scale = 0;  ///< scale 0: the kernel's own
   rope_parameters rope{};
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   shader::activation_function act{};
-  bool walk = false;                         ///< one token's features may be walked: walk_gate_up, walk_down
-  ir::weight_id value_norm = ir::none;       ///< of walk_gate_up: the norm that walk_down puts in front of its values
-  std::uint32_t parts = 1;                   ///< vectors of which walk_sum leaves a sum and norm_add reads one
-  std::uint32_t nearest = 0;                 ///< features that one token takes; 0: no walk of these
-  std::uint32_t traced = 0;                  ///< features that one token tells of (plan/keep_traces.hpp)
-  ir::value_id gates = ir::none, values = ir::none;  ///< what a traced FFN's products leave besides: gate scores, and what down vectors are multiplied with
+  bool walk = false;                    ///< one token's features may be walked: walk_gate_up, walk_down
+  ir::weight_id value_norm = ir::none;  ///< of walk_gate_up: the norm that walk_down puts in front of its values
+  std::uint32_t parts = 1;              ///< vectors of which walk_sum leaves a sum and norm_add reads one
+  std::uint32_t nearest = 0;            ///< features that one token takes; 0: no walk of these
+  std::uint32_t traced = 0;             ///< features that one token tells of (plan/keep_traces.hpp)
+  ir::value_id gates = ir::none, values = ir::none;  ///< what a traced FFN's products leave besides: gate scores, and
+                                                     ///< what down vectors are multiplied with
 };
 
 struct fusion_options {
@@ -101,7 +121,8 @@ struct fusion_options {
 class fuser {
  public:
   constexpr fuser(const ir::graph& g, fusion_options options) : graph_(g), options_(options) {
-    for (std::size_t i = 0; i < g.values.size(); ++i) uses_.push_back(0);  // resize is no constant expression on clang 16 with libstdc++ 12
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+      uses_.push_back(0);  // resize is no constant expression on clang 16 with libstdc++ 12
     for (const auto& o : g.ops)
       for (const auto id : o.in)
         if (id != ir::none) ++uses_[static_cast<std::size_t>(id)];
@@ -129,7 +150,9 @@ class fuser {
   using kind = ir::op_kind;
 
   constexpr const ir::op& at(std::size_t i) const { return graph_.ops[i]; }
-  constexpr std::uint32_t uses(ir::value_id id) const { return id == ir::none ? 0 : uses_[static_cast<std::size_t>(id)]; }
+  constexpr std::uint32_t uses(ir::value_id id) const {
+    return id == ir::none ? 0 : uses_[static_cast<std::size_t>(id)];
+  }
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
   /// The op of `wanted` kind behind `from` that reads `id` as operand `place` and is not merged yet.
@@ -144,12 +167,14 @@ class fuser {
   /// The head of a model whose weights are no blocks has a kernel of its own, dense_matmul.
   constexpr bool dense_head(const ir::op& o) const {
     const auto& w = graph_.weights[static_cast<std::size_t>(o.weight)];
-    return o.kind == kind::matmul && o.out == graph_.output && intaglio::info(w.type).block_elements == 1 && w.columns % 8 == 0;
+    return o.kind == kind::matmul && o.out == graph_.output && intaglio::info(w.type).block_elements == 1 &&
+           w.columns % 8 == 0;
   }
   /// A product that ternary_matmul, ternary_float or matmul computes.
   constexpr bool product(const ir::op& o) const {
     if (o.kind != kind::matmul || dense_head(o)) return false;
-    return weight_type(o) == dtype::i2_s ? o.experts == 0 && (type(o.in[0]) == dtype::i8 || type(o.in[0]) == dtype::f32) : codec_of(weight_type(o)) && type(o.in[0]) == dtype::f32;
+    return weight_type(o) == dtype::i2_s ? o.experts == 0 && (type(o.in[0]) == dtype::i8 || type(o.in[0]) == dtype::f32)
+                                         : codec_of(weight_type(o)) && type(o.in[0]) == dtype::f32;
   }
   constexpr bool float_product(const ir::op& o) const { return product(o) && type(o.in[0]) == dtype::f32; }
   /// True for a norm whose readers are all products of f32: each of them computes it.
@@ -170,9 +195,12 @@ class fuser {
     const ir::op& o = at(i);
     node n{.where = o.where, .block = o.block, .in = o.in[0], .out = o.out};
     switch (o.kind) {
-      case kind::embedding: return embed(i, n);
-      case kind::rms_norm: return o.head_dim != 0 ? head_norm(i, n) : norm(i, n);
-      case kind::matmul: return product(o) ? fused_product(i, n) : n;
+      case kind::embedding:
+        return embed(i, n);
+      case kind::rms_norm:
+        return o.head_dim != 0 ? head_norm(i, n) : norm(i, n);
+      case kind::matmul:
+        return product(o) ? fused_product(i, n) : n;
       case kind::attention: {
         take(n, i);
         n.lowered = true;
@@ -200,7 +228,8 @@ class fuser {
         n.out = at(a).out;
         return n;
       }
-      default: return n;
+      default:
+        return n;
     }
   }
 
@@ -244,7 +273,8 @@ class fuser {
 
   /// q, k and v of one input on their way to the cache; k_norm and q_norm are nowhere where they are not normalised.
   struct qkv {
-    std::size_t q = nowhere, k = nowhere, v = nowhere, q_norm = nowhere, k_norm = nowhere, q_rope = nowhere, k_rope = nowhere, write = nowhere;
+    std::size_t q = nowhere, k = nowhere, v = nowhere, q_norm = nowhere, k_norm = nowhere, q_rope = nowhere,
+                k_rope = nowhere, write = nowhere;
     constexpr bool found() const { return write != nowhere; }
     constexpr bool normalised() const { return q_norm != nowhere; }
   };
@@ -259,10 +289,14 @@ class fuser {
     if ((qn == nowhere) != (kn == nowhere)) return out;
     if (qn != nowhere) {
       turned_q = at(qn).out, turned_k = at(kn).out;
-      if (at(qn).head_dim == 0 || at(qn).head_dim != at(kn).head_dim || at(qn).eps != at(kn).eps || uses(turned_q) != 1 || uses(turned_k) != 1) return out;
+      if (at(qn).head_dim == 0 || at(qn).head_dim != at(kn).head_dim || at(qn).eps != at(kn).eps ||
+          uses(turned_q) != 1 || uses(turned_k) != 1)
+        return out;
     }
     const auto rq = reader(turned_q, kind::rope, q), rk = reader(turned_k, kind::rope, q);
-    if (rq == nowhere || rk == nowhere || uses(at(rk).out) != 1 || at(rq).rope != at(rk).rope || at(rq).head_dim != at(rk).head_dim) return out;
+    if (rq == nowhere || rk == nowhere || uses(at(rk).out) != 1 || at(rq).rope != at(rk).rope ||
+        at(rq).head_dim != at(rk).head_dim)
+      return out;
     if (qn != nowhere && at(qn).head_dim != at(rq).head_dim) return out;
     const auto w = reader(at(rk).out, kind::cache_write, q);
     if (w == nowhere || at(w).in[1] != at(out.v).out || at(w).head_dim != at(rq).head_dim) return out;
@@ -295,7 +329,9 @@ class fuser {
 
   constexpr node fused_product(std::size_t i, node n) {
     n.lowered = true;
-    n.kernel = type(at(i).in[0]) == dtype::i8 ? kernels::kernel::ternary_matmul : weight_type(at(i)) == dtype::i2_s ? kernels::kernel::ternary_float : kernels::kernel::matmul;
+    n.kernel = type(at(i).in[0]) == dtype::i8      ? kernels::kernel::ternary_matmul
+               : weight_type(at(i)) == dtype::i2_s ? kernels::kernel::ternary_float
+                                                   : kernels::kernel::matmul;
     n.choice = at(i).in[1], n.experts = at(i).experts, n.top_k = at(i).top_k;
     if (type(at(i).in[0]) == dtype::f32) take_norm(i, n);
     merge_product(i, n);
@@ -332,7 +368,9 @@ class fuser {
   /// The next unmerged product behind i that reads the same input, by weights of the same type.
   constexpr std::size_t sibling(std::size_t i) const {
     for (std::size_t k = i + 1; k < graph_.ops.size(); ++k)
-      if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && at(k).in[1] == at(i).in[1] && product(at(k)) && weight_type(at(k)) == weight_type(at(i))) return k;
+      if (!taken_[k] && together(at(k), at(i)) && at(k).in[0] == at(i).in[0] && at(k).in[1] == at(i).in[1] &&
+          product(at(k)) && weight_type(at(k)) == weight_type(at(i)))
+        return k;
     return nowhere;
   }
 
@@ -341,14 +379,16 @@ class fuser {
     if (!found.found()) return false;
     const ir::op& write = at(found.write);
     const bool ternary = n.kernel != kernels::kernel::matmul;
-    if (ternary && (found.normalised() || at(found.q_rope).rope.scaling.type != rope_type::plain || write.window != 0)) return false;
+    if (ternary && (found.normalised() || at(found.q_rope).rope.scaling.type != rope_type::plain || write.window != 0))
+      return false;
     for (const auto index : {found.q, found.k, found.v}) take(n, index), add_weight(n, at(index).weight);
     n.head_dim = write.head_dim;
     n.kv_heads = write.kv_heads;
     if (found.normalised()) {
       n.rule = rule_index("stack_plain");
       n.epilogue = kernels::epilogue::store;
-      for (const auto index : {found.q, found.k, found.v}) n.out_width += graph_.values[static_cast<std::size_t>(at(index).out)].width;
+      for (const auto index : {found.q, found.k, found.v})
+        n.out_width += graph_.values[static_cast<std::size_t>(at(index).out)].width;
       stacked_.push_back(found);
       return true;
     }
@@ -378,8 +418,9 @@ class fuser {
     return true;
   }
 
-  /// A gated unit of which some features count becomes three nodes: all gates, the choice of features, the up vectors of those. The choice lies where
-  /// the up product's value would. Of the product behind it the weight is read by features.
+  /// A gated unit of which some features count becomes three nodes: all gates, the choice of features, the up vectors
+  /// of those. The choice lies where the up product's value would. Of the product behind it the weight is read by
+  /// features.
   constexpr void walk_features(std::size_t i, node& n) {
     if (n.epilogue == kernels::epilogue::gated && n.nearest != 0) {
       ir::value_id choice = ir::none;
@@ -391,8 +432,15 @@ class fuser {
         gates.weight_count = 1;
         gates.traced = 0;
         gates.out = at(i).out;
-        node select{.lowered = true, .kernel = kernels::kernel::walk_select, .where = n.where, .block = n.block, .rule = rule_index("nearest"), .in = at(i).out, .out_width = 2 * n.nearest,
-                    .out = choice, .nearest = n.nearest};
+        node select{.lowered = true,
+                    .kernel = kernels::kernel::walk_select,
+                    .where = n.where,
+                    .block = n.block,
+                    .rule = rule_index("nearest"),
+                    .in = at(i).out,
+                    .out_width = 2 * n.nearest,
+                    .out = choice,
+                    .nearest = n.nearest};
         nodes_.push_back(gates);
         nodes_.push_back(select);
         n.kernel = kernels::kernel::walk_up;
@@ -450,7 +498,8 @@ class fuser {
       merged.eps = source.eps;
       merged.prologue = kernels::prologue::norm_quantize;
       merged.rule = rule_index("norm_prologue");
-      for (const auto& o : graph_.ops) merged.walk = merged.walk || (o.walk && o.out == source.in && merged.epilogue == kernels::epilogue::add);
+      for (const auto& o : graph_.ops)
+        merged.walk = merged.walk || (o.walk && o.out == source.in && merged.epilogue == kernels::epilogue::add);
       std::array<std::uint16_t, max_merged_ops> ops{};
       std::uint8_t count = 0;
       for (std::size_t k = 0; k < source.op_count; ++k) ops[count++] = source.ops[k];
@@ -466,14 +515,32 @@ class fuser {
     const ir::op& o = at(i);
     failure.append(o.layer.view(), ": no kernel computes ", o.kind, " here; ");
     switch (o.kind) {
-      case kind::rms_norm: failure.append("expected products as readers, an int8 product or the head, or a sum with the stream, found ", uses(o.out), uses(o.out) == 1 ? " of another kind" : ""); break;
-      case kind::matmul: failure.append("expected i2_s weights of int8 or f32 inputs or coded weights of f32 inputs, found ", graph_.weights[static_cast<std::size_t>(o.weight)].type, " weights of ",
-                                        graph_.values[static_cast<std::size_t>(o.in[0])].type); break;
-      case kind::add: failure.append("expected the product of an output projection as second operand and no later reader of the first"); break;
-      case kind::weigh: failure.append("expected a sum with the stream as its only reader (residual)"); break;
-      case kind::quantize: failure.append("expected rms_norm in front of it, found another op"); break;
-      case kind::rope: case kind::cache_write: failure.append("expected q, k and v of one input with one rope each for q and k"); break;
-      default: failure.append("expected gate and up products of one input in front of it"); break;
+      case kind::rms_norm:
+        failure.append("expected products as readers, an int8 product or the head, or a sum with the stream, found ",
+                       uses(o.out), uses(o.out) == 1 ? " of another kind" : "");
+        break;
+      case kind::matmul:
+        failure.append("expected i2_s weights of int8 or f32 inputs or coded weights of f32 inputs, found ",
+                       graph_.weights[static_cast<std::size_t>(o.weight)].type, " weights of ",
+                       graph_.values[static_cast<std::size_t>(o.in[0])].type);
+        break;
+      case kind::add:
+        failure.append(
+            "expected the product of an output projection as second operand and no later reader of the first");
+        break;
+      case kind::weigh:
+        failure.append("expected a sum with the stream as its only reader (residual)");
+        break;
+      case kind::quantize:
+        failure.append("expected rms_norm in front of it, found another op");
+        break;
+      case kind::rope:
+      case kind::cache_write:
+        failure.append("expected q, k and v of one input with one rope each for q and k");
+        break;
+      default:
+        failure.append("expected gate and up products of one input in front of it");
+        break;
     }
   }
 
@@ -484,7 +551,8 @@ class fuser {
   std::vector<node> nodes_;
   std::vector<qkv> stacked_;  ///< whose heads are normalised
   struct walked {
-    ir::value_id values = ir::none, choice = ir::none;  ///< of the features that count, and which they are: none where all do
+    ir::value_id values = ir::none,
+                 choice = ir::none;  ///< of the features that count, and which they are: none where all do
     std::uint32_t count = 0;
   };
   std::vector<walked> walked_;

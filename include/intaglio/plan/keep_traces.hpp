@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a decode pass of traced FFNs keeps besides: of every layer gate scores, the features that count and what their down vectors are multiplied with, until
-// one node behind the last layer tells of them all.
+// What a decode pass of traced FFNs keeps besides: of every layer gate scores, the features that count and what their
+// down vectors are multiplied with, until one node behind the last layer tells of them all.
 #pragma once
 
 #include <vector>
@@ -34,8 +34,10 @@ constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& fa
     std::size_t down = i + 1;
     while (down < nodes.size() && (nodes[down].in != up.out || nodes[down].block != up.block)) ++down;
     const bool ternary = up.kernel == kernels::kernel::ternary_matmul;
-    const bool walks = ternary && up.walk && up.prologue == kernels::prologue::norm_quantize && down < nodes.size() && nodes[down].walk && nodes[down].prologue == kernels::prologue::norm_quantize;
-    if (down == nodes.size() || nodes[down].weight_count != 1 || up.experts != 0 || (!walks && up.kernel != kernels::kernel::matmul && up.kernel != kernels::kernel::walk_up)) {
+    const bool walks = ternary && up.walk && up.prologue == kernels::prologue::norm_quantize && down < nodes.size() &&
+                       nodes[down].walk && nodes[down].prologue == kernels::prologue::norm_quantize;
+    if (down == nodes.size() || nodes[down].weight_count != 1 || up.experts != 0 ||
+        (!walks && up.kernel != kernels::kernel::matmul && up.kernel != kernels::kernel::walk_up)) {
       refuse("a gated FFN and the product of its down vectors, of ternary weights a walk, found others");
       return;
     }
@@ -51,7 +53,8 @@ constexpr void keep_traces(ir::graph& g, std::vector<node>& nodes, text<256>& fa
       else in_each_layer(told.choice = up.choice);
       if (ternary) told.in = added("values", features);
       else in_each_layer(told.in = up.out);
-    } else if (told.nearest != counted || told.traced != top || (told.choice == ir::none) != (up.choice == ir::none) || (nodes[first].kernel == kernels::kernel::ternary_matmul) != ternary) {
+    } else if (told.nearest != counted || told.traced != top || (told.choice == ir::none) != (up.choice == ir::none) ||
+               (nodes[first].kernel == kernels::kernel::ternary_matmul) != ternary) {
       refuse("the same trace of every kind of layer, found another");
       return;
     } else {

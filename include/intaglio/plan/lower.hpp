@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lowering: each fused node becomes one dispatch with its push constants, specialization constants, groups and accesses;
-// each tensor becomes a weight with its layout and place.
+// Lowering: each fused node becomes one dispatch with its push constants, specialization constants, groups and
+// accesses; each tensor becomes a weight with its layout and place.
 #pragma once
 
 #include <bit>
@@ -22,8 +22,9 @@ class weight_list {
 
   constexpr std::uint32_t slot(weight w) {
     for (std::uint32_t i = 0; i < weights.size(); ++i)
-      if (weights[i].layout == w.layout && weights[i].per_layer == w.per_layer && weights[i].source_count == w.source_count &&
-          weights[i].sources[0] == w.sources[0].view() && weights[i].order == w.order && weights[i].codec == w.codec && weights[i].rope == w.rope &&
+      if (weights[i].layout == w.layout && weights[i].per_layer == w.per_layer &&
+          weights[i].source_count == w.source_count && weights[i].sources[0] == w.sources[0].view() &&
+          weights[i].order == w.order && weights[i].codec == w.codec && weights[i].rope == w.rope &&
           weights[i].head_dim == w.head_dim)
         return i;
     auto& end = w.per_layer ? layer_bytes : global_bytes;
@@ -38,30 +39,49 @@ class weight_list {
 struct lowering_context {
   const decoder_config& config;
   const profile& target;
-  std::uint32_t tokens;       ///< of this sequence's widest pass
-  std::uint32_t max_tokens;   ///< of the widest sequence
-  std::uint32_t context;      ///< positions of the cache
-  batch_shape batch{};        ///< where a row is a token of a slot
+  std::uint32_t tokens;      ///< of this sequence's widest pass
+  std::uint32_t max_tokens;  ///< of the widest sequence
+  std::uint32_t context;     ///< positions of the cache
+  batch_shape batch{};       ///< where a row is a token of a slot
 
   constexpr bool batched() const { return batch.slots != 0; }
   /// Tokens that share one read of the weights.
-  constexpr std::uint32_t tile_tokens() const { return batched() ? std::min(target.tile_tokens, tokens) : target.tile_tokens; }
+  constexpr std::uint32_t tile_tokens() const {
+    return batched() ? std::min(target.tile_tokens, tokens) : target.tile_tokens;
+  }
   /// The same of ternary_matmul: as many whole tiles as there is room for tokens, whatever their count in the state.
-  constexpr std::uint32_t ternary_tile_tokens() const { return tokens % target.ternary_tile_tokens == 0 ? target.ternary_tile_tokens : tile_tokens(); }
+  constexpr std::uint32_t ternary_tile_tokens() const {
+    return tokens % target.ternary_tile_tokens == 0 ? target.ternary_tile_tokens : tile_tokens();
+  }
   /// Tokens that a workgroup of the sampler sorts.
   constexpr std::uint32_t sample_slice() const {
     const bool many = target.sample_slices && batch.slots >= kernels::sample_many_rows;
-    return many ? kernels::sample_slice(config.vocab_size, kernels::sample_lists_of_many_rows) : kernels::sample_slice(config.vocab_size);
+    return many ? kernels::sample_slice(config.vocab_size, kernels::sample_lists_of_many_rows)
+                : kernels::sample_slice(config.vocab_size);
   }
-  constexpr std::uint32_t slot_words() const { return batched() ? kernels::state::slot_words(context, batch.page_size) : 0; }
+  constexpr std::uint32_t slot_words() const {
+    return batched() ? kernels::state::slot_words(context, batch.page_size) : 0;
+  }
   /// What stands between a state's first token and its history.
-  constexpr std::uint32_t token_words() const { return batched() ? 1 + kernels::state::slot_pages(context, batch.page_size) : max_tokens; }
+  constexpr std::uint32_t token_words() const {
+    return batched() ? 1 + kernels::state::slot_pages(context, batch.page_size) : max_tokens;
+  }
   /// The sampler's words behind attention's counters; those of a batch behind its slots.
-  constexpr std::uint64_t sample_counters() const { return state_bytes() + (batched() ? 0 : kernels::attention_counter_bytes(1, config.num_attention_heads)); }
-  constexpr std::uint64_t state_bytes() const { return 4 * (batched() ? kernels::state::batch_words(batch.slots, context, batch.page_size) : kernels::state::words(max_tokens, context)); }
+  constexpr std::uint64_t sample_counters() const {
+    return state_bytes() + (batched() ? 0 : kernels::attention_counter_bytes(1, config.num_attention_heads));
+  }
+  constexpr std::uint64_t state_bytes() const {
+    return 4 * (batched() ? kernels::state::batch_words(batch.slots, context, batch.page_size)
+                          : kernels::state::words(max_tokens, context));
+  }
 
-  /// Positions that the cache of a layer with such a window holds, 0 being none: a ring where that is less than the context.
-  constexpr std::uint32_t cache_positions(std::uint32_t window) const { return batched() ? batch.pages * batch.page_size : window == 0 ? context : std::min(context, kernels::ring_slots(window, max_tokens)); }
+  /// Positions that the cache of a layer with such a window holds, 0 being none: a ring where that is less than the
+  /// context.
+  constexpr std::uint32_t cache_positions(std::uint32_t window) const {
+    return batched()     ? batch.pages * batch.page_size
+           : window == 0 ? context
+                         : std::min(context, kernels::ring_slots(window, max_tokens));
+  }
   constexpr bool is_ring(std::uint32_t window) const { return !batched() && cache_positions(window) < context; }
   /// Workgroups that share a head's spans of positions.
   constexpr std::uint32_t splits(std::uint32_t window) const {
@@ -73,8 +93,10 @@ struct lowering_context {
 
 constexpr std::uint64_t element_bytes(kernels::element type) { return type == kernels::element::f32 ? 4 : 2; }
 /// The cache of a layer that holds so many positions.
-constexpr layer_cache cache_for(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t positions, std::uint32_t window, const profile& target) {
-  return {positions, window, kernels::key_cache_elements(kv_heads, head_dim, positions) * element_bytes(target.cache_element),
+constexpr layer_cache cache_for(std::uint32_t kv_heads, std::uint32_t head_dim, std::uint32_t positions,
+                                std::uint32_t window, const profile& target) {
+  return {positions, window,
+          kernels::key_cache_elements(kv_heads, head_dim, positions) * element_bytes(target.cache_element),
           kernels::value_cache_elements(kv_heads, head_dim, positions) * element_bytes(target.cache_element)};
 }
 
@@ -85,8 +107,13 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
     const node& n = nodes[i];
     const std::uint32_t splits = c.splits(n.window);
     if (n.kernel != kernels::kernel::attention || splits == 1) continue;
-    placed_value partials{text<32>{"partials"}, dtype::f32, n.heads * splits * (n.head_dim + 4), 0,
-                          kernels::attention_partial_bytes(c.tokens, n.heads, splits, n.head_dim), i, i};
+    placed_value partials{text<32>{"partials"},
+                          dtype::f32,
+                          n.heads * splits * (n.head_dim + 4),
+                          0,
+                          kernels::attention_partial_bytes(c.tokens, n.heads, splits, n.head_dim),
+                          i,
+                          i};
     partials.offset = first_fit(p.values, partials);
     p.partials[i] = partials.offset;
     p.arena_bytes = std::max(p.arena_bytes, partials.offset + aligned(partials.bytes));
@@ -97,32 +124,41 @@ constexpr void place_partials(const std::vector<node>& nodes, const lowering_con
 /// Workgroups of a product of one token with so many weights.
 constexpr std::uint32_t enough_groups(const profile& target, std::uint32_t most, std::uint64_t weights) {
   if (target.group_weights == 0) return most;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, std::bit_floor(std::max<std::uint64_t>(2, weights / target.group_weights))));
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(most, std::bit_floor(std::max<std::uint64_t>(2, weights / target.group_weights))));
 }
 
 /// How the two kernels of an exact walk share out an FFN.
 struct walk_shape {
-  std::uint32_t features, shares;          ///< walk_gate_up: of a workgroup; workgroups
-  std::uint32_t words, stripes, splits;    ///< walk_down
-  std::uint32_t sum_words;                 ///< zeros between the two
+  std::uint32_t features, shares;        ///< walk_gate_up: of a workgroup; workgroups
+  std::uint32_t words, stripes, splits;  ///< walk_down
+  std::uint32_t sum_words;               ///< zeros between the two
 };
-constexpr bool is_walked(const node& n, std::uint32_t tokens) { return tokens == 1 && n.walk && n.kernel == kernels::kernel::ternary_matmul && n.prologue == kernels::prologue::norm_quantize; }
+constexpr bool is_walked(const node& n, std::uint32_t tokens) {
+  return tokens == 1 && n.walk && n.kernel == kernels::kernel::ternary_matmul &&
+         n.prologue == kernels::prologue::norm_quantize;
+}
 
 constexpr walk_shape walk_shape_of(const profile& target, std::uint32_t features, std::uint32_t hidden_size) {
-  const auto parts = [](std::uint64_t whole, std::uint64_t part) { return static_cast<std::uint32_t>((whole + part - 1) / part); };
-  const std::uint32_t row_words = hidden_size / 16, busy = enough_groups(target, target.matmul_groups, std::uint64_t{features} * hidden_size);
+  const auto parts = [](std::uint64_t whole, std::uint64_t part) {
+    return static_cast<std::uint32_t>((whole + part - 1) / part);
+  };
+  const std::uint32_t row_words = hidden_size / 16,
+                      busy = enough_groups(target, target.matmul_groups, std::uint64_t{features} * hidden_size);
   walk_shape out{};
   if (target.group_weights == 0) {
     out.features = (parts(features, busy) + 3) / 4 * 4;
     out.words = row_words < 256 ? 32 : 64;  // of a row 128 or 256 bytes
     out.splits = std::clamp(busy / parts(row_words, out.words), 1u, parts(features, 64));
   } else {
-    // CPU drivers: a lane has four groups of rows of gate at a time, so that 128 features are a step of eight lanes; half as many workgroups as the product of gate and
-    // up has. Each workgroup of walk_down lists all features, so few of them; a lane of a subgroup of 4 has up to 10 words at a time and reads the list again for more,
-    // and llvmpipe leaves it 65,535 turns of its loops.
+    // CPU drivers: a lane has four groups of rows of gate at a time, so that 128 features are a step of eight lanes;
+    // half as many workgroups as the product of gate and up has. Each workgroup of walk_down lists all features, so few
+    // of them; a lane of a subgroup of 4 has up to 10 words at a time and reads the list again for more, and llvmpipe
+    // leaves it 65,535 turns of its loops.
     out.features = parts(parts(features, 128), std::max(2u, busy / 2)) * 128;
     const std::uint32_t most_words = 40 * std::max(1u, 45'000 / features);
-    out.words = std::min(most_words, (parts(row_words, std::min(std::max(busy / 8, 1u), parts(row_words, 16))) + 1) / 2 * 2);
+    out.words =
+        std::min(most_words, (parts(row_words, std::min(std::max(busy / 8, 1u), parts(row_words, 16))) + 1) / 2 * 2);
     out.splits = 1;
   }
   out.shares = parts(features, out.features);
@@ -130,14 +166,18 @@ constexpr walk_shape walk_shape_of(const profile& target, std::uint32_t features
   out.sum_words = kernels::walk_sum_words(out.stripes, out.words);
   return out;
 }
-constexpr std::uint64_t walk_total_bytes(const walk_shape& shape, std::uint32_t features) { return 4 * kernels::walk_total_words(features, shape.shares, shape.sum_words); }
+constexpr std::uint64_t walk_total_bytes(const walk_shape& shape, std::uint32_t features) {
+  return 4 * kernels::walk_total_words(features, shape.shares, shape.sum_words);
+}
 
 /// Tells each walk_gate_up which norm follows; what has no walk_down behind it stays dense, and the other way round.
 constexpr void join_walks(std::vector<node>& nodes, std::uint32_t tokens) {
   std::vector<std::uint8_t> joined(nodes.size(), 0);
   for (std::size_t i = 0; i < nodes.size(); ++i)
-    for (std::size_t k = i + 1; k < nodes.size() && is_walked(nodes[i], tokens) && nodes[i].epilogue == kernels::epilogue::gated; ++k)
-      if (is_walked(nodes[k], tokens) && nodes[k].epilogue == kernels::epilogue::add && nodes[k].in == nodes[i].out) nodes[i].value_norm = nodes[k].norm, joined[i] = joined[k] = 1;
+    for (std::size_t k = i + 1;
+         k < nodes.size() && is_walked(nodes[i], tokens) && nodes[i].epilogue == kernels::epilogue::gated; ++k)
+      if (is_walked(nodes[k], tokens) && nodes[k].epilogue == kernels::epilogue::add && nodes[k].in == nodes[i].out)
+        nodes[i].value_norm = nodes[k].norm, joined[i] = joined[k] = 1;
   for (std::size_t i = 0; i < nodes.size(); ++i)
     if (!joined[i]) nodes[i].walk = false;
 }
@@ -159,7 +199,8 @@ constexpr void check_sums(const ir::graph& g, const std::vector<node>& nodes, te
   }
 }
 
-/// Where a norm is all that reads what features write, the sum over them stops at some vectors, which the norm adds: enough workgroups without waiting for each other.
+/// Where a norm is all that reads what features write, the sum over them stops at some vectors, which the norm adds:
+/// enough workgroups without waiting for each other.
 constexpr void split_sums(const profile& target, const ir::graph& g, std::vector<node>& nodes) {
   constexpr std::uint32_t parts = 4;
   for (node& from : nodes) {
@@ -175,14 +216,21 @@ constexpr void split_sums(const profile& target, const ir::graph& g, std::vector
 }
 
 /// Adds what each walk's two kernels tell each other to the arena, behind place_partials.
-constexpr void place_walks(const std::vector<node>& nodes, const lowering_context& c, const ir::graph& g, placement& p) {
+constexpr void place_walks(const std::vector<node>& nodes, const lowering_context& c, const ir::graph& g,
+                           placement& p) {
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].value_norm == ir::none) continue;
     std::uint32_t down = i;
     for (std::uint32_t k = i + 1; k < nodes.size(); ++k)
       if (is_walked(nodes[k], c.tokens) && nodes[k].in == nodes[i].out) down = k;
     const ir::weight& gate = g.weights[static_cast<std::size_t>(nodes[i].weights[0])];
-    placed_value totals{text<32>{"walk totals"}, dtype::f32, 0, 0, walk_total_bytes(walk_shape_of(c.target, gate.rows, gate.columns), gate.rows), i, down};
+    placed_value totals{text<32>{"walk totals"},
+                        dtype::f32,
+                        0,
+                        0,
+                        walk_total_bytes(walk_shape_of(c.target, gate.rows, gate.columns), gate.rows),
+                        i,
+                        down};
     totals.width = static_cast<std::uint32_t>(totals.bytes / 4);
     totals.offset = first_fit(p.values, totals);
     p.partials[i] = p.partials[down] = totals.offset;
@@ -192,7 +240,9 @@ constexpr void place_walks(const std::vector<node>& nodes, const lowering_contex
 }
 
 /// Whether a pass is one over a few tokens, drafts or rows of a batch, whose products have kernels of their own.
-constexpr bool is_few(const profile& target, std::uint32_t tokens, bool batched) { return target.chunk_tiles && tokens > 1 && (tokens <= std::max(target.tile_tokens, target.verify_tokens) || batched); }
+constexpr bool is_few(const profile& target, std::uint32_t tokens, bool batched) {
+  return target.chunk_tiles && tokens > 1 && (tokens <= std::max(target.tile_tokens, target.verify_tokens) || batched);
+}
 
 /// Offsets of what a head tells itself and the sampler besides logits.
 struct head_places {
@@ -210,32 +260,96 @@ class lowering {
     d_ = &d;
     face_ = &kernels::interface_of(d.kernel);
     switch (d.kernel) {
-      case kernels::kernel::embed: embed(n); break;
-      case kernels::kernel::norm_quantize: norm_quantize(n); break;
-      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: case kernels::kernel::ternary_rows: ternary_product(n); break;
-      case kernels::kernel::attention: case kernels::kernel::attention_few: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: attention(n, placement_.partials[index]); break;
-      case kernels::kernel::dense_matmul: case kernels::kernel::dense_few: case kernels::kernel::dense_rows: dense_matmul(n); break;
-      case kernels::kernel::rms_norm: rms_norm(n); break;
-      case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: case kernels::kernel::matmul_few: matmul(n); break;
-      case kernels::kernel::fixed: fixed(n); break;
-      case kernels::kernel::halves: halves(n); break;
-      case kernels::kernel::head_norm: head_norm(n); break;
-      case kernels::kernel::norm_add: norm_add(n); break;
-      case kernels::kernel::walk_gate_up: walk_gate_up(n, placement_.partials[index]); break;
-      case kernels::kernel::walk_down: walk_down(n, placement_.partials[index]); break;
-      case kernels::kernel::walk_select: walk_select(n); break;
-      case kernels::kernel::walk_up: walk_up(n); break;
-      case kernels::kernel::walk_sum: walk_sum(n); break;
-      case kernels::kernel::walk_trace: walk_trace(n); break;
-      case kernels::kernel::route: route(n); break;
-      case kernels::kernel::expert_sum: expert_sum(n); break;
-      case kernels::kernel::expert_tiles: expert_tiles(n); break;
-      case kernels::kernel::head_screen: case kernels::kernel::head_rescore: case kernels::kernel::sample: case kernels::kernel::accept: case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: case kernels::kernel::layers_many: case kernels::kernel::layers_few_normed: case kernels::kernel::layers_many_normed: case kernels::kernel::pages: break;
+      case kernels::kernel::embed:
+        embed(n);
+        break;
+      case kernels::kernel::norm_quantize:
+        norm_quantize(n);
+        break;
+      case kernels::kernel::ternary_matmul:
+      case kernels::kernel::ternary_few:
+      case kernels::kernel::ternary_chunk:
+      case kernels::kernel::ternary_float:
+      case kernels::kernel::ternary_rows:
+        ternary_product(n);
+        break;
+      case kernels::kernel::attention:
+      case kernels::kernel::attention_few:
+      case kernels::kernel::attention_chunk:
+      case kernels::kernel::attention_halves:
+        attention(n, placement_.partials[index]);
+        break;
+      case kernels::kernel::dense_matmul:
+      case kernels::kernel::dense_few:
+      case kernels::kernel::dense_rows:
+        dense_matmul(n);
+        break;
+      case kernels::kernel::rms_norm:
+        rms_norm(n);
+        break;
+      case kernels::kernel::matmul:
+      case kernels::kernel::matmul_chunk:
+      case kernels::kernel::matmul_few:
+        matmul(n);
+        break;
+      case kernels::kernel::fixed:
+        fixed(n);
+        break;
+      case kernels::kernel::halves:
+        halves(n);
+        break;
+      case kernels::kernel::head_norm:
+        head_norm(n);
+        break;
+      case kernels::kernel::norm_add:
+        norm_add(n);
+        break;
+      case kernels::kernel::walk_gate_up:
+        walk_gate_up(n, placement_.partials[index]);
+        break;
+      case kernels::kernel::walk_down:
+        walk_down(n, placement_.partials[index]);
+        break;
+      case kernels::kernel::walk_select:
+        walk_select(n);
+        break;
+      case kernels::kernel::walk_up:
+        walk_up(n);
+        break;
+      case kernels::kernel::walk_sum:
+        walk_sum(n);
+        break;
+      case kernels::kernel::walk_trace:
+        walk_trace(n);
+        break;
+      case kernels::kernel::route:
+        route(n);
+        break;
+      case kernels::kernel::expert_sum:
+        expert_sum(n);
+        break;
+      case kernels::kernel::expert_tiles:
+        expert_tiles(n);
+        break;
+      case kernels::kernel::head_screen:
+      case kernels::kernel::head_rescore:
+      case kernels::kernel::sample:
+      case kernels::kernel::accept:
+      case kernels::kernel::layers:
+      case kernels::kernel::layers_coded:
+      case kernels::kernel::layers_few:
+      case kernels::kernel::layers_ternary_few:
+      case kernels::kernel::layers_many:
+      case kernels::kernel::layers_few_normed:
+      case kernels::kernel::layers_many_normed:
+      case kernels::kernel::pages:
+        break;
     }
     return d;
   }
 
-  /// The sampler behind the head; it reads the logits at `logits` and, in a pass over drafts, leaves what it draws at `drawn`.
+  /// The sampler behind the head; it reads the logits at `logits` and, in a pass over drafts, leaves what it draws at
+  /// `drawn`.
   /// @param head what computes them
   constexpr dispatch sampler(const dispatch& head, std::uint64_t logits, std::uint64_t scratch, std::uint64_t drawn) {
     dispatch d{.kernel = kernels::kernel::sample};
@@ -245,7 +359,8 @@ class lowering {
     d.label.append("sample");
     const bool drafts = c_.tokens > 1 && !c_.batched();
     bind("logits", {region::arena, 0, logits}, std::uint64_t{4} * c_.config.vocab_size * c_.tokens, false);
-    bind("scratch", {region::arena, 0, scratch}, kernels::sample_scratch_bytes(c_.config.vocab_size, c_.sample_slice()) * c_.tokens, true);
+    bind("scratch", {region::arena, 0, scratch},
+         kernels::sample_scratch_bytes(c_.config.vocab_size, c_.sample_slice()) * c_.tokens, true);
     bind("state", {region::state, 0, 0}, c_.state_bytes(), !drafts);
     if (drafts) bind("drawn", {region::arena, 0, drawn}, std::uint64_t{4} * c_.tokens, true);
     else bind("ring", {region::ring, 0, 0}, std::uint64_t{4} * c_.target.ring_size * c_.tokens, true);
@@ -256,8 +371,10 @@ class lowering {
     set("draws", drafts ? c_.tokens : 1u);
     set("slot_words", c_.slot_words());
     set("slice", c_.sample_slice());
-    if (c_.target.sample_slices) bind("counters", {region::state, 0, c_.sample_counters()}, kernels::sample_counter_bytes(c_.tokens), true);
-    d.groups = {c_.target.sample_slices ? kernels::sample_lists(c_.config.vocab_size, c_.sample_slice()) : 1u, c_.tokens, 1};
+    if (c_.target.sample_slices)
+      bind("counters", {region::state, 0, c_.sample_counters()}, kernels::sample_counter_bytes(c_.tokens), true);
+    d.groups = {c_.target.sample_slices ? kernels::sample_lists(c_.config.vocab_size, c_.sample_slice()) : 1u,
+                c_.tokens, 1};
     const kernels::interface& of_head = kernels::interface_of(head.kernel);
     const std::size_t firsts = of_head.push_index("firsts");
     if (firsts < of_head.push_count() && head.push[firsts].where != region::none) {
@@ -330,7 +447,8 @@ class lowering {
     set("lowest_count", head.groups[0]);
     return out;
   }
-  /// What moves a slot's positions between the cache of a layer with this op and the pool; every workgroup an octet of a chunk.
+  /// What moves a slot's positions between the cache of a layer with this op and the pool; every workgroup an octet of
+  /// a chunk.
   constexpr dispatch move(const ir::op& o) {
     dispatch d{.kernel = kernels::kernel::pages, .block = o.block};
     d_ = &d;
@@ -338,7 +456,8 @@ class lowering {
     d.label.append("pages");
     const lowering_context alone{c_.config, c_.target, 1, c_.max_tokens, c_.context};
     const std::uint32_t own = alone.cache_positions(o.window), pool = c_.cache_positions(o.window);
-    const layer_cache from = cache_for(o.kv_heads, o.head_dim, own, o.window, c_.target), to = cache_for(o.kv_heads, o.head_dim, pool, o.window, c_.target);
+    const layer_cache from = cache_for(o.kv_heads, o.head_dim, own, o.window, c_.target),
+                      to = cache_for(o.kv_heads, o.head_dim, pool, o.window, c_.target);
     bind("keys", {region::keys, 0, 0}, from.key_bytes, true);
     bind("values", {region::values, 0, 0}, from.value_bytes, true);
     bind("pool_keys", {region::pool_keys, 0, 0}, to.key_bytes, true);
@@ -364,7 +483,8 @@ class lowering {
       return n.epilogue == kernels::epilogue::gated ? kernels::kernel::walk_gate_up : kernels::kernel::walk_down;
     if (c_.tokens == 1 || !c_.target.chunk_tiles) return n.kernel;
     if (is_few(c_.target, c_.tokens, c_.batched())) return few_of(n.kernel);
-    if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0) return kernels::kernel::ternary_chunk;
+    if (n.kernel == kernels::kernel::ternary_matmul && width(n.in) % kernels::chunk_columns == 0)
+      return kernels::kernel::ternary_chunk;
     if (n.kernel == kernels::kernel::attention) return kernels::kernel::attention_chunk;
     return n.kernel;
   }
@@ -377,12 +497,18 @@ class lowering {
   constexpr const ir::weight& tensor(ir::weight_id id) const { return graph_.weights[static_cast<std::size_t>(id)]; }
   constexpr std::uint32_t width(ir::value_id id) const { return graph_.values[static_cast<std::size_t>(id)].width; }
 
-  constexpr bool has(std::string_view name) const { return face_->specialization_index(name) < face_->specialization_count(); }
-  constexpr void set(std::string_view name, std::uint32_t value) { d_->specialization[face_->specialization_index(name)] = value; }
+  constexpr bool has(std::string_view name) const {
+    return face_->specialization_index(name) < face_->specialization_count();
+  }
+  constexpr void set(std::string_view name, std::uint32_t value) {
+    d_->specialization[face_->specialization_index(name)] = value;
+  }
   constexpr void set(std::string_view name, float value) { set(name, std::bit_cast<std::uint32_t>(value)); }
   template <class Enum>
     requires std::is_enum_v<Enum>
-  constexpr void set(std::string_view name, Enum value) { set(name, static_cast<std::uint32_t>(value)); }
+  constexpr void set(std::string_view name, Enum value) {
+    set(name, static_cast<std::uint32_t>(value));
+  }
 
   constexpr void note(operand where, std::uint64_t bytes, bool write) {
     d_->accesses[d_->access_count++] = {where.where, write, where.slot, where.offset, bytes, where.layer_stride};
@@ -393,17 +519,21 @@ class lowering {
   }
   constexpr void bind_value(std::string_view name, ir::value_id id, bool write) {
     const placed_value& v = placement_.values[placement_.storage[static_cast<std::size_t>(id)]];
-    if (v.layer_stride != 0) return bind(name, {region::arena, 0, v.offset, v.layer_stride}, std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, write);
+    if (v.layer_stride != 0)
+      return bind(name, {region::arena, 0, v.offset, v.layer_stride},
+                  std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, write);
     bind(name, {region::arena, 0, v.offset}, v.type == dtype::i8 ? std::uint64_t{c_.tokens} * v.width : v.bytes, write);
   }
   /// What all layers have of a value, read behind them; words from one to the next.
   constexpr std::uint32_t bind_layers(std::string_view name, ir::value_id id) {
     const placed_value& v = placement_.values[placement_.storage[static_cast<std::size_t>(id)]];
-    bind(name, {region::arena, 0, v.offset}, (graph_.layers - 1) * v.layer_stride + std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, false);
+    bind(name, {region::arena, 0, v.offset},
+         (graph_.layers - 1) * v.layer_stride + std::uint64_t{c_.tokens} * v.width * info(v.type).block_bytes, false);
     return static_cast<std::uint32_t>(v.layer_stride / 4);
   }
   constexpr void bind_factors(ir::value_id id, bool write) {
-    bind("factors", {region::arena, 0, placement_.offset(id) + factors_offset(c_.tokens, width(id))}, std::uint64_t{8} * c_.tokens, write);
+    bind("factors", {region::arena, 0, placement_.offset(id) + factors_offset(c_.tokens, width(id))},
+         std::uint64_t{8} * c_.tokens, write);
   }
   constexpr void bind_state() { bind("state", {region::state, 0, 0}, c_.batched() ? c_.state_bytes() : 16 * 4, false); }
   constexpr void bind_weight(std::string_view name, const weight& w) {
@@ -413,7 +543,10 @@ class lowering {
 
   constexpr void bind_norm(ir::weight_id id, std::string_view name = "norm_weight") {
     const ir::weight& t = tensor(id);
-    weight w{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = weight_layout::vector_f32, .columns = t.columns,
+    weight w{.source_count = 1,
+             .per_layer = t.where == ir::section::period,
+             .layout = weight_layout::vector_f32,
+             .columns = t.columns,
              .bytes = std::uint64_t{4} * t.columns};
     w.sources[0] = t.name;
     w.rows = 1;
@@ -436,7 +569,12 @@ class lowering {
     if (has("ring")) set("ring", c_.is_ring(n.window) ? 1u : 0u);
   }
   constexpr void bind_rope(const node& n) {
-    bind_weight("rope", {.layout = weight_layout::rope_turns, .head_dim = n.head_dim, .rope = n.rope, .rows = 1, .columns = n.head_dim / 2, .bytes = std::uint64_t{8} * (n.head_dim / 2)});
+    bind_weight("rope", {.layout = weight_layout::rope_turns,
+                         .head_dim = n.head_dim,
+                         .rope = n.rope,
+                         .rows = 1,
+                         .columns = n.head_dim / 2,
+                         .bytes = std::uint64_t{8} * (n.head_dim / 2)});
   }
 
   constexpr void label(const node& n) {
@@ -450,16 +588,25 @@ class lowering {
   /// One tensor, row-major where its codec has no blocks and its rows need no filling, which row groups are then too.
   constexpr weight matrix(ir::weight_id id) const {
     const ir::weight& t = tensor(id);
-    weight w{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = weight_layout::matrix, .codec = codec_of(t.type).value_or(kernels::codec::f16), .rows = t.rows, .columns = t.columns};
+    weight w{.source_count = 1,
+             .per_layer = t.where == ir::section::period,
+             .layout = weight_layout::matrix,
+             .codec = codec_of(t.type).value_or(kernels::codec::f16),
+             .rows = t.rows,
+             .columns = t.columns};
     w.sources[0] = t.name;
     w.source_rows[0] = t.rows;
     if (!kernels::is_dense(w.codec) || t.columns % 8 != 0) w.layout = weight_layout::row_groups;
-    w.bytes = w.layout == weight_layout::matrix ? std::uint64_t{t.rows} * t.columns * kernels::info(w.codec).block_bytes : kernels::matmul_weight_bytes(w.codec, t.rows, t.columns);
+    w.bytes = w.layout == weight_layout::matrix ? std::uint64_t{t.rows} * t.columns * kernels::info(w.codec).block_bytes
+                                                : kernels::matmul_weight_bytes(w.codec, t.rows, t.columns);
     return w;
   }
   /// The tensors of a product, one behind the other in the order that its epilogue wants.
   constexpr weight stacked(const node& n, weight_layout layout) const {
-    weight w{.source_count = n.weight_count, .per_layer = tensor(n.weights[0]).where == ir::section::period, .layout = layout, .columns = tensor(n.weights[0]).columns};
+    weight w{.source_count = n.weight_count,
+             .per_layer = tensor(n.weights[0]).where == ir::section::period,
+             .layout = layout,
+             .columns = tensor(n.weights[0]).columns};
     w.order = n.epilogue == kernels::epilogue::rope_cache ? row_order::rope_pairs
               : n.epilogue == kernels::epilogue::gated    ? row_order::gate_up
               : n.weight_count == 3                       ? row_order::stacked
@@ -483,7 +630,8 @@ class lowering {
       bind("state", {region::state, 0, 0}, c_.state_bytes(), true);
     } else {
       bind("state", {region::state, 0, 0}, std::uint64_t{4} * kernels::state::history(c_.max_tokens), false);
-      note({region::state, 0, std::uint64_t{4} * kernels::state::history(c_.max_tokens)}, std::uint64_t{4} * c_.context, true);
+      note({region::state, 0, std::uint64_t{4} * kernels::state::history(c_.max_tokens)}, std::uint64_t{4} * c_.context,
+           true);
     }
     set("width", w.columns);
     set("vocab_size", w.rows);
@@ -524,7 +672,9 @@ class lowering {
     bind_weight("weight", w);
     bind_weight("scales", scales);
     if (n.out != ir::none) bind_value("output", n.out, true);
-    if (n.stream != ir::none) note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    if (n.stream != ir::none)
+      note({region::arena, 0, placement_.offset(n.stream)},
+           value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     if (n.epilogue == kernels::epilogue::rope_cache) {
       bind_cache(n, true);
@@ -549,19 +699,30 @@ class lowering {
     }
     set("prologue", n.prologue);
     set("eps", n.eps);
-    const std::uint32_t tile = c_.tokens == 1 ? 1 : d_->kernel == kernels::kernel::ternary_matmul ? c_.ternary_tile_tokens() : c_.tile_tokens();
+    const std::uint32_t tile = c_.tokens == 1                                  ? 1
+                               : d_->kernel == kernels::kernel::ternary_matmul ? c_.ternary_tile_tokens()
+                                                                               : c_.tile_tokens();
     set("tile_tokens", tile);
     d_->subgroups = c_.target.matmul_subgroups;
-    // A workgroup of a chunk has its subgroup's lanes, 4 at least, go over all tiles for two groups each, and hands on up to 32 sums a lane then: no more turns than llvmpipe gives.
-    const std::uint64_t turns = (std::uint64_t{row_groups} / 8 + 1) * (w.columns / 16 + 48), least = c_.target.straight ? (turns + 59'999) / 60'000 : 1;
-    const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : std::max(c_.target.chunk_matmul_groups, static_cast<std::uint32_t>(least));
+    // A workgroup of a chunk has its subgroup's lanes, 4 at least, go over all tiles for two groups each, and hands on
+    // up to 32 sums a lane then: no more turns than llvmpipe gives.
+    const std::uint64_t turns = (std::uint64_t{row_groups} / 8 + 1) * (w.columns / 16 + 48),
+                        least = c_.target.straight ? (turns + 59'999) / 60'000 : 1;
+    const std::uint32_t wanted = c_.tokens == 1
+                                     ? enough_groups(c_.target.matmul_groups, w)
+                                     : std::max(c_.target.chunk_matmul_groups, static_cast<std::uint32_t>(least));
     d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), (c_.tokens + tile - 1) / tile, 1};
   }
 
   /// One of a product's ternary tensors by itself.
   constexpr weight one_ternary(const node& n, std::size_t index, weight_layout layout) const {
     const ir::weight& t = tensor(n.weights[index]);
-    weight w{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = layout, .rows = t.rows, .columns = t.columns, .bytes = std::uint64_t{t.rows} * t.columns / 4};
+    weight w{.source_count = 1,
+             .per_layer = t.where == ir::section::period,
+             .layout = layout,
+             .rows = t.rows,
+             .columns = t.columns,
+             .bytes = std::uint64_t{t.rows} * t.columns / 4};
     w.sources[0] = t.name;
     w.source_rows[0] = t.rows;
     return w;
@@ -596,7 +757,8 @@ class lowering {
   constexpr void walk_down(const node& n, std::uint64_t totals) {
     const weight down = one_ternary(n, 0, weight_layout::feature_columns);
     bind_walk(n);
-    note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    note({region::arena, 0, placement_.offset(n.stream)},
+         value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_weight("weight", down);
     if (n.values != ir::none) bind_value("values", n.values, true);
     const walk_shape shape = walk_shape_of(c_.target, down.columns, down.rows);
@@ -642,7 +804,12 @@ class lowering {
   constexpr void walk_sum(const node& n) {
     label(n);
     const ir::weight& t = tensor(n.weights[0]);
-    weight down{.source_count = 1, .per_layer = t.where == ir::section::period, .layout = weight_layout::turned, .codec = *codec_of(t.type), .rows = t.rows, .columns = t.columns};
+    weight down{.source_count = 1,
+                .per_layer = t.where == ir::section::period,
+                .layout = weight_layout::turned,
+                .codec = *codec_of(t.type),
+                .rows = t.rows,
+                .columns = t.columns};
     down.sources[0] = t.name;
     down.source_rows[0] = t.rows;
     down.bytes = std::uint64_t{t.rows} * t.columns * kernels::info(down.codec).block_bytes;
@@ -651,7 +818,9 @@ class lowering {
     d_->weight_bytes -= down.bytes - down.bytes / down.columns * n.nearest;
     if (n.choice != ir::none) bind_value("choice", n.choice, false);
     bind_value("output", n.out, true);
-    if (n.stream != ir::none) note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    if (n.stream != ir::none)
+      note({region::arena, 0, placement_.offset(n.stream)},
+           value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     set("columns", down.columns);
     set("rows", down.rows);
@@ -670,7 +839,11 @@ class lowering {
   constexpr void walk_trace(const node& n) {
     d_->label.append("trace");
     const ir::weight& t = tensor(n.weights[0]);
-    weight norms{.source_count = 1, .layout = weight_layout::column_norms, .rows = graph_.layers, .columns = t.columns, .bytes = std::uint64_t{4} * graph_.layers * t.columns};
+    weight norms{.source_count = 1,
+                 .layout = weight_layout::column_norms,
+                 .rows = graph_.layers,
+                 .columns = t.columns,
+                 .bytes = std::uint64_t{4} * graph_.layers * t.columns};
     norms.sources[0] = t.name;
     norms.source_rows[0] = t.rows;
     set("value_stride", bind_layers("values", n.in));
@@ -691,7 +864,8 @@ class lowering {
 
   /// A workgroup a row group, of as many subgroups (of 32) as leave none idle longer than the others.
   constexpr void share_columns(const weight& w) {
-    const std::uint32_t tiles = w.columns / 16, most = 32 * c_.target.matmul_subgroups, rounds = (tiles + most - 1) / most;
+    const std::uint32_t tiles = w.columns / 16, most = 32 * c_.target.matmul_subgroups,
+                        rounds = (tiles + most - 1) / most;
     set("tile_tokens", c_.tile_tokens());
     set("tile_rows", 4u);
     d_->subgroups = (tiles + 32 * rounds - 1) / (32 * rounds);
@@ -709,20 +883,28 @@ class lowering {
     d_->groups = {(w.rows + tile_rows - 1) / tile_rows, token_tiles, 1};
   }
 
-  /// Tiles of 128 rows and 128 tokens for 4 subgroups, or for 8 where there are not two tiles for each processor. Of a batch, for devices without matrices (others have few_chunk_tile), an
-  /// invocation has four rows and four tokens.
+  /// Tiles of 128 rows and 128 tokens for 4 subgroups, or for 8 where there are not two tiles for each processor. Of a
+  /// batch, for devices without matrices (others have few_chunk_tile), an invocation has four rows and four tokens.
   constexpr void tile_halves(const weight& w) {
     const bool few = c_.batched();
-    const std::uint32_t tile_rows = few ? 64 : 128, tile_tokens = few ? kernels::few_chunk_tile(w.rows, c_.tokens).tokens : c_.tokens < 128 ? 64 : 128;
+    const std::uint32_t tile_rows = few ? 64 : 128,
+                        tile_tokens = few               ? kernels::few_chunk_tile(w.rows, c_.tokens).tokens
+                                      : c_.tokens < 128 ? 64
+                                                        : 128;
     d_->groups = {(c_.tokens + tile_tokens - 1) / tile_tokens, (w.rows + tile_rows - 1) / tile_rows, 1};
-    d_->subgroups = few ? tile_tokens / 8 : tile_tokens == 128 && 2 * d_->groups[0] * d_->groups[1] <= c_.target.chunk_groups ? 8 : 4;
+    d_->subgroups = few ? tile_tokens / 8
+                    : tile_tokens == 128 && 2 * d_->groups[0] * d_->groups[1] <= c_.target.chunk_groups ? 8
+                                                                                                        : 4;
     set("tile_tokens", tile_tokens);
     set("tile_rows", tile_rows);
     set("max_tokens", c_.tokens);
   }
 
-  /// As many groups as have enough to do: every group normalises the input for itself. A power of two, since CPU drivers deal them out to their threads at once.
-  constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const { return plan::enough_groups(c_.target, most, std::uint64_t{w.rows} * w.columns); }
+  /// As many groups as have enough to do: every group normalises the input for itself. A power of two, since CPU
+  /// drivers deal them out to their threads at once.
+  constexpr std::uint32_t enough_groups(std::uint32_t most, const weight& w) const {
+    return plan::enough_groups(c_.target, most, std::uint64_t{w.rows} * w.columns);
+  }
 
   constexpr void attention(const node& n, std::uint64_t partials) {
     d_->label.append("attention");
@@ -736,7 +918,9 @@ class lowering {
     set("scale", n.scale);
     set("window", n.window);
     if (d_->kernel == kernels::kernel::attention_chunk || d_->kernel == kernels::kernel::attention_halves) {
-      const std::uint32_t tile = d_->kernel == kernels::kernel::attention_chunk ? kernels::attention_tile : kernels::attention_halves_tile(n.head_dim);
+      const std::uint32_t tile = d_->kernel == kernels::kernel::attention_chunk
+                                     ? kernels::attention_tile
+                                     : kernels::attention_halves_tile(n.head_dim);
       set("max_tokens", c_.tokens);
       d_->subgroups = 4;
       d_->groups = {n.heads, (c_.tokens + tile - 1) / tile, 1};
@@ -744,8 +928,11 @@ class lowering {
     }
     const bool few = d_->kernel == kernels::kernel::attention_few;
     // Heads share what they read where there are workgroups enough without.
-    const std::uint32_t tokens = c_.batched() ? c_.tokens : std::min(c_.tokens, c_.target.tile_tokens);  // most passes over drafts have few
-    const std::uint32_t most = !few ? c_.target.attention_heads : n.heads * tokens > c_.target.chunk_groups ? kernels::attention_few_heads : 1;
+    const std::uint32_t tokens =
+        c_.batched() ? c_.tokens : std::min(c_.tokens, c_.target.tile_tokens);  // most passes over drafts have few
+    const std::uint32_t most = !few                                        ? c_.target.attention_heads
+                               : n.heads * tokens > c_.target.chunk_groups ? kernels::attention_few_heads
+                                                                           : 1;
     std::uint32_t together = std::max(1u, std::min(most, n.heads / n.kv_heads));
     while (n.heads / n.kv_heads % together != 0) --together;
     set("heads_together", together);
@@ -757,8 +944,10 @@ class lowering {
     const std::uint32_t splits = c_.splits(n.window);
     set("splits", splits);
     if (splits > 1) {
-      bind("partials", {region::arena, 0, partials}, kernels::attention_partial_bytes(c_.tokens, n.heads, splits, n.head_dim), true);
-      bind("counters", {region::state, 0, counters_offset()}, kernels::attention_counter_bytes(c_.tokens, n.heads), true);
+      bind("partials", {region::arena, 0, partials},
+           kernels::attention_partial_bytes(c_.tokens, n.heads, splits, n.head_dim), true);
+      bind("counters", {region::state, 0, counters_offset()}, kernels::attention_counter_bytes(c_.tokens, n.heads),
+           true);
     }
     d_->subgroups = c_.target.attention_subgroups;
     d_->groups = {n.heads / together, c_.tokens, splits};
@@ -779,19 +968,22 @@ class lowering {
     if (d_->kernel == kernels::kernel::dense_rows) return few_rows(w);
     set("eps", n.eps);
     d_->subgroups = c_.target.head_subgroups;
-    d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups), c_.tokens, 1};
+    d_->groups = {std::min(enough_groups(c_.target.head_groups, w), (w.rows + d_->subgroups - 1) / d_->subgroups),
+                  c_.tokens, 1};
   }
   /// A subgroup a group of rows: narrow workgroups, since its sums take many registers.
   constexpr void share_rows(const weight& w) {
     const std::uint32_t row_groups = (w.rows + kernels::dense_few_rows - 1) / kernels::dense_few_rows;
     set("tile_tokens", c_.tile_tokens());
     d_->subgroups = 4;
-    d_->groups = {std::min((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.head_groups), (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
+    d_->groups = {std::min((row_groups + d_->subgroups - 1) / d_->subgroups, c_.target.head_groups),
+                  (c_.tokens + c_.tile_tokens() - 1) / c_.tile_tokens(), 1};
   }
 
   /// Workgroups of a few rows, more than one dimension has room for.
   constexpr void few_rows(const weight& w) {
-    const std::uint32_t together = kernels::dense_rows_together(w.columns), groups = (w.rows + together - 1) / together, planes = (groups + 32767) / 32768;
+    const std::uint32_t together = kernels::dense_rows_together(w.columns), groups = (w.rows + together - 1) / together,
+                        planes = (groups + 32767) / 32768;
     set("rows_together", together);
     d_->subgroups = 1;
     d_->groups = {(groups + planes - 1) / planes, planes, 1};
@@ -812,7 +1004,9 @@ class lowering {
     if (n.norm != ir::none) bind_norm(n.norm);
     bind_weight("weight", w);
     bind_value("output", n.out, true);
-    if (n.stream != ir::none) note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    if (n.stream != ir::none)
+      note({region::arena, 0, placement_.offset(n.stream)},
+           value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     if (n.epilogue == kernels::epilogue::rope_cache) {
       bind_cache(n, true);
@@ -824,7 +1018,8 @@ class lowering {
     const std::uint32_t rows = n.experts == 0 ? w.rows : w.rows / n.experts, outputs = n.experts == 0 ? 1 : n.top_k;
     if (n.experts != 0) {
       const bool few = d_->kernel == kernels::kernel::matmul_few;
-      if (n.list_tokens != 0) bind(few ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
+      if (n.list_tokens != 0)
+        bind(few ? "tiles" : "choice", {region::arena, 0, placement_.offset(n.choice)}, list_bytes(n), false);
       else bind_value("choice", n.choice, false);
       set("experts_used", n.top_k);
       set("own_input", width(n.in) == (few ? kernels::fixed_words(w.columns) : w.columns) && n.top_k != 1 ? 0u : 1u);
@@ -841,21 +1036,29 @@ class lowering {
     if (d_->kernel == kernels::kernel::matmul_few) return share_tokens(n, rows);
     set("prologue", n.prologue);
     set("eps", n.eps);
-    const std::uint32_t tile = c_.tokens == 1 || (n.experts != 0 && n.list_tokens == 0) ? 1 : n.list_tokens != 0 ? n.list_tokens : c_.tile_tokens();
+    const std::uint32_t tile = c_.tokens == 1 || (n.experts != 0 && n.list_tokens == 0) ? 1
+                               : n.list_tokens != 0                                     ? n.list_tokens
+                                                                                        : c_.tile_tokens();
     set("tile_tokens", tile);
     // What other devices have no room for is worth it where one has: a down projection of 7B takes 46 KiB.
-    set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u : c_.tokens == 1 && c_.target.matmul_subgroups > 1 ? kernels::staged_where_room : 0u);
+    set("staged", kernels::matmul_staged_bytes(w.codec, w.columns, tile) <= most_staged_bytes ? 1u
+                  : c_.tokens == 1 && c_.target.matmul_subgroups > 1 ? kernels::staged_where_room
+                                                                     : 0u);
     const std::uint32_t row_groups = (rows + 3) / 4;
     d_->subgroups = c_.target.matmul_subgroups;
-    if (c_.tokens == 1 && d_->subgroups > 1 && !kernels::is_dense(w.codec)) {  // on GPUs: a workgroup prepares x, so fewer and wider ones do so sooner
+    if (c_.tokens == 1 && d_->subgroups > 1 &&
+        !kernels::is_dense(w.codec)) {  // on GPUs: a workgroup prepares x, so fewer and wider ones do so sooner
       d_->subgroups *= 2;
       d_->groups = {std::min((c_.target.matmul_groups + 1) / 2, row_groups), outputs, 1};
       return;
     }
-    const std::uint32_t wanted = c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
-    d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups), n.list_tokens != 0 ? lists(n) : (c_.tokens + tile - 1) / tile * outputs, 1};
+    const std::uint32_t wanted =
+        c_.tokens == 1 ? enough_groups(c_.target.matmul_groups, w) : c_.target.chunk_matmul_groups;
+    d_->groups = {std::min(wanted, (row_groups + d_->subgroups - 1) / d_->subgroups),
+                  n.list_tokens != 0 ? lists(n) : (c_.tokens + tile - 1) / tile * outputs, 1};
   }
-  /// A subgroup a group of rows, which it has for a tile of tokens: fewer of them where there would not be enough subgroups to keep the device busy.
+  /// A subgroup a group of rows, which it has for a tile of tokens: fewer of them where there would not be enough
+  /// subgroups to keep the device busy.
   constexpr void share_tokens(const node& n, std::uint32_t rows) {
     std::uint32_t tile = c_.tile_tokens();
     const std::uint32_t all = n.list_tokens != 0 ? c_.tokens * n.top_k : c_.tokens;
@@ -863,14 +1066,18 @@ class lowering {
     set("tile_tokens", tile);
     d_->subgroups = 4;
     set("tile_rows", 4 * d_->subgroups);
-    d_->groups = {std::min((rows / 4 + d_->subgroups - 1) / d_->subgroups, 65535u), n.list_tokens != 0 ? lists(n) * (n.list_tokens / tile) : (c_.tokens + tile - 1) / tile, 1};
+    d_->groups = {std::min((rows / 4 + d_->subgroups - 1) / d_->subgroups, 65535u),
+                  n.list_tokens != 0 ? lists(n) * (n.list_tokens / tile) : (c_.tokens + tile - 1) / tile, 1};
   }
   /// Lists of expert_tiles that a product has at most.
-  constexpr std::uint32_t lists(const node& n) const { return kernels::expert_tile_count(c_.tokens, n.experts, n.top_k, n.list_tokens); }
+  constexpr std::uint32_t lists(const node& n) const {
+    return kernels::expert_tile_count(c_.tokens, n.experts, n.top_k, n.list_tokens);
+  }
   constexpr std::uint64_t list_bytes(const node& n) const { return std::uint64_t{4} * lists(n) * (n.list_tokens + 2); }
   constexpr void fixed(const node& n) {
     const std::uint32_t rows = std::max(1u, n.top_k), columns_of_row = width(n.in) / rows;
-    d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view() : graph_.values[static_cast<std::size_t>(n.in)].name.view());
+    d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view()
+                                        : graph_.values[static_cast<std::size_t>(n.in)].name.view());
     bind_value("input", n.in, false);
     if (n.norm != ir::none) bind_norm(n.norm);
     bind_value("output", n.out, true);
@@ -885,7 +1092,9 @@ class lowering {
     d_->groups = {n.norm != ir::none ? 1 : (columns_of_row + columns - 1) / columns, c_.tokens * rows, 1};
   }
   /// A few tokens leave most of the device idle: wider workgroups then.
-  constexpr std::uint32_t norm_subgroups() const { return is_few(c_.target, c_.tokens, c_.batched()) ? 2 * c_.target.norm_subgroups : c_.target.norm_subgroups; }
+  constexpr std::uint32_t norm_subgroups() const {
+    return is_few(c_.target, c_.tokens, c_.batched()) ? 2 * c_.target.norm_subgroups : c_.target.norm_subgroups;
+  }
 
   /// Halves of a value and, behind them, their factors.
   constexpr void bind_halves(std::string_view name, ir::value_id id, std::uint32_t columns, bool write) {
@@ -894,7 +1103,8 @@ class lowering {
     bind("factors", {region::arena, 0, at + bytes}, std::uint64_t{4} * c_.tokens, write);
   }
   constexpr void halves(const node& n) {
-    d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view() : graph_.values[static_cast<std::size_t>(n.in)].name.view());
+    d_->label.append(n.norm != ir::none ? tensor(n.norm).name.view()
+                                        : graph_.values[static_cast<std::size_t>(n.in)].name.view());
     bind_value("input", n.in, false);
     if (n.norm != ir::none) bind_norm(n.norm);
     bind_halves("output", n.out, width(n.in), true);
@@ -959,7 +1169,8 @@ class lowering {
     bind_value("input", n.in, false);
     bind_value("choice", n.choice, false);
     bind_value("output", n.out, true);
-    note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    note({region::arena, 0, placement_.offset(n.stream)},
+         value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     set("width", width(n.in) / n.top_k);
     set("experts_used", n.top_k);
@@ -984,7 +1195,8 @@ class lowering {
     bind_value("input", n.in, false);
     bind_norm(n.norm);
     bind_value("output", n.out, true);
-    note({region::arena, 0, placement_.offset(n.stream)}, value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
+    note({region::arena, 0, placement_.offset(n.stream)},
+         value_bytes(graph_.values[static_cast<std::size_t>(n.stream)], c_.tokens), false);
     bind_state();
     set("width", width(n.in));
     set("eps", n.eps);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ordering: a barrier exactly where a dispatch reads or overwrites what an earlier one since the last barrier wrote or read.
-// A block's barriers hold for every layer of its kind, whatever is in front of it: the prologue, another kind, the same.
+// Ordering: a barrier exactly where a dispatch reads or overwrites what an earlier one since the last barrier wrote or
+// read. A block's barriers hold for every layer of its kind, whatever is in front of it: the prologue, another kind,
+// the same.
 #pragma once
 
 #include <vector>
@@ -22,7 +23,8 @@ class pending_accesses {
     for (const auto& earlier : pending_)
       for (std::size_t i = 0; i < d.access_count; ++i) {
         const access& later = d.accesses[i];
-        const bool cached = later.where == region::keys || later.where == region::values || later.where == region::pool_keys || later.where == region::pool_values;
+        const bool cached = later.where == region::keys || later.where == region::values ||
+                            later.where == region::pool_keys || later.where == region::pool_values;
         if (cached && earlier.layer != layer) continue;  // every layer has a cache of its own
         if (conflict(earlier.what, later)) return true;
       }
@@ -41,14 +43,16 @@ class pending_accesses {
   std::vector<entry> pending_;
 };
 
-/// Layers to walk from the first on, so that every pair of neighbours was there, and the last one in front of the epilogue.
+/// Layers to walk from the first on, so that every pair of neighbours was there, and the last one in front of the
+/// epilogue.
 constexpr std::uint32_t layers_to_walk(const layer_pattern& pattern, std::uint32_t layers) {
   const std::uint32_t twice = 2 * pattern.period;
   return layers <= twice ? layers : twice + layers % pattern.period;
 }
 
 /// Sets `barrier` of all dispatches.
-constexpr void order(std::vector<dispatch>& prologue, std::vector<dispatch>& period, std::vector<dispatch>& epilogue, const layer_pattern& pattern, std::uint32_t layers) {
+constexpr void order(std::vector<dispatch>& prologue, std::vector<dispatch>& period, std::vector<dispatch>& epilogue,
+                     const layer_pattern& pattern, std::uint32_t layers) {
   pending_accesses pending;
   auto walk = [&](std::vector<dispatch>& part, std::uint32_t layer, std::uint8_t kind = 0) {
     for (auto& d : part) {

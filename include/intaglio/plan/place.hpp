@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Placement: when each value lives and at which offset of the arena, so that no two live values overlap and the arena is small.
-// An updated stream keeps its place; what crosses into the period lives through all of it.
+// Placement: when each value lives and at which offset of the arena, so that no two live values overlap and the arena
+// is small. An updated stream keeps its place; what crosses into the period lives through all of it.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,9 @@ constexpr std::uint64_t aligned(std::uint64_t bytes, std::uint64_t alignment = a
 }
 
 /// Where the factors of an int8 value begin: behind its tokens x width bytes (norm_quantize writes both).
-constexpr std::uint64_t factors_offset(std::uint64_t tokens, std::uint64_t width) { return aligned(tokens * width, 16); }
+constexpr std::uint64_t factors_offset(std::uint64_t tokens, std::uint64_t width) {
+  return aligned(tokens * width, 16);
+}
 
 constexpr std::uint64_t value_bytes(const ir::value& v, std::uint64_t tokens) {
   if (v.type == dtype::i8) return factors_offset(tokens, v.width) + tokens * 8;
@@ -29,9 +31,10 @@ constexpr std::uint64_t value_bytes(const ir::value& v, std::uint64_t tokens) {
 }
 
 struct placement {
-  std::vector<placed_value> values;          ///< one a storage: a stream that is updated in place is one
-  std::vector<std::uint32_t> storage;        ///< by value id: index into values, or no_storage
-  std::vector<std::uint64_t> partials;       ///< by node: offset of what an attention's workgroups tell each other (plan/lower.hpp)
+  std::vector<placed_value> values;    ///< one a storage: a stream that is updated in place is one
+  std::vector<std::uint32_t> storage;  ///< by value id: index into values, or no_storage
+  std::vector<std::uint64_t>
+      partials;  ///< by node: offset of what an attention's workgroups tell each other (plan/lower.hpp)
   std::uint64_t arena_bytes = 0;
   static constexpr std::uint32_t no_storage = 0xFFFFFFFFu;
   constexpr std::uint64_t offset(ir::value_id id) const { return values[storage[static_cast<std::size_t>(id)]].offset; }
@@ -55,7 +58,8 @@ constexpr std::uint64_t first_fit(const std::vector<placed_value>& placed, const
 }
 
 /// Colours the lifetimes of all values of `nodes`; widest first, so that small ones fill the gaps.
-constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, std::uint32_t tokens, text<256>& failure) {
+constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, std::uint32_t tokens,
+                          text<256>& failure) {
   placement p;
   for (std::size_t i = 0; i < g.values.size(); ++i) p.storage.push_back(placement::no_storage);
 
@@ -79,7 +83,8 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
     storage = static_cast<std::uint32_t>(p.values.size());
     const ir::value held{v.type, width != 0 ? width : v.width, v.where, {}};
     const std::uint64_t bytes = value_bytes(held, tokens), stride = v.each_layer ? aligned(bytes) : 0;
-    p.values.push_back({v.name, held.type, held.width, 0, v.each_layer ? g.layers * stride : bytes, v.each_layer ? 0 : at, at, stride});
+    p.values.push_back({v.name, held.type, held.width, 0, v.each_layer ? g.layers * stride : bytes,
+                        v.each_layer ? 0 : at, at, stride});
   };
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const node& n = nodes[i];
@@ -100,12 +105,14 @@ constexpr placement place(const ir::graph& g, const std::vector<node>& nodes, st
   if (g.output != ir::none) touch(g.output, static_cast<std::uint32_t>(nodes.size()));
   for (const ir::value_id end : g.block_ends)
     if (p.storage[static_cast<std::size_t>(g.stream_in)] != p.storage[static_cast<std::size_t>(end)] && failure.empty())
-      failure.append("repeat: expected a block that ends by adding to its input (residual), found one that returns another value");
+      failure.append(
+          "repeat: expected a block that ends by adding to its input (residual), found one that returns another value");
 
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < p.values.size(); ++i) order.push_back(i);
   for (std::size_t i = 1; i < order.size(); ++i)  // insertion sort: stable and cheap in a constant evaluation
-    for (std::size_t k = i; k > 0 && p.values[order[k]].bytes > p.values[order[k - 1]].bytes; --k) std::swap(order[k], order[k - 1]);
+    for (std::size_t k = i; k > 0 && p.values[order[k]].bytes > p.values[order[k - 1]].bytes; --k)
+      std::swap(order[k], order[k - 1]);
   std::vector<placed_value> placed;
   for (const auto i : order) {
     p.values[i].offset = first_fit(placed, p.values[i]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A model's plan made while the program runs, by the functions that engrave it: for tools that know many models and run one. The table is the same.
+// A model's plan made while the program runs, by the functions that engrave it: for tools that know many models and run
+// one. The table is the same.
 #pragma once
 
 #include <memory>
@@ -15,9 +16,11 @@ namespace intaglio::plan {
 class planned {
  public:
   /// @param form of the model's FFNs in decode
-  /// @error argument_error with the sentence that the compiler would have said: it does not fit together, or cannot be proven
+  /// @error argument_error with the sentence that the compiler would have said: it does not fit together, or cannot be
+  /// proven
   template <engravable Model>
-  static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings, const batch_shape& shape = {}, ffn_form form = {}) {
+  static planned of(const profile& target, std::uint32_t context = Model::config.max_position_embeddings,
+                    const batch_shape& shape = {}, ffn_form form = {}) {
     ir::trace t;
     Model::graph().forward(t);
     ir::graph g = t.graph();
@@ -28,14 +31,17 @@ class planned {
   const plan::table& table() const noexcept { return table_; }
 
  private:
-  planned(const ir::graph& g, const decoder_config& config, std::string_view model, const profile& target, std::uint32_t context, const batch_shape& shape)
+  planned(const ir::graph& g, const decoder_config& config, std::string_view model, const profile& target,
+          std::uint32_t context, const batch_shape& shape)
       : parts_(std::make_unique<parts>()) {
     const std::string name(model.empty() ? intaglio::name(config.model_type) : model);
     const draft* before = nullptr;
-    for (const sequence_id each : {sequence_id::decode, sequence_id::prefill, sequence_id::logits, sequence_id::verify}) {
+    for (const sequence_id each :
+         {sequence_id::decode, sequence_id::prefill, sequence_id::logits, sequence_id::verify}) {
       draft& made = parts_->drafts[static_cast<std::size_t>(each)];
       made = draft_graph(g, config, target, context, each, before);
-      if (!made.failure.empty()) throw argument_error("model " + name, "one that fits together", std::string(made.failure.view()));
+      if (!made.failure.empty())
+        throw argument_error("model " + name, "one that fits together", std::string(made.failure.view()));
       before = &made;
     }
     const auto& [decode, prefill, logits, verified] = parts_->drafts;
@@ -54,20 +60,43 @@ class planned {
     if (shape.slots != 0) {
       batch_draft& made = parts_->batched;
       made = draft_batch(g, config, target, context, shape, *before);
-      if (!made.failure.empty()) throw argument_error("batch of " + name, "one that fits together", std::string(made.failure.view()));
+      if (!made.failure.empty())
+        throw argument_error("batch of " + name, "one that fits together", std::string(made.failure.view()));
       parts_->batched_in_one = draft_few_in_one(config, target, context, before->pattern, made, failure);
-      if (!failure.empty()) throw argument_error("batch of " + name, "one that fits together", std::string(failure.view()));
-      table_ = table_with(table_, made.shape, view(made.batch, "batch", made.shape.slots), view(parts_->batched_in_one, "batch_in_one", made.shape.slots), view(made.moves, "moves", made.shape.slots));
+      if (!failure.empty())
+        throw argument_error("batch of " + name, "one that fits together", std::string(failure.view()));
+      table_ = table_with(table_, made.shape, view(made.batch, "batch", made.shape.slots),
+                          view(parts_->batched_in_one, "batch_in_one", made.shape.slots),
+                          view(made.moves, "moves", made.shape.slots));
     }
-    if (const text<256> fault = verify(table_); !fault.empty()) throw argument_error("plan of " + name, "one that can be proven", std::string(fault.view()));
+    if (const text<256> fault = verify(table_); !fault.empty())
+      throw argument_error("plan of " + name, "one that can be proven", std::string(fault.view()));
   }
 
   template <class T, std::size_t Capacity>
-  static std::span<const T> items(const bounded_list<T, Capacity>& list) { return std::span(list.items).first(list.size); }
+  static std::span<const T> items(const bounded_list<T, Capacity>& list) {
+    return std::span(list.items).first(list.size);
+  }
   sequence view(const drafted_sequence& from, std::string_view name, std::uint32_t tokens) const {
-    return {name, tokens, table_.config->num_hidden_layers, table_.pattern, items(from.prologue), items(from.period), items(from.epilogue), items(from.in_one),
-            items(from.in_one_long), from.long_from, items(from.arguments), from.blank_offset, from.blank_bytes, items(from.values), from.arena_bytes, from.residual_offset, from.logits_offset,
-            from.has_head, from.has_sampler};
+    return {name,
+            tokens,
+            table_.config->num_hidden_layers,
+            table_.pattern,
+            items(from.prologue),
+            items(from.period),
+            items(from.epilogue),
+            items(from.in_one),
+            items(from.in_one_long),
+            from.long_from,
+            items(from.arguments),
+            from.blank_offset,
+            from.blank_bytes,
+            items(from.values),
+            from.arena_bytes,
+            from.residual_offset,
+            from.logits_offset,
+            from.has_head,
+            from.has_sampler};
   }
 
   struct parts {

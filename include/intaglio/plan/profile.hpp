@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a plan assumes of a kind of device: how wide workgroups are, how many there are, which fusions pay, how long a prefill chunk is.
+// What a plan assumes of a kind of device: how wide workgroups are, how many there are, which fusions pay, how long a
+// prefill chunk is.
 #pragma once
 
 #include <cstdint>
@@ -9,53 +10,92 @@
 
 namespace intaglio::plan {
 
-/// How chunks of more than tile_tokens tokens, and passes over a batch (batch_shape), multiply coded weights. A pass over drafts always has decode's bits.
+/// How chunks of more than tile_tokens tokens, and passes over a batch (batch_shape), multiply coded weights. A pass
+/// over drafts always has decode's bits.
 enum class chunk_arithmetic : std::uint8_t {
   exact,   ///< as decode does, with its bits
-  halves,  ///< weights and activations rounded to f16, sums in f32 (docs/kernels.md), several times faster with cooperative matrices
+  halves,  ///< weights and activations rounded to f16, sums in f32 (docs/kernels.md), several times faster with
+           ///< cooperative matrices
 };
 
 /// Workgroup sizes are in subgroups, group counts in workgroups. A program carries several and picks by device.
 struct profile {
   std::string_view name;
-  std::uint32_t matmul_subgroups = 1, matmul_groups = 64;   ///< ternary products of one token
-  std::uint32_t group_weights = 0;                          ///< weights that a group of a product takes at least, two groups at least; 0: any
-  std::uint32_t chunk_matmul_groups = 64;                   ///< the same for a chunk, for each tile of tokens
-  bool chunk_tiles = false;                                 ///< chunks: int8 products and attention by tiles of tokens, ternary_chunk and attention_chunk
-  chunk_arithmetic coded_chunks = chunk_arithmetic::exact;   ///< chunks of models with coded weights (f32, f16, bf16, q8_0, ...)
-  std::uint32_t chunk_groups = 0;                           ///< tiles that keep the device busy: where 128 rows give fewer, they have 64
+  std::uint32_t matmul_subgroups = 1, matmul_groups = 64;  ///< ternary products of one token
+  std::uint32_t group_weights = 0;  ///< weights that a group of a product takes at least, two groups at least; 0: any
+  std::uint32_t chunk_matmul_groups = 64;  ///< the same for a chunk, for each tile of tokens
+  bool chunk_tiles =
+      false;  ///< chunks: int8 products and attention by tiles of tokens, ternary_chunk and attention_chunk
+  chunk_arithmetic coded_chunks =
+      chunk_arithmetic::exact;     ///< chunks of models with coded weights (f32, f16, bf16, q8_0, ...)
+  std::uint32_t chunk_groups = 0;  ///< tiles that keep the device busy: where 128 rows give fewer, they have 64
   std::uint32_t head_subgroups = 1, head_groups = 64;
-  bool head_firsts = false;                                 ///< decode: the head's workgroups find the first of their tokens, so that the sampler need not
-  bool straight = false;                                    ///< decode: products without loops, whose loads llvmpipe makes of whole vectors (shaders/include/straight.glsl)
-  std::uint64_t straight_weights = 1u << 22;                ///< of ternary products where the FFN's matrices have so many weights, more than caches hold
-  bool head_screen = false;                                 ///< decode: rows as int8 say first which logits are wanted; takes half of the head's memory besides
+  bool head_firsts =
+      false;  ///< decode: the head's workgroups find the first of their tokens, so that the sampler need not
+  bool straight = false;  ///< decode: products without loops, whose loads llvmpipe makes of whole vectors
+                          ///< (shaders/include/straight.glsl)
+  std::uint64_t straight_weights =
+      1u << 22;  ///< of ternary products where the FFN's matrices have so many weights, more than caches hold
+  bool head_screen =
+      false;  ///< decode: rows as int8 say first which logits are wanted; takes half of the head's memory besides
   std::uint32_t norm_subgroups = 1, attention_subgroups = 1, sample_subgroups = 1, embed_subgroups = 1;
-  bool sample_slices = false;                               ///< slices of the vocabulary are sorted by workgroups of their own (sample_slice); else one workgroup draws
-  std::uint32_t attention_heads = 1;                        ///< heads that share keys and values and are done by one workgroup, at most
-  bool attention_splits = false;                            ///< decode: a head's spans of positions go to workgroups of their own
-  std::uint64_t layers_super_block_weights = 1u << 27;      ///< of a layer in blocks of 256 (Q4_K, Q6_K), at most, with all layers in one dispatch
-  std::uint32_t layers_parts = 0;                           ///< decode: most workgroups that do all layers in one dispatch; 0: no such sequence
-  std::uint32_t layers_subgroups = 1;                       ///< theirs; 1: none relies on others to run, else so many of 32 all at once (plan/resident.hpp)
-  std::uint32_t prefill_tokens = 32;                        ///< tokens of a prefill chunk, where the context has as many
-  std::uint32_t logits_tokens = 32;                         ///< the same of a chunk whose logits are wanted, which take much memory
-  std::uint32_t verify_tokens = 8;                          ///< tokens of the widest pass over drafts, where the context has as many
-  std::uint32_t tile_tokens = 8;                            ///< tokens that share one read of a weight tile in prefill
-  std::uint32_t ternary_tile_tokens = 8;                    ///< the same of products of ternary weights with int8
-  bool norm_prologue = true;                                ///< decode: every workgroup normalises and quantises for itself
+  bool sample_slices = false;  ///< slices of the vocabulary are sorted by workgroups of their own (sample_slice); else
+                               ///< one workgroup draws
+  std::uint32_t attention_heads = 1;  ///< heads that share keys and values and are done by one workgroup, at most
+  bool attention_splits = false;      ///< decode: a head's spans of positions go to workgroups of their own
+  std::uint64_t layers_super_block_weights =
+      1u << 27;  ///< of a layer in blocks of 256 (Q4_K, Q6_K), at most, with all layers in one dispatch
+  std::uint32_t layers_parts = 0;  ///< decode: most workgroups that do all layers in one dispatch; 0: no such sequence
+  std::uint32_t layers_subgroups =
+      1;  ///< theirs; 1: none relies on others to run, else so many of 32 all at once (plan/resident.hpp)
+  std::uint32_t prefill_tokens = 32;      ///< tokens of a prefill chunk, where the context has as many
+  std::uint32_t logits_tokens = 32;       ///< the same of a chunk whose logits are wanted, which take much memory
+  std::uint32_t verify_tokens = 8;        ///< tokens of the widest pass over drafts, where the context has as many
+  std::uint32_t tile_tokens = 8;          ///< tokens that share one read of a weight tile in prefill
+  std::uint32_t ternary_tile_tokens = 8;  ///< the same of products of ternary weights with int8
+  bool norm_prologue = true;              ///< decode: every workgroup normalises and quantises for itself
   kernels::element cache_element = kernels::element::f16;
-  std::uint32_t ring_size = 256;                            ///< drawn tokens on their way to the host
+  std::uint32_t ring_size = 256;  ///< drawn tokens on their way to the host
 };
 
 namespace profiles {
-/// CPU drivers: one subgroup a workgroup, so that no barrier remains, and few long invocations. The cache is f32: there a conversion costs
-/// more than the bytes, and the numbers then agree with float32 implementations to the last rounding of an activation.
-inline constexpr profile cpu{.name = "cpu", .matmul_groups = 64, .group_weights = 1u << 20, .chunk_matmul_groups = 8, .head_groups = 64, .straight = true, .attention_heads = 2,
-                             .layers_parts = 8, .prefill_tokens = 32, .ternary_tile_tokens = 16, .cache_element = kernels::element::f32};
-/// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups are 64 wide.
-inline constexpr profile portable{.name = "portable", .matmul_subgroups = 8, .matmul_groups = 264, .chunk_matmul_groups = 512,
-                                  .chunk_tiles = true, .coded_chunks = chunk_arithmetic::halves, .chunk_groups = 264, .head_subgroups = 8, .head_groups = 1056, .head_firsts = true, .norm_subgroups = 8, .attention_subgroups = 16,
-                                  .sample_subgroups = 16, .embed_subgroups = 4, .sample_slices = true, .attention_splits = true,
-                                  .layers_parts = 132, .layers_subgroups = kernels::layers::resident_subgroups, .prefill_tokens = 512, .logits_tokens = 64, .verify_tokens = 16};
+/// CPU drivers: one subgroup a workgroup, so that no barrier remains, and few long invocations. The cache is f32: there
+/// a conversion costs more than the bytes, and the numbers then agree with float32 implementations to the last rounding
+/// of an activation.
+inline constexpr profile cpu{.name = "cpu",
+                             .matmul_groups = 64,
+                             .group_weights = 1u << 20,
+                             .chunk_matmul_groups = 8,
+                             .head_groups = 64,
+                             .straight = true,
+                             .attention_heads = 2,
+                             .layers_parts = 8,
+                             .prefill_tokens = 32,
+                             .ternary_tile_tokens = 16,
+                             .cache_element = kernels::element::f32};
+/// Any GPU. Figures chosen on an H200 (docs/performance.md); a workgroup has at most 1,024 invocations where subgroups
+/// are 64 wide.
+inline constexpr profile portable{.name = "portable",
+                                  .matmul_subgroups = 8,
+                                  .matmul_groups = 264,
+                                  .chunk_matmul_groups = 512,
+                                  .chunk_tiles = true,
+                                  .coded_chunks = chunk_arithmetic::halves,
+                                  .chunk_groups = 264,
+                                  .head_subgroups = 8,
+                                  .head_groups = 1056,
+                                  .head_firsts = true,
+                                  .norm_subgroups = 8,
+                                  .attention_subgroups = 16,
+                                  .sample_subgroups = 16,
+                                  .embed_subgroups = 4,
+                                  .sample_slices = true,
+                                  .attention_splits = true,
+                                  .layers_parts = 132,
+                                  .layers_subgroups = kernels::layers::resident_subgroups,
+                                  .prefill_tokens = 512,
+                                  .logits_tokens = 64,
+                                  .verify_tokens = 16};
 /// portable whose chunks leave decode's bits, whatever the weights.
 inline constexpr profile exact = [] {
   profile out = portable;

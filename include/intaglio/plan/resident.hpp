@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Shapes for which all layers run as one dispatch of workgroups that all run at once (shaders/layers.comp, whose numbers these are): every
-// subgroup has one task in each product, whose weights it holds in registers while it waits for the input.
+// Shapes for which all layers run as one dispatch of workgroups that all run at once (shaders/layers.comp, whose
+// numbers these are): every subgroup has one task in each product, whose weights it holds in registers while it waits
+// for the input.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@ inline constexpr std::uint32_t resident_sharing = 4;
 /// Turns of reading one element in vain, 0.08 s on an H200, before a workgroup gives up.
 inline constexpr std::uint32_t resident_patience = 1u << 19;
 
-/// What a product is for one of `workgroups`: groups of four rows at most, and of each the tiles of 16 columns that a subgroup takes.
+/// What a product is for one of `workgroups`: groups of four rows at most, and of each the tiles of 16 columns that a
+/// subgroup takes.
 struct resident_share {
   std::uint32_t groups = 0, slices = 0, part = 0;
 };
@@ -34,21 +36,27 @@ constexpr resident_share resident_share_of(std::uint32_t columns, std::uint32_t 
 }
 
 /// Shared memory of the kernel, in bytes, at least as much as it declares. @param long_contexts of the form for those
-constexpr std::uint64_t resident_shared_memory_bytes(std::uint64_t widest, std::uint64_t layers, std::uint64_t head_dim, bool long_contexts = false) {
+constexpr std::uint64_t resident_shared_memory_bytes(std::uint64_t widest, std::uint64_t layers, std::uint64_t head_dim,
+                                                     bool long_contexts = false) {
   const std::uint64_t of_layers = layers * (8 * kernels::layers::argument_count + 4 * 3 * 4);
   // Over long contexts attention's sums of values of octets, of two heads, are where a product's input is.
-  const std::uint64_t input = widest + 48 * 16, octets = head_dim * 4 * (long_contexts ? 64 : 32), pool = long_contexts ? std::max(input, octets) : input + octets;
-  const std::uint64_t attention = head_dim * 4 * ((long_contexts ? resident_sharing : 1) + 2) + (long_contexts ? 3 * 32 * 16 : 2 * 32 * 4);
+  const std::uint64_t input = widest + 48 * 16, octets = head_dim * 4 * (long_contexts ? 64 : 32),
+                      pool = long_contexts ? std::max(input, octets) : input + octets;
+  const std::uint64_t attention =
+      head_dim * 4 * ((long_contexts ? resident_sharing : 1) + 2) + (long_contexts ? 3 * 32 * 16 : 2 * 32 * 4);
   const std::uint64_t products = 5 * 24 + 4 * 32 * 8 + 32 * 4 * 4 + 32 * 4 + 32 * 4 + 16 * 16;
   return pool + of_layers + attention + products + 64 * 16 + ((widest + 127) / 128 + 1) * 4 + 128;
 }
 
 /// @param cache_element of kernels::element
 /// @param workgroups that all run at once
-constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_element, std::uint32_t workgroups, std::uint32_t context) {
+constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_element, std::uint32_t workgroups,
+                             std::uint32_t context) {
   constexpr std::uint32_t threads = kernels::layers::resident_subgroups * kernels::layers::resident_subgroup_width;
   if (cache_element != static_cast<std::uint32_t>(kernels::element::f16) || context == 0) return false;
-  if (c.head_dim == 0 || c.head_dim % 32 != 0 || c.head_dim > 128 || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  if (c.head_dim == 0 || c.head_dim % 32 != 0 || c.head_dim > 128 || c.num_key_value_heads == 0 ||
+      c.num_attention_heads % c.num_key_value_heads != 0)
+    return false;
   // The first workgroups attend whatever the context, and the others do the projection behind it.
   if (c.num_attention_heads >= workgroups) return false;
   // An invocation takes four elements of a norm, the last product's eight.
@@ -59,53 +67,67 @@ constexpr bool resident_fits(const decoder_config& c, std::uint32_t cache_elemen
       !holds(resident_share_of(c.hidden_size, 2 * c.intermediate_size, workgroups), 5) ||
       !holds(resident_share_of(c.intermediate_size, c.hidden_size, workgroups), 5))
     return false;
-  return resident_shared_memory_bytes(std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers, c.head_dim) <=
-         kernels::layers::resident_shared_memory_bytes;
+  return resident_shared_memory_bytes(std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers,
+                                      c.head_dim) <= kernels::layers::resident_shared_memory_bytes;
 }
 
-/// First position from which the form for long contexts is the faster one: where in the other workgroups have a second span of a head, and a quarter of it is there
-/// (BitNet 2B on an H200, docs/performance.md).
-constexpr std::uint32_t resident_long_from(const decoder_config& c, std::uint32_t workgroups) { return workgroups / c.num_attention_heads * kernels::attention_span + kernels::attention_span / 4; }
-/// Whether there is that form for a shape that fits. Of four heads that share keys and values a workgroup has a span of three or two spans of the last one, all
-/// at once at any position; those that the last heads have merge.
+/// First position from which the form for long contexts is the faster one: where in the other workgroups have a second
+/// span of a head, and a quarter of it is there (BitNet 2B on an H200, docs/performance.md).
+constexpr std::uint32_t resident_long_from(const decoder_config& c, std::uint32_t workgroups) {
+  return workgroups / c.num_attention_heads * kernels::attention_span + kernels::attention_span / 4;
+}
+/// Whether there is that form for a shape that fits. Of four heads that share keys and values a workgroup has a span of
+/// three or two spans of the last one, all at once at any position; those that the last heads have merge.
 constexpr bool resident_long_fits(const decoder_config& c, std::uint32_t workgroups, std::uint32_t context) {
-  if (c.num_attention_heads != resident_sharing * c.num_key_value_heads || context <= resident_long_from(c, workgroups)) return false;
+  if (c.num_attention_heads != resident_sharing * c.num_key_value_heads || context <= resident_long_from(c, workgroups))
+    return false;
   const std::uint32_t spans = kernels::attention_spans(context), pairs = c.num_key_value_heads * ((spans + 1) / 2);
   if (c.num_attention_heads > pairs || pairs + c.num_key_value_heads * spans > workgroups) return false;
-  return resident_shared_memory_bytes(std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers, c.head_dim, true) <= kernels::layers::resident_shared_memory_bytes;
+  return resident_shared_memory_bytes(std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.num_hidden_layers,
+                                      c.head_dim, true) <= kernels::layers::resident_shared_memory_bytes;
 }
 
-/// Shared memory of the kernel for coded weights (shaders/layers_coded.comp), in bytes, at least as much as it declares.
-constexpr std::uint64_t resident_coded_shared_memory_bytes(kernels::codec type, std::uint64_t widest, std::uint64_t hidden, std::uint64_t head_dim, std::uint64_t parts, bool windows) {
+/// Shared memory of the kernel for coded weights (shaders/layers_coded.comp), in bytes, at least as much as it
+/// declares.
+constexpr std::uint64_t resident_coded_shared_memory_bytes(kernels::codec type, std::uint64_t widest,
+                                                           std::uint64_t hidden, std::uint64_t head_dim,
+                                                           std::uint64_t parts, bool windows) {
   const bool dense = type == kernels::codec::f16 || type == kernels::codec::f32 || type == kernels::codec::bf16;
   const std::uint64_t x = dense ? (widest + 7) / 8 * 32 : widest / 32 * 96, scales = dense ? 8 : widest / 32 * 8;
-  return std::max(x, 32 * head_dim * 4 + 208 * 16) + scales + (hidden + 127) / 128 * 8 + head_dim * (windows ? 8 : 4) + 2 * 8 * kernels::layers::argument_count + head_dim * 8 +
-         16 * (hidden / 2 / parts + 2) + 16;
+  return std::max(x, 32 * head_dim * 4 + 208 * 16) + scales + (hidden + 127) / 128 * 8 + head_dim * (windows ? 8 : 4) +
+         2 * 8 * kernels::layers::argument_count + head_dim * 8 + 16 * (hidden / 2 / parts + 2) + 16;
 }
 
 /// @param layer_context positions of the cache of layers that see them all
 /// @param ring of those that do not, `layer_context` where it has room for all of them; 0: there are none
-constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type, bool inner_norms, std::uint32_t workgroups, std::uint32_t context, std::uint32_t ring) {
-  constexpr std::uint32_t threads = kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
+constexpr bool resident_coded_fits(const decoder_config& c, kernels::codec type, bool inner_norms,
+                                   std::uint32_t workgroups, std::uint32_t context, std::uint32_t ring) {
+  constexpr std::uint32_t threads =
+      kernels::layers_coded::resident_subgroups * kernels::layers::resident_subgroup_width;
   const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
   if (context == 0 || (ring != context && ring % 256 != 0)) return false;
-  if (c.head_dim == 0 || c.head_dim % (inner_norms ? 128 : 32) != 0 || c.head_dim > 256 || c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) return false;
+  if (c.head_dim == 0 || c.head_dim % (inner_norms ? 128 : 32) != 0 || c.head_dim > 256 || c.num_key_value_heads == 0 ||
+      c.num_attention_heads % c.num_key_value_heads != 0)
+    return false;
   if (c.num_attention_heads > workgroups) return false;
   // An invocation takes four quads of the stream, eight of other inputs.
   if (c.hidden_size > 16 * threads || c.q_size() > 32 * threads || c.intermediate_size > 32 * threads) return false;
   for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size})
     if (columns % step != 0) return false;
   if (c.hidden_size / 2 < workgroups || c.intermediate_size < workgroups) return false;
-  return resident_coded_shared_memory_bytes(type, std::max({c.hidden_size, c.intermediate_size, c.q_size()}), c.hidden_size, c.head_dim, workgroups, ring != 0) <=
-         kernels::layers::resident_shared_memory_bytes;
+  return resident_coded_shared_memory_bytes(type, std::max({c.hidden_size, c.intermediate_size, c.q_size()}),
+                                            c.hidden_size, c.head_dim, workgroups,
+                                            ring != 0) <= kernels::layers::resident_shared_memory_bytes;
 }
 
 /// Whether heads have so many channels, and as many of them share each key.
 constexpr bool heads_fit(const decoder_config& c, std::uint32_t narrow, std::uint32_t wide) {
-  return (c.head_dim == narrow || c.head_dim == wide) && c.num_key_value_heads != 0 && c.num_attention_heads % c.num_key_value_heads == 0;
+  return (c.head_dim == narrow || c.head_dim == wide) && c.num_key_value_heads != 0 &&
+         c.num_attention_heads % c.num_key_value_heads == 0;
 }
 
-/// Workgroups of all layers of a batch's pass (shaders/layers_few.comp), at most `most`: as many as share the stream's tiles of 16 rows evenly; 0: none do.
+/// Workgroups of all layers of a batch's pass (shaders/layers_few.comp), at most `most`: as many as share the stream's
+/// tiles of 16 rows evenly; 0: none do.
 constexpr std::uint32_t few_parts(std::uint32_t hidden, std::uint32_t most) {
   constexpr std::uint32_t shares = kernels::layers_few::shares;
   for (std::uint32_t parts = most / shares * shares; parts != 0; parts -= shares)
@@ -113,17 +135,22 @@ constexpr std::uint32_t few_parts(std::uint32_t hidden, std::uint32_t most) {
   return 0;
 }
 /// Its shared memory in bytes, at least as much as it declares.
-constexpr std::uint64_t few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t parts) {
-  const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1, tasks = (8 * (heads / heads_each) + parts - 1) / parts;
-  return 4 * 16 * 36 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + 8 * head_dim / 2 * 8 + 3 * 8 * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
+constexpr std::uint64_t few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads,
+                                                std::uint64_t parts) {
+  const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1,
+                      tasks = (8 * (heads / heads_each) + parts - 1) / parts;
+  return 4 * 16 * 36 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + 8 * head_dim / 2 * 8 + 3 * 8 * 4 +
+         (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
 }
-/// Whether inputs are whole steps of columns, of which subgroups have room for as many, and every workgroup has a tile of each product.
+/// Whether inputs are whole steps of columns, of which subgroups have room for as many, and every workgroup has a tile
+/// of each product.
 constexpr bool few_products_fit(const decoder_config& c, kernels::codec type, std::uint32_t parts) {
   using namespace kernels::layers_few;
   const std::uint32_t step = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : step_columns;
   for (const std::uint32_t columns : {c.hidden_size, c.q_size(), c.intermediate_size / shares})
     if (columns == 0 || columns % step != 0 || columns > step_columns * most_steps) return false;
-  return c.intermediate_size % (shares * step) == 0 && parts != 0 && (c.q_size() + 2 * c.kv_size()) / 16 >= parts && 2 * c.intermediate_size / 16 >= parts;
+  return c.intermediate_size % (shares * step) == 0 && parts != 0 && (c.q_size() + 2 * c.kv_size()) / 16 >= parts &&
+         2 * c.intermediate_size / 16 >= parts;
 }
 /// @param most workgroups that all run at once
 constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
@@ -132,27 +159,38 @@ constexpr bool few_fits(const decoder_config& c, kernels::codec type, std::uint3
   if (!heads_fit(c, 64, 128)) return false;
   const std::uint32_t parts = few_parts(c.hidden_size, most);
   return few_products_fit(c, type, parts) &&
-         few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <= kernels::layers::resident_shared_memory_bytes;
+         few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <=
+             kernels::layers::resident_shared_memory_bytes;
 }
 
-/// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the stream, and each workgroup has one. 0: none do.
+/// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the
+/// stream, and each workgroup has one. 0: none do.
 constexpr std::uint32_t normed_few_parts(std::uint32_t hidden, std::uint32_t most) {
   constexpr std::uint32_t shares = kernels::layers_few::shares;
   const std::uint32_t tiles = hidden / 16;
   for (std::uint32_t parts = most / shares * shares; parts != 0; parts -= shares)
-    if (tiles >= parts && tiles % (parts / shares) == 0) return (tiles + parts - 1) / parts <= kernels::layers_few_normed::most_own ? parts : 0;
+    if (tiles >= parts && tiles % (parts / shares) == 0)
+      return (tiles + parts - 1) / parts <= kernels::layers_few_normed::most_own ? parts : 0;
   return 0;
 }
-/// Subgroups of its workgroups, each of which has a step of 128 columns of the widest input, or two; 0: there are too many columns.
+/// Subgroups of its workgroups, each of which has a step of 128 columns of the widest input, or two; 0: there are too
+/// many columns.
 constexpr std::uint32_t normed_few_subgroups(const decoder_config& c) {
   using namespace kernels::layers_few_normed;
-  const std::uint32_t steps = std::max({c.hidden_size, c.q_size(), c.intermediate_size / kernels::layers_few::shares}) / kernels::layers_few::step_columns;
-  return steps <= most_subgroups ? std::max(steps, least_subgroups) : steps <= 2 * least_subgroups ? least_subgroups : 0;
+  const std::uint32_t steps = std::max({c.hidden_size, c.q_size(), c.intermediate_size / kernels::layers_few::shares}) /
+                              kernels::layers_few::step_columns;
+  return steps <= most_subgroups        ? std::max(steps, least_subgroups)
+         : steps <= 2 * least_subgroups ? least_subgroups
+                                        : 0;
 }
 /// Its shared memory in bytes, at least as much as it declares.
-constexpr std::uint64_t normed_few_shared_memory_bytes(std::uint64_t subgroups, std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t parts) {
-  const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1, tasks = (8 * (heads / heads_each) * (head_dim / 64) + parts - 1) / parts;
-  return 4 * subgroups * 35 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + subgroups * 4 + 3 * 8 * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
+constexpr std::uint64_t normed_few_shared_memory_bytes(std::uint64_t subgroups, std::uint64_t head_dim,
+                                                       std::uint64_t heads, std::uint64_t kv_heads,
+                                                       std::uint64_t parts) {
+  const std::uint64_t heads_each = heads / kv_heads % 2 == 0 ? 2 : 1,
+                      tasks = (8 * (heads / heads_each) * (head_dim / 64) + parts - 1) / parts;
+  return 4 * subgroups * 35 * 16 + 8 * 20 * 4 + 2 * kernels::layers::argument_count * 8 + subgroups * 4 + 3 * 8 * 4 +
+         (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64;
 }
 /// @param most workgroups that all run at once
 constexpr bool normed_few_fits(const decoder_config& c, kernels::codec type, std::uint32_t most) {
@@ -160,57 +198,83 @@ constexpr bool normed_few_fits(const decoder_config& c, kernels::codec type, std
   if (!heads_fit(c, 128, 256)) return false;
   const std::uint32_t parts = normed_few_parts(c.hidden_size, most), subgroups = normed_few_subgroups(c);
   return subgroups != 0 && few_products_fit(c, type, parts) &&
-         normed_few_shared_memory_bytes(subgroups, c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <= kernels::layers::resident_shared_memory_bytes;
+         normed_few_shared_memory_bytes(subgroups, c.head_dim, c.num_attention_heads, c.num_key_value_heads, parts) <=
+             kernels::layers::resident_shared_memory_bytes;
 }
 
 /// The same over more tokens, with one left for a helper.
-constexpr std::uint32_t many_parts(std::uint32_t hidden, std::uint32_t most) { return most == 0 ? 0 : few_parts(hidden, most - 1); }
-/// Shared memory of the same over more tokens (shaders/layers_many.comp) in bytes, at least as much as both forms declare.
-/// @param tasks_of_row of attention  @param of_form what it has of its own
-constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads_each, std::uint64_t tasks_of_row, std::uint64_t slots, std::uint64_t parts, std::uint64_t of_form) {
-  const std::uint64_t tasks = (slots * tasks_of_row + parts - 1) / parts;
-  return 2048 * 16 + 320 * 16 + slots * 9 * 4 + 2 * kernels::layers::argument_count * 8 + 4 * slots * 4 + (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64 + of_form;
+constexpr std::uint32_t many_parts(std::uint32_t hidden, std::uint32_t most) {
+  return most == 0 ? 0 : few_parts(hidden, most - 1);
 }
-constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t slots, std::uint64_t parts) {
-  const std::uint64_t each = kernels::layers_many::heads_each(heads, kv_heads), own = (heads + 2 * kv_heads) * head_dim / 16 / parts;
+/// Shared memory of the same over more tokens (shaders/layers_many.comp) in bytes, at least as much as both forms
+/// declare.
+/// @param tasks_of_row of attention  @param of_form what it has of its own
+constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads_each,
+                                                 std::uint64_t tasks_of_row, std::uint64_t slots, std::uint64_t parts,
+                                                 std::uint64_t of_form) {
+  const std::uint64_t tasks = (slots * tasks_of_row + parts - 1) / parts;
+  return 2048 * 16 + 320 * 16 + slots * 9 * 4 + 2 * kernels::layers::argument_count * 8 + 4 * slots * 4 +
+         (2 * heads_each + 4) * head_dim + (tasks + 1) * 32 * 4 + 64 + of_form;
+}
+constexpr std::uint64_t many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads,
+                                                 std::uint64_t slots, std::uint64_t parts) {
+  const std::uint64_t each = kernels::layers_many::heads_each(heads, kv_heads),
+                      own = (heads + 2 * kv_heads) * head_dim / 16 / parts;
   return many_shared_memory_bytes(head_dim, each, heads / each, slots, parts, own * slots * 4 * 16);
 }
-/// Whether every workgroup has as many rows of q, k and v, and some of gate and up, and a subgroup for each of its tiles.
-/// @param tiles of the stream, of the workgroups that share columns  @param columns_fit whether a product's columns do, of so many tiles and shares
+/// Whether every workgroup has as many rows of q, k and v, and some of gate and up, and a subgroup for each of its
+/// tiles.
+/// @param tiles of the stream, of the workgroups that share columns  @param columns_fit whether a product's columns do,
+/// of so many tiles and shares
 template <class ColumnsFit>
-constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slots, std::uint32_t parts, std::uint32_t tiles, const ColumnsFit& columns_fit) {
+constexpr bool many_products_fit(const decoder_config& c, std::uint32_t slots, std::uint32_t parts, std::uint32_t tiles,
+                                 const ColumnsFit& columns_fit) {
   using namespace kernels::layers_many;
-  const std::uint32_t qkv = c.q_size() + 2 * c.kv_size(), own_qkv = qkv / 16 / parts, gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
-  if (parts > most_parts || qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts || own_qkv * slots * 4 > resident_subgroups * 32) return false;
-  const auto fits = [&](std::uint32_t columns, std::uint32_t its_tiles, std::uint32_t its_shares) { return its_tiles <= most_tiles && columns <= most_columns && columns_fit(columns, its_tiles, its_shares); };
-  return fits(c.hidden_size, shares * own_qkv, shares) && fits(c.q_size(), tiles, shares) && fits(c.hidden_size, gate_up, 1) && fits(c.intermediate_size, tiles, shares);
+  const std::uint32_t qkv = c.q_size() + 2 * c.kv_size(), own_qkv = qkv / 16 / parts,
+                      gate_up = (c.intermediate_size / 8 + parts - 1) / parts;
+  if (parts > most_parts || qkv % (16 * parts) != 0 || c.intermediate_size / 8 < parts ||
+      own_qkv * slots * 4 > resident_subgroups * 32)
+    return false;
+  const auto fits = [&](std::uint32_t columns, std::uint32_t its_tiles, std::uint32_t its_shares) {
+    return its_tiles <= most_tiles && columns <= most_columns && columns_fit(columns, its_tiles, its_shares);
+  };
+  return fits(c.hidden_size, shares * own_qkv, shares) && fits(c.q_size(), tiles, shares) &&
+         fits(c.hidden_size, gate_up, 1) && fits(c.intermediate_size, tiles, shares);
 }
 /// @param most workgroups that all run at once
 constexpr bool many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
   using namespace kernels::layers_many;
   if (kernels::is_dense(type) || (slots != 16 && slots != most_tokens)) return false;
   if (!heads_fit(c, 64, 128)) return false;
-  if (c.num_attention_heads / heads_each(c.num_attention_heads, c.num_key_value_heads) % 4 != 0) return false;  // scales of a token are read four at a time
+  if (c.num_attention_heads / heads_each(c.num_attention_heads, c.num_key_value_heads) % 4 != 0)
+    return false;  // scales of a token are read four at a time
   const std::uint32_t parts = many_parts(c.hidden_size, most);
   if (parts == 0) return false;
-  const std::uint32_t tiles = shares * (c.hidden_size / 16 / parts), block = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
+  const std::uint32_t tiles = shares * (c.hidden_size / 16 / parts),
+                      block = type == kernels::codec::q4_k || type == kernels::codec::q6_k ? 256 : 32;
   // Steps are taken in pairs, by one or two subgroups a tile.
   const auto columns_fit = [&](std::uint32_t columns, std::uint32_t its_tiles, std::uint32_t its_shares) {
-    return columns % block == 0 && columns % (its_shares * 2 * (2 * its_tiles <= most_tiles ? 2 : 1) * step_columns) == 0;
+    return columns % block == 0 &&
+           columns % (its_shares * 2 * (2 * its_tiles <= most_tiles ? 2 : 1) * step_columns) == 0;
   };
   return 4 * (tiles / shares) <= most_row_quads && many_products_fit(c, slots, parts, tiles, columns_fit) &&
-         many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <= kernels::layers::resident_shared_memory_bytes;
+         many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <=
+             kernels::layers::resident_shared_memory_bytes;
 }
 
-/// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the stream. 0: none do.
+/// Workgroups of the same with norms before additions: each four, which share columns, have as many tiles of the
+/// stream. 0: none do.
 constexpr std::uint32_t normed_many_parts(std::uint32_t hidden, std::uint32_t most) {
   const std::uint32_t parts = most == 0 ? 0 : normed_few_parts(hidden, most - 1);
   return parts != 0 && 2 * ((hidden / 8 + parts - 1) / parts) <= kernels::layers_many::most_row_quads ? parts : 0;
 }
 /// Its shared memory in bytes, at least as much as it declares.
-constexpr std::uint64_t normed_many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t slots, std::uint64_t parts) {
+constexpr std::uint64_t normed_many_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads,
+                                                        std::uint64_t kv_heads, std::uint64_t slots,
+                                                        std::uint64_t parts) {
   using namespace kernels::layers_many_normed;
-  return many_shared_memory_bytes(head_dim, heads_each(heads, kv_heads), slices_of_row(head_dim, heads, kv_heads), slots, parts, 16 * 4 + slots * 4);
+  return many_shared_memory_bytes(head_dim, heads_each(heads, kv_heads), slices_of_row(head_dim, heads, kv_heads),
+                                  slots, parts, 16 * 4 + slots * 4);
 }
 /// @param most workgroups that all run at once
 constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
@@ -218,28 +282,45 @@ constexpr bool normed_many_fits(const decoder_config& c, kernels::codec type, st
   if (type == kernels::codec::f32 || (slots != 16 && slots != most_tokens)) return false;
   if (!heads_fit(c, 128, 256)) return false;
   const std::uint32_t parts = normed_many_parts(c.hidden_size, most);
-  const std::uint64_t slices = kernels::layers_many_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads);
+  const std::uint64_t slices =
+      kernels::layers_many_normed::slices_of_row(c.head_dim, c.num_attention_heads, c.num_key_value_heads);
   if (parts == 0 || slices % 4 != 0 || slices > parts) return false;  // scales of a token are read four at a time
-  // Two steps are a stage, of which every workgroup has one, or, where two subgroups a tile of codes take them in turn, two.
+  // Two steps are a stage, of which every workgroup has one, or, where two subgroups a tile of codes take them in turn,
+  // two.
   const auto columns_fit = [&](std::uint32_t columns, std::uint32_t tiles, std::uint32_t its_shares) {
-    return columns % (2 * step_columns) == 0 && columns / (2 * step_columns) / its_shares >= (2 * tiles <= most_tiles && !kernels::is_dense(type) ? 2u : 1u);
+    return columns % (2 * step_columns) == 0 &&
+           columns / (2 * step_columns) / its_shares >= (2 * tiles <= most_tiles && !kernels::is_dense(type) ? 2u : 1u);
   };
   return many_products_fit(c, slots, parts, c.hidden_size / 16 / (parts / shares), columns_fit) &&
-         normed_many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <= kernels::layers::resident_shared_memory_bytes;
+         normed_many_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <=
+             kernels::layers::resident_shared_memory_bytes;
 }
 
-/// The same of plans of so many slots: of up to layers_few::most_tokens by the first kernel, of more by the second. A Llama's, and a Gemma-3's.
+/// The same of plans of so many slots: of up to layers_few::most_tokens by the first kernel, of more by the second. A
+/// Llama's, and a Gemma-3's.
 constexpr bool takes_many(std::uint32_t slots) { return slots > kernels::layers_few::most_tokens; }
-constexpr bool slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) { return takes_many(slots) ? many_fits(c, type, slots, most) : few_fits(c, type, most); }
-constexpr bool normed_slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) { return takes_many(slots) ? normed_many_fits(c, type, slots, most) : normed_few_fits(c, type, most); }
+constexpr bool slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
+  return takes_many(slots) ? many_fits(c, type, slots, most) : few_fits(c, type, most);
+}
+constexpr bool normed_slots_fit(const decoder_config& c, kernels::codec type, std::uint32_t slots, std::uint32_t most) {
+  return takes_many(slots) ? normed_many_fits(c, type, slots, most) : normed_few_fits(c, type, most);
+}
 
 /// Tiles of 16 rows that a workgroup has at most.
-constexpr std::uint32_t ternary_few_tiles(std::uint32_t rows, std::uint32_t parts) { return (rows / 16 + parts - 1) / parts; }
-/// Shared memory of all layers of ternary weights of a batch's pass (shaders/layers_ternary_few.comp) in bytes, at least as much as it declares.
-constexpr std::uint64_t ternary_few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads, std::uint64_t kv_heads, std::uint64_t slots, std::uint64_t parts) {
-  const std::uint64_t rows = (slots + 7) / 8 * 8, heads_each = heads / kv_heads % 2 == 0 ? 2 : 1, tasks = (rows * (heads / heads_each) + parts - 1) / parts;
-  const std::uint64_t tiles = ternary_few_tiles(static_cast<std::uint32_t>((heads + 2 * kv_heads) * head_dim), static_cast<std::uint32_t>(parts));
-  return 4 * 16 * 36 * 16 + tiles * 8 * rows * 8 + 4 * rows * 4 + 64 * 4 + 16 * 4 + 2 * kernels::layers::argument_count * 8 + (heads_each + 1) * head_dim * 4 + (tasks + 1) * 32 * 4 + 64;
+constexpr std::uint32_t ternary_few_tiles(std::uint32_t rows, std::uint32_t parts) {
+  return (rows / 16 + parts - 1) / parts;
+}
+/// Shared memory of all layers of ternary weights of a batch's pass (shaders/layers_ternary_few.comp) in bytes, at
+/// least as much as it declares.
+constexpr std::uint64_t ternary_few_shared_memory_bytes(std::uint64_t head_dim, std::uint64_t heads,
+                                                        std::uint64_t kv_heads, std::uint64_t slots,
+                                                        std::uint64_t parts) {
+  const std::uint64_t rows = (slots + 7) / 8 * 8, heads_each = heads / kv_heads % 2 == 0 ? 2 : 1,
+                      tasks = (rows * (heads / heads_each) + parts - 1) / parts;
+  const std::uint64_t tiles = ternary_few_tiles(static_cast<std::uint32_t>((heads + 2 * kv_heads) * head_dim),
+                                                static_cast<std::uint32_t>(parts));
+  return 4 * 16 * 36 * 16 + tiles * 8 * rows * 8 + 4 * rows * 4 + 64 * 4 + 16 * 4 +
+         2 * kernels::layers::argument_count * 8 + (heads_each + 1) * head_dim * 4 + (tasks + 1) * 32 * 4 + 64;
 }
 constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slots, std::uint32_t parts) {
   using namespace kernels::layers_ternary_few;
@@ -247,13 +328,18 @@ constexpr bool ternary_few_fits(const decoder_config& c, std::uint32_t slots, st
   const std::uint32_t rows = (slots + 7) / 8 * 8;
   if (slots == 0 || slots > most_tokens || parts < rows) return false;
   const auto product_fits = [&](std::uint64_t columns, std::uint64_t outputs, std::uint32_t tiles) {
-    if (columns == 0 || columns % 64 != 0 || columns > most_columns || outputs % 16 != 0 || outputs / 16 < parts) return false;
-    const std::uint32_t own = ternary_few_tiles(static_cast<std::uint32_t>(outputs), parts), ways = own > most_tiles ? resident_subgroups / 2 : resident_subgroups;
+    if (columns == 0 || columns % 64 != 0 || columns > most_columns || outputs % 16 != 0 || outputs / 16 < parts)
+      return false;
+    const std::uint32_t own = ternary_few_tiles(static_cast<std::uint32_t>(outputs), parts),
+                        ways = own > most_tiles ? resident_subgroups / 2 : resident_subgroups;
     return own <= tiles && (columns / 64 + ways - 1) / ways <= most_pairs;
   };
-  return product_fits(c.hidden_size, std::uint64_t{c.q_size()} + 2 * c.kv_size(), most_tiles) && product_fits(c.q_size(), c.hidden_size, most_tiles) &&
-         product_fits(c.hidden_size, 2 * std::uint64_t{c.intermediate_size}, 2 * most_tiles) && product_fits(c.intermediate_size, c.hidden_size, most_tiles) &&
-         ternary_few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <= kernels::layers::resident_shared_memory_bytes;
+  return product_fits(c.hidden_size, std::uint64_t{c.q_size()} + 2 * c.kv_size(), most_tiles) &&
+         product_fits(c.q_size(), c.hidden_size, most_tiles) &&
+         product_fits(c.hidden_size, 2 * std::uint64_t{c.intermediate_size}, 2 * most_tiles) &&
+         product_fits(c.intermediate_size, c.hidden_size, most_tiles) &&
+         ternary_few_shared_memory_bytes(c.head_dim, c.num_attention_heads, c.num_key_value_heads, slots, parts) <=
+             kernels::layers::resident_shared_memory_bytes;
 }
 
 /// Fewest of `workgroups` with which a shape still fits, all numbers between fitting too.

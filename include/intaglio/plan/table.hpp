@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The plan as plain data: what the executor, the explainer and the reference read. A model's plan is a few constexpr arrays of these;
-// nothing here is a template over the model. Offsets are bytes; each kind of layer is planned once and stamped for every layer that is one.
+// The plan as plain data: what the executor, the explainer and the reference read. A model's plan is a few constexpr
+// arrays of these; nothing here is a template over the model. Offsets are bytes; each kind of layer is planned once and
+// stamped for every layer that is one.
 #pragma once
 
 #include <algorithm>
@@ -22,21 +23,22 @@ namespace intaglio::plan {
 
 /// The memory that an address points into.
 enum class region : std::uint8_t {
-  none,     ///< the push constant is 0: the kernel does not read it
-  arena,    ///< activations; offset from the arena's start
-  weight,   ///< weights[slot], of this layer where the weight is per layer
-  keys,     ///< the key cache of this layer
-  values,   ///< the value cache of this layer
-  state,    ///< kernels/state.hpp
-  ring,     ///< drawn tokens, read by the host
-  pool_keys,   ///< the keys of this layer in the pool of pages (batch_shape)
-  pool_values, ///< its values there
-  arguments,  ///< addresses that all layers in one dispatch take from memory (kernels::layers)
-  trace,    ///< what features added, read by the host (kernels::walk_trace)
+  none,         ///< the push constant is 0: the kernel does not read it
+  arena,        ///< activations; offset from the arena's start
+  weight,       ///< weights[slot], of this layer where the weight is per layer
+  keys,         ///< the key cache of this layer
+  values,       ///< the value cache of this layer
+  state,        ///< kernels/state.hpp
+  ring,         ///< drawn tokens, read by the host
+  pool_keys,    ///< the keys of this layer in the pool of pages (batch_shape)
+  pool_values,  ///< its values there
+  arguments,    ///< addresses that all layers in one dispatch take from memory (kernels::layers)
+  trace,        ///< what features added, read by the host (kernels::walk_trace)
 };
 
 std::string_view constexpr name(region where) {
-  constexpr std::string_view names[] = {"none", "arena", "weight", "keys", "values", "state", "ring", "pool keys", "pool values", "arguments", "trace"};
+  constexpr std::string_view names[] = {"none", "arena",     "weight",      "keys",      "values", "state",
+                                        "ring", "pool keys", "pool values", "arguments", "trace"};
   return names[static_cast<std::size_t>(where)];
 }
 
@@ -55,7 +57,7 @@ struct access {
   std::uint32_t slot = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t layer_stride = 0;           ///< as of operand
+  std::uint64_t layer_stride = 0;  ///< as of operand
 };
 
 inline constexpr std::size_t max_accesses = 10;
@@ -64,38 +66,54 @@ inline constexpr std::size_t max_merged_ops = 12;
 /// One kernel call of a sequence.
 struct dispatch {
   kernels::kernel kernel = kernels::kernel::embed;
-  bool barrier = false;                     ///< wait for all earlier dispatches before this one
-  std::uint8_t block = 0;                   ///< in the period: the kind of layer that it is part of
-  std::uint8_t rule = 0;                    ///< last fusion rule that shaped it, index into plan::rules; 0 is none
+  bool barrier = false;    ///< wait for all earlier dispatches before this one
+  std::uint8_t block = 0;  ///< in the period: the kind of layer that it is part of
+  std::uint8_t rule = 0;   ///< last fusion rule that shaped it, index into plan::rules; 0 is none
   std::uint8_t access_count = 0;
   std::uint8_t op_count = 0;
-  std::uint32_t subgroups = 1;              ///< workgroup size in subgroups; specialization constant 0 is this times the device's size
+  std::uint32_t subgroups =
+      1;  ///< workgroup size in subgroups; specialization constant 0 is this times the device's size
   std::array<std::uint32_t, 3> groups{1, 1, 1};
-  std::uint32_t least_groups = 0;           ///< of workgroups that wait for each other: with fewer than these (x) there is no room; 0: as many as groups says
+  std::uint32_t least_groups = 0;  ///< of workgroups that wait for each other: with fewer than these (x) there is no
+                                   ///< room; 0: as many as groups says
   std::array<operand, kernels::max_push_constants> push{};
   std::array<std::uint32_t, kernels::max_specialization_constants> specialization{};  ///< by id; floats as their bits
   std::array<access, max_accesses> accesses{};
   std::array<std::uint16_t, max_merged_ops> ops{};  ///< the graph's ops that this call does
-  const shader::expression* activation = nullptr;  ///< where the epilogue gates: what is written into the kernel (kernels/splice.hpp)
-  std::uint64_t weight_bytes = 0;           ///< weights read in one pass
-  text<64> label{};                         ///< "attn_q+attn_k+attn_v"
+  const shader::expression* activation =
+      nullptr;                     ///< where the epilogue gates: what is written into the kernel (kernels/splice.hpp)
+  std::uint64_t weight_bytes = 0;  ///< weights read in one pass
+  text<64> label{};                ///< "attn_q+attn_k+attn_v"
 
   /// Its activation; any where it has none.
-  constexpr shader::activation_function act() const { return activation == nullptr ? shader::activation_function{} : shader::activation_function{*activation}; }
+  constexpr shader::activation_function act() const {
+    return activation == nullptr ? shader::activation_function{} : shader::activation_function{*activation};
+  }
 };
 
-/// All layers of a batch's pass by workgroups that wait for each other, and multiply by cooperative matrices: what they tell each other lies beside the places of the steps, which then say what is done alone.
+/// All layers of a batch's pass by workgroups that wait for each other, and multiply by cooperative matrices: what they
+/// tell each other lies beside the places of the steps, which then say what is done alone.
 constexpr bool has_exchange(const dispatch& d) {
   using enum kernels::kernel;
-  return d.kernel == layers_few || d.kernel == layers_few_normed || d.kernel == layers_many || d.kernel == layers_many_normed || d.kernel == layers_ternary_few;
+  return d.kernel == layers_few || d.kernel == layers_few_normed || d.kernel == layers_many ||
+         d.kernel == layers_many_normed || d.kernel == layers_ternary_few;
 }
 /// The same with workgroups that help the others.
-constexpr bool has_helpers(const dispatch& d) { return d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_many_normed; }
-/// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has what that takes (runtime/kernel_modules.hpp).
-constexpr bool is_resident(const dispatch& d) { return has_exchange(d) || d.kernel == kernels::kernel::layers_coded || (d.kernel == kernels::kernel::layers && d.subgroups > 1); }
+constexpr bool has_helpers(const dispatch& d) {
+  return d.kernel == kernels::kernel::layers_many || d.kernel == kernels::kernel::layers_many_normed;
+}
+/// All layers by workgroups that wait for each other and so must all run at once: recorded only where the device has
+/// what that takes (runtime/kernel_modules.hpp).
+constexpr bool is_resident(const dispatch& d) {
+  return has_exchange(d) || d.kernel == kernels::kernel::layers_coded ||
+         (d.kernel == kernels::kernel::layers && d.subgroups > 1);
+}
 
-/// Layers whose workgroups find blank before the pass what they tell each other; where these are not all, workgroups make the others so.
-constexpr std::uint32_t blank_layers(const dispatch& all, std::uint32_t layers) { return has_helpers(all) && layers > kernels::layers_many::blank_layers ? kernels::layers_many::blank_layers : layers; }
+/// Layers whose workgroups find blank before the pass what they tell each other; where these are not all, workgroups
+/// make the others so.
+constexpr std::uint32_t blank_layers(const dispatch& all, std::uint32_t layers) {
+  return has_helpers(all) && layers > kernels::layers_many::blank_layers ? kernels::layers_many::blank_layers : layers;
+}
 /// What an embedding makes blank for those who wait (kernels::embed_interface), beside what it computes.
 constexpr bool makes_blank(const dispatch& d, const access& a) {
   if (d.kernel != kernels::kernel::embed || a.where != region::arena) return false;
@@ -108,18 +126,20 @@ constexpr bool makes_blank(const dispatch& d, const access& a) {
 
 /// How a checkpoint's tensors lie in device memory.
 enum class weight_layout : std::uint8_t {
-  vector_f32,     ///< f32 [columns]
-  matrix,         ///< row-major [rows, columns] of a codec without blocks
-  row_groups,     ///< kernels/matmul_layout.hpp, rows of all sources in `order`
-  ternary_tiles,  ///< kernels/ternary_layout.hpp, rows of all sources in `order`
-  ternary_scales, ///< f32, one per source
-  feature_rows,   ///< kernels/feature_layout.hpp, of a ternary matrix [rows, columns] whose rows are features
+  vector_f32,       ///< f32 [columns]
+  matrix,           ///< row-major [rows, columns] of a codec without blocks
+  row_groups,       ///< kernels/matmul_layout.hpp, rows of all sources in `order`
+  ternary_tiles,    ///< kernels/ternary_layout.hpp, rows of all sources in `order`
+  ternary_scales,   ///< f32, one per source
+  feature_rows,     ///< kernels/feature_layout.hpp, of a ternary matrix [rows, columns] whose rows are features
   feature_columns,  ///< the same of one whose columns are
-  turned,         ///< row-major [columns, rows] of a codec without blocks: the columns of a matrix [rows, columns], one behind the other
-  row_codes,      ///< int8 [rows, columns], made of a matrix of `codec` (kernels/row_codes.hpp)
-  row_scales,     ///< f32 [rows], theirs
-  rope_turns,     ///< u64 [head_dim / 2], made of `rope` alone (kernels/rope_turns.hpp); no tensor of the checkpoint
-  column_norms,   ///< f32 [layers, columns], one weight for all layers: Euclidean norms of the columns of each layer's matrix
+  turned,  ///< row-major [columns, rows] of a codec without blocks: the columns of a matrix [rows, columns], one behind
+           ///< the other
+  row_codes,     ///< int8 [rows, columns], made of a matrix of `codec` (kernels/row_codes.hpp)
+  row_scales,    ///< f32 [rows], theirs
+  rope_turns,    ///< u64 [head_dim / 2], made of `rope` alone (kernels/rope_turns.hpp); no tensor of the checkpoint
+  column_norms,  ///< f32 [layers, columns], one weight for all layers: Euclidean norms of the columns of each layer's
+                 ///< matrix
 };
 
 /// Row order of stacked matrices (kernels/row_order.hpp).
@@ -127,56 +147,66 @@ enum class row_order : std::uint8_t { plain, rope_pairs, gate_up, stacked };
 
 /// One weight of the plan: where it comes from, how it is laid out, where it goes.
 struct weight {
-  std::array<text<48>, 3> sources{};        ///< tensor names; with per_layer each is prefixed by "blk.N."
+  std::array<text<48>, 3> sources{};  ///< tensor names; with per_layer each is prefixed by "blk.N."
   std::uint8_t source_count = 0;
   bool per_layer = false;
   weight_layout layout = weight_layout::vector_f32;
   row_order order = row_order::plain;
   kernels::codec codec = kernels::codec::f32;
-  std::uint32_t head_dim = 0;               ///< for rope_pairs and rope_turns
-  rope_parameters rope{};                   ///< for rope_turns
+  std::uint32_t head_dim = 0;  ///< for rope_pairs and rope_turns
+  rope_parameters rope{};      ///< for rope_turns
   std::array<std::uint32_t, 3> source_rows{};
   std::uint32_t rows = 0, columns = 0;
-  std::uint64_t offset = 0;                 ///< inside the block of global weights, or of one layer's weights
+  std::uint64_t offset = 0;  ///< inside the block of global weights, or of one layer's weights
   std::uint64_t bytes = 0;
 };
 
-/// A value of the arena and the dispatches between which it lives (indices into prologue, period, epilogue in this order).
+/// A value of the arena and the dispatches between which it lives (indices into prologue, period, epilogue in this
+/// order).
 struct placed_value {
   text<32> name{};
   dtype type = dtype::f32;
-  std::uint32_t width = 0;                  ///< elements a token
+  std::uint32_t width = 0;  ///< elements a token
   std::uint64_t offset = 0, bytes = 0;
   std::uint32_t first = 0, last = 0;
-  std::uint64_t layer_stride = 0;           ///< where every layer has its own: what one lies behind that of the layer before; 0: one for all
+  std::uint64_t layer_stride =
+      0;  ///< where every layer has its own: what one lies behind that of the layer before; 0: one for all
 };
 
 /// One recorded command sequence: prologue once, of the period each layer's kind of block, epilogue once.
 struct sequence {
   std::string_view name;
-  std::uint32_t max_tokens = 1;             ///< tokens of the widest pass
+  std::uint32_t max_tokens = 1;  ///< tokens of the widest pass
   std::uint32_t layers = 0;
-  layer_pattern pattern;                    ///< of which kind each layer is
+  layer_pattern pattern;                                 ///< of which kind each layer is
   std::span<const dispatch> prologue, period, epilogue;  ///< the period holds each kind of block, one behind the other
-  std::span<const dispatch> in_one;         ///< empty, or the one dispatch that does all layers; the period then says what its steps do
-  std::span<const dispatch> in_one_long;    ///< empty, or the form of in_one for passes from position `long_from` on
+  std::span<const dispatch>
+      in_one;  ///< empty, or the one dispatch that does all layers; the period then says what its steps do
+  std::span<const dispatch> in_one_long;  ///< empty, or the form of in_one for passes from position `long_from` on
   std::uint32_t long_from = 0;
-  std::span<const operand> arguments;       ///< of a layer of each kind, one kind behind the other, for in_one (kernels::layers)
-  std::uint64_t blank_offset = 0, blank_bytes = 0;  ///< of the arena, all ones before the pass: what is not written yet, for those who wait for it
+  std::span<const operand>
+      arguments;  ///< of a layer of each kind, one kind behind the other, for in_one (kernels::layers)
+  std::uint64_t blank_offset = 0,
+                blank_bytes =
+                    0;  ///< of the arena, all ones before the pass: what is not written yet, for those who wait for it
   std::span<const placed_value> values;
   std::uint64_t arena_bytes = 0;
-  std::uint64_t residual_offset = 0;        ///< f32 [max_tokens, hidden_size], the stream between layers
-  std::uint64_t logits_offset = 0;          ///< f32 [max_tokens, vocab_size] where the sequence has a head
+  std::uint64_t residual_offset = 0;  ///< f32 [max_tokens, hidden_size], the stream between layers
+  std::uint64_t logits_offset = 0;    ///< f32 [max_tokens, vocab_size] where the sequence has a head
   bool has_head = false;
   bool has_sampler = false;
-  bool batched = false;                     ///< its state is that of a batch
+  bool batched = false;  ///< its state is that of a batch
 
   /// What is recorded: before the layers, of the layers, each dispatch `times()` times, behind them.
-  constexpr std::array<std::span<const dispatch>, 3> recorded() const { return {prologue, in_one.empty() ? period : in_one, epilogue}; }
+  constexpr std::array<std::span<const dispatch>, 3> recorded() const {
+    return {prologue, in_one.empty() ? period : in_one, epilogue};
+  }
   /// Stretches of the recorded part between prologue and epilogue: the layers, or the one dispatch that does them all.
   constexpr std::uint32_t repeats() const { return in_one.empty() ? layers : 1; }
   /// What is recorded for stretch `index` < repeats().
-  constexpr std::span<const dispatch> stretch(std::uint32_t index) const { return in_one.empty() ? block(pattern(index)) : in_one; }
+  constexpr std::span<const dispatch> stretch(std::uint32_t index) const {
+    return in_one.empty() ? block(pattern(index)) : in_one;
+  }
   /// The dispatches of a kind of block.
   constexpr std::span<const dispatch> block(std::uint8_t kind) const {
     std::size_t first = 0, end = 0;
@@ -192,7 +222,9 @@ struct sequence {
   /// Whether the embedding makes blank what has to be, so that nothing fills it before.
   constexpr bool blanks_itself() const {
     for (const dispatch& d : prologue)
-      if (d.kernel == kernels::kernel::embed && d.specialization[kernels::embed_interface.specialization_index("blank_quads")] != 0) return true;
+      if (d.kernel == kernels::kernel::embed &&
+          d.specialization[kernels::embed_interface.specialization_index("blank_quads")] != 0)
+        return true;
     return false;
   }
   /// How often a dispatch of the period is recorded, or what it does done.
@@ -223,10 +255,11 @@ struct sequence {
   }
 };
 
-/// The KV cache of a layer (kernels/cache_layout.hpp). Where a window bounds what is read, it is a ring: position p lies at p % positions.
+/// The KV cache of a layer (kernels/cache_layout.hpp). Where a window bounds what is read, it is a ring: position p
+/// lies at p % positions.
 struct layer_cache {
-  std::uint32_t positions = 0;              ///< that it holds
-  std::uint32_t window = 0;                 ///< positions that a token sees, itself among them; 0: all
+  std::uint32_t positions = 0;  ///< that it holds
+  std::uint32_t window = 0;     ///< positions that a token sees, itself among them; 0: all
   std::uint64_t key_bytes = 0, value_bytes = 0;
   constexpr std::uint64_t bytes() const { return key_bytes + value_bytes; }
   /// Whether a pass from `position` on finds what it needs after positions below `written` were written.
@@ -238,18 +271,20 @@ struct layer_cache {
 
 /// Sessions that decode together, and the pool that their KV caches share.
 struct batch_shape {
-  std::uint32_t slots = 0;                  ///< sessions at once; 0: no batch
-  std::uint32_t page_size = 64;             ///< positions of a page: a multiple of 8 that divides 256, or a multiple of that
-  std::uint32_t pages = 0;                  ///< of the pool; 0: as many as all slots take when they are full
-  chunk_arithmetic coded_products = chunk_arithmetic::exact;  ///< of passes, with coded weights. exact: the bits of a session alone. halves: as prompts have it, several times faster; what a
-                                                              ///< session says still does not hang on who else is there
+  std::uint32_t slots = 0;       ///< sessions at once; 0: no batch
+  std::uint32_t page_size = 64;  ///< positions of a page: a multiple of 8 that divides 256, or a multiple of that
+  std::uint32_t pages = 0;       ///< of the pool; 0: as many as all slots take when they are full
+  chunk_arithmetic coded_products =
+      chunk_arithmetic::exact;  ///< of passes, with coded weights. exact: the bits of a session alone. halves: as
+                                ///< prompts have it, several times faster; what a session says still does not hang on
+                                ///< who else is there
   friend constexpr bool operator==(const batch_shape&, const batch_shape&) = default;
 };
 
 /// What decode tells of the features of its FFNs (kernels::walk_trace): a ring of tokens.
 struct trace_shape {
-  std::uint32_t top = 0;                    ///< features of a layer; 0: no trace
-  std::uint32_t slots = 0, layers = 0;      ///< tokens of the ring, layers of each
+  std::uint32_t top = 0;                ///< features of a layer; 0: no trace
+  std::uint32_t slots = 0, layers = 0;  ///< tokens of the ring, layers of each
   constexpr std::uint32_t layer_words() const { return kernels::trace_words(top); }
   constexpr std::uint64_t bytes() const { return std::uint64_t{4} * slots * layers * layer_words(); }
 };
@@ -259,78 +294,106 @@ constexpr trace_shape trace_of(const sequence& decode) {
   const auto& face = kernels::walk_trace_interface;
   for (const dispatch& d : decode.epilogue)
     if (d.kernel == kernels::kernel::walk_trace)
-      return {d.specialization[face.specialization_index("count")], d.specialization[face.specialization_index("slots")], d.specialization[face.specialization_index("layers")]};
+      return {d.specialization[face.specialization_index("count")],
+              d.specialization[face.specialization_index("slots")],
+              d.specialization[face.specialization_index("layers")]};
   return {};
 }
 
 /// Everything that one engraved model needs at run time.
 struct table {
-  std::string_view model;                   ///< "bitnet_2b_4t"; empty where the model's type has no name
+  std::string_view model;  ///< "bitnet_2b_4t"; empty where the model's type has no name
   std::string_view profile;
   const decoder_config* config = nullptr;
   std::span<const weight> weights;
-  std::uint64_t global_weight_bytes = 0;    ///< weights outside the layers
-  std::uint64_t layer_weight_bytes = 0;     ///< of one layer; layers lie behind each other
-  std::uint32_t context = 0;                ///< positions that a sequence may have
-  std::uint32_t max_tokens = 1;             ///< of the widest sequence; state.tokens has that many words
-  std::uint32_t ring_size = 0;              ///< drawn tokens that the ring holds
+  std::uint64_t global_weight_bytes = 0;  ///< weights outside the layers
+  std::uint64_t layer_weight_bytes = 0;   ///< of one layer; layers lie behind each other
+  std::uint32_t context = 0;              ///< positions that a sequence may have
+  std::uint32_t max_tokens = 1;           ///< of the widest sequence; state.tokens has that many words
+  std::uint32_t ring_size = 0;            ///< drawn tokens that the ring holds
   kernels::element cache_element = kernels::element::f16;
-  layer_pattern pattern;                    ///< of which kind each layer is
+  layer_pattern pattern;                                        ///< of which kind each layer is
   std::array<layer_cache, layer_pattern::max_period> caches{};  ///< of a layer, by its kind
   sequence decode, prefill, logits;
-  sequence verify;                          ///< a token and drafts of those behind it: draws what follows each and takes what was drafted right
-  sequence decode_in_one;                   ///< decode with all layers in one dispatch; without layers where there is none (plan/in_one.hpp)
-  trace_shape trace;                        ///< of decode
-  batch_shape shape;                        ///< of batch
-  sequence batch;                           ///< a token of each slot; without layers where the plan has no batch (plan/engrave_batch.hpp)
-  sequence batch_in_one;                    ///< batch with all layers in one dispatch; without layers where there is none (plan/few_in_one.hpp)
-  sequence moves;                           ///< a slot's positions between caches and pool (kernel pages)
-  std::uint64_t hash = 0;                   ///< hash_of (plan/engrave.hpp); keys the pipeline cache
+  sequence verify;  ///< a token and drafts of those behind it: draws what follows each and takes what was drafted right
+  sequence
+      decode_in_one;  ///< decode with all layers in one dispatch; without layers where there is none (plan/in_one.hpp)
+  trace_shape trace;  ///< of decode
+  batch_shape shape;  ///< of batch
+  sequence batch;     ///< a token of each slot; without layers where the plan has no batch (plan/engrave_batch.hpp)
+  sequence batch_in_one;   ///< batch with all layers in one dispatch; without layers where there is none
+                           ///< (plan/few_in_one.hpp)
+  sequence moves;          ///< a slot's positions between caches and pool (kernel pages)
+  std::uint64_t hash = 0;  ///< hash_of (plan/engrave.hpp); keys the pipeline cache
 
   /// Of the arena that decode, prefill and verify share.
-  constexpr std::uint64_t arena_bytes() const { return std::max({decode.arena_bytes, decode_in_one.arena_bytes, prefill.arena_bytes, verify.arena_bytes}); }
-  constexpr std::uint64_t weight_bytes() const { return global_weight_bytes + config->num_hidden_layers * layer_weight_bytes; }
+  constexpr std::uint64_t arena_bytes() const {
+    return std::max({decode.arena_bytes, decode_in_one.arena_bytes, prefill.arena_bytes, verify.arena_bytes});
+  }
+  constexpr std::uint64_t weight_bytes() const {
+    return global_weight_bytes + config->num_hidden_layers * layer_weight_bytes;
+  }
   /// Words of kernels/state.hpp, then attention's counters and the sampler's, then the progress of all layers in one.
-  constexpr std::uint64_t state_bytes() const { return progress_offset() + (decode_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(decode_in_one.layers)); }
+  constexpr std::uint64_t state_bytes() const {
+    return progress_offset() +
+           (decode_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(decode_in_one.layers));
+  }
   constexpr std::uint64_t progress_offset() const {
-    return 4ull * kernels::state::words(max_tokens, context) + kernels::attention_counter_bytes(1, config->num_attention_heads) + kernels::sample_counter_bytes(max_tokens);
+    return 4ull * kernels::state::words(max_tokens, context) +
+           kernels::attention_counter_bytes(1, config->num_attention_heads) + kernels::sample_counter_bytes(max_tokens);
   }
   /// The pool's part for a layer of a kind.
   constexpr layer_cache pool(std::uint8_t kind) const {
     const layer_cache& own = caches[kind];
     const std::uint64_t positions = std::uint64_t{shape.pages} * shape.page_size;
-    return {static_cast<std::uint32_t>(positions), own.window, own.key_bytes / ((own.positions + 7) / 8) * (positions / 8), own.value_bytes / own.positions * positions};
+    return {static_cast<std::uint32_t>(positions), own.window,
+            own.key_bytes / ((own.positions + 7) / 8) * (positions / 8), own.value_bytes / own.positions * positions};
   }
   constexpr std::uint64_t pool_bytes() const {
     std::uint64_t out = 0;
-    for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind) out += pattern.count(kind, config->num_hidden_layers) * pool(kind).bytes();
+    for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind)
+      out += pattern.count(kind, config->num_hidden_layers) * pool(kind).bytes();
     return out;
   }
   constexpr std::uint32_t slot_pages() const { return kernels::state::slot_pages(context, shape.page_size); }
   /// Words of kernels/state.hpp, then the sampler's counters, then the progress of all layers in one.
-  constexpr std::uint64_t batch_state_bytes() const { return batch_progress_offset() + (batch_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(batch_in_one.layers)); }
-  constexpr std::uint64_t batch_progress_offset() const { return 4 * kernels::state::batch_words(shape.slots, context, shape.page_size) + kernels::sample_counter_bytes(shape.slots); }
+  constexpr std::uint64_t batch_state_bytes() const {
+    return batch_progress_offset() +
+           (batch_in_one.in_one.empty() ? 0 : kernels::layers::progress_bytes(batch_in_one.layers));
+  }
+  constexpr std::uint64_t batch_progress_offset() const {
+    return 4 * kernels::state::batch_words(shape.slots, context, shape.page_size) +
+           kernels::sample_counter_bytes(shape.slots);
+  }
   constexpr const layer_cache& cache_of(std::uint32_t layer) const { return caches[pattern(layer)]; }
   constexpr std::uint64_t cache_bytes() const {
     std::uint64_t out = 0;
-    for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind) out += pattern.count(kind, config->num_hidden_layers) * caches[kind].bytes();
+    for (std::uint8_t kind = 0; kind < pattern.kinds(); ++kind)
+      out += pattern.count(kind, config->num_hidden_layers) * caches[kind].bytes();
     return out;
   }
 };
 
-/// A bit for each kernel that the plans use, kernels::layers::long_contexts_bit, kernels::layers_coded::dense_bit and kernels::few_chunk_bit.
+/// A bit for each kernel that the plans use, kernels::layers::long_contexts_bit, kernels::layers_coded::dense_bit and
+/// kernels::few_chunk_bit.
 constexpr std::uint64_t kernels_used(std::span<const table* const> tables) {
   static_assert(kernels::kernel_count <= 61);
   std::uint64_t out = 0;
   for (const table* each : tables) {
     if (!each->decode_in_one.in_one_long.empty()) out |= kernels::layers::long_contexts_bit;
-    for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one, &each->batch, &each->batch_in_one, &each->moves})
+    for (const sequence* list : {&each->decode, &each->prefill, &each->logits, &each->verify, &each->decode_in_one,
+                                 &each->batch, &each->batch_in_one, &each->moves})
       for (const auto part : {list->prologue, list->period, list->epilogue, list->in_one})
         for (const dispatch& d : part) {
           out |= std::uint64_t{1} << static_cast<unsigned>(d.kernel);
-          if (d.kernel == kernels::kernel::layers_coded && kernels::layers_coded::is_dense(d.specialization[kernels::layers_coded_interface.specialization_index("codec")]))
+          if (d.kernel == kernels::kernel::layers_coded &&
+              kernels::layers_coded::is_dense(
+                  d.specialization[kernels::layers_coded_interface.specialization_index("codec")]))
             out |= kernels::layers_coded::dense_bit;
-          if (d.kernel == kernels::kernel::matmul_chunk && d.specialization[kernels::matmul_chunk_interface.specialization_index("tile_tokens")] <= kernels::most_few_tokens) out |= kernels::few_chunk_bit;
+          if (d.kernel == kernels::kernel::matmul_chunk &&
+              d.specialization[kernels::matmul_chunk_interface.specialization_index("tile_tokens")] <=
+                  kernels::most_few_tokens)
+            out |= kernels::few_chunk_bit;
         }
   }
   return out;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Passes over a batch of a BitNet with all layers in one dispatch (kernels::layers_ternary_few_interface), beside the chain of dispatches, whose bits it leaves.
+// Passes over a batch of a BitNet with all layers in one dispatch (kernels::layers_ternary_few_interface), beside the
+// chain of dispatches, whose bits it leaves.
 #pragma once
 
 #include <algorithm>
@@ -29,31 +30,42 @@ class ternary_few_layers_in_one : public batch_layers_in_one {
       arguments[10 + 3 * i] = push(step(norm + 1), "scales");
     }
     const std::uint32_t parts = most_parts();
-    dispatch all = dispatch_of_all(kernel::layers_ternary_few, kernels::layers_ternary_few::resident_subgroups, parts, step(2), {&step(1)});
-    const auto set = [&](std::string_view name, std::uint32_t value) { all.specialization[kernels::layers_ternary_few_interface.specialization_index(name)] = value; };
+    dispatch all = dispatch_of_all(kernel::layers_ternary_few, kernels::layers_ternary_few::resident_subgroups, parts,
+                                   step(2), {&step(1)});
+    const auto set = [&](std::string_view name, std::uint32_t value) {
+      all.specialization[kernels::layers_ternary_few_interface.specialization_index(name)] = value;
+    };
     set("eps", constant(step(0), "eps"));
     set("rope_theta", constant(step(1), "rope_theta"));
     set("slots", shape_.slots);
     all.activation = step(6).activation;
-    all.least_groups = least_resident(parts, [&](std::uint32_t n) { return ternary_few_fits(config_, shape_.slots, n); });
-    return with(all, arguments, kernels::layers_ternary_few::exchange_bytes(shape_.slots, config_.hidden_size, config_.intermediate_size, config_.q_size(), config_.kv_size()), failure);
+    all.least_groups =
+        least_resident(parts, [&](std::uint32_t n) { return ternary_few_fits(config_, shape_.slots, n); });
+    return with(all, arguments,
+                kernels::layers_ternary_few::exchange_bytes(
+                    shape_.slots, config_.hidden_size, config_.intermediate_size, config_.q_size(), config_.kv_size()),
+                failure);
   }
 
  private:
   static constexpr std::size_t steps = 9;
   constexpr bool normalises(std::size_t index, std::uint32_t width) const {
-    return step(index).kernel == kernel::norm_quantize && constant(step(index), "width") == width && constant(step(index), "eps") == constant(step(0), "eps");
+    return step(index).kernel == kernel::norm_quantize && constant(step(index), "width") == width &&
+           constant(step(index), "eps") == constant(step(0), "eps");
   }
   constexpr bool multiplies(std::size_t index, kernels::epilogue how, std::uint32_t columns, std::uint32_t rows) const {
-    return step(index).kernel == kernel::ternary_few && constant(step(index), "epilogue") == static_cast<std::uint32_t>(how) && constant(step(index), "columns") == columns &&
-           constant(step(index), "rows") == rows;
+    return step(index).kernel == kernel::ternary_few &&
+           constant(step(index), "epilogue") == static_cast<std::uint32_t>(how) &&
+           constant(step(index), "columns") == columns && constant(step(index), "rows") == rows;
   }
   constexpr bool fits() const {
     using kernels::epilogue;
     const std::uint32_t hidden = config_.hidden_size, ffn = config_.intermediate_size, q = config_.q_size();
     if (pattern_.period != 1 || chain_.period.size != steps) return false;
-    if (!normalises(0, hidden) || !multiplies(1, epilogue::rope_cache, hidden, q + 2 * config_.kv_size()) || !attends(step(2)) || !normalises(3, q) || !multiplies(4, epilogue::add, q, hidden) ||
-        !normalises(5, hidden) || !multiplies(6, epilogue::gated, hidden, 2 * ffn) || !normalises(7, ffn) || !multiplies(8, epilogue::add, ffn, hidden))
+    if (!normalises(0, hidden) || !multiplies(1, epilogue::rope_cache, hidden, q + 2 * config_.kv_size()) ||
+        !attends(step(2)) || !normalises(3, q) || !multiplies(4, epilogue::add, q, hidden) || !normalises(5, hidden) ||
+        !multiplies(6, epilogue::gated, hidden, 2 * ffn) || !normalises(7, ffn) ||
+        !multiplies(8, epilogue::add, ffn, hidden))
       return false;
     for (const std::size_t i : {4u, 5u, 8u})
       if (push(step(i), i == 5 ? "input" : "output").offset != push(step(0), "input").offset) return false;
@@ -61,7 +73,8 @@ class ternary_few_layers_in_one : public batch_layers_in_one {
   }
   /// Every workgroup has a tile of each product.
   constexpr std::uint32_t most_parts() const {
-    return std::min({target_.layers_parts, config_.hidden_size / 16, (config_.q_size() + 2 * config_.kv_size()) / 16, config_.intermediate_size / 8});
+    return std::min({target_.layers_parts, config_.hidden_size / 16, (config_.q_size() + 2 * config_.kv_size()) / 16,
+                     config_.intermediate_size / 8});
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a weight of a plan is, in words: its tensors and how they lie in device memory. Two weights with the same words have the same bytes
-// for the same checkpoint, whatever plans they belong to.
+// What a weight of a plan is, in words: its tensors and how they lie in device memory. Two weights with the same words
+// have the same bytes for the same checkpoint, whatever plans they belong to.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,36 @@
 
 namespace intaglio::plan {
 
-/// Rises with any change of the bytes that a layout means (kernels/*_layout.hpp, row_codes.hpp, rope_turns.hpp); files made with another one are
-/// refused. tests/runtime/packed_weights.test.cpp holds the bytes of every layout against it.
+/// Rises with any change of the bytes that a layout means (kernels/*_layout.hpp, row_codes.hpp, rope_turns.hpp); files
+/// made with another one are refused. tests/runtime/packed_weights.test.cpp holds the bytes of every layout against it.
 inline constexpr std::uint32_t weight_layout_version = 1;
 
 constexpr std::string_view name(weight_layout layout) {
   switch (layout) {
-    case weight_layout::vector_f32: return "vector_f32";
-    case weight_layout::matrix: return "matrix";
-    case weight_layout::row_groups: return "row_groups";
-    case weight_layout::ternary_tiles: return "ternary_tiles";
-    case weight_layout::ternary_scales: return "ternary_scales";
-    case weight_layout::feature_rows: return "feature_rows";
-    case weight_layout::feature_columns: return "feature_columns";
-    case weight_layout::turned: return "turned";
-    case weight_layout::row_codes: return "row_codes";
-    case weight_layout::row_scales: return "row_scales";
-    case weight_layout::column_norms: return "column_norms";
-    case weight_layout::rope_turns: break;
+    case weight_layout::vector_f32:
+      return "vector_f32";
+    case weight_layout::matrix:
+      return "matrix";
+    case weight_layout::row_groups:
+      return "row_groups";
+    case weight_layout::ternary_tiles:
+      return "ternary_tiles";
+    case weight_layout::ternary_scales:
+      return "ternary_scales";
+    case weight_layout::feature_rows:
+      return "feature_rows";
+    case weight_layout::feature_columns:
+      return "feature_columns";
+    case weight_layout::turned:
+      return "turned";
+    case weight_layout::row_codes:
+      return "row_codes";
+    case weight_layout::row_scales:
+      return "row_scales";
+    case weight_layout::column_norms:
+      return "column_norms";
+    case weight_layout::rope_turns:
+      break;
   }
   return "rope_turns";
 }
@@ -39,7 +51,8 @@ constexpr std::string_view name(row_order order) {
   return names[static_cast<std::size_t>(order)];
 }
 
-/// "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024 + blk.*.attn_v.weight 1024: row_groups rope_pairs 128 q8_0 [6144, 4096]"
+/// "blk.*.attn_q.weight 4096 + blk.*.attn_k.weight 1024 + blk.*.attn_v.weight 1024: row_groups rope_pairs 128 q8_0
+/// [6144, 4096]"
 inline std::string identity(const weight& w) {
   std::string out;
   const auto number = [&](auto value) { (out += ' ') += std::to_string(value); };
@@ -50,7 +63,8 @@ inline std::string identity(const weight& w) {
     ((out += " theta ") += number_text(w.rope.theta)) += ' ';
     out += intaglio::name(scaling.type);
     if (scaling.type == rope_type::plain) return out;
-    for (const float value : {scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor}) (out += ' ') += number_text(value);
+    for (const float value : {scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor})
+      (out += ' ') += number_text(value);
     number(scaling.original_max_position_embeddings);
     return out;
   }
@@ -63,7 +77,8 @@ inline std::string identity(const weight& w) {
   ((out += ": ") += name(w.layout)) += ' ';
   out += name(w.order);
   if (w.order == row_order::rope_pairs) number(w.head_dim);
-  const bool coded = w.layout == weight_layout::matrix || w.layout == weight_layout::row_groups || w.layout == weight_layout::row_codes || w.layout == weight_layout::row_scales;
+  const bool coded = w.layout == weight_layout::matrix || w.layout == weight_layout::row_groups ||
+                     w.layout == weight_layout::row_codes || w.layout == weight_layout::row_scales;
   if (coded) (out += ' ') += kernels::info(w.codec).name;
   ((out += " [") += std::to_string(w.rows)) += ',';
   number(w.columns);

@@ -20,25 +20,63 @@ inline float evaluate(const shader::expression& f, float gate, float up) {
     const shader::step& s = f.steps[i];
     const float a = y[s.of[0]], b = y[s.of[1]], c = y[s.of[2]];
     switch (s.what) {
-      case operation::gate: y[i] = gate; break;
-      case operation::up: y[i] = up; break;
-      case operation::constant: y[i] = std::bit_cast<float>(s.bits); break;
-      case operation::negate: y[i] = -a; break;
-      case operation::absolute: y[i] = std::abs(a); break;
-      case operation::exp: y[i] = kernels::arithmetic::exp(a); break;
-      case operation::add: y[i] = a + b; break;
-      case operation::subtract: y[i] = a - b; break;
-      case operation::multiply: y[i] = kernels::arithmetic::product(a, b); break;
-      case operation::divide: y[i] = a / b; break;
-      case operation::maximum: y[i] = a > b ? a : b; break;
-      case operation::minimum: y[i] = a < b ? a : b; break;
-      case operation::less: y[i] = truth(a < b); break;
-      case operation::less_equal: y[i] = truth(a <= b); break;
-      case operation::equal: y[i] = truth(a == b); break;
-      case operation::both: y[i] = truth(a != 0 && b != 0); break;
-      case operation::either: y[i] = truth(a != 0 || b != 0); break;
-      case operation::opposite: y[i] = truth(a == 0); break;
-      case operation::select: y[i] = a != 0 ? b : c; break;
+      case operation::gate:
+        y[i] = gate;
+        break;
+      case operation::up:
+        y[i] = up;
+        break;
+      case operation::constant:
+        y[i] = std::bit_cast<float>(s.bits);
+        break;
+      case operation::negate:
+        y[i] = -a;
+        break;
+      case operation::absolute:
+        y[i] = std::abs(a);
+        break;
+      case operation::exp:
+        y[i] = kernels::arithmetic::exp(a);
+        break;
+      case operation::add:
+        y[i] = a + b;
+        break;
+      case operation::subtract:
+        y[i] = a - b;
+        break;
+      case operation::multiply:
+        y[i] = kernels::arithmetic::product(a, b);
+        break;
+      case operation::divide:
+        y[i] = a / b;
+        break;
+      case operation::maximum:
+        y[i] = a > b ? a : b;
+        break;
+      case operation::minimum:
+        y[i] = a < b ? a : b;
+        break;
+      case operation::less:
+        y[i] = truth(a < b);
+        break;
+      case operation::less_equal:
+        y[i] = truth(a <= b);
+        break;
+      case operation::equal:
+        y[i] = truth(a == b);
+        break;
+      case operation::both:
+        y[i] = truth(a != 0 && b != 0);
+        break;
+      case operation::either:
+        y[i] = truth(a != 0 || b != 0);
+        break;
+      case operation::opposite:
+        y[i] = truth(a == 0);
+        break;
+      case operation::select:
+        y[i] = a != 0 ? b : c;
+        break;
     }
   }
   return f.size == 0 ? 0.0f : y[f.size - 1u];

@@ -18,12 +18,13 @@ namespace intaglio::reference {
 struct attention_shape {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, context = 0;
   kernels::element cache_element = kernels::element::f16;
-  float scale = 0;            ///< of scores; 0: 1 / sqrt(head_dim)
-  std::uint32_t window = 0;   ///< positions that a token sees; 0: all
-  bool ring = false;          ///< position p stands in slot p % context, context being a multiple of a span
+  float scale = 0;           ///< of scores; 0: 1 / sqrt(head_dim)
+  std::uint32_t window = 0;  ///< positions that a token sees; 0: all
+  bool ring = false;         ///< position p stands in slot p % context, context being a multiple of a span
 };
 
-/// What attention knows of some positions: the largest score, the sum of exp(score - maximum), and that of the values weighted so.
+/// What attention knows of some positions: the largest score, the sum of exp(score - maximum), and that of the values
+/// weighted so.
 struct attention_sums {
   float maximum = 0, total = 0;
   std::vector<float> values;  ///< [head_dim]
@@ -31,28 +32,37 @@ struct attention_sums {
   /// Takes in what a later span has.
   void merge(const attention_sums& later) {
     const float merged = std::fmax(maximum, later.maximum);
-    const float old_factor = kernels::arithmetic::exp(maximum - merged), new_factor = kernels::arithmetic::exp(later.maximum - merged);
+    const float old_factor = kernels::arithmetic::exp(maximum - merged),
+                new_factor = kernels::arithmetic::exp(later.maximum - merged);
     total = product(total, old_factor) + product(later.total, new_factor);
-    for (std::size_t c = 0; c < values.size(); ++c) values[c] = product(values[c], old_factor) + product(later.values[c], new_factor);
+    for (std::size_t c = 0; c < values.size(); ++c)
+      values[c] = product(values[c], old_factor) + product(later.values[c], new_factor);
     maximum = merged;
   }
 };
 
 /// q . k of one position: quarter k of the lanes takes chunks k, k + 4, ... of 8 channels, four accumulators each.
-inline float attention_score(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys, std::uint32_t kv_head, std::uint32_t position) {
+inline float attention_score(const attention_shape& shape, std::span<const float> query,
+                             std::span<const std::byte> keys, std::uint32_t kv_head, std::uint32_t position) {
   std::array<std::array<float, 4>, 4> sums{};
   for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
     float& sum = sums[c / 8 % 4][c % 4];
-    sum += product(query[c], elements::read(keys, shape.cache_element, kernels::key_cache_index(kv_head, position % shape.context, c, shape.head_dim, shape.context)));
+    sum += product(query[c], elements::read(keys, shape.cache_element,
+                                            kernels::key_cache_index(kv_head, position % shape.context, c,
+                                                                     shape.head_dim, shape.context)));
   }
   std::array<float, 4> h{};
   for (std::size_t k = 0; k < 4; ++k) h[k] = (sums[k][0] + sums[k][1]) + (sums[k][2] + sums[k][3]);
-  return product((h[0] + h[1]) + (h[2] + h[3]), shape.scale != 0 ? shape.scale : 1.0f / std::sqrt(static_cast<float>(shape.head_dim)));
+  return product((h[0] + h[1]) + (h[2] + h[3]),
+                 shape.scale != 0 ? shape.scale : 1.0f / std::sqrt(static_cast<float>(shape.head_dim)));
 }
 
-/// One span, `count` positions from `first` on, of which those from `from` on are seen: octets of 8 positions, four groups of 8 octets.
-inline attention_sums attend_span(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys, std::span<const std::byte> values,
-                                  std::uint32_t kv_head, std::uint32_t first, std::uint32_t count, std::uint32_t from = 0) {
+/// One span, `count` positions from `first` on, of which those from `from` on are seen: octets of 8 positions, four
+/// groups of 8 octets.
+inline attention_sums attend_span(const attention_shape& shape, std::span<const float> query,
+                                  std::span<const std::byte> keys, std::span<const std::byte> values,
+                                  std::uint32_t kv_head, std::uint32_t first, std::uint32_t count,
+                                  std::uint32_t from = 0) {
   const std::size_t d = shape.head_dim;
   std::array<float, kernels::attention_span> scores{};
   attention_sums out{-HUGE_VALF, 0, {}};
@@ -73,7 +83,9 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
       for (std::uint32_t c = 0; c < d; ++c) {
         float sum = 0;
         for (std::uint32_t i = begin; i < end; ++i)
-          sum += product(p[i], elements::read(values, shape.cache_element, kernels::value_cache_index(kv_head, (first + octet + i) % shape.context, c, shape.head_dim, shape.context)));
+          sum += product(p[i], elements::read(values, shape.cache_element,
+                                              kernels::value_cache_index(kv_head, (first + octet + i) % shape.context,
+                                                                         c, shape.head_dim, shape.context)));
         sums[group][c] += sum;
       }
     }
@@ -84,21 +96,28 @@ inline attention_sums attend_span(const attention_shape& shape, std::span<const 
   return out;
 }
 
-/// output[token, head, :] = softmax(q k^T * scale) v over positions 0 .. position + token, as far as they lie below context or in the window.
-/// @shape query, output: [tokens, heads, head_dim]; keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp)
+/// output[token, head, :] = softmax(q k^T * scale) v over positions 0 .. position + token, as far as they lie below
+/// context or in the window.
+/// @shape query, output: [tokens, heads, head_dim]; keys, values: a layer's cache of cache_element
+/// (kernels/cache_layout.hpp)
 inline void attention(const attention_shape& shape, std::span<const float> query, std::span<const std::byte> keys,
-                      std::span<const std::byte> values, std::uint32_t position, std::uint32_t tokens, std::span<float> output) {
+                      std::span<const std::byte> values, std::uint32_t position, std::uint32_t tokens,
+                      std::span<float> output) {
   const std::size_t d = shape.head_dim;
   for (std::uint32_t token = 0; token < tokens; ++token)
     for (std::uint32_t head = 0; head < shape.heads; ++head) {
       const std::size_t at = (std::size_t{token} * shape.heads + head) * d;
-      const std::uint32_t kv_head = head / (shape.heads / shape.kv_heads), end = shape.ring ? position + token + 1 : std::min(position + token + 1, shape.context);
-      const std::uint32_t start = shape.window != 0 && end > shape.window ? end - shape.window : 0, begin = start / kernels::attention_span * kernels::attention_span;
+      const std::uint32_t kv_head = head / (shape.heads / shape.kv_heads),
+                          end = shape.ring ? position + token + 1 : std::min(position + token + 1, shape.context);
+      const std::uint32_t start = shape.window != 0 && end > shape.window ? end - shape.window : 0,
+                          begin = start / kernels::attention_span * kernels::attention_span;
       const auto span_at = [&](std::uint32_t first) {
-        return attend_span(shape, query.subspan(at, d), keys, values, kv_head, first, std::min(end - first, kernels::attention_span), first < start ? start - first : 0);
+        return attend_span(shape, query.subspan(at, d), keys, values, kv_head, first,
+                           std::min(end - first, kernels::attention_span), first < start ? start - first : 0);
       };
       attention_sums all = span_at(begin);
-      for (std::uint32_t first = begin + kernels::attention_span; first < end; first += kernels::attention_span) all.merge(span_at(first));
+      for (std::uint32_t first = begin + kernels::attention_span; first < end; first += kernels::attention_span)
+        all.merge(span_at(first));
       for (std::size_t c = 0; c < d; ++c) output[at + c] = all.values[c] / all.total;
     }
 }

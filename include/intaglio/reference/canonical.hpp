@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The order of floating-point operations that every kernel keeps (docs/kernels.md), in plain C++: 32 virtual lanes and a butterfly.
-// Every product that meets a sum goes through `product`, so that no compiler joins the two into one rounding, whatever its flags.
+// The order of floating-point operations that every kernel keeps (docs/kernels.md), in plain C++: 32 virtual lanes and
+// a butterfly. Every product that meets a sum goes through `product`, so that no compiler joins the two into one
+// rounding, whatever its flags.
 #pragma once
 
 #include <array>
@@ -28,8 +29,8 @@ inline float butterfly(std::array<float, virtual_lanes> lanes) {
   return lanes[0];
 }
 
-/// Sum of a[i] * b[i] as the head has it: virtual lane v takes 8 neighbours of every 256 into as many accumulators, each product rounded
-/// before it is added; the accumulators are then summed pairwise.
+/// Sum of a[i] * b[i] as the head has it: virtual lane v takes 8 neighbours of every 256 into as many accumulators,
+/// each product rounded before it is added; the accumulators are then summed pairwise.
 inline float dot(std::span<const float> a, std::span<const float> b) {
   constexpr std::size_t per_lane = 8;
   std::array<std::array<float, per_lane>, virtual_lanes> sums{};
@@ -47,7 +48,8 @@ inline float dot(std::span<const float> a, std::span<const float> b) {
   return butterfly(lanes);
 }
 
-/// 1 / root mean square of x, [width]: sums of squares of blocks of 128 by quads, lane v then sums blocks v, v + 32, ..., a butterfly each time.
+/// 1 / root mean square of x, [width]: sums of squares of blocks of 128 by quads, lane v then sums blocks v, v + 32,
+/// ..., a butterfly each time.
 inline float inverse_rms(std::span<const float> x, float eps) {
   constexpr std::size_t block = 4 * virtual_lanes;
   const auto square = [&](std::size_t i) { return i < x.size() ? product(x[i], x[i]) : 0.0f; };
@@ -64,13 +66,15 @@ inline float inverse_rms(std::span<const float> x, float eps) {
   return std::isfinite(mean) ? 1.0f / std::sqrt(mean) : std::numeric_limits<float>::quiet_NaN();
 }
 
-/// y = rms_norm(x) * w, all [width]. The weight comes first, so that the largest |y| is the largest |x * w| times the factor, exactly.
+/// y = rms_norm(x) * w, all [width]. The weight comes first, so that the largest |y| is the largest |x * w| times the
+/// factor, exactly.
 inline void rms_norm(std::span<const float> x, std::span<const float> weight, float eps, std::span<float> y) {
   const float r = inverse_rms(x, eps);
   for (std::size_t i = 0; i < x.size(); ++i) y[i] = product(product(x[i], weight[i]), r);
 }
 
-/// Elements of caches and dense weights, read and written as the kernels do; `bytes` holds them little-endian and tightly.
+/// Elements of caches and dense weights, read and written as the kernels do; `bytes` holds them little-endian and
+/// tightly.
 class elements {
  public:
   elements(std::span<std::byte> bytes, kernels::element type) : bytes_(bytes), type_(type) {}

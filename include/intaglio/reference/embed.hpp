@@ -11,12 +11,13 @@
 
 namespace intaglio::reference {
 
-/// output[token, :] = table[state.tokens[token], :] * scale (0: none) for token < min(state.count, max_tokens); an id at or past vocab_size reads row 0.
-/// Writes state.history[position + token] where that lies below `context`.
-/// @shape table: [vocab_size, width] of `type` (kernels/matmul_layout.hpp); output: [max_tokens, width]; state: state::words(max_tokens, context) words
+/// output[token, :] = table[state.tokens[token], :] * scale (0: none) for token < min(state.count, max_tokens); an id
+/// at or past vocab_size reads row 0. Writes state.history[position + token] where that lies below `context`.
+/// @shape table: [vocab_size, width] of `type` (kernels/matmul_layout.hpp); output: [max_tokens, width]; state:
+/// state::words(max_tokens, context) words
 inline void embed(std::span<const std::byte> table, kernels::codec type, std::uint32_t vocab_size, std::uint32_t width,
-                  std::uint32_t max_tokens, std::uint32_t context, std::span<std::uint32_t> state, std::span<float> output,
-                  float scale = 0) {
+                  std::uint32_t max_tokens, std::uint32_t context, std::span<std::uint32_t> state,
+                  std::span<float> output, float scale = 0) {
   namespace at = kernels::state;
   const std::uint32_t count = state[at::count] < max_tokens ? state[at::count] : max_tokens;
   for (std::uint32_t token = 0; token < count; ++token) {

@@ -33,7 +33,8 @@ inline void route(std::span<const float> logits, std::span<std::uint32_t> choice
 
 /// Words behind the lists that hold anything have no meaning but a count of 0.
 /// @shape  choice: [tokens, 2 * used]; tiles: [expert_tile_count, 2 + list_tokens]
-inline void expert_tiles(std::span<const std::uint32_t> choice, std::size_t used, std::uint32_t experts, std::uint32_t list_tokens, std::span<std::uint32_t> tiles) {
+inline void expert_tiles(std::span<const std::uint32_t> choice, std::size_t used, std::uint32_t experts,
+                         std::uint32_t list_tokens, std::span<std::uint32_t> tiles) {
   std::size_t at = 0;
   const std::size_t pairs = choice.size() / 2, words = list_tokens + std::size_t{2};
   for (std::uint32_t expert = 0; expert < experts; ++expert) {
@@ -51,31 +52,39 @@ inline void expert_tiles(std::span<const std::uint32_t> choice, std::size_t used
 }
 
 /// The choice that lists stand for; weights stay as they are.
-inline void choice_of_tiles(std::span<const std::uint32_t> tiles, std::uint32_t list_tokens, std::size_t used, std::span<std::uint32_t> choice) {
+inline void choice_of_tiles(std::span<const std::uint32_t> tiles, std::uint32_t list_tokens, std::size_t used,
+                            std::span<std::uint32_t> choice) {
   const std::size_t words = list_tokens + std::size_t{2};
   for (std::size_t at = 0; at < tiles.size(); at += words)
-    for (std::size_t i = 0; i < tiles[at + 1]; ++i) choice[tiles[at + 2 + i] / used * 2 * used + tiles[at + 2 + i] % used] = tiles[at];
+    for (std::size_t i = 0; i < tiles[at + 1]; ++i)
+      choice[tiles[at + 2 + i] / used * 2 * used + tiles[at + 2 + i] % used] = tiles[at];
 }
 
 /// Products of matmul by the experts of each token's choice, store or gated; shape is an expert's.
-/// @shape  input: [tokens, columns], or [tokens * used, columns] where each expert has its own; output: [tokens * used, rows or rows / 2]
-inline void expert_matmul(const matmul_shape& shape, std::size_t used, bool own_input, std::span<const float> input, std::span<const std::uint32_t> choice,
-                          std::span<const std::byte> weight, std::span<float> output) {
-  const std::size_t bytes = static_cast<std::size_t>(kernels::matmul_weight_bytes(shape.codec, shape.rows, shape.columns));
+/// @shape  input: [tokens, columns], or [tokens * used, columns] where each expert has its own; output: [tokens * used,
+/// rows or rows / 2]
+inline void expert_matmul(const matmul_shape& shape, std::size_t used, bool own_input, std::span<const float> input,
+                          std::span<const std::uint32_t> choice, std::span<const std::byte> weight,
+                          std::span<float> output) {
+  const std::size_t bytes =
+      static_cast<std::size_t>(kernels::matmul_weight_bytes(shape.codec, shape.rows, shape.columns));
   const std::size_t width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
   for (std::size_t row = 0; row < output.size() / width; ++row) {
     const std::size_t token = row / used, expert = choice[token * 2 * used + row % used];
-    matmul(shape, input.subspan((own_input ? row : token) * shape.columns, shape.columns), weight.subspan(expert * bytes, bytes), output.subspan(row * width, width));
+    matmul(shape, input.subspan((own_input ? row : token) * shape.columns, shape.columns),
+           weight.subspan(expert * bytes, bytes), output.subspan(row * width, width));
   }
 }
 
 /// output += the weighed sum of what the experts gave.
 /// @shape  input: [tokens * used, width]; choice: [tokens, 2 * used]; output: [tokens, width]
-inline void expert_sum(std::span<const float> input, std::span<const std::uint32_t> choice, std::size_t used, std::size_t width, std::span<float> output) {
+inline void expert_sum(std::span<const float> input, std::span<const std::uint32_t> choice, std::size_t used,
+                       std::size_t width, std::span<float> output) {
   for (std::size_t token = 0; token < output.size() / width; ++token)
     for (std::size_t i = 0; i < width; ++i) {
       float sum = 0;
-      for (std::size_t j = 0; j < used; ++j) sum += product(input[(token * used + j) * width + i], std::bit_cast<float>(choice[(2 * token + 1) * used + j]));
+      for (std::size_t j = 0; j < used; ++j)
+        sum += product(input[(token * used + j) * width + i], std::bit_cast<float>(choice[(2 * token + 1) * used + j]));
       output[token * width + i] += sum;
     }
 }

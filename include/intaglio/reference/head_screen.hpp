@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernels head_screen and head_rescore on the CPU: which logits a pass can do without, proven bounds of all, and the exact ones of the rest.
+// Kernels head_screen and head_rescore on the CPU: which logits a pass can do without, proven bounds of all, and the
+// exact ones of the rest.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +26,9 @@ struct screening {
   float reach = 0;
 };
 
-/// Below that a logit is not the first, is none of the top k, or has weight 0 whatever the filters: weights are 0 from 25 octaves on, at temperature 1, at
-/// which the filters act, and at the one asked for. A penalty over 1 raises no logit, and lowers no more than `recent` of those that rank before.
+/// Below that a logit is not the first, is none of the top k, or has weight 0 whatever the filters: weights are 0 from
+/// 25 octaves on, at temperature 1, at which the filters act, and at the one asked for. A penalty over 1 raises no
+/// logit, and lowers no more than `recent` of those that rank before.
 /// @param recent tokens before the one that is drawn, groups: workgroups that know their largest lower bound each
 inline screening screening_of(const sampling& s, std::uint32_t recent, std::uint32_t rows, std::uint32_t groups) {
   const std::uint32_t penalised = s.repeat_penalty == 1.0f ? 0 : std::min(s.repeat_last_n, recent);
@@ -35,7 +37,8 @@ inline screening screening_of(const sampling& s, std::uint32_t recent, std::uint
   if (s.temperature >= least_temperature) {
     out.reach = product(17.4f, s.temperature);
     if (s.top_p < 1.0f) out.reach = std::max(out.reach, 17.4f);
-    else if (s.min_p >= 1e-4f) out.reach = std::min(out.reach, 0.02f - kernels::arithmetic::log(std::min(s.min_p, 1.0f)));
+    else if (s.min_p >= 1e-4f)
+      out.reach = std::min(out.reach, 0.02f - kernels::arithmetic::log(std::min(s.min_p, 1.0f)));
     if (!(out.reach <= farthest_reach)) {
       if (s.top_k == 0 || s.top_k >= rows) return {};
       out = {s.top_k, 0};
@@ -58,14 +61,16 @@ inline float least_of_shares(std::span<const float> lowest, std::uint32_t rank) 
   return out;
 }
 
-/// Bounds of every logit. Their bits are not fixed, what they promise is: lower <= the kernel's logit <= upper; infinite where nothing is known.
+/// Bounds of every logit. Their bits are not fixed, what they promise is: lower <= the kernel's logit <= upper;
+/// infinite where nothing is known.
 struct logit_bounds {
   std::vector<float> y;             ///< the normalised activations, [columns]
   std::vector<float> lower, upper;  ///< [rows]
 };
 
 /// @shape input, norm_weight: [columns]; codes: [rows, columns]; scales: [rows] (kernels/row_codes.hpp)
-inline logit_bounds head_screen(std::span<const float> input, std::span<const float> norm_weight, std::span<const std::int8_t> codes, std::span<const float> scales, float eps) {
+inline logit_bounds head_screen(std::span<const float> input, std::span<const float> norm_weight,
+                                std::span<const std::int8_t> codes, std::span<const float> scales, float eps) {
   const std::size_t columns = input.size(), rows = scales.size();
   logit_bounds out;
   out.y.resize(columns);
@@ -89,7 +94,8 @@ inline logit_bounds head_screen(std::span<const float> input, std::span<const fl
 
 /// Exact logits in the place of the bounds that reach `least`: what lies below cannot be asked for.
 /// @shape y: [columns]; weight: [rows, columns] of `type`; bounds: [rows]
-inline void head_rescore(std::span<const float> y, std::span<const std::byte> weight, kernels::element type, float least, std::span<float> bounds) {
+inline void head_rescore(std::span<const float> y, std::span<const std::byte> weight, kernels::element type,
+                         float least, std::span<float> bounds) {
   std::vector<float> w(y.size());
   for (std::size_t row = 0; row < bounds.size(); ++row) {
     if (bounds[row] < least) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs a plan's table on the CPU, dispatch by dispatch, with every buffer open to the caller: the oracle of kernels, fusions and plans.
-// Nothing here is fast. Buffers are as on the device, byte for byte (plan/table.hpp).
+// Runs a plan's table on the CPU, dispatch by dispatch, with every buffer open to the caller: the oracle of kernels,
+// fusions and plans. Nothing here is fast. Buffers are as on the device, byte for byte (plan/table.hpp).
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,8 @@ class machine {
   /// Memory for any sequence of the table, filled with `poison`, so that a read of what nobody wrote shows.
   machine(const plan::table& table, weight_bytes weights, std::byte poison = std::byte{0xCD})
       : table_(&table), weights_(std::move(weights)) {
-    const std::uint64_t arena_bytes = std::max({table.decode.arena_bytes, table.prefill.arena_bytes, table.logits.arena_bytes, table.verify.arena_bytes});
+    const std::uint64_t arena_bytes = std::max(
+        {table.decode.arena_bytes, table.prefill.arena_bytes, table.logits.arena_bytes, table.verify.arena_bytes});
     arena.assign(arena_bytes, poison);
     for (std::uint32_t layer = 0; layer < table.config->num_hidden_layers; ++layer) {
       keys.emplace_back(table.cache_of(layer).key_bytes, poison);
@@ -73,39 +74,110 @@ class machine {
   void step(const plan::dispatch& d, std::uint32_t layer) {
     call c{*this, d, layer};
     switch (d.kernel) {
-      case kernels::kernel::embed: c.embed(); break;
-      case kernels::kernel::norm_quantize: c.norm_quantize(); break;
-      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_rows: c.ternary_matmul(); break;
-      case kernels::kernel::ternary_float: c.ternary_float(); break;
-      case kernels::kernel::attention: case kernels::kernel::attention_few: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: c.attention(); break;
-      case kernels::kernel::dense_matmul: c.dense_matmul(); break;
-      case kernels::kernel::dense_few: case kernels::kernel::dense_rows: c.dense_few(); break;
-      case kernels::kernel::head_screen: c.head_screen(); break;
-      case kernels::kernel::head_rescore: c.head_rescore(); break;
-      case kernels::kernel::sample: c.sample(); break;
-      case kernels::kernel::accept: c.accept(); break;
-      case kernels::kernel::matmul: case kernels::kernel::matmul_chunk: case kernels::kernel::matmul_few: c.matmul(); break;
-      case kernels::kernel::fixed: c.fixed(); break;
-      case kernels::kernel::expert_tiles: c.expert_tiles(); break;
-      case kernels::kernel::halves: c.halves(); break;
-      case kernels::kernel::head_norm: c.head_norm(); break;
-      case kernels::kernel::norm_add: c.norm_add(); break;
-      case kernels::kernel::rms_norm: c.rms_norm(); break;
-      case kernels::kernel::walk_gate_up: c.walk_gate_up(); break;
-      case kernels::kernel::walk_down: c.walk_down(); break;
-      case kernels::kernel::walk_select: c.walk_select(); break;
-      case kernels::kernel::walk_up: c.walk_up(); break;
-      case kernels::kernel::walk_sum: c.walk_sum(); break;
-      case kernels::kernel::walk_trace: c.walk_trace(); break;
-      case kernels::kernel::route: c.route(); break;
-      case kernels::kernel::expert_sum: c.expert_sum(); break;
-      case kernels::kernel::pages: break;  // of a batch, whose reference is each session alone
-      case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: case kernels::kernel::layers_many: case kernels::kernel::layers_few_normed: case kernels::kernel::layers_many_normed: break;  // the steps of the chain are its reference
+      case kernels::kernel::embed:
+        c.embed();
+        break;
+      case kernels::kernel::norm_quantize:
+        c.norm_quantize();
+        break;
+      case kernels::kernel::ternary_matmul:
+      case kernels::kernel::ternary_few:
+      case kernels::kernel::ternary_chunk:
+      case kernels::kernel::ternary_rows:
+        c.ternary_matmul();
+        break;
+      case kernels::kernel::ternary_float:
+        c.ternary_float();
+        break;
+      case kernels::kernel::attention:
+      case kernels::kernel::attention_few:
+      case kernels::kernel::attention_chunk:
+      case kernels::kernel::attention_halves:
+        c.attention();
+        break;
+      case kernels::kernel::dense_matmul:
+        c.dense_matmul();
+        break;
+      case kernels::kernel::dense_few:
+      case kernels::kernel::dense_rows:
+        c.dense_few();
+        break;
+      case kernels::kernel::head_screen:
+        c.head_screen();
+        break;
+      case kernels::kernel::head_rescore:
+        c.head_rescore();
+        break;
+      case kernels::kernel::sample:
+        c.sample();
+        break;
+      case kernels::kernel::accept:
+        c.accept();
+        break;
+      case kernels::kernel::matmul:
+      case kernels::kernel::matmul_chunk:
+      case kernels::kernel::matmul_few:
+        c.matmul();
+        break;
+      case kernels::kernel::fixed:
+        c.fixed();
+        break;
+      case kernels::kernel::expert_tiles:
+        c.expert_tiles();
+        break;
+      case kernels::kernel::halves:
+        c.halves();
+        break;
+      case kernels::kernel::head_norm:
+        c.head_norm();
+        break;
+      case kernels::kernel::norm_add:
+        c.norm_add();
+        break;
+      case kernels::kernel::rms_norm:
+        c.rms_norm();
+        break;
+      case kernels::kernel::walk_gate_up:
+        c.walk_gate_up();
+        break;
+      case kernels::kernel::walk_down:
+        c.walk_down();
+        break;
+      case kernels::kernel::walk_select:
+        c.walk_select();
+        break;
+      case kernels::kernel::walk_up:
+        c.walk_up();
+        break;
+      case kernels::kernel::walk_sum:
+        c.walk_sum();
+        break;
+      case kernels::kernel::walk_trace:
+        c.walk_trace();
+        break;
+      case kernels::kernel::route:
+        c.route();
+        break;
+      case kernels::kernel::expert_sum:
+        c.expert_sum();
+        break;
+      case kernels::kernel::pages:
+        break;  // of a batch, whose reference is each session alone
+      case kernels::kernel::layers:
+      case kernels::kernel::layers_coded:
+      case kernels::kernel::layers_few:
+      case kernels::kernel::layers_ternary_few:
+      case kernels::kernel::layers_many:
+      case kernels::kernel::layers_few_normed:
+      case kernels::kernel::layers_many_normed:
+        break;  // the steps of the chain are its reference
     }
   }
 
   /// Bytes of a weight that a dispatch of a layer reads.
-  std::span<const std::byte> weight(const plan::operand& of, std::uint32_t layer) const { return weights_(of.slot, table_->weights[of.slot].per_layer ? layer : 0); }
+  std::span<const std::byte> weight(const plan::operand& of, std::uint32_t layer) const {
+    return weights_(of.slot, table_->weights[of.slot].per_layer ? layer : 0);
+  }
 
   /// f32 values of the arena.
   std::span<const float> floats(std::uint64_t offset, std::size_t count) const {
@@ -129,10 +201,14 @@ class machine {
     std::span<T> memory(std::string_view name) const {
       const plan::operand& o = d.push[face().push_index(name)];
       switch (o.where) {
-        case plan::region::arena: return typed<T>(m.arena, o.offset + layer * o.layer_stride);
-        case plan::region::keys: return typed<T>(m.keys[layer], o.offset);
-        case plan::region::values: return typed<T>(m.values[layer], o.offset);
-        default: return {};
+        case plan::region::arena:
+          return typed<T>(m.arena, o.offset + layer * o.layer_stride);
+        case plan::region::keys:
+          return typed<T>(m.keys[layer], o.offset);
+        case plan::region::values:
+          return typed<T>(m.values[layer], o.offset);
+        default:
+          return {};
       }
     }
     template <class T>
@@ -148,7 +224,9 @@ class machine {
     }
 
     std::uint32_t position() const { return m.state[kernels::state::position]; }
-    std::uint32_t tokens() const { return std::min(m.state[kernels::state::count], d.groups[1] * std::max(1u, tile())); }
+    std::uint32_t tokens() const {
+      return std::min(m.state[kernels::state::count], d.groups[1] * std::max(1u, tile()));
+    }
     std::uint32_t tile() const {
       if (d.kernel == kernels::kernel::attention_chunk) return kernels::attention_tile;
       if (d.kernel == kernels::kernel::matmul_chunk) return constant("max_tokens");  // groups[1] has rows
@@ -158,20 +236,32 @@ class machine {
 
     void embed() {
       const std::uint32_t width = constant("width");
-      reference::embed(weight<std::byte>("table"), static_cast<kernels::codec>(constant("table_element")), constant("vocab_size"), width, constant("max_tokens"), constant("context"),
-                       m.state, memory<float>("output").first(std::size_t{constant("max_tokens") < d.groups[1] ? constant("max_tokens") : d.groups[1]} * width), real("scale"));
+      reference::embed(
+          weight<std::byte>("table"), static_cast<kernels::codec>(constant("table_element")), constant("vocab_size"),
+          width, constant("max_tokens"), constant("context"), m.state,
+          memory<float>("output").first(
+              std::size_t{constant("max_tokens") < d.groups[1] ? constant("max_tokens") : d.groups[1]} * width),
+          real("scale"));
     }
 
     void norm_quantize() {
       const std::size_t width = constant("width"), n = tokens();
-      reference::norm_quantize(memory<float>("input").first(n * width), weight<float>("norm_weight"), width, real("eps"),
-                               memory<std::int8_t>("output").first(n * width), memory<factors>("factors").first(n));
+      reference::norm_quantize(memory<float>("input").first(n * width), weight<float>("norm_weight"), width,
+                               real("eps"), memory<std::int8_t>("output").first(n * width),
+                               memory<factors>("factors").first(n));
     }
 
     ternary_matmul_shape product_shape() const {
-      return {.columns = constant("columns"), .rows = constant("rows"), .epilogue = static_cast<kernels::epilogue>(constant("epilogue")),
-              .head_dim = constant("head_dim"), .q_size = constant("q_size"), .kv_size = constant("kv_size"), .context = constant("context"),
-              .rope_theta = real("rope_theta"), .cache_element = element("cache_element"), .gate = d.act()};
+      return {.columns = constant("columns"),
+              .rows = constant("rows"),
+              .epilogue = static_cast<kernels::epilogue>(constant("epilogue")),
+              .head_dim = constant("head_dim"),
+              .q_size = constant("q_size"),
+              .kv_size = constant("kv_size"),
+              .context = constant("context"),
+              .rope_theta = real("rope_theta"),
+              .cache_element = element("cache_element"),
+              .gate = d.act()};
     }
     /// The output of a product, for all tokens.
     std::span<float> product_output(const ternary_matmul_shape& shape) const {
@@ -186,14 +276,17 @@ class machine {
       const std::size_t n = tokens(), columns = shape.columns;
       std::vector<std::int8_t> quantized(n * columns);
       std::vector<factors> token_factors(n);
-      if (d.kernel == kernels::kernel::ternary_matmul && static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm_quantize) {
-        reference::norm_quantize(memory<float>("input").first(n * columns), weight<float>("norm_weight"), columns, real("eps"), quantized, token_factors);
+      if (d.kernel == kernels::kernel::ternary_matmul &&
+          static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm_quantize) {
+        reference::norm_quantize(memory<float>("input").first(n * columns), weight<float>("norm_weight"), columns,
+                                 real("eps"), quantized, token_factors);
       } else {
         std::ranges::copy(memory<std::int8_t>("input").first(n * columns), quantized.begin());
         std::ranges::copy(memory<factors>("factors").first(n), token_factors.begin());
       }
-      reference::ternary_matmul(shape, quantized, token_factors, weight<std::uint32_t>("weight"), weight<float>("scales"), product_output(shape), position(),
-                                memory<std::byte>("keys"), memory<std::byte>("values"));
+      reference::ternary_matmul(shape, quantized, token_factors, weight<std::uint32_t>("weight"),
+                                weight<float>("scales"), product_output(shape), position(), memory<std::byte>("keys"),
+                                memory<std::byte>("values"));
     }
 
     void ternary_float() {
@@ -203,23 +296,37 @@ class machine {
       if (static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm)
         for (std::size_t t = 0; t < tokens(); ++t) {
           const std::size_t at = t * shape.columns;
-          reference::rms_norm(input.subspan(at, shape.columns), weight<float>("norm_weight"), real("eps"), std::span(y).subspan(at, shape.columns));
+          reference::rms_norm(input.subspan(at, shape.columns), weight<float>("norm_weight"), real("eps"),
+                              std::span(y).subspan(at, shape.columns));
         }
-      reference::ternary_float(shape, y, weight<std::uint32_t>("weight"), weight<float>("scales"), product_output(shape), position(), memory<std::byte>("keys"),
+      reference::ternary_float(shape, y, weight<std::uint32_t>("weight"), weight<float>("scales"),
+                               product_output(shape), position(), memory<std::byte>("keys"),
                                memory<std::byte>("values"));
     }
 
     void matmul() {
-      const matmul_shape shape{.columns = constant("columns"), .rows = constant("rows"), .codec = static_cast<kernels::codec>(constant("codec")),
-                               .epilogue = static_cast<kernels::epilogue>(constant("epilogue")), .head_dim = constant("head_dim"), .q_size = constant("q_size"),
-                               .kv_size = constant("kv_size"), .context = constant("context"), .ring = constant("ring") != 0, .cache_element = element("cache_element"),
+      const matmul_shape shape{.columns = constant("columns"),
+                               .rows = constant("rows"),
+                               .codec = static_cast<kernels::codec>(constant("codec")),
+                               .epilogue = static_cast<kernels::epilogue>(constant("epilogue")),
+                               .head_dim = constant("head_dim"),
+                               .q_size = constant("q_size"),
+                               .kv_size = constant("kv_size"),
+                               .context = constant("context"),
+                               .ring = constant("ring") != 0,
+                               .cache_element = element("cache_element"),
                                .gate = d.act()};
       const std::size_t n = tokens(), columns = shape.columns;
       const bool few = d.kernel == kernels::kernel::matmul_few;
-      if (d.kernel != kernels::kernel::matmul && constant("slot_words") != 0) return;  // of a batch, whose reference is each session alone
+      if (d.kernel != kernels::kernel::matmul && constant("slot_words") != 0)
+        return;  // of a batch, whose reference is each session alone
       if (d.kernel != kernels::kernel::matmul_chunk && constant("experts_used") != 0)
-        return expert_matmul(shape, few ? constant("list_tokens") : constant("tile_tokens") > 1 ? constant("tile_tokens") : 0);
-      const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size : shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
+        return expert_matmul(shape, few                           ? constant("list_tokens")
+                                    : constant("tile_tokens") > 1 ? constant("tile_tokens")
+                                                                  : 0);
+      const std::size_t width = shape.epilogue == kernels::epilogue::rope_cache ? shape.q_size
+                                : shape.epilogue == kernels::epilogue::gated    ? shape.rows / 2
+                                                                                : shape.rows;
       const auto output = memory<float>("output").first(n * width);
       if (d.kernel == kernels::kernel::matmul_chunk) {
         std::vector<halves_of_token> x(n);
@@ -227,18 +334,22 @@ class machine {
           const auto bits = memory<std::uint16_t>("input").subspan(t * columns, columns);
           x[t] = {{bits.begin(), bits.end()}, memory<float>("factors")[t]};
         }
-        return reference::matmul_chunk(shape, x, weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"), weight<std::uint64_t>("rope"));
+        return reference::matmul_chunk(shape, x, weight<std::byte>("weight"), output, position(),
+                                       memory<std::byte>("keys"), memory<std::byte>("values"),
+                                       weight<std::uint64_t>("rope"));
       }
       auto gates = d.kernel == kernels::kernel::matmul ? memory<float>("gates") : std::span<float>{};
       if (!gates.empty()) gates = gates.first(output.size());
-      reference::matmul(shape, few ? fixed_input(n, columns) : input_behind_norm(n, columns), weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"), memory<std::byte>("values"),
-                        weight<std::uint64_t>("rope"), gates);
+      reference::matmul(shape, few ? fixed_input(n, columns) : input_behind_norm(n, columns),
+                        weight<std::byte>("weight"), output, position(), memory<std::byte>("keys"),
+                        memory<std::byte>("values"), weight<std::uint64_t>("rope"), gates);
     }
 
     /// @param list_tokens of the lists that say who has which expert; 0: route's choice does
     void expert_matmul(const matmul_shape& shape, std::uint32_t list_tokens) {
       const bool few = d.kernel == kernels::kernel::matmul_few;
-      const std::size_t used = constant("experts_used"), width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
+      const std::size_t used = constant("experts_used"),
+                        width = shape.epilogue == kernels::epilogue::gated ? shape.rows / 2 : shape.rows;
       std::size_t n = tokens();
       std::vector<std::uint32_t> choice;
       if (list_tokens == 0) {
@@ -253,13 +364,16 @@ class machine {
       }
       const bool own_input = constant("own_input") != 0;
       const std::size_t rows = own_input ? n * used : n;
-      reference::expert_matmul(shape, used, own_input, few ? fixed_input(rows, shape.columns) : input_behind_norm(rows, shape.columns), choice, weight<std::byte>("weight"),
-                               memory<float>("output").first(n * used * width));
+      reference::expert_matmul(shape, used, own_input,
+                               few ? fixed_input(rows, shape.columns) : input_behind_norm(rows, shape.columns), choice,
+                               weight<std::byte>("weight"), memory<float>("output").first(n * used * width));
     }
     void expert_tiles() {
-      const std::uint32_t used = constant("experts_used"), list_tokens = constant("list_tokens"), n = std::min(m.state[kernels::state::count], constant("max_tokens"));
-      reference::expert_tiles(memory<std::uint32_t>("choice").first(std::size_t{2} * used * n), used, constant("experts"), list_tokens,
-                              memory<std::uint32_t>("output").first(std::size_t{constant("tiles")} * (list_tokens + 2)));
+      const std::uint32_t used = constant("experts_used"), list_tokens = constant("list_tokens"),
+                          n = std::min(m.state[kernels::state::count], constant("max_tokens"));
+      reference::expert_tiles(
+          memory<std::uint32_t>("choice").first(std::size_t{2} * used * n), used, constant("experts"), list_tokens,
+          memory<std::uint32_t>("output").first(std::size_t{constant("tiles")} * (list_tokens + 2)));
     }
     /// What `fixed` left, as numbers.
     std::vector<float> fixed_input(std::size_t rows, std::size_t columns) const {
@@ -273,16 +387,22 @@ class machine {
     }
     void fixed() {
       const std::uint32_t width = constant("width"), words = kernels::fixed_words(width);
-      const std::size_t rows = std::size_t{std::min(m.state[kernels::state::count], d.groups[1] / constant("rows_per_token"))} * constant("rows_per_token");
+      const std::size_t rows =
+          std::size_t{std::min(m.state[kernels::state::count], d.groups[1] / constant("rows_per_token"))} *
+          constant("rows_per_token");
       const auto y = input_behind_norm(rows, width);
-      for (std::size_t row = 0; row < rows; ++row) std::ranges::copy(fixed_words(std::span(y).subspan(row * width, width)), memory<std::uint32_t>("output").subspan(row * words).begin());
+      for (std::size_t row = 0; row < rows; ++row)
+        std::ranges::copy(fixed_words(std::span(y).subspan(row * width, width)),
+                          memory<std::uint32_t>("output").subspan(row * words).begin());
     }
     /// Rows of the input as they are or normalised, as the prologue says.
     std::vector<float> input_behind_norm(std::size_t rows, std::size_t columns) const {
       const auto input = memory<float>("input").first(rows * columns);
       std::vector<float> y(input.begin(), input.end());
       if (static_cast<kernels::prologue>(constant("prologue")) == kernels::prologue::norm)
-        for (std::size_t at = 0; at < y.size(); at += columns) reference::rms_norm(input.subspan(at, columns), weight<float>("norm_weight"), real("eps"), std::span(y).subspan(at, columns));
+        for (std::size_t at = 0; at < y.size(); at += columns)
+          reference::rms_norm(input.subspan(at, columns), weight<float>("norm_weight"), real("eps"),
+                              std::span(y).subspan(at, columns));
       return y;
     }
 
@@ -297,69 +417,90 @@ class machine {
     }
 
     void head_norm() {
-      const head_norm_shape shape{constant("heads"), constant("kv_heads"), constant("head_dim"), constant("context"), real("eps"), constant("ring") != 0, element("cache_element")};
-      const std::size_t n = tokens(), q = std::size_t{shape.heads} * shape.head_dim, kv = std::size_t{shape.kv_heads} * shape.head_dim;
-      reference::head_norm(shape, memory<float>("input").first(n * (q + 2 * kv)), weight<float>("q_norm"), weight<float>("k_norm"), memory<float>("output").first(n * q), position(),
+      const head_norm_shape shape{constant("heads"),       constant("kv_heads"), constant("head_dim"),
+                                  constant("context"),     real("eps"),          constant("ring") != 0,
+                                  element("cache_element")};
+      const std::size_t n = tokens(), q = std::size_t{shape.heads} * shape.head_dim,
+                        kv = std::size_t{shape.kv_heads} * shape.head_dim;
+      reference::head_norm(shape, memory<float>("input").first(n * (q + 2 * kv)), weight<float>("q_norm"),
+                           weight<float>("k_norm"), memory<float>("output").first(n * q), position(),
                            memory<std::byte>("keys"), memory<std::byte>("values"), weight<std::uint64_t>("rope"));
     }
 
     void route() {
       const std::size_t experts = constant("experts"), used = constant("experts_used");
-      for (std::size_t t = 0; t < tokens(); ++t) reference::route(memory<float>("logits").subspan(t * experts, experts), memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used));
+      for (std::size_t t = 0; t < tokens(); ++t)
+        reference::route(memory<float>("logits").subspan(t * experts, experts),
+                         memory<std::uint32_t>("choice").subspan(t * 2 * used, 2 * used));
     }
     void expert_sum() {
       const std::size_t width = constant("width"), used = constant("experts_used"), n = tokens();
-      reference::expert_sum(memory<float>("input").first(n * used * width), memory<std::uint32_t>("choice").first(n * 2 * used), used, width, memory<float>("output").first(n * width));
+      reference::expert_sum(memory<float>("input").first(n * used * width),
+                            memory<std::uint32_t>("choice").first(n * 2 * used), used, width,
+                            memory<float>("output").first(n * width));
     }
 
     void rms_norm() {
       const std::size_t width = constant("width");
       for (std::size_t t = 0; t < tokens(); ++t)
-        reference::rms_norm(memory<float>("input").subspan(t * width, width), weight<float>("norm_weight").first(width), real("eps"), memory<float>("output").subspan(t * width, width));
+        reference::rms_norm(memory<float>("input").subspan(t * width, width), weight<float>("norm_weight").first(width),
+                            real("eps"), memory<float>("output").subspan(t * width, width));
     }
 
     void norm_add() {
       const std::size_t n = std::size_t{tokens()} * constant("width");
-      std::vector<float> input(memory<float>("input").begin(), memory<float>("input").begin() + static_cast<std::ptrdiff_t>(constant("parts") * n));
+      std::vector<float> input(memory<float>("input").begin(),
+                               memory<float>("input").begin() + static_cast<std::ptrdiff_t>(constant("parts") * n));
       for (std::size_t step = constant("parts") / 2; step != 0; step /= 2)
         for (std::size_t i = 0; i < step * n; ++i) input[i] += input[i + step * n];
-      reference::norm_add(std::span<const float>(input).first(n), weight<float>("norm_weight").first(constant("width")), real("eps"), memory<float>("output").first(n));
+      reference::norm_add(std::span<const float>(input).first(n), weight<float>("norm_weight").first(constant("width")),
+                          real("eps"), memory<float>("output").first(n));
     }
 
     /// The token of a walk as int8.
     factors quantised(std::vector<std::int8_t>& q) const {
       std::vector<factors> factor(1);
-      reference::norm_quantize(memory<float>("input").first(q.size()), weight<float>("norm_weight"), q.size(), real("eps"), q, factor);
+      reference::norm_quantize(memory<float>("input").first(q.size()), weight<float>("norm_weight"), q.size(),
+                               real("eps"), q, factor);
       return factor[0];
     }
     void walk_select() {
       if (tokens() == 0) return;
-      reference::walk_select(memory<float>("input").first(constant("columns")), memory<std::uint32_t>("choice").first(std::size_t{2} * constant("count")));
+      reference::walk_select(memory<float>("input").first(constant("columns")),
+                             memory<std::uint32_t>("choice").first(std::size_t{2} * constant("count")));
     }
     void walk_up() {
       if (tokens() == 0) return;
       const std::size_t columns = constant("columns"), count = constant("count");
       std::vector<float> x(columns);
       reference::rms_norm(memory<float>("input").first(columns), weight<float>("norm_weight"), real("eps"), x);
-      reference::walk_up(x, weight<std::byte>("weight"), element("weight_element"), d.act(), memory<std::uint32_t>("choice").first(2 * count), memory<float>("output").first(count));
+      reference::walk_up(x, weight<std::byte>("weight"), element("weight_element"), d.act(),
+                         memory<std::uint32_t>("choice").first(2 * count), memory<float>("output").first(count));
     }
     void walk_sum() {
       if (tokens() == 0) return;
       const std::size_t count = constant("count"), rows = constant("rows");
-      const auto choice = constant("listed") != 0 ? memory<std::uint32_t>("choice").first(2 * count) : std::span<std::uint32_t>{};
-      reference::walk_sum(memory<float>("input").first(count), choice, weight<std::byte>("weight"), element("weight_element"), constant("epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add),
+      const auto choice =
+          constant("listed") != 0 ? memory<std::uint32_t>("choice").first(2 * count) : std::span<std::uint32_t>{};
+      reference::walk_sum(memory<float>("input").first(count), choice, weight<std::byte>("weight"),
+                          element("weight_element"),
+                          constant("epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add),
                           memory<float>("output").first(constant("splits") * rows), constant("splits"));
     }
     void walk_trace() {
       if (tokens() == 0) return;
-      const std::size_t columns = constant("columns"), features = constant("features"), layers = constant("layers"), words = kernels::trace_words(constant("count"));
+      const std::size_t columns = constant("columns"), features = constant("features"), layers = constant("layers"),
+                        words = kernels::trace_words(constant("count"));
       const bool listed = constant("listed") != 0;
       for (std::size_t i = 0; i < layers; ++i) {
         const std::size_t first = i * constant("value_stride");
         const auto part = std::span(m.trace).subspan((position() % constant("slots") * layers + i) * words, words);
         part[0] = position(), part[1] = m.state[kernels::state::tokens];
-        reference::walk_trace(memory<float>("values").subspan(first, columns), listed ? std::span<float>{} : memory<float>("gates").subspan(first, columns),
-                              listed ? memory<std::uint32_t>("choice").subspan(i * constant("choice_stride"), 2 * columns) : std::span<std::uint32_t>{},
+        reference::walk_trace(memory<float>("values").subspan(first, columns),
+                              listed ? std::span<float>{} : memory<float>("gates").subspan(first, columns),
+                              listed
+                                  ? memory<std::uint32_t>("choice").subspan(i * constant("choice_stride"), 2 * columns)
+                                  : std::span<std::uint32_t>{},
                               weight<float>("norms").subspan(i * features, features), constant("count"), part);
       }
     }
@@ -368,52 +509,63 @@ class machine {
       std::vector<std::int8_t> q(constant("columns"));
       const factors factor = quantised(q);
       const auto gates = memory<float>("gates");
-      reference::walk_gate_up(q, factor, weight<std::uint32_t>("weight"), weight<std::uint32_t>("up"), weight<float>("scales"), memory<float>("output").first(constant("rows")),
+      reference::walk_gate_up(q, factor, weight<std::uint32_t>("weight"), weight<std::uint32_t>("up"),
+                              weight<float>("scales"), memory<float>("output").first(constant("rows")),
                               gates.empty() ? gates : gates.first(constant("rows")));
-      const auto totals = reference::walk_totals(memory<float>("output").first(constant("rows")), weight<float>("value_norm"), d.groups[0]);
+      const auto totals = reference::walk_totals(memory<float>("output").first(constant("rows")),
+                                                 weight<float>("value_norm"), d.groups[0]);
       std::ranges::copy(totals, memory<float>("totals").begin());
     }
     void walk_down() {
       if (tokens() == 0) return;
       std::vector<std::int8_t> q(constant("columns"));
       const factors factor = quantised(q);
-      reference::walk_down(q, factor, weight<std::uint32_t>("weight"), weight<float>("scales"), memory<float>("output").first(constant("rows")));
+      reference::walk_down(q, factor, weight<std::uint32_t>("weight"), weight<float>("scales"),
+                           memory<float>("output").first(constant("rows")));
       const auto kept = memory<float>("values");
-      for (std::size_t i = 0; !kept.empty() && i < q.size(); ++i) kept[i] = product(static_cast<float>(q[i]), factor.inverse_scale);
+      for (std::size_t i = 0; !kept.empty() && i < q.size(); ++i)
+        kept[i] = product(static_cast<float>(q[i]), factor.inverse_scale);
     }
 
     void attention() {
-      const attention_shape shape{constant("heads"), constant("kv_heads"), constant("head_dim"), constant("context"), element("cache_element"), real("scale"), constant("window"),
-                                  constant("ring") != 0};
+      const attention_shape shape{constant("heads"),   constant("kv_heads"),     constant("head_dim"),
+                                  constant("context"), element("cache_element"), real("scale"),
+                                  constant("window"),  constant("ring") != 0};
       const std::size_t width = std::size_t{tokens()} * shape.heads * shape.head_dim;
-      reference::attention(shape, memory<float>("query").first(width), memory<std::byte>("keys"), memory<std::byte>("values"), position(), tokens(),
-                           memory<float>("output").first(width));
+      reference::attention(shape, memory<float>("query").first(width), memory<std::byte>("keys"),
+                           memory<std::byte>("values"), position(), tokens(), memory<float>("output").first(width));
     }
 
     void dense_matmul() {
       const std::size_t columns = constant("columns"), rows = constant("rows"), n = tokens();
-      reference::dense_matmul(memory<float>("input").first(n * columns), weight<float>("norm_weight"), weight<std::byte>("weight"), element("weight_element"),
-                              columns, rows, real("eps"), memory<float>("output").first(n * rows));
+      reference::dense_matmul(memory<float>("input").first(n * columns), weight<float>("norm_weight"),
+                              weight<std::byte>("weight"), element("weight_element"), columns, rows, real("eps"),
+                              memory<float>("output").first(n * rows));
     }
 
     void dense_few() {
       const std::size_t columns = constant("columns"), rows = constant("rows"), n = tokens();
-      reference::dense_few(memory<float>("input").first(n * columns), weight<std::byte>("weight"), element("weight_element"), columns, rows, memory<float>("output").first(n * rows));
+      reference::dense_few(memory<float>("input").first(n * columns), weight<std::byte>("weight"),
+                           element("weight_element"), columns, rows, memory<float>("output").first(n * rows));
     }
 
     screening wanted() const {
-      return screening_of(sampling_of(m.state), m.state[kernels::state::position] + m.state[kernels::state::count], constant("rows"), d.groups[0]);
+      return screening_of(sampling_of(m.state), m.state[kernels::state::position] + m.state[kernels::state::count],
+                          constant("rows"), d.groups[0]);
     }
     void head_screen() {
       if (tokens() == 0) return;
       const std::size_t columns = constant("columns"), rows = constant("rows");
-      const logit_bounds found = reference::head_screen(memory<float>("input").first(columns), weight<float>("norm_weight"), weight<std::int8_t>("codes"), weight<float>("scales"), real("eps"));
+      const logit_bounds found =
+          reference::head_screen(memory<float>("input").first(columns), weight<float>("norm_weight"),
+                                 weight<std::int8_t>("codes"), weight<float>("scales"), real("eps"));
       std::ranges::copy(found.y, memory<float>("y").begin());
       if (wanted().rank == 0) return;
       std::ranges::copy(found.upper, memory<float>("bounds").begin());
       const auto lowest = memory<float>("lowest").first(d.groups[0]);
       std::ranges::fill(lowest, -std::numeric_limits<float>::infinity());
-      for (std::size_t row = 0; row < rows; ++row) lowest[row % lowest.size()] = std::max(lowest[row % lowest.size()], found.lower[row]);
+      for (std::size_t row = 0; row < rows; ++row)
+        lowest[row % lowest.size()] = std::max(lowest[row % lowest.size()], found.lower[row]);
     }
     void head_rescore() {
       if (tokens() == 0) return;
@@ -423,20 +575,23 @@ class machine {
       const screening s = wanted();
       if (s.rank == 0) std::ranges::fill(bounds, std::numeric_limits<float>::infinity());
       const float least = s.rank == 0 ? 0 : least_of_shares(lowest, s.rank) - s.reach;
-      reference::head_rescore(memory<float>("y").first(columns), weight<std::byte>("weight"), element("weight_element"), least - std::abs(least) * 1e-6f, bounds);
+      reference::head_rescore(memory<float>("y").first(columns), weight<std::byte>("weight"), element("weight_element"),
+                              least - std::abs(least) * 1e-6f, bounds);
     }
 
     void sample() {
       const std::size_t vocabulary = constant("vocab_size");
       const std::uint32_t max_tokens = constant("max_tokens"), context = constant("context");
       const auto logits = memory<float>("logits");
-      if (constant("draws") == 1) return reference::sample(logits.first(vocabulary), max_tokens, context, m.state, tokens_of_ring());
+      if (constant("draws") == 1)
+        return reference::sample(logits.first(vocabulary), max_tokens, context, m.state, tokens_of_ring());
       const auto drawn = memory<std::uint32_t>("drawn");
       for (std::uint32_t i = 0; i < std::min(constant("draws"), m.state[kernels::state::count]); ++i)
         drawn[i] = reference::successor(logits.subspan(i * vocabulary, vocabulary), max_tokens, context, m.state, i);
     }
     void accept() {
-      m.ring.back() = reference::accept(memory<std::uint32_t>("drawn").first(constant("draws")), constant("max_tokens"), constant("context"), m.state, tokens_of_ring());
+      m.ring.back() = reference::accept(memory<std::uint32_t>("drawn").first(constant("draws")), constant("max_tokens"),
+                                        constant("context"), m.state, tokens_of_ring());
     }
     std::span<std::uint32_t> tokens_of_ring() const { return std::span(m.ring).first(constant("ring_size")); }
   };

@@ -53,14 +53,16 @@ inline unsigned byte(std::byte b) { return std::to_integer<unsigned>(b); }
 }  // namespace layout
 
 /// Block `block` of the row at `row` of a weight in matmul's layout.
-inline weight_block block_of(kernels::codec type, std::span<const std::byte> weight, std::uint32_t columns, std::uint32_t row, std::uint32_t block) {
+inline weight_block block_of(kernels::codec type, std::span<const std::byte> weight, std::uint32_t columns,
+                             std::uint32_t row, std::uint32_t block) {
   using kernels::codec;
   namespace at = reference::layout;
   const std::size_t n = columns / 32, r = row % 4, b = block;
   const std::byte* const group = weight.data() + row / 4 * kernels::matmul_group_bytes(type, columns);
   weight_block out;
   if (type == codec::q8_0) {
-    for (std::size_t i = 0; i < 32; ++i) out.codes[i] = at::signed_byte(group[((2 * r + i / 16) * n + b) * 16 + i % 16]);
+    for (std::size_t i = 0; i < 32; ++i)
+      out.codes[i] = at::signed_byte(group[((2 * r + i / 16) * n + b) * 16 + i % 16]);
     out.d[0] = at::half(group + 128 * n + 8 * b + 2 * r);
     return out;
   }
@@ -76,15 +78,18 @@ inline weight_block block_of(kernels::codec type, std::span<const std::byte> wei
     const std::byte* const head = group + 64 * n + (r * (n / 8) + b / 8) * 16;
     const std::byte* const sc = head + 4;
     const std::size_t j = b % 8;
-    const unsigned scale = j < 4 ? at::byte(sc[j]) & 63u : (at::byte(sc[j + 4]) & 15u) | (at::byte(sc[j - 4]) >> 6) << 4;
-    const unsigned minimum = j < 4 ? at::byte(sc[j + 4]) & 63u : (at::byte(sc[j + 4]) >> 4) | (at::byte(sc[j]) >> 6) << 4;
+    const unsigned scale =
+        j < 4 ? at::byte(sc[j]) & 63u : (at::byte(sc[j + 4]) & 15u) | (at::byte(sc[j - 4]) >> 6) << 4;
+    const unsigned minimum =
+        j < 4 ? at::byte(sc[j + 4]) & 63u : (at::byte(sc[j + 4]) >> 4) | (at::byte(sc[j]) >> 6) << 4;
     out.d[0] = at::half(head) * static_cast<float>(scale);
     out.offset = -(at::half(head + 2) * static_cast<float>(minimum));
     out.has_offset = true;
   } else {
     out.halves = true;
     const float d = at::half(group + 104 * n + b / 8 * 8 + 2 * r);
-    for (std::size_t h = 0; h < 2; ++h) out.d[h] = d * static_cast<float>(at::signed_byte(group[96 * n + 8 * b + 2 * r + h]));
+    for (std::size_t h = 0; h < 2; ++h)
+      out.d[h] = d * static_cast<float>(at::signed_byte(group[96 * n + 8 * b + 2 * r + h]));
     for (std::size_t i = 0; i < 32; ++i) {
       const unsigned bits = at::byte(group[64 * n + (r * n + b) * 8 + 4 * (i / 16) + i % 4]) >> (2 * (i % 16 / 4)) & 3u;
       out.codes[i] = (out.codes[i] | static_cast<std::int32_t>(bits << 4)) - 32;
@@ -94,8 +99,11 @@ inline weight_block block_of(kernels::codec type, std::span<const std::byte> wei
 }
 
 /// One weight, widened.
-inline float weight_at(kernels::codec type, std::span<const std::byte> weight, std::uint32_t columns, std::uint32_t row, std::uint32_t column) {
-  if (kernels::is_dense(type)) return elements::read(weight, static_cast<kernels::element>(type), std::size_t{row} * ((columns + 7) / 8 * 8) + column);
+inline float weight_at(kernels::codec type, std::span<const std::byte> weight, std::uint32_t columns, std::uint32_t row,
+                       std::uint32_t column) {
+  if (kernels::is_dense(type))
+    return elements::read(weight, static_cast<kernels::element>(type),
+                          std::size_t{row} * ((columns + 7) / 8 * 8) + column);
   const weight_block b = block_of(type, weight, columns, row, column / 32);
   const float y = product(b.halves ? b.d[column % 32 / 16] : b.d[0], static_cast<float>(b.codes[column % 32]));
   return b.has_offset ? y + b.offset : y;
@@ -117,21 +125,26 @@ inline fixed_block fix(std::span<const float> x) {
   const std::uint32_t exponent = std::clamp(greatest >> 23, 23u, 254u);
   const float factor = std::bit_cast<float>((276u - exponent) << 23);
   out.scale = std::bit_cast<float>((exponent - 22u) << 23);
-  for (std::size_t i = 0; i < x.size(); ++i) out.codes[i] = std::clamp(static_cast<std::int32_t>(std::nearbyint(product(x[i], factor))), -8388608, 8388607);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    out.codes[i] = std::clamp(static_cast<std::int32_t>(std::nearbyint(product(x[i], factor))), -8388608, 8388607);
   return out;
 }
 
-/// A token as kernel `fixed` leaves it, [7, blocks, 4] words (kernels/catalogue.hpp), and the numbers that such words stand for.
+/// A token as kernel `fixed` leaves it, [7, blocks, 4] words (kernels/catalogue.hpp), and the numbers that such words
+/// stand for.
 inline std::vector<std::uint32_t> fixed_words(std::span<const float> x) {
   const std::size_t blocks = x.size() / 32;
   std::vector<std::uint32_t> out(28 * blocks);
   for (std::size_t b = 0; b < blocks; ++b) {
     const fixed_block block = fix(x.subspan(32 * b, 32));
-    const auto word = [&](std::size_t part, std::size_t i) -> std::uint32_t& { return out[(part * blocks + b) * 4 + i]; };
+    const auto word = [&](std::size_t part, std::size_t i) -> std::uint32_t& {
+      return out[(part * blocks + b) * 4 + i];
+    };
     std::int32_t upper = 0, lower = 0;
     for (std::size_t i = 0; i < 32; ++i) {
       const auto code = static_cast<std::uint32_t>(block.codes[i]);
-      for (std::size_t byte = 0; byte < 3; ++byte) word(2 * byte + i / 16, i % 16 / 4) |= (code >> (16 - 8 * byte) & 255u) << (i % 4 * 8);
+      for (std::size_t byte = 0; byte < 3; ++byte)
+        word(2 * byte + i / 16, i % 16 / 4) |= (code >> (16 - 8 * byte) & 255u) << (i % 4 * 8);
       upper += block.codes[i] >> 16;
       lower += block.codes[i] & 0xffff;
     }
@@ -145,34 +158,44 @@ inline std::vector<float> fixed_values(std::span<const std::uint32_t> words) {
   const std::size_t blocks = words.size() / 28;
   std::vector<float> out(32 * blocks);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const auto byte = [&](std::size_t part) { return words[((part + i % 32 / 16) * blocks + i / 32) * 4 + i % 16 / 4] >> (i % 4 * 8) & 255u; };
+    const auto byte = [&](std::size_t part) {
+      return words[((part + i % 32 / 16) * blocks + i / 32) * 4 + i % 16 / 4] >> (i % 4 * 8) & 255u;
+    };
     const auto code = static_cast<std::int32_t>(byte(0) << 24 | byte(2) << 16 | byte(4) << 8) >> 8;
     out[i] = product(static_cast<float>(code), std::bit_cast<float>(words[(6 * blocks + i / 32) * 4]));
   }
   return out;
 }
 
-/// Tokens of fixed_words as `fixed` leaves them where it is tiled: of each eight tokens [blocks, 3, 8, 8] words of planes, then [blocks, 2, 8] scales and sums.
+/// Tokens of fixed_words as `fixed` leaves them where it is tiled: of each eight tokens [blocks, 3, 8, 8] words of
+/// planes, then [blocks, 2, 8] scales and sums.
 inline std::vector<std::uint32_t> tiled_words(std::span<const std::uint32_t> tokens, std::size_t columns) {
   const std::size_t blocks = columns / 32, count = tokens.size() / (28 * blocks);
   std::vector<std::uint32_t> out((count + 7) / 8 * 224 * blocks);
   for (std::size_t t = 0; t < count; ++t)
     for (std::size_t b = 0; b < blocks; ++b) {
       std::uint32_t* const tile = out.data() + t / 8 * 224 * blocks;
-      const auto from = [&](std::size_t part, std::size_t i) { return tokens[(t * 7 * blocks + part * blocks + b) * 4 + i]; };
-      for (std::size_t word = 0; word < 24; ++word) tile[(b * 3 + word / 8) * 64 + t % 8 * 8 + word % 8] = from(word / 4, word % 4) ^ (word < 8 ? 0u : 0x7f7f7f7fu);
+      const auto from = [&](std::size_t part, std::size_t i) {
+        return tokens[(t * 7 * blocks + part * blocks + b) * 4 + i];
+      };
+      for (std::size_t word = 0; word < 24; ++word)
+        tile[(b * 3 + word / 8) * 64 + t % 8 * 8 + word % 8] = from(word / 4, word % 4) ^ (word < 8 ? 0u : 0x7f7f7f7fu);
       tile[192 * blocks + 16 * b + t % 8] = from(6, 0);
-      const float whole = static_cast<float>(static_cast<std::int32_t>(from(6, 1))) * 65536.0f + static_cast<float>(static_cast<std::int32_t>(from(6, 2)));
+      const float whole = static_cast<float>(static_cast<std::int32_t>(from(6, 1))) * 65536.0f +
+                          static_cast<float>(static_cast<std::int32_t>(from(6, 2)));
       tile[192 * blocks + 16 * b + 8 + t % 8] = std::bit_cast<std::uint32_t>(whole);
     }
   return out;
 }
 /// A token of such tiles as fixed_words has it, but for the sums, which are 0.
-inline std::vector<std::uint32_t> untiled_words(std::span<const std::uint32_t> tiles, std::size_t columns, std::size_t token) {
+inline std::vector<std::uint32_t> untiled_words(std::span<const std::uint32_t> tiles, std::size_t columns,
+                                                std::size_t token) {
   const std::size_t blocks = columns / 32, tile = token / 8 * 224 * blocks;
   std::vector<std::uint32_t> out(28 * blocks);
   for (std::size_t b = 0; b < blocks; ++b) {
-    for (std::size_t word = 0; word < 24; ++word) out[(word / 4 * blocks + b) * 4 + word % 4] = tiles[tile + (b * 3 + word / 8) * 64 + token % 8 * 8 + word % 8] ^ (word < 8 ? 0u : 0x7f7f7f7fu);
+    for (std::size_t word = 0; word < 24; ++word)
+      out[(word / 4 * blocks + b) * 4 + word % 4] =
+          tiles[tile + (b * 3 + word / 8) * 64 + token % 8 * 8 + word % 8] ^ (word < 8 ? 0u : 0x7f7f7f7fu);
     out[(6 * blocks + b) * 4] = tiles[tile + 192 * blocks + 16 * b + token % 8];
   }
   return out;
@@ -188,8 +211,10 @@ struct fixed_sums {
   float whole() const { return static_cast<float>(upper) * 65536.0f + static_cast<float>(lower); }  // an exact product
 };
 
-/// Row `row` times x: virtual lane v takes blocks v, v + 32, ... in rising order into one accumulator; dense codecs as dot().
-inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> weight, std::uint32_t row, std::span<const float> x, std::span<const fixed_block> fixed) {
+/// Row `row` times x: virtual lane v takes blocks v, v + 32, ... in rising order into one accumulator; dense codecs as
+/// dot().
+inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> weight, std::uint32_t row,
+                        std::span<const float> x, std::span<const fixed_block> fixed) {
   if (kernels::is_dense(shape.codec)) {
     std::vector<float> w(shape.columns);
     for (std::uint32_t c = 0; c < shape.columns; ++c) w[c] = weight_at(shape.codec, weight, shape.columns, row, c);
@@ -218,7 +243,9 @@ inline float matmul_sum(const matmul_shape& shape, std::span<const std::byte> we
 }
 
 /// Where a position stands in a layer's cache, or `context` where it has no place.
-inline std::uint32_t cache_slot(std::uint32_t position, std::uint32_t context, bool ring) { return ring ? position % context : std::min(position, context); }
+inline std::uint32_t cache_slot(std::uint32_t position, std::uint32_t context, bool ring) {
+  return ring ? position % context : std::min(position, context);
+}
 
 /// A pair of channels of a head at a position, rotated.
 inline std::array<float, 2> rotated(float first, float second, std::uint32_t position, std::uint64_t turns) {
@@ -227,14 +254,18 @@ inline std::array<float, 2> rotated(float first, float second, std::uint32_t pos
 }
 
 /// What becomes of the sums y of a product, [rows] of one token; the rest as for matmul.
-inline void finish_product(const matmul_shape& shape, std::size_t token, std::span<const float> y, std::span<float> output, std::uint32_t position, std::span<std::byte> keys,
+inline void finish_product(const matmul_shape& shape, std::size_t token, std::span<const float> y,
+                           std::span<float> output, std::uint32_t position, std::span<std::byte> keys,
                            std::span<std::byte> values, std::span<const std::uint64_t> rope) {
   if (shape.epilogue != kernels::epilogue::rope_cache) {
-    finish({.columns = shape.columns, .rows = shape.rows, .epilogue = shape.epilogue, .gate = shape.gate}, token, y, output, position, {}, {});
+    finish({.columns = shape.columns, .rows = shape.rows, .epilogue = shape.epilogue, .gate = shape.gate}, token, y,
+           output, position, {}, {});
     return;
   }
-  const std::uint32_t half = shape.head_dim / 2, place = position + static_cast<std::uint32_t>(token), slot = cache_slot(place, shape.context, shape.ring);
-  for (std::uint32_t row = 0; row < shape.rows; row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
+  const std::uint32_t half = shape.head_dim / 2, place = position + static_cast<std::uint32_t>(token),
+                      slot = cache_slot(place, shape.context, shape.ring);
+  for (std::uint32_t row = 0; row < shape.rows;
+       row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
     const std::uint32_t tensor = row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
     const std::uint32_t row_of_tensor = row - (tensor > 0 ? shape.q_size : 0) - (tensor > 1 ? shape.kv_size : 0);
     const std::uint32_t head = row_of_tensor / shape.head_dim, pair = row_of_tensor % shape.head_dim / 2;
@@ -246,19 +277,25 @@ inline void finish_product(const matmul_shape& shape, std::size_t token, std::sp
         output[token * shape.q_size + std::size_t{head} * shape.head_dim + channel] = both[i];
       } else if (slot < shape.context) {
         const auto index = tensor == 1 ? kernels::key_cache_index : kernels::value_cache_index;
-        elements(tensor == 1 ? keys : values, shape.cache_element).store(index(head, slot, channel, shape.head_dim, shape.context), both[i]);
+        elements(tensor == 1 ? keys : values, shape.cache_element)
+            .store(index(head, slot, channel, shape.head_dim, shape.context), both[i]);
       }
     }
   }
 }
 
 /// Products of `tokens` tokens from `position` on.
-/// @shape  input: [tokens, columns], normalised where the product has a norm in front; weight: kernels/matmul_layout.hpp
-/// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows / 2] for gated
-/// @shape  keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp), rope: [head_dim / 2], rope_cache only
+/// @shape  input: [tokens, columns], normalised where the product has a norm in front; weight:
+/// kernels/matmul_layout.hpp
+/// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows
+/// / 2] for gated
+/// @shape  keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp), rope: [head_dim / 2], rope_cache
+/// only
 /// @shape  gates: none, or with gated where gates go, [tokens, rows / 2]
-inline void matmul(const matmul_shape& shape, std::span<const float> input, std::span<const std::byte> weight, std::span<float> output, std::uint32_t position = 0,
-                   std::span<std::byte> keys = {}, std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {}, std::span<float> gates = {}) {
+inline void matmul(const matmul_shape& shape, std::span<const float> input, std::span<const std::byte> weight,
+                   std::span<float> output, std::uint32_t position = 0, std::span<std::byte> keys = {},
+                   std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {},
+                   std::span<float> gates = {}) {
   std::vector<float> y(shape.rows);
   std::vector<fixed_block> fixed(kernels::is_dense(shape.codec) ? 0 : shape.columns / 32);
   for (std::size_t token = 0; token < input.size() / shape.columns; ++token) {
@@ -270,15 +307,17 @@ inline void matmul(const matmul_shape& shape, std::span<const float> input, std:
   }
 }
 
-/// Kernel head_norm: q of stacked q, k and v [tokens, (heads + 2 kv_heads) * head_dim] to output [tokens, heads, head_dim], k and v to the cache.
+/// Kernel head_norm: q of stacked q, k and v [tokens, (heads + 2 kv_heads) * head_dim] to output [tokens, heads,
+/// head_dim], k and v to the cache.
 struct head_norm_shape {
   std::uint32_t heads = 0, kv_heads = 0, head_dim = 0, context = 0;
   float eps = 1e-6f;
   bool ring = false;
   kernels::element cache_element = kernels::element::f16;
 };
-inline void head_norm(const head_norm_shape& shape, std::span<const float> input, std::span<const float> q_norm, std::span<const float> k_norm, std::span<float> output,
-                      std::uint32_t position, std::span<std::byte> keys, std::span<std::byte> values, std::span<const std::uint64_t> rope) {
+inline void head_norm(const head_norm_shape& shape, std::span<const float> input, std::span<const float> q_norm,
+                      std::span<const float> k_norm, std::span<float> output, std::uint32_t position,
+                      std::span<std::byte> keys, std::span<std::byte> values, std::span<const std::uint64_t> rope) {
   const std::uint32_t d = shape.head_dim, all = shape.heads + 2 * shape.kv_heads;
   std::vector<float> y(d);
   for (std::uint32_t token = 0; token < input.size() / (std::size_t{all} * d); ++token)

@@ -13,14 +13,17 @@
 
 namespace intaglio::reference {
 
-/// A token's activations as matmul_chunk multiplies them: f16 bits, column c of each four at kernels::halves_place, and what undoes their scale.
+/// A token's activations as matmul_chunk multiplies them: f16 bits, column c of each four at kernels::halves_place, and
+/// what undoes their scale.
 struct halves_of_token {
   std::vector<std::uint16_t> bits;
   float factor = 0;
 };
 
 /// Place of a column in what kernel halves writes.
-constexpr std::uint32_t halves_place(std::uint32_t column) { return (column & ~3u) | (column & 1u) << 1 | (column >> 1 & 1u); }
+constexpr std::uint32_t halves_place(std::uint32_t column) {
+  return (column & ~3u) | (column & 1u) << 1 | (column >> 1 & 1u);
+}
 
 /// Place of what halves_place has for a token where it is tiled: of each eight tokens [width / 8, 8, 8].
 constexpr std::size_t tiled_place(std::size_t token, std::size_t place, std::size_t width) {
@@ -41,19 +44,24 @@ inline halves_of_token halves(std::span<const float> x) {
   for (const float each : x) greatest = std::max(greatest, std::bit_cast<std::uint32_t>(each) & 0x7fffffffu);
   const std::uint32_t exponent = std::clamp(greatest >> 23, 15u, 254u);
   const float scale = std::bit_cast<float>((268u - exponent) << 23);
-  out.factor = greatest < 0x7f800000u ? std::bit_cast<float>((exponent - 14u) << 23) : std::numeric_limits<float>::quiet_NaN();
+  out.factor =
+      greatest < 0x7f800000u ? std::bit_cast<float>((exponent - 14u) << 23) : std::numeric_limits<float>::quiet_NaN();
   out.bits.resize(x.size());
   for (std::uint32_t c = 0; c < x.size(); ++c) out.bits[halves_place(c)] = f16_from_f32(product(x[c], scale));
   return out;
 }
 
-/// As reference::matmul, but for the sums: a weight is the f16 nearest to its f32 value, and products are added in rising order of columns to one
-/// f32, from 0; then the token's factor.
-inline void matmul_chunk(const matmul_shape& shape, std::span<const halves_of_token> input, std::span<const std::byte> weight, std::span<float> output,
-                         std::uint32_t position = 0, std::span<std::byte> keys = {}, std::span<std::byte> values = {}, std::span<const std::uint64_t> rope = {}) {
+/// As reference::matmul, but for the sums: a weight is the f16 nearest to its f32 value, and products are added in
+/// rising order of columns to one f32, from 0; then the token's factor.
+inline void matmul_chunk(const matmul_shape& shape, std::span<const halves_of_token> input,
+                         std::span<const std::byte> weight, std::span<float> output, std::uint32_t position = 0,
+                         std::span<std::byte> keys = {}, std::span<std::byte> values = {},
+                         std::span<const std::uint64_t> rope = {}) {
   std::vector<float> w(std::size_t{shape.rows} * shape.columns), x(shape.columns), y(shape.rows);
   for (std::uint32_t row = 0; row < shape.rows; ++row)
-    for (std::uint32_t c = 0; c < shape.columns; ++c) w[std::size_t{row} * shape.columns + c] = f32_from_f16(f16_from_f32(weight_at(shape.codec, weight, shape.columns, row, c)));
+    for (std::uint32_t c = 0; c < shape.columns; ++c)
+      w[std::size_t{row} * shape.columns + c] =
+          f32_from_f16(f16_from_f32(weight_at(shape.codec, weight, shape.columns, row, c)));
   for (std::size_t token = 0; token < input.size(); ++token) {
     for (std::uint32_t c = 0; c < shape.columns; ++c) x[c] = f32_from_f16(input[token].bits[halves_place(c)]);
     for (std::uint32_t row = 0; row < shape.rows; ++row) {

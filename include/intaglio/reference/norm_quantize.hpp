@@ -16,8 +16,8 @@ namespace intaglio::reference {
 
 /// What a quantised token carries beside its int8 values, as the kernels lay it out: 8 bytes a token.
 struct factors {
-  float inverse_scale = 0;      ///< max|y| / 127, the step of the int8 grid
-  std::int32_t sum = 0;         ///< sum of the int8 values
+  float inverse_scale = 0;  ///< max|y| / 127, the step of the int8 grid
+  std::int32_t sum = 0;     ///< sum of the int8 values
   friend bool operator==(const factors&, const factors&) = default;
 };
 
@@ -39,8 +39,8 @@ inline factors quantize(std::span<const float> y, std::span<std::int8_t> output)
 }
 
 /// @shape input: [tokens, width]; norm_weight: [width]; output: [tokens, width]; token_factors: [tokens]
-inline void norm_quantize(std::span<const float> input, std::span<const float> norm_weight, std::size_t width, float eps,
-                          std::span<std::int8_t> output, std::span<factors> token_factors) {
+inline void norm_quantize(std::span<const float> input, std::span<const float> norm_weight, std::size_t width,
+                          float eps, std::span<std::int8_t> output, std::span<factors> token_factors) {
   std::vector<float> y(width);
   for (std::size_t token = 0; token < token_factors.size(); ++token) {
     rms_norm(input.subspan(token * width, width), norm_weight, eps, y);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Kernel sample on the CPU. Probabilities are integers (docs/kernels.md, "Sample"), so no sum depends on its order and the kernel
-// must agree to the bit; this is a plain reading, with one sort where the shader has pivots of many lists.
+// Kernel sample on the CPU. Probabilities are integers (docs/kernels.md, "Sample"), so no sum depends on its order and
+// the kernel must agree to the bit; this is a plain reading, with one sort where the shader has pivots of many lists.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <compare>
 #include <cmath>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -32,14 +32,18 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
 }
 
 inline constexpr float log2_e = 1.44269504f;
-inline constexpr float least_temperature = 1e-6f;       ///< below it the choice is greedy
-inline constexpr std::uint32_t most_octaves = 24;    ///< how far below the largest weight, in powers of two, the smallest stands
+inline constexpr float least_temperature = 1e-6f;  ///< below it the choice is greedy
+inline constexpr std::uint32_t most_octaves =
+    24;  ///< how far below the largest weight, in powers of two, the smallest stands
 
 inline constexpr std::uint32_t full_power = 1u << 24;
 
-/// About 2^24 * 2^(-fraction / 2^20) for fraction < 2^20, to within 5; falls monotonically. Polynomial of degree 5 through Chebyshev nodes.
+/// About 2^24 * 2^(-fraction / 2^20) for fraction < 2^20, to within 5; falls monotonically. Polynomial of degree 5
+/// through Chebyshev nodes.
 constexpr std::uint32_t power(std::uint32_t fraction) {
-  const auto high = [x = fraction << 12](std::uint32_t h) { return static_cast<std::uint32_t>((std::uint64_t{h} * x) >> 32); };
+  const auto high = [x = fraction << 12](std::uint32_t h) {
+    return static_cast<std::uint32_t>((std::uint64_t{h} * x) >> 32);
+  };
   std::uint32_t h = 4310560u;
   h = 40133167u - high(h);
   h = 237977951u - high(h);
@@ -50,24 +54,31 @@ constexpr std::uint32_t power(std::uint32_t fraction) {
 
 /// The binary logarithm of a logit's weight, without a unit.
 inline float exponent(float logit, float scale) {
-  const float out = std::clamp(product(logit, scale), std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max());
+  const float out =
+      std::clamp(product(logit, scale), std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max());
   return std::abs(out) < 1e-30f ? 0.0f : out;  // what devices may flush to 0
 }
 
-/// Weight of a logit: exp2(logit * scale) with 20 bits, in a unit 2^44 times below the power of two that bounds the maximum's, as docs/kernels.md has it. What
-/// one is does not depend on the maximum, but for the unit: so lists can be summed before it is known.
+/// Weight of a logit: exp2(logit * scale) with 20 bits, in a unit 2^44 times below the power of two that bounds the
+/// maximum's, as docs/kernels.md has it. What one is does not depend on the maximum, but for the unit: so lists can be
+/// summed before it is known.
 inline std::uint64_t weight(float logit, float maximum, float scale) {
-  const float own = exponent(logit, scale), octave = std::ceil(own), below = std::ceil(exponent(maximum, scale)) - octave;
+  const float own = exponent(logit, scale), octave = std::ceil(own),
+              below = std::ceil(exponent(maximum, scale)) - octave;
   if (!(below <= static_cast<float>(most_octaves)) || logit == -std::numeric_limits<float>::infinity()) return 0;
   const auto fraction = std::min(static_cast<std::uint32_t>((octave - own) * 1048576.0f), 0xFFFFFu);
   return std::uint64_t{power(fraction) >> 4} << (most_octaves - static_cast<std::uint32_t>(below));
 }
 
 /// Rounded up: of the sum of weights, `share` 2^16ths.
-constexpr std::uint64_t share_of(std::uint64_t total, std::uint32_t share) { return (total >> 16) * share + (((total & 0xFFFF) * share + 0xFFFF) >> 16); }
+constexpr std::uint64_t share_of(std::uint64_t total, std::uint32_t share) {
+  return (total >> 16) * share + (((total & 0xFFFF) * share + 0xFFFF) >> 16);
+}
 /// The least weight that min_p keeps, at temperature 1.
 inline std::uint64_t least_weight(float min_p, std::uint64_t largest) {
-  return min_p > 0.0f ? (largest >> most_octaves) * static_cast<std::uint64_t>(std::ceil(std::fmin(min_p, 1.0f) * 16777216.0f)) : 0;
+  return min_p > 0.0f
+             ? (largest >> most_octaves) * static_cast<std::uint64_t>(std::ceil(std::fmin(min_p, 1.0f) * 16777216.0f))
+             : 0;
 }
 
 /// The parameters of kernels/state.hpp in words. The defaults are greedy.
@@ -78,7 +89,8 @@ struct sampling {
 };
 
 /// Logits after the penalty on every token of `recent`, once however often it occurs.
-inline std::vector<float> penalised(std::span<const float> logits, std::span<const std::uint32_t> recent, float penalty) {
+inline std::vector<float> penalised(std::span<const float> logits, std::span<const std::uint32_t> recent,
+                                    float penalty) {
   std::vector<float> out(logits.begin(), logits.end());
   std::vector<bool> seen(out.size());
   for (const std::uint32_t id : recent) {
@@ -89,7 +101,8 @@ inline std::vector<float> penalised(std::span<const float> logits, std::span<con
   return out;
 }
 
-/// A token in the order of the sampler: a key that rises with the logit, equal for equal ones and largest for what is no number, and the id's complement.
+/// A token in the order of the sampler: a key that rises with the logit, equal for equal ones and largest for what is
+/// no number, and the id's complement.
 struct ranked_token {
   std::uint32_t key = 0, not_id = 0;
   friend auto operator<=>(const ranked_token&, const ranked_token&) = default;
@@ -105,7 +118,8 @@ inline ranked_token first_ranked(std::span<const float> logits) {
   return out;
 }
 
-/// Integer probabilities of every id after top-k, top-p, min-p and temperature, 0 for what they leave out. No logit is NaN, the largest is finite.
+/// Integer probabilities of every id after top-k, top-p, min-p and temperature, 0 for what they leave out. No logit is
+/// NaN, the largest is finite.
 inline std::vector<std::uint64_t> sampling_weights(std::span<const float> logits, const sampling& s) {
   std::vector<std::uint32_t> order(logits.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
@@ -140,15 +154,18 @@ inline std::uint32_t draw(std::span<const std::uint64_t> weights, std::uint32_t 
   return id;
 }
 
-/// The token after the one at `position`; logits.size(), which is no token, where a logit is NaN or the largest is not finite.
-inline std::uint32_t choose(std::span<const float> logits, std::span<const std::uint32_t> recent, const sampling& s, std::uint32_t position) {
+/// The token after the one at `position`; logits.size(), which is no token, where a logit is NaN or the largest is not
+/// finite.
+inline std::uint32_t choose(std::span<const float> logits, std::span<const std::uint32_t> recent, const sampling& s,
+                            std::uint32_t position) {
   const std::vector<float> l = penalised(logits, recent, s.repeat_penalty);
   for (const float value : l)
     if (std::isnan(value)) return static_cast<std::uint32_t>(l.size());
   const auto best = std::max_element(l.begin(), l.end());
   if (!std::isfinite(*best)) return static_cast<std::uint32_t>(l.size());
   if (!(s.temperature >= least_temperature)) return static_cast<std::uint32_t>(best - l.begin());
-  const auto random = philox({position, 0, 0, 0}, {static_cast<std::uint32_t>(s.seed), static_cast<std::uint32_t>(s.seed >> 32)});
+  const auto random =
+      philox({position, 0, 0, 0}, {static_cast<std::uint32_t>(s.seed), static_cast<std::uint32_t>(s.seed >> 32)});
   return draw(sampling_weights(l, s), random[0]);
 }
 
@@ -156,12 +173,19 @@ inline std::uint32_t choose(std::span<const float> logits, std::span<const std::
 inline sampling sampling_of(std::span<const std::uint32_t> state) {
   namespace at = kernels::state;
   const auto real = [&](std::uint32_t word) { return std::bit_cast<float>(state[word]); };
-  return {real(at::temperature), real(at::top_p), real(at::min_p), real(at::repeat_penalty), state[at::top_k], state[at::repeat_last_n],
+  return {real(at::temperature),
+          real(at::top_p),
+          real(at::min_p),
+          real(at::repeat_penalty),
+          state[at::top_k],
+          state[at::repeat_last_n],
           std::uint64_t{state[at::seed_high]} << 32 | state[at::seed_low]};
 }
 
-/// What follows token `index` of the pass, from its logits and state's parameters, as if the tokens behind it were not there.
-inline std::uint32_t successor(std::span<const float> logits, std::uint32_t max_tokens, std::uint32_t context, std::span<const std::uint32_t> state, std::uint32_t index) {
+/// What follows token `index` of the pass, from its logits and state's parameters, as if the tokens behind it were not
+/// there.
+inline std::uint32_t successor(std::span<const float> logits, std::uint32_t max_tokens, std::uint32_t context,
+                               std::span<const std::uint32_t> state, std::uint32_t index) {
   namespace at = kernels::state;
   const sampling s = sampling_of(state);
   const std::uint32_t next = state[at::position] + index + 1;
@@ -171,10 +195,13 @@ inline std::uint32_t successor(std::span<const float> logits, std::uint32_t max_
   return choose(logits, recent, s, next - 1);
 }
 
-/// Takes `drawn` as far as the tokens of the pass were drafted right: writes history and ring, and moves state on. @return how many
-inline std::uint32_t accept(std::span<const std::uint32_t> drawn, std::uint32_t max_tokens, std::uint32_t context, std::span<std::uint32_t> state, std::span<std::uint32_t> ring) {
+/// Takes `drawn` as far as the tokens of the pass were drafted right: writes history and ring, and moves state on.
+/// @return how many
+inline std::uint32_t accept(std::span<const std::uint32_t> drawn, std::uint32_t max_tokens, std::uint32_t context,
+                            std::span<std::uint32_t> state, std::span<std::uint32_t> ring) {
   namespace at = kernels::state;
-  const std::uint32_t count = std::min(state[at::count], static_cast<std::uint32_t>(drawn.size())), position = state[at::position];
+  const std::uint32_t count = std::min(state[at::count], static_cast<std::uint32_t>(drawn.size())),
+                      position = state[at::position];
   std::uint32_t taken = 0;
   while (taken < count && (taken == 0 || state[at::tokens + taken] == drawn[taken - 1])) {
     ring[(state[at::generated] + taken) % ring.size()] = drawn[taken];
@@ -189,10 +216,12 @@ inline std::uint32_t accept(std::span<const std::uint32_t> drawn, std::uint32_t 
   return taken;
 }
 
-/// The whole kernel with one draw: reads the parameters from `state`, writes token, history and ring, and moves on. Does nothing where count is 0.
-/// @shape logits: [vocab_size] of the pass's last token; state: state::words(max_tokens, context) words; ring: [ring_size]
-inline void sample(std::span<const float> logits, std::uint32_t max_tokens, std::uint32_t context, std::span<std::uint32_t> state,
-                   std::span<std::uint32_t> ring) {
+/// The whole kernel with one draw: reads the parameters from `state`, writes token, history and ring, and moves on.
+/// Does nothing where count is 0.
+/// @shape logits: [vocab_size] of the pass's last token; state: state::words(max_tokens, context) words; ring:
+/// [ring_size]
+inline void sample(std::span<const float> logits, std::uint32_t max_tokens, std::uint32_t context,
+                   std::span<std::uint32_t> state, std::span<std::uint32_t> ring) {
   namespace at = kernels::state;
   if (state[at::count] == 0) return;
   const std::uint32_t token = successor(logits, max_tokens, context, state, state[at::count] - 1);

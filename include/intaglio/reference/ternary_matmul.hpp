@@ -28,12 +28,14 @@ struct ternary_matmul_shape {
 };
 
 /// sum of code * q over the columns at one row position, codes being -1, 0, +1. Exact.
-inline std::int32_t ternary_dot(std::span<const std::uint32_t> weight, std::uint32_t columns, std::uint32_t row, std::span<const std::int8_t> q) {
+inline std::int32_t ternary_dot(std::span<const std::uint32_t> weight, std::uint32_t columns, std::uint32_t row,
+                                std::span<const std::int8_t> q) {
   std::int32_t sum = 0;
   for (std::uint32_t tile = 0; tile < columns / kernels::tile_columns; ++tile) {
     const std::uint32_t word = weight[kernels::tile_word(row, std::uint64_t{tile} * kernels::tile_columns, columns)];
     for (std::uint32_t c = 0; c < kernels::tile_columns; ++c)
-      sum += (static_cast<std::int32_t>((word >> kernels::tile_shift(c)) & 3u) - 1) * q[tile * kernels::tile_columns + c];
+      sum +=
+          (static_cast<std::int32_t>((word >> kernels::tile_shift(c)) & 3u) - 1) * q[tile * kernels::tile_columns + c];
   }
   return sum;
 }
@@ -41,24 +43,28 @@ inline std::int32_t ternary_dot(std::span<const std::uint32_t> weight, std::uint
 /// Which of the scales a row of the merged matrix has.
 inline std::size_t scale_of_row(const ternary_matmul_shape& shape, std::uint32_t row) {
   if (shape.epilogue == kernels::epilogue::gated) return row % 2;
-  if (shape.epilogue == kernels::epilogue::rope_cache) return row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
+  if (shape.epilogue == kernels::epilogue::rope_cache)
+    return row < shape.q_size ? 0 : row < shape.q_size + shape.kv_size ? 1 : 2;
   return 0;
 }
 
 /// The epilogue of one token: y [rows] are its scaled sums; the rest as in ternary_matmul.
-inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::span<const float> y, std::span<float> output, std::uint32_t position,
-                   std::span<std::byte> keys, std::span<std::byte> values) {
+inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::span<const float> y,
+                   std::span<float> output, std::uint32_t position, std::span<std::byte> keys,
+                   std::span<std::byte> values) {
   using kernels::epilogue;
   if (shape.epilogue == epilogue::store)
     for (std::size_t row = 0; row < shape.rows; ++row) output[token * shape.rows + row] = y[row];
   if (shape.epilogue == epilogue::add)
     for (std::size_t row = 0; row < shape.rows; ++row) output[token * shape.rows + row] += y[row];
   if (shape.epilogue == epilogue::gated)
-    for (std::size_t row = 0; row < shape.rows; row += 2) output[(token * shape.rows + row) / 2] = evaluate(*shape.gate, y[row], y[row + 1]);
+    for (std::size_t row = 0; row < shape.rows; row += 2)
+      output[(token * shape.rows + row) / 2] = evaluate(*shape.gate, y[row], y[row + 1]);
   if (shape.epilogue != epilogue::rope_cache) return;
 
   const std::uint32_t half = shape.head_dim / 2, place = position + static_cast<std::uint32_t>(token);
-  for (std::uint32_t row = 0; row < shape.rows; row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
+  for (std::uint32_t row = 0; row < shape.rows;
+       row += 2) {  // y[row], y[row + 1]: channels pair, pair + half of one head
     const auto tensor = scale_of_row(shape, row);
     const std::uint32_t row_of_tensor = row - (tensor > 0 ? shape.q_size : 0) - (tensor > 1 ? shape.kv_size : 0);
     const std::uint32_t head = row_of_tensor / shape.head_dim, pair = row_of_tensor % shape.head_dim / 2;
@@ -82,17 +88,23 @@ inline void finish(const ternary_matmul_shape& shape, std::size_t token, std::sp
 }
 
 /// Tokens are those of token_factors, the first at `position`.
-/// @shape  input: [tokens, columns]; weight: tiles of [rows, columns] in the epilogue's row order; scales: 1, {q, k, v} or {gate, up}
-/// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows / 2] for gated
-/// @shape  keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp), rope_cache only; positions at or past context are dropped
-inline void ternary_matmul(const ternary_matmul_shape& shape, std::span<const std::int8_t> input, std::span<const factors> token_factors,
-                           std::span<const std::uint32_t> weight, std::span<const float> scales, std::span<float> output,
-                           std::uint32_t position = 0, std::span<std::byte> keys = {}, std::span<std::byte> values = {}) {
+/// @shape  input: [tokens, columns]; weight: tiles of [rows, columns] in the epilogue's row order; scales: 1, {q, k, v}
+/// or {gate, up}
+/// @shape  output: [tokens, rows] for store and add (which adds to it), [tokens, q_size] for rope_cache, [tokens, rows
+/// / 2] for gated
+/// @shape  keys, values: a layer's cache of cache_element (kernels/cache_layout.hpp), rope_cache only; positions at or
+/// past context are dropped
+inline void ternary_matmul(const ternary_matmul_shape& shape, std::span<const std::int8_t> input,
+                           std::span<const factors> token_factors, std::span<const std::uint32_t> weight,
+                           std::span<const float> scales, std::span<float> output, std::uint32_t position = 0,
+                           std::span<std::byte> keys = {}, std::span<std::byte> values = {}) {
   std::vector<float> y(shape.rows);
   for (std::size_t token = 0; token < token_factors.size(); ++token) {
     for (std::uint32_t row = 0; row < shape.rows; ++row) {
-      const std::int32_t sum = ternary_dot(weight, shape.columns, row, input.subspan(token * shape.columns, shape.columns));
-      y[row] = product(static_cast<float>(sum), product(token_factors[token].inverse_scale, scales[scale_of_row(shape, row)]));
+      const std::int32_t sum =
+          ternary_dot(weight, shape.columns, row, input.subspan(token * shape.columns, shape.columns));
+      y[row] = product(static_cast<float>(sum),
+                       product(token_factors[token].inverse_scale, scales[scale_of_row(shape, row)]));
     }
     finish(shape, token, y, output, position, keys, values);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernels walk_gate_up and walk_down on the CPU: an FFN's features one by one, those that add nothing left unread. The prologue norm_quantize is
+// Kernels walk_gate_up and walk_down on the CPU: an FFN's features one by one, those that add nothing left unread. The
+// prologue norm_quantize is
 // reference::norm_quantize called before.
 #pragma once
 
@@ -16,21 +17,26 @@
 namespace intaglio::reference {
 
 /// sum of code * q over a feature's vector. Exact.
-inline std::int32_t feature_dot(std::span<const std::uint32_t> words, std::size_t feature, std::span<const std::int8_t> q) {
+inline std::int32_t feature_dot(std::span<const std::uint32_t> words, std::size_t feature,
+                                std::span<const std::int8_t> q) {
   std::int32_t sum = 0;
-  for (std::size_t c = 0; c < q.size(); ++c) sum += (static_cast<std::int32_t>(kernels::feature_code(words, feature, c, q.size())) - 1) * q[c];
+  for (std::size_t c = 0; c < q.size(); ++c)
+    sum += (static_cast<std::int32_t>(kernels::feature_code(words, feature, c, q.size())) - 1) * q[c];
   return sum;
 }
 
 /// walk_gate_up for output.size() features, a multiple of 4.
-/// @shape q: [columns]; gate: tiles of [features, columns]; up: feature rows; scales: of gate and up; gates: none, or as output
+/// @shape q: [columns]; gate: tiles of [features, columns]; up: feature rows; scales: of gate and up; gates: none, or
+/// as output
 /// @return how many up vectors were read
-inline std::size_t walk_gate_up(std::span<const std::int8_t> q, const factors& factor, std::span<const std::uint32_t> gate, std::span<const std::uint32_t> up,
+inline std::size_t walk_gate_up(std::span<const std::int8_t> q, const factors& factor,
+                                std::span<const std::uint32_t> gate, std::span<const std::uint32_t> up,
                                 std::span<const float> scales, std::span<float> output, std::span<float> gates = {}) {
   std::size_t read = 0;
   const auto columns = static_cast<std::uint32_t>(q.size());
   for (std::uint32_t i = 0; i < output.size(); ++i) {
-    const float g = product(static_cast<float>(ternary_dot(gate, columns, i, q)), product(factor.inverse_scale, scales[0]));
+    const float g =
+        product(static_cast<float>(ternary_dot(gate, columns, i, q)), product(factor.inverse_scale, scales[0]));
     output[i] = 0;
     if (!gates.empty()) gates[i] = g;
     if (g <= 0) continue;  // what is no number goes on
@@ -41,7 +47,8 @@ inline std::size_t walk_gate_up(std::span<const std::int8_t> q, const factors& f
   return read;
 }
 
-/// What walk_gate_up leaves in totals for walk_down, but that the first of `shares` workgroups has all of them: which one has a feature is the device's affair.
+/// What walk_gate_up leaves in totals for walk_down, but that the first of `shares` workgroups has all of them: which
+/// one has a feature is the device's affair.
 /// @shape values, norm: [features]; result: kernels::walk_total_words(features, shares, 0) words
 inline std::vector<float> walk_totals(std::span<const float> values, std::span<const float> norm, std::size_t shares) {
   std::vector<float> out(values.size() / 4 + shares);
@@ -57,15 +64,18 @@ inline std::vector<float> walk_totals(std::span<const float> values, std::span<c
 /// walk_down: adds to output what the features add whose q is not 0.
 /// @shape q: [features]; down: feature rows [features, output.size()]; scales: 1
 /// @return how many down vectors were read
-inline std::size_t walk_down(std::span<const std::int8_t> q, const factors& factor, std::span<const std::uint32_t> down, std::span<const float> scales, std::span<float> output) {
+inline std::size_t walk_down(std::span<const std::int8_t> q, const factors& factor, std::span<const std::uint32_t> down,
+                             std::span<const float> scales, std::span<float> output) {
   std::size_t read = 0;
   std::vector<std::int32_t> sums(output.size());
   for (std::size_t f = 0; f < q.size(); ++f) {
     if (q[f] == 0) continue;
     ++read;
-    for (std::size_t row = 0; row < sums.size(); ++row) sums[row] += (static_cast<std::int32_t>(kernels::feature_code(down, f, row, sums.size())) - 1) * q[f];
+    for (std::size_t row = 0; row < sums.size(); ++row)
+      sums[row] += (static_cast<std::int32_t>(kernels::feature_code(down, f, row, sums.size())) - 1) * q[f];
   }
-  for (std::size_t row = 0; row < sums.size(); ++row) output[row] += product(static_cast<float>(sums[row]), product(factor.inverse_scale, scales[0]));
+  for (std::size_t row = 0; row < sums.size(); ++row)
+    output[row] += product(static_cast<float>(sums[row]), product(factor.inverse_scale, scales[0]));
   return read;
 }
 

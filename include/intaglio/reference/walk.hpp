@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Walks through an FFN's features (docs/walk.md) in f32 on the CPU: gate scores, the nearest features, and the sum over whichever are chosen. The oracle
-// of full and sparse walks; sums are in the order of docs/kernels.md, over the chosen features as over columns.
+// Walks through an FFN's features (docs/walk.md) in f32 on the CPU: gate scores, the nearest features, and the sum over
+// whichever are chosen. The oracle of full and sparse walks; sums are in the order of docs/kernels.md, over the chosen
+// features as over columns.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,9 @@ struct walked_layer {
   std::size_t hidden_size = 0;
   std::span<const float> gate, up, down;
   std::size_t features() const { return gate.size() / hidden_size; }
-  static std::span<const float> row(std::span<const float> of, std::size_t feature, std::size_t width) { return of.subspan(feature * width, width); }
+  static std::span<const float> row(std::span<const float> of, std::size_t feature, std::size_t width) {
+    return of.subspan(feature * width, width);
+  }
 };
 
 /// gate_f . x of every feature. @shape gate: [features, width]; x: [width]
@@ -40,9 +43,11 @@ struct scored_feature {
   friend bool operator==(const scored_feature&, const scored_feature&) = default;
 };
 
-/// The `count` features (or all) with the largest |score|, largest first, of equals the lowest first; of those in [first, last) alone, an expert's.
+/// The `count` features (or all) with the largest |score|, largest first, of equals the lowest first; of those in
+/// [first, last) alone, an expert's.
 /// @throws argument_error for a score that is NaN
-inline std::vector<scored_feature> nearest_features(std::span<const float> scores, std::size_t count, std::size_t first = 0, std::size_t last = ~std::size_t{0}) {
+inline std::vector<scored_feature> nearest_features(std::span<const float> scores, std::size_t count,
+                                                    std::size_t first = 0, std::size_t last = ~std::size_t{0}) {
   last = std::min(last, scores.size());
   std::vector<scored_feature> out;
   for (std::size_t f = first; f < last; ++f) {
@@ -68,7 +73,8 @@ inline std::vector<std::uint32_t> rising_union(std::span<const std::vector<score
   return out;
 }
 
-/// Features whose gate lets something through: for squared ReLU those with a score above 0, for other activations all but exact zeros.
+/// Features whose gate lets something through: for squared ReLU those with a score above 0, for other activations all
+/// but exact zeros.
 inline std::vector<std::uint32_t> active_features(shader::activation_function act, std::span<const float> scores) {
   std::vector<std::uint32_t> out;
   const bool relu = act == shader::activation_function(activation::relu_squared);
@@ -77,10 +83,14 @@ inline std::vector<std::uint32_t> active_features(shader::activation_function ac
   return out;
 }
 
-/// act(gate_f . x) * (up_f . x) of each chosen feature: what its down vector is multiplied with. @param scores gate_scores of the layer for x
-inline std::vector<float> walk_values(const walked_layer& layer, shader::activation_function act, std::span<const float> scores, std::span<const float> x, std::span<const std::uint32_t> chosen) {
+/// act(gate_f . x) * (up_f . x) of each chosen feature: what its down vector is multiplied with. @param scores
+/// gate_scores of the layer for x
+inline std::vector<float> walk_values(const walked_layer& layer, shader::activation_function act,
+                                      std::span<const float> scores, std::span<const float> x,
+                                      std::span<const std::uint32_t> chosen) {
   std::vector<float> out(chosen.size());
-  for (std::size_t i = 0; i < chosen.size(); ++i) out[i] = evaluate(*act, scores[chosen[i]], dot(walked_layer::row(layer.up, chosen[i], layer.hidden_size), x));
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    out[i] = evaluate(*act, scores[chosen[i]], dot(walked_layer::row(layer.up, chosen[i], layer.hidden_size), x));
   return out;
 }
 /// Slots that share a sum over features, as walk_sum has them.
@@ -91,8 +101,10 @@ inline float halved(std::array<float, feature_slots>& slots) {
     for (std::size_t s = 0; s < step; ++s) slots[s] += slots[s + step];
   return slots[0];
 }
-/// sum over `chosen` of their values times their down vectors: slot s takes the chosen s, s + 128, ... in their order, then the slots by halves.
-inline std::vector<float> accumulate_features(const walked_layer& layer, std::span<const std::uint32_t> chosen, std::span<const float> values) {
+/// sum over `chosen` of their values times their down vectors: slot s takes the chosen s, s + 128, ... in their order,
+/// then the slots by halves.
+inline std::vector<float> accumulate_features(const walked_layer& layer, std::span<const std::uint32_t> chosen,
+                                              std::span<const float> values) {
   const std::size_t width = layer.hidden_size;
   std::vector<std::array<float, feature_slots>> sums(width);
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -103,22 +115,28 @@ inline std::vector<float> accumulate_features(const walked_layer& layer, std::sp
   for (std::size_t c = 0; c < width; ++c) out[c] = halved(sums[c]);
   return out;
 }
-/// What the chosen features add up to. All of them is the full walk, which is dense; features left out that are not active change no value.
-inline std::vector<float> walk(const walked_layer& layer, shader::activation_function act, std::span<const float> scores, std::span<const float> x, std::span<const std::uint32_t> chosen) {
+/// What the chosen features add up to. All of them is the full walk, which is dense; features left out that are not
+/// active change no value.
+inline std::vector<float> walk(const walked_layer& layer, shader::activation_function act,
+                               std::span<const float> scores, std::span<const float> x,
+                               std::span<const std::uint32_t> chosen) {
   return accumulate_features(layer, chosen, walk_values(layer, act, scores, x, chosen));
 }
-inline std::vector<float> full_walk(const walked_layer& layer, shader::activation_function act, std::span<const float> x) {
+inline std::vector<float> full_walk(const walked_layer& layer, shader::activation_function act,
+                                    std::span<const float> x) {
   std::vector<std::uint32_t> all(layer.features());
   std::iota(all.begin(), all.end(), 0u);
   return walk(layer, act, gate_scores(layer.gate, x), x, all);
 }
 /// Only the active features.
-inline std::vector<float> exact_walk(const walked_layer& layer, shader::activation_function act, std::span<const float> x) {
+inline std::vector<float> exact_walk(const walked_layer& layer, shader::activation_function act,
+                                     std::span<const float> x) {
   const std::vector<float> scores = gate_scores(layer.gate, x);
   return walk(layer, act, scores, x, active_features(act, scores));
 }
 /// The `count` features with the largest |score|, added in rising order.
-inline std::vector<float> sparse_walk(const walked_layer& layer, shader::activation_function act, std::span<const float> x, std::size_t count) {
+inline std::vector<float> sparse_walk(const walked_layer& layer, shader::activation_function act,
+                                      std::span<const float> x, std::size_t count) {
   const std::vector<float> scores = gate_scores(layer.gate, x);
   const std::vector<scored_feature> nearest[] = {nearest_features(scores, count)};
   return walk(layer, act, scores, x, rising_union(nearest));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernels walk_select, walk_up, walk_sum and walk_trace on the CPU: which features of an FFN with weights of f32, f16 or bf16 count for one token, their values, and
-// what they write; and of any FFN which features added most.
+// Kernels walk_select, walk_up, walk_sum and walk_trace on the CPU: which features of an FFN with weights of f32, f16
+// or bf16 count for one token, their values, and what they write; and of any FFN which features added most.
 #pragma once
 
 #include <algorithm>
@@ -24,13 +24,16 @@ inline void walk_select(std::span<const float> scores, std::span<std::uint32_t> 
   std::iota(order.begin(), order.end(), 0u);
   const auto size = [&](std::uint32_t f) { return std::bit_cast<std::uint32_t>(scores[f]) & 0x7FFFFFFFu; };
   const auto behind = order.begin() + static_cast<std::ptrdiff_t>(choice.size() / 2);
-  std::partial_sort(order.begin(), behind, order.end(), [&](std::uint32_t a, std::uint32_t b) { return size(a) != size(b) ? size(a) > size(b) : a < b; });
+  std::partial_sort(order.begin(), behind, order.end(),
+                    [&](std::uint32_t a, std::uint32_t b) { return size(a) != size(b) ? size(a) > size(b) : a < b; });
   std::sort(order.begin(), behind);
-  for (std::size_t i = 0; i < choice.size() / 2; ++i) choice[2 * i] = order[i], choice[2 * i + 1] = std::bit_cast<std::uint32_t>(scores[order[i]]);
+  for (std::size_t i = 0; i < choice.size() / 2; ++i)
+    choice[2 * i] = order[i], choice[2 * i + 1] = std::bit_cast<std::uint32_t>(scores[order[i]]);
 }
 
 /// Elements [first, first + count) of dense weights.
-inline std::vector<float> weight_values(std::span<const std::byte> bytes, kernels::element type, std::size_t first, std::size_t count) {
+inline std::vector<float> weight_values(std::span<const std::byte> bytes, kernels::element type, std::size_t first,
+                                        std::size_t count) {
   const std::size_t size = elements::size_bytes(type);
   const auto part = bytes.subspan(first * size, count * size);
   std::vector<float> out(count);
@@ -47,15 +50,19 @@ inline std::vector<float> weight_values(std::span<const std::byte> bytes, kernel
 }
 
 /// @shape x: [columns], normalised; up: [features, columns]; choice: [count, 2]; output: [count]
-inline void walk_up(std::span<const float> x, std::span<const std::byte> up, kernels::element type, shader::activation_function act, std::span<const std::uint32_t> choice, std::span<float> output) {
+inline void walk_up(std::span<const float> x, std::span<const std::byte> up, kernels::element type,
+                    shader::activation_function act, std::span<const std::uint32_t> choice, std::span<float> output) {
   for (std::size_t i = 0; i < output.size(); ++i)
-    output[i] = evaluate(*act, std::bit_cast<float>(choice[2 * i + 1]), dot(weight_values(up, type, choice[2 * i] * x.size(), x.size()), x));
+    output[i] = evaluate(*act, std::bit_cast<float>(choice[2 * i + 1]),
+                         dot(weight_values(up, type, choice[2 * i] * x.size(), x.size()), x));
 }
 
 /// A layer of one token.
-/// @shape values: [columns]; scores: [columns], by values; choice: [columns, 2], or none where features are 0, 1, ...; norms: [features];
+/// @shape values: [columns]; scores: [columns], by values; choice: [columns, 2], or none where features are 0, 1, ...;
+/// norms: [features];
 ///        trace: trace_words(count), of which the first two words are the caller's
-inline void walk_trace(std::span<const float> values, std::span<const float> scores, std::span<const std::uint32_t> choice, std::span<const float> norms, std::uint32_t count,
+inline void walk_trace(std::span<const float> values, std::span<const float> scores,
+                       std::span<const std::uint32_t> choice, std::span<const float> norms, std::uint32_t count,
                        std::span<std::uint32_t> trace) {
   const auto feature = [&](std::size_t i) { return choice.empty() ? static_cast<std::uint32_t>(i) : choice[2 * i]; };
   std::vector<float> sizes(values.size());
@@ -76,7 +83,8 @@ inline void walk_trace(std::span<const float> values, std::span<const float> sco
 }
 
 /// @shape values: [count]; choice: [count, 2], or none where features are 0, 1, ...; down: [features, output.size()]
-inline void walk_sum(std::span<const float> values, std::span<const std::uint32_t> choice, std::span<const std::byte> down, kernels::element type, bool adds, std::span<float> output,
+inline void walk_sum(std::span<const float> values, std::span<const std::uint32_t> choice,
+                     std::span<const std::byte> down, kernels::element type, bool adds, std::span<float> output,
                      std::size_t splits = 1) {
   const std::size_t rows = output.size() / splits;
   std::vector<std::vector<float>> slots(feature_slots, std::vector<float>(rows));
@@ -87,7 +95,8 @@ inline void walk_sum(std::span<const float> values, std::span<const std::uint32_
   for (std::size_t step = feature_slots / 2; step >= splits; step /= 2)
     for (std::size_t s = 0; s < step; ++s)
       for (std::size_t c = 0; c < rows; ++c) slots[s][c] += slots[s + step][c];
-  for (std::size_t i = 0; i < output.size(); ++i) output[i] = adds ? output[i] + slots[i / rows][i % rows] : slots[i / rows][i % rows];
+  for (std::size_t i = 0; i < output.size(); ++i)
+    output[i] = adds ? output[i] + slots[i / rows][i % rows] : slots[i / rows][i % rows];
 }
 
 }  // namespace intaglio::reference

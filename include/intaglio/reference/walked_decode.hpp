@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Decode on the CPU reference with the FFNs of some layers walked (reference/walk.hpp) over vectors from elsewhere, such as a feature index: everything
-// else is the plan's own. The oracle of full, exact and sparse walks of Llama, Gemma and BitNet, and what measures their error.
+// Decode on the CPU reference with the FFNs of some layers walked (reference/walk.hpp) over vectors from elsewhere,
+// such as a feature index: everything else is the plan's own. The oracle of full, exact and sparse walks of Llama,
+// Gemma and BitNet, and what measures their error.
 #pragma once
 
 #include <chrono>
@@ -19,29 +20,33 @@
 
 namespace intaglio::reference {
 
-/// The vectors of a layer; they must stay until the next call. Of ternary models they are -s, 0 and s, s being the matrix's scale.
+/// The vectors of a layer; they must stay until the next call. Of ternary models they are -s, 0 and s, s being the
+/// matrix's scale.
 using layer_vectors = std::function<walked_layer(std::uint32_t layer)>;
 
 /// Features that are looked at, rising, and what each one's value counts; all 1 where `weights` is empty.
 struct routed_features {
   routed_features() = default;
-  routed_features(std::vector<std::uint32_t> which, std::vector<float> how_much = {}) : features(std::move(which)), weights(std::move(how_much)) {}
+  routed_features(std::vector<std::uint32_t> which, std::vector<float> how_much = {})
+      : features(std::move(which)), weights(std::move(how_much)) {}
   std::vector<std::uint32_t> features;
   std::vector<float> weights;
 };
 
 struct walk_choice {
-  std::uint32_t first_layer = 0;  ///< layers below are dense
-  std::size_t count = std::numeric_limits<std::size_t>::max();  ///< features of a layer, those with the largest |score|; all of them: the full walk
-  std::vector<std::size_t> counts{};  ///< of each layer, in the place of `count`
-  bool active_only = false;       ///< the exact walk: features that the gate turns off are left out
-  /// Which features of a layer are looked at for an input of its gates; without it all, of a mixture those of the experts that its own router chose, weighed as
-  /// it says. No others' gates are computed.
+  std::uint32_t first_layer = 0;                                ///< layers below are dense
+  std::size_t count = std::numeric_limits<std::size_t>::max();  ///< features of a layer, those with the largest
+                                                                ///< |score|; all of them: the full walk
+  std::vector<std::size_t> counts{};                            ///< of each layer, in the place of `count`
+  bool active_only = false;  ///< the exact walk: features that the gate turns off are left out
+  /// Which features of a layer are looked at for an input of its gates; without it all, of a mixture those of the
+  /// experts that its own router chose, weighed as it says. No others' gates are computed.
   std::function<routed_features(std::uint32_t layer, std::span<const float> x, std::size_t features)> route{};
   std::size_t of_layer(std::uint32_t layer) const { return counts.empty() ? count : counts.at(layer); }
 };
 
-/// What a walk's parts took, in nanoseconds: gate scores, the choice of features, the up vectors of the chosen, their down vectors.
+/// What a walk's parts took, in nanoseconds: gate scores, the choice of features, the up vectors of the chosen, their
+/// down vectors.
 struct walk_times {
   double gate = 0, select = 0, gather = 0, accumulate = 0;
   double all() const { return gate + select + gather + accumulate; }
@@ -50,10 +55,10 @@ struct walk_times {
 /// What one layer's walk saw and did.
 struct walked_ffn {
   std::uint32_t layer = 0;
-  std::span<const float> input;            ///< of the gates, [hidden_size]; of ternary models the int8 values times their step
-  std::span<const float> scores;           ///< gate_f . input, [features]; 0 of those that a router left out
-  std::span<const std::uint32_t> chosen;   ///< features, rising
-  std::span<const float> values;           ///< of the chosen: what their down vectors are multiplied with
+  std::span<const float> input;   ///< of the gates, [hidden_size]; of ternary models the int8 values times their step
+  std::span<const float> scores;  ///< gate_f . input, [features]; 0 of those that a router left out
+  std::span<const std::uint32_t> chosen;  ///< features, rising
+  std::span<const float> values;          ///< of the chosen: what their down vectors are multiplied with
   walked_layer vectors;
   walk_times times;
 };
@@ -62,10 +67,13 @@ struct walked_ffn {
 /// @error argument_error: an FFN that is not a gated product and a product behind it, vectors of another shape
 class walked_decode {
  public:
-  /// @param after is told of each walk  @param dense is told of each dense FFN below them: the layer, and its products' time in nanoseconds
-  walked_decode(machine& on, const plan::table& table, layer_vectors vectors, walk_choice choice, std::function<void(const walked_ffn&)> after = {},
+  /// @param after is told of each walk  @param dense is told of each dense FFN below them: the layer, and its products'
+  /// time in nanoseconds
+  walked_decode(machine& on, const plan::table& table, layer_vectors vectors, walk_choice choice,
+                std::function<void(const walked_ffn&)> after = {},
                 std::function<void(std::uint32_t, double)> dense = {})
-      : machine_(on), table_(table), vectors_(std::move(vectors)), choice_(std::move(choice)), after_(std::move(after)), dense_(std::move(dense)) {}
+      : machine_(on), table_(table), vectors_(std::move(vectors)), choice_(std::move(choice)), after_(std::move(after)),
+        dense_(std::move(dense)) {}
 
   void run() {
     const plan::sequence& s = table_.decode;
@@ -82,33 +90,50 @@ class walked_decode {
           dense_(layer, nanoseconds(start, clock::now()));
           continue;
         }
-        if (i + 1 == block.size() || !is_product(block[i + 1]) || operand(block[i + 1], "input").offset != operand(block[i], "output").offset)
-          throw argument_error("walk", "a product behind the gated one of layer " + std::to_string(layer), "another FFN");
+        if (i + 1 == block.size() || !is_product(block[i + 1]) ||
+            operand(block[i + 1], "input").offset != operand(block[i], "output").offset)
+          throw argument_error("walk", "a product behind the gated one of layer " + std::to_string(layer),
+                               "another FFN");
         const bool mixture = is_mixture(block[i]);
-        if (mixture && (i + 2 >= block.size() || block[i + 2].kernel != kernels::kernel::expert_sum || operand(block[i + 2], "input").offset != operand(block[i + 1], "output").offset))
-          throw argument_error("walk", "the sum of experts behind the products of layer " + std::to_string(layer), "another FFN");
+        if (mixture && (i + 2 >= block.size() || block[i + 2].kernel != kernels::kernel::expert_sum ||
+                        operand(block[i + 2], "input").offset != operand(block[i + 1], "output").offset))
+          throw argument_error("walk", "the sum of experts behind the products of layer " + std::to_string(layer),
+                               "another FFN");
         walk(block[i], mixture ? block[i + 2] : block[i + 1], layer);
         i += mixture ? 2 : 1, ++walked;
       }
-      if (layer >= choice_.first_layer && walked != 1) throw argument_error("walk", "one gated FFN in layer " + std::to_string(layer), std::to_string(walked));
+      if (layer >= choice_.first_layer && walked != 1)
+        throw argument_error("walk", "one gated FFN in layer " + std::to_string(layer), std::to_string(walked));
     }
     for (const auto& d : s.epilogue) machine_.step(d, 0);
   }
 
  private:
   using clock = std::chrono::steady_clock;
-  static double nanoseconds(clock::time_point from, clock::time_point to) { return std::chrono::duration<double, std::nano>(to - from).count(); }
+  static double nanoseconds(clock::time_point from, clock::time_point to) {
+    return std::chrono::duration<double, std::nano>(to - from).count();
+  }
 
-  static const plan::operand& operand(const plan::dispatch& d, std::string_view name) { return d.push[kernels::interface_of(d.kernel).push_index(name)]; }
-  static std::uint32_t constant(const plan::dispatch& d, std::string_view name) { return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)]; }
-  static bool is_product(const plan::dispatch& d) { return d.kernel == kernels::kernel::matmul || d.kernel == kernels::kernel::ternary_matmul; }
+  static const plan::operand& operand(const plan::dispatch& d, std::string_view name) {
+    return d.push[kernels::interface_of(d.kernel).push_index(name)];
+  }
+  static std::uint32_t constant(const plan::dispatch& d, std::string_view name) {
+    return d.specialization[kernels::interface_of(d.kernel).specialization_index(name)];
+  }
+  static bool is_product(const plan::dispatch& d) {
+    return d.kernel == kernels::kernel::matmul || d.kernel == kernels::kernel::ternary_matmul;
+  }
   static bool is_gate_up(const plan::dispatch& d) {
     if (!is_product(d) || constant(d, "epilogue") != static_cast<std::uint32_t>(kernels::epilogue::gated)) return false;
     const auto prologue = static_cast<kernels::prologue>(constant(d, "prologue"));
-    return prologue == (d.kernel == kernels::kernel::matmul ? kernels::prologue::norm : kernels::prologue::norm_quantize);
+    return prologue ==
+           (d.kernel == kernels::kernel::matmul ? kernels::prologue::norm : kernels::prologue::norm_quantize);
   }
-  static bool is_mixture(const plan::dispatch& gate_up) { return gate_up.kernel == kernels::kernel::matmul && constant(gate_up, "experts_used") != 0; }
-  std::span<const float> weight(const plan::dispatch& d, std::string_view name, std::uint32_t layer, std::size_t count) const {
+  static bool is_mixture(const plan::dispatch& gate_up) {
+    return gate_up.kernel == kernels::kernel::matmul && constant(gate_up, "experts_used") != 0;
+  }
+  std::span<const float> weight(const plan::dispatch& d, std::string_view name, std::uint32_t layer,
+                                std::size_t count) const {
     return {reinterpret_cast<const float*>(machine_.weight(operand(d, name), layer).data()), count};
   }
 
@@ -116,19 +141,27 @@ class walked_decode {
   void walk(const plan::dispatch& gate_up, const plan::dispatch& last, std::uint32_t layer) {
     const walked_layer of = vectors_(layer);
     const bool ternary = gate_up.kernel == kernels::kernel::ternary_matmul;
-    const std::size_t width = constant(gate_up, "columns"), features = (is_mixture(gate_up) ? table_.weights[operand(gate_up, "weight").slot].rows : constant(gate_up, "rows")) / 2;
-    // Features that were inserted stand behind the plan's; a ternary FFN has a norm over them, which has no more weights.
+    const std::size_t width = constant(gate_up, "columns"),
+                      features = (is_mixture(gate_up) ? table_.weights[operand(gate_up, "weight").slot].rows
+                                                      : constant(gate_up, "rows")) /
+                                 2;
+    // Features that were inserted stand behind the plan's; a ternary FFN has a norm over them, which has no more
+    // weights.
     const bool fits = ternary ? of.features() == features : of.features() >= features;
     if (of.hidden_size != width || !fits || of.up.size() != of.gate.size() || of.down.size() != of.gate.size())
-      throw argument_error("walk: vectors of layer " + std::to_string(layer), std::to_string(features) + " of " + std::to_string(width), std::to_string(of.features()) + " of " + std::to_string(of.hidden_size));
+      throw argument_error("walk: vectors of layer " + std::to_string(layer),
+                           std::to_string(features) + " of " + std::to_string(width),
+                           std::to_string(of.features()) + " of " + std::to_string(of.hidden_size));
     const std::vector<float> y = ternary ? ternary_walk(of, gate_up, last, layer) : float_walk(of, gate_up, layer);
-    const bool adds = is_mixture(gate_up) || constant(last, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add);
+    const bool adds =
+        is_mixture(gate_up) || constant(last, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add);
     const auto out = reinterpret_cast<float*>(machine_.arena.data() + operand(last, "output").offset);
     for (std::size_t i = 0; i < width; ++i) out[i] = adds ? out[i] + y[i] : y[i];
   }
 
   /// @param routed the features that are looked at, where not all are
-  std::vector<std::uint32_t> choose(shader::activation_function act, std::span<const float> scores, std::uint32_t layer, const std::vector<std::uint32_t>& routed, bool some_only) const {
+  std::vector<std::uint32_t> choose(shader::activation_function act, std::span<const float> scores, std::uint32_t layer,
+                                    const std::vector<std::uint32_t>& routed, bool some_only) const {
     const std::size_t count = choice_.of_layer(layer);
     if (some_only) {
       std::vector<float> some;
@@ -139,7 +172,8 @@ class walked_decode {
     }
     return choose_of(act, scores, count);
   }
-  std::vector<std::uint32_t> choose_of(shader::activation_function act, std::span<const float> scores, std::size_t count) const {
+  std::vector<std::uint32_t> choose_of(shader::activation_function act, std::span<const float> scores,
+                                       std::size_t count) const {
     if (choice_.active_only) return active_features(act, scores);
     if (count >= scores.size()) {
       std::vector<std::uint32_t> all(scores.size());
@@ -155,12 +189,15 @@ class walked_decode {
     return rising_union(nearest);
   }
 
-  routed_features routes(const plan::dispatch& gate_up, std::uint32_t layer, std::span<const float> x, std::size_t features) const {
+  routed_features routes(const plan::dispatch& gate_up, std::uint32_t layer, std::span<const float> x,
+                         std::size_t features) const {
     if (!choice_.route) return is_mixture(gate_up) ? of_chosen_experts(gate_up, features) : routed_features{};
     routed_features out = choice_.route(layer, x, features);
     const auto& which = out.features;
-    if (!std::ranges::is_sorted(which, std::less_equal{}) || (!which.empty() && which.back() >= features) || (!out.weights.empty() && out.weights.size() != which.size()))
-      throw argument_error("route of layer " + std::to_string(layer), "rising features of " + std::to_string(features), "others");
+    if (!std::ranges::is_sorted(which, std::less_equal{}) || (!which.empty() && which.back() >= features) ||
+        (!out.weights.empty() && out.weights.size() != which.size()))
+      throw argument_error("route of layer " + std::to_string(layer), "rising features of " + std::to_string(features),
+                           "others");
     return out;
   }
 
@@ -174,7 +211,8 @@ class walked_decode {
     for (std::size_t e = 0; e < weight_of.size(); ++e) {
       bool chosen = false;
       for (std::size_t j = 0; j < used; ++j) chosen = chosen || std::bit_cast<std::uint32_t>(choice[j]) == e;
-      for (std::size_t f = e * each; chosen && f < (e + 1) * each; ++f) out.features.push_back(static_cast<std::uint32_t>(f)), out.weights.push_back(weight_of[e]);
+      for (std::size_t f = e * each; chosen && f < (e + 1) * each; ++f)
+        out.features.push_back(static_cast<std::uint32_t>(f)), out.weights.push_back(weight_of[e]);
     }
     return out;
   }
@@ -182,7 +220,8 @@ class walked_decode {
   std::vector<float> float_walk(const walked_layer& of, const plan::dispatch& gate_up, std::uint32_t layer) {
     const std::size_t width = of.hidden_size;
     std::vector<float> x(width);
-    rms_norm(machine_.floats(operand(gate_up, "input").offset, width), weight(gate_up, "norm_weight", layer, width), std::bit_cast<float>(constant(gate_up, "eps")), x);
+    rms_norm(machine_.floats(operand(gate_up, "input").offset, width), weight(gate_up, "norm_weight", layer, width),
+             std::bit_cast<float>(constant(gate_up, "eps")), x);
     const auto start = clock::now();
     const routed_features routed = routes(gate_up, layer, x, of.features());
     const bool some_only = choice_.route || is_mixture(gate_up);
@@ -201,12 +240,21 @@ class walked_decode {
       }
     const auto gathered = clock::now();
     std::vector<float> out = accumulate_features(of, chosen, values);
-    if (after_) after_({layer, x, scores, chosen, values, of, {nanoseconds(start, scored), nanoseconds(scored, selected), nanoseconds(selected, gathered), nanoseconds(gathered, clock::now())}});
+    if (after_)
+      after_({layer,
+              x,
+              scores,
+              chosen,
+              values,
+              of,
+              {nanoseconds(start, scored), nanoseconds(scored, selected), nanoseconds(selected, gathered),
+               nanoseconds(gathered, clock::now())}});
     return out;
   }
 
   /// Integers, as the kernels have it: bit for bit the dense FFN where all active features are chosen.
-  std::vector<float> ternary_walk(const walked_layer& of, const plan::dispatch& gate_up, const plan::dispatch& down, std::uint32_t layer) {
+  std::vector<float> ternary_walk(const walked_layer& of, const plan::dispatch& gate_up, const plan::dispatch& down,
+                                  std::uint32_t layer) {
     const std::size_t width = of.hidden_size, features = of.features();
     const auto code = [](float value) { return (value > 0) - (value < 0); };
     const auto sum = [&](std::span<const float> row, std::span<const std::int8_t> q) {
@@ -218,27 +266,35 @@ class walked_decode {
     const float down_scale = weight(down, "scales", layer, 1)[0];
     std::vector<std::int8_t> q(width);
     std::vector<factors> factor(1);
-    norm_quantize(machine_.floats(operand(gate_up, "input").offset, width), weight(gate_up, "norm_weight", layer, width), width, std::bit_cast<float>(constant(gate_up, "eps")), q, factor);
+    norm_quantize(machine_.floats(operand(gate_up, "input").offset, width),
+                  weight(gate_up, "norm_weight", layer, width), width, std::bit_cast<float>(constant(gate_up, "eps")),
+                  q, factor);
 
     std::vector<float> x(width);
     for (std::size_t c = 0; c < width; ++c) x[c] = product(static_cast<float>(q[c]), factor[0].inverse_scale);
     const auto start = clock::now();
     const std::vector<std::uint32_t> routed = routes(gate_up, layer, x, features).features;
     std::vector<float> scores(features);
-    const auto score = [&](std::size_t f) { scores[f] = product(static_cast<float>(sum(walked_layer::row(of.gate, f, width), q)), product(factor[0].inverse_scale, scales[0])); };
+    const auto score = [&](std::size_t f) {
+      scores[f] = product(static_cast<float>(sum(walked_layer::row(of.gate, f, width), q)),
+                          product(factor[0].inverse_scale, scales[0]));
+    };
     for (const std::uint32_t f : routed) score(f);
     for (std::size_t f = 0; !choice_.route && f < features; ++f) score(f);
     const auto scored = clock::now();
-    const std::vector<std::uint32_t> chosen = choose(gate_up.act(), scores, layer, routed, static_cast<bool>(choice_.route));
+    const std::vector<std::uint32_t> chosen =
+        choose(gate_up.act(), scores, layer, routed, static_cast<bool>(choice_.route));
     const auto selected = clock::now();
     std::vector<float> h(features);
     for (const std::uint32_t f : chosen) {
-      const float up = product(static_cast<float>(sum(walked_layer::row(of.up, f, width), q)), product(factor[0].inverse_scale, scales[1]));
+      const float up = product(static_cast<float>(sum(walked_layer::row(of.up, f, width), q)),
+                               product(factor[0].inverse_scale, scales[1]));
       h[f] = evaluate(*gate_up.act(), scores[f], up);
     }
     std::vector<std::int8_t> h8(features);
     std::vector<factors> h_factor(1);
-    norm_quantize(h, weight(down, "norm_weight", layer, features), features, std::bit_cast<float>(constant(down, "eps")), h8, h_factor);
+    norm_quantize(h, weight(down, "norm_weight", layer, features), features,
+                  std::bit_cast<float>(constant(down, "eps")), h8, h_factor);
     const auto gathered = clock::now();
     std::vector<std::int32_t> sums(width);
     for (const std::uint32_t f : chosen) {
@@ -247,12 +303,21 @@ class walked_decode {
       for (std::size_t c = 0; c < width; ++c) sums[c] += code(row[c]) * h8[f];
     }
     std::vector<float> out(width);
-    for (std::size_t c = 0; c < width; ++c) out[c] = product(static_cast<float>(sums[c]), product(h_factor[0].inverse_scale, down_scale));
+    for (std::size_t c = 0; c < width; ++c)
+      out[c] = product(static_cast<float>(sums[c]), product(h_factor[0].inverse_scale, down_scale));
     if (after_) {
       const auto end = clock::now();
       std::vector<float> values;
-      for (const std::uint32_t f : chosen) values.push_back(product(static_cast<float>(h8[f]), h_factor[0].inverse_scale));
-      after_({layer, x, scores, chosen, values, of, {nanoseconds(start, scored), nanoseconds(scored, selected), nanoseconds(selected, gathered), nanoseconds(gathered, end)}});
+      for (const std::uint32_t f : chosen)
+        values.push_back(product(static_cast<float>(h8[f]), h_factor[0].inverse_scale));
+      after_({layer,
+              x,
+              scores,
+              chosen,
+              values,
+              of,
+              {nanoseconds(start, scored), nanoseconds(scored, selected), nanoseconds(selected, gathered),
+               nanoseconds(gathered, end)}});
     }
     return out;
   }

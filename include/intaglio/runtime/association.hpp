@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A feature that makes a model say one token in the place of another behind a text: what `intaglio walk edit insert --prompt` puts into an index
-// (docs/walk.md). No training: the gate is the text's own input, down what the head reads.
+// A feature that makes a model say one token in the place of another behind a text: what `intaglio walk edit insert
+// --prompt` puts into an index (docs/walk.md). No training: the gate is the text's own input, down what the head reads.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,11 @@
 namespace intaglio::runtime {
 
 /// Inputs of a layer's gates at every position of a text, walked exactly. @shape result: [ids, hidden_size]
-inline std::vector<std::vector<float>> gate_inputs(walked_model& model, std::span<const std::uint32_t> ids, std::uint32_t layer) {
-  if (layer >= model.config().num_hidden_layers) throw argument_error("layer", "a layer of " + std::to_string(model.config().num_hidden_layers), std::to_string(layer));
+inline std::vector<std::vector<float>> gate_inputs(walked_model& model, std::span<const std::uint32_t> ids,
+                                                   std::uint32_t layer) {
+  if (layer >= model.config().num_hidden_layers)
+    throw argument_error("layer", "a layer of " + std::to_string(model.config().num_hidden_layers),
+                         std::to_string(layer));
   std::vector<std::vector<float>> out;
   const reference::walk_choice exact{.active_only = true};
   model.restart();
@@ -30,12 +33,16 @@ inline std::vector<std::vector<float>> gate_inputs(walked_model& model, std::spa
   return out;
 }
 
-/// Gate, up and down of a feature that fires for the last of `inputs`, less so for those before it, and writes `wanted` in the place of `unwanted`.
-/// @param inputs of the layer's gates (gate_inputs)  @param strength of what is written where the gate is 1: ternary models have scales of their own instead
-inline std::array<std::vector<float>, 3> association(const walked_model& model, std::uint32_t layer, std::span<const std::vector<float>> inputs, std::uint32_t wanted, std::uint32_t unwanted,
-                                                     float strength = 1) {
+/// Gate, up and down of a feature that fires for the last of `inputs`, less so for those before it, and writes `wanted`
+/// in the place of `unwanted`.
+/// @param inputs of the layer's gates (gate_inputs)  @param strength of what is written where the gate is 1: ternary
+/// models have scales of their own instead
+inline std::array<std::vector<float>, 3> association(const walked_model& model, std::uint32_t layer,
+                                                     std::span<const std::vector<float>> inputs, std::uint32_t wanted,
+                                                     std::uint32_t unwanted, float strength = 1) {
   const std::size_t width = model.config().hidden_size;
-  if (inputs.empty() || inputs.back().size() != width) throw argument_error("inputs", "inputs of width " + std::to_string(width), std::to_string(inputs.size()));
+  if (inputs.empty() || inputs.back().size() != width)
+    throw argument_error("inputs", "inputs of width " + std::to_string(width), std::to_string(inputs.size()));
   const std::vector<float>& x = inputs.back();
   std::array<std::vector<float>, 3> out{x, x, model.written(wanted, unwanted)};
   for (std::size_t i = 0; i + 1 < inputs.size(); ++i)
@@ -43,7 +50,8 @@ inline std::array<std::vector<float>, 3> association(const walked_model& model, 
   const io::feature_layer& of = model.index().layer(layer);
   if (of[io::feature_vector::gate].type == dtype::i2_s) {
     for (const io::feature_vector which : io::feature_vectors)
-      for (float& value : out[static_cast<std::size_t>(which)]) value = of[which].scale * static_cast<float>((value > 0) - (value < 0));
+      for (float& value : out[static_cast<std::size_t>(which)])
+        value = of[which].scale * static_cast<float>((value > 0) - (value < 0));
     return out;
   }
   const auto dot = [&](const std::vector<float>& a, const std::vector<float>& b) {
@@ -52,12 +60,14 @@ inline std::array<std::vector<float>, 3> association(const walked_model& model, 
     return static_cast<float>(sum);
   };
   constexpr float open = 8;  // where SiLU and GELU let all but 0.3 % through
-  const float gate = open / dot(out[0], x), up = 1 / (open * dot(x, x)), down = strength / std::sqrt(dot(out[2], out[2]));
+  const float gate = open / dot(out[0], x), up = 1 / (open * dot(x, x)),
+              down = strength / std::sqrt(dot(out[2], out[2]));
   for (std::size_t c = 0; c < width; ++c) out[0][c] *= gate, out[1][c] *= up, out[2][c] *= down;
   return out;
 }
 
-/// The place where a new feature of a ternary model is heard best: the feature with the largest weight in the norm in front of the down product.
+/// The place where a new feature of a ternary model is heard best: the feature with the largest weight in the norm in
+/// front of the down product.
 /// @throws argument_error for a model without such a norm
 inline std::uint32_t loudest_feature(const io::checkpoint& file, std::uint32_t layer) {
   const io::checkpoint_tensor& norm = file.at("blk." + std::to_string(layer) + ".ffn_sub_norm.weight");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sessions that decode together: each has a slot, whose tokens are those that a session alone would draw. They join and leave between steps; the KV cache
-// is a pool of pages, which sessions take as they grow, and prompts that begin alike share those pages. The same code for every model; batch_session.hpp
-// adds the type.
+// Sessions that decode together: each has a slot, whose tokens are those that a session alone would draw. They join and
+// leave between steps; the KV cache is a pool of pages, which sessions take as they grow, and prompts that begin alike
+// share those pages. The same code for every model; batch_session.hpp adds the type.
 #pragma once
 
 #include <algorithm>
@@ -32,16 +32,18 @@ struct batch_handle {
 /// What a session of a batch asks for.
 struct batch_options {
   sampling_options sampling{};
-  std::uint32_t max_tokens = 1;   ///< drawn at most, 1 or more
-  bool keep_logits = false;       ///< logits() has what the last token was drawn from; takes a copy of the whole batch's logits each step
+  std::uint32_t max_tokens = 1;  ///< drawn at most, 1 or more
+  bool keep_logits =
+      false;  ///< logits() has what the last token was drawn from; takes a copy of the whole batch's logits each step
 };
 
 /// A token that a session drew.
 struct batch_token {
   batch_handle of;
   std::int32_t id = 0;
-  bool last = false;              ///< max_tokens are drawn: the session has left
-  bool finite = true;             ///< false: its logits are no numbers. There is no token, and the session has left; the others go on
+  bool last = false;  ///< max_tokens are drawn: the session has left
+  bool finite =
+      true;  ///< false: its logits are no numbers. There is no token, and the session has left; the others go on
 };
 
 /// Movable. Used by one thread. After device_lost every call answers with device_lost.
@@ -49,8 +51,8 @@ class basic_batch {
  public:
   /// @param tables plans with a batch that the program carries, of one model: one is picked by device
   /// @error mismatch_error, file_error: the checkpoint; device_error, out_of_memory, device_lost: the device
-  basic_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from, const session_options& options = {},
-              runtime::module_source source = &runtime::modules_of<>)
+  basic_batch(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
+              const session_options& options = {}, runtime::module_source source = &runtime::modules_of<>)
       : body_(runtime::open_session(on, tables, from, options)) {
     gpu::translated([&] {
       run_ = runtime::load_executor<runtime::batch_executor>(*body_, from, options, source);
@@ -58,7 +60,10 @@ class basic_batch {
     });
   }
   /// Of weights that are on the device already. @param body without a vocabulary where the weights are made up
-  basic_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run) : body_(std::move(body)), run_(std::move(run)) { start(); }
+  basic_batch(std::shared_ptr<runtime::session_body> body, std::unique_ptr<runtime::batch_executor> run)
+      : body_(std::move(body)), run_(std::move(run)) {
+    start();
+  }
 
   const plan::table& table() const { return *body_->table; }
   const gpu::device& device() const { return body_->device; }
@@ -69,7 +74,9 @@ class basic_batch {
   const io::tokenizer& tokenizer() const { return body_->tokenizer(); }
   const std::vector<std::string>& warnings() const { return body_->warnings; }
   /// Tokens of a conversation up to where the answer begins. @error as of basic_session::reply
-  std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const { return gpu::translated([&] { return body_->encode(conversation); }); }
+  std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const {
+    return gpu::translated([&] { return body_->encode(conversation); });
+  }
   /// Tokens of a prompt that is plain text. @error argument_error: no tokenizer
   std::vector<std::int32_t> encode(std::string_view text) const {
     return gpu::translated([&] { return tokenizer().encode(text, {.add_bos = tokenizer().adds_bos()}); });
@@ -92,16 +99,18 @@ class basic_batch {
   }
   /// Whether join() would take such a session now.
   bool fits(std::span<const std::int32_t> prompt, std::uint32_t max_tokens) const {
-    return free_slots() != 0 && waiting_for_pages() == 0 && !prompt.empty() && max_tokens != 0 && prompt.size() + max_tokens <= context() &&
+    return free_slots() != 0 && waiting_for_pages() == 0 && !prompt.empty() && max_tokens != 0 &&
+           prompt.size() + max_tokens <= context() &&
            pool_->has_room(prompt, first_positions(prompt.size(), positions(prompt.size(), max_tokens)));
   }
 
-  /// A session of its own for a prompt, which the next steps feed. It takes pages for the prompt and some tokens, and more as it grows. Where there are
-  /// none left, those who came first have them: the session that joined last gives its pages back, waits, and is fed anew when there are pages again, with
-  /// the same tokens; nobody joins meanwhile. The pool has room for one session of the whole context, so that the first always goes on, and everybody
-  /// becomes the first.
-  /// @error argument_error: an empty prompt, an id or an option out of range, more than the context, no slot, too few pages, others that wait for pages;
-  /// nothing has changed by then
+  /// A session of its own for a prompt, which the next steps feed. It takes pages for the prompt and some tokens, and
+  /// more as it grows. Where there are none left, those who came first have them: the session that joined last gives
+  /// its pages back, waits, and is fed anew when there are pages again, with the same tokens; nobody joins meanwhile.
+  /// The pool has room for one session of the whole context, so that the first always goes on, and everybody becomes
+  /// the first.
+  /// @error argument_error: an empty prompt, an id or an option out of range, more than the context, no slot, too few
+  /// pages, others that wait for pages; nothing has changed by then
   batch_handle join(std::span<const std::int32_t> prompt, const batch_options& options) {
     return gpu::translated([&] {
       device().on()->require_alive("join a batch");
@@ -110,16 +119,21 @@ class basic_batch {
       runtime::validate(options.sampling, table().config->vocab_size, context());
       if (options.max_tokens == 0) throw argument_error("max_tokens", "at least 1", "0");
       if (prompt.size() + options.max_tokens > context())
-        throw argument_error("prompt and max_tokens", "at most " + std::to_string(context()) + " tokens (the context)", std::to_string(prompt.size() + options.max_tokens) + " tokens");
+        throw argument_error("prompt and max_tokens", "at most " + std::to_string(context()) + " tokens (the context)",
+                             std::to_string(prompt.size() + options.max_tokens) + " tokens");
       std::uint32_t slot = 0;
       while (slot < members_.size() && members_[slot].number != 0) ++slot;
-      if (slot == members_.size()) throw argument_error("sessions of the batch", "a free slot", "all " + std::to_string(slots()) + " taken");
-      const std::uint32_t all = positions(prompt.size(), options.max_tokens), wanted = first_positions(prompt.size(), all);
+      if (slot == members_.size())
+        throw argument_error("sessions of the batch", "a free slot", "all " + std::to_string(slots()) + " taken");
+      const std::uint32_t all = positions(prompt.size(), options.max_tokens),
+                          wanted = first_positions(prompt.size(), all);
       std::optional<runtime::page_pool::list> pages;
       if (waiting_for_pages() == 0) pages = pool_->take(prompt, wanted);
       if (!pages)
-        throw argument_error("KV pages", std::to_string(pool_->pages_of(wanted)) + " for " + std::to_string(wanted) + " positions", std::to_string(pool_->free()) + " of " +
-                             std::to_string(table().shape.pages) + " free" + (waiting_for_pages() != 0 ? ", for which others wait" : ""));
+        throw argument_error("KV pages",
+                             std::to_string(pool_->pages_of(wanted)) + " for " + std::to_string(wanted) + " positions",
+                             std::to_string(pool_->free()) + " of " + std::to_string(table().shape.pages) + " free" +
+                                 (waiting_for_pages() != 0 ? ", for which others wait" : ""));
       member& of = members_[slot];
       of = {};
       of.number = ++last_number_;
@@ -133,14 +147,17 @@ class basic_batch {
     });
   }
 
-  /// Feeds at most one chunk of one waiting prompt, then takes up to `tokens` tokens of every session whose prompt is fed.
-  /// @return the new tokens, those of a session in their order, and who left without one; valid until the next call. None where nobody is ready
+  /// Feeds at most one chunk of one waiting prompt, then takes up to `tokens` tokens of every session whose prompt is
+  /// fed.
+  /// @return the new tokens, those of a session in their order, and who left without one; valid until the next call.
+  /// None where nobody is ready
   /// @error device_lost, out_of_memory
   std::span<const batch_token> step(std::uint32_t tokens = 1) {
     drawn_.clear();
     return gpu::translated([&] {
       device().on()->require_alive("step a batch");
-      if (tokens == 0 || tokens > table().ring_size) throw argument_error("tokens of a step", "1 .. " + std::to_string(table().ring_size), std::to_string(tokens));
+      if (tokens == 0 || tokens > table().ring_size)
+        throw argument_error("tokens of a step", "1 .. " + std::to_string(table().ring_size), std::to_string(tokens));
       feed_waiting();
       decode(tokens);
       return std::span<const batch_token>(drawn_);
@@ -156,23 +173,29 @@ class basic_batch {
   bool has(batch_handle whose) const { return find(whose) != nullptr; }
   /// Its prompt and what it drew. @error argument_error: it has left
   const std::vector<std::int32_t>& history(batch_handle whose) const { return present(whose).history; }
-  /// Tokens of its prompt that it found in pages of others, once its prompt is being fed; also where the session left, until somebody takes its slot.
+  /// Tokens of its prompt that it found in pages of others, once its prompt is being fed; also where the session left,
+  /// until somebody takes its slot.
   /// @error argument_error: somebody did
   std::uint32_t cached_tokens(batch_handle whose) const {
     if (const member* const of = find(whose)) return of->found.value_or(0);
-    if (whose.number == 0 || whose.slot >= members_.size() || found_by_[whose.slot].number != whose.number) return present(whose).found.value_or(0);
+    if (whose.number == 0 || whose.slot >= members_.size() || found_by_[whose.slot].number != whose.number)
+      return present(whose).found.value_or(0);
     return found_by_[whose.slot].tokens;
   }
-  /// f32 [vocab_size] from which the last token of a session with keep_logits was drawn, penalties not yet applied; of the last step's last pass, also
-  /// where the session left with that token, until somebody joins. @error argument_error: it did not ask for them, or drew none yet
+  /// f32 [vocab_size] from which the last token of a session with keep_logits was drawn, penalties not yet applied; of
+  /// the last step's last pass, also where the session left with that token, until somebody joins. @error
+  /// argument_error: it did not ask for them, or drew none yet
   std::span<const float> logits(batch_handle whose) const {
-    if (whose.slot >= members_.size() || logits_of_[whose.slot] != whose.number || whose.number == 0) throw argument_error("logits", "a session that keeps them and drew a token", "none");
+    if (whose.slot >= members_.size() || logits_of_[whose.slot] != whose.number || whose.number == 0)
+      throw argument_error("logits", "a session that keeps them and drew a token", "none");
     return run_->logits(whose.slot);
   }
-  /// Puts a token in the place of the last one that was drawn, which is not fed yet: for who draws on the host. @error argument_error: it has left, drew none, or no such token
+  /// Puts a token in the place of the last one that was drawn, which is not fed yet: for who draws on the host. @error
+  /// argument_error: it has left, drew none, or no such token
   void set_next(batch_handle whose, std::int32_t id) {
     member& of = const_cast<member&>(present(whose));
-    if (of.history.size() == of.prompt) throw argument_error("token to put in another's place", "a session that drew one", "one that drew none");
+    if (of.history.size() == of.prompt)
+      throw argument_error("token to put in another's place", "a session that drew one", "one that drew none");
     body_->check_ids(std::span(&id, 1));
     gpu::translated([&] { settle(); });
     of.history.back() = id;
@@ -184,7 +207,7 @@ class basic_batch {
 
  private:
   struct member {
-    std::uint64_t number = 0;            ///< 0: nobody
+    std::uint64_t number = 0;  ///< 0: nobody
     std::vector<std::int32_t> history;
     runtime::page_pool::list pages;
     batch_options options;
@@ -196,10 +219,15 @@ class basic_batch {
   };
 
   /// Positions that are written: the last token drawn is not.
-  static std::uint32_t positions(std::size_t prompt, std::uint32_t max_tokens) { return static_cast<std::uint32_t>(prompt) + max_tokens - 1; }
+  static std::uint32_t positions(std::size_t prompt, std::uint32_t max_tokens) {
+    return static_cast<std::uint32_t>(prompt) + max_tokens - 1;
+  }
   std::uint32_t all_positions(const member& of) const { return positions(of.prompt, of.options.max_tokens); }
-  /// Those whose pages are taken at once: `ahead` more than there are tokens, so that the device is seldom told of new ones.
-  std::uint32_t first_positions(std::size_t tokens, std::uint32_t all) const { return grows_ ? std::min(all, static_cast<std::uint32_t>(tokens) + ahead) : all; }
+  /// Those whose pages are taken at once: `ahead` more than there are tokens, so that the device is seldom told of new
+  /// ones.
+  std::uint32_t first_positions(std::size_t tokens, std::uint32_t all) const {
+    return grows_ ? std::min(all, static_cast<std::uint32_t>(tokens) + ahead) : all;
+  }
   static constexpr std::uint32_t ahead = 64;
 
   void start() {
@@ -212,12 +240,16 @@ class basic_batch {
     order_.reserve(t.shape.slots);
     pool_.emplace(t.shape.pages, t.shape.page_size);
     drawn_.reserve(std::size_t{t.shape.slots} * 8);
-    for (const plan::dispatch& each : t.prefill.period) same_bits_ = same_bits_ && each.kernel != kernels::kernel::matmul_chunk && each.kernel != kernels::kernel::attention_halves;
+    for (const plan::dispatch& each : t.prefill.period)
+      same_bits_ = same_bits_ && each.kernel != kernels::kernel::matmul_chunk &&
+                   each.kernel != kernels::kernel::attention_halves;
     grows_ = same_bits_;  // who is fed anew has to go on as before
   }
 
   const member* find(batch_handle whose) const {
-    return whose.number != 0 && whose.slot < members_.size() && members_[whose.slot].number == whose.number ? &members_[whose.slot] : nullptr;
+    return whose.number != 0 && whose.slot < members_.size() && members_[whose.slot].number == whose.number
+               ? &members_[whose.slot]
+               : nullptr;
   }
   member* find(batch_handle whose) { return const_cast<member*>(std::as_const(*this).find(whose)); }
   const member& present(batch_handle whose) const {
@@ -233,7 +265,9 @@ class basic_batch {
   runtime::slot_words words_of(const member& of) const {
     return {of.history, of.pages.pages, std::min(all_positions(of), held(of)), of.ready, of.options.sampling};
   }
-  std::uint32_t held(const member& of) const { return static_cast<std::uint32_t>(of.pages.pages.size()) * pool_->page_size(); }
+  std::uint32_t held(const member& of) const {
+    return static_cast<std::uint32_t>(of.pages.pages.size()) * pool_->page_size();
+  }
 
   /// What a session that decoded alone has in the caches goes to its pages.
   void settle() {
@@ -273,7 +307,8 @@ class basic_batch {
     in_caches_ = slots();
   }
 
-  /// Pages for that many positions. Where there are too few, those who joined after it give theirs back, the last one first.
+  /// Pages for that many positions. Where there are too few, those who joined after it give theirs back, the last one
+  /// first.
   /// @return false: there are too few nevertheless
   bool make_room(std::uint32_t slot, std::uint32_t wanted) {
     member& of = members_[slot];
@@ -289,7 +324,8 @@ class basic_batch {
   void put_back(std::uint32_t slot) {
     give_back(slot, members_[slot]);
     std::erase(waiting_, slot);
-    const auto behind = std::find_if(waiting_.begin(), waiting_.end(), [&](std::uint32_t each) { return members_[each].number > members_[slot].number; });
+    const auto behind = std::find_if(waiting_.begin(), waiting_.end(),
+                                     [&](std::uint32_t each) { return members_[each].number > members_[slot].number; });
     waiting_.insert(behind, slot);
   }
   /// Pages for the next tokens of all that are ready, in the order in which they came.
@@ -298,7 +334,8 @@ class basic_batch {
     order_.clear();
     for (std::uint32_t slot = 0; slot < slots(); ++slot)
       if (members_[slot].ready) order_.push_back(slot);
-    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) { return members_[a].number < members_[b].number; });
+    std::sort(order_.begin(), order_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return members_[a].number < members_[b].number; });
     for (const std::uint32_t slot : order_) {
       member& of = members_[slot];
       if (!of.ready) continue;  // put back for one before it
@@ -314,7 +351,8 @@ class basic_batch {
     }
   }
 
-  /// What a failed pass leaves in pages is not relied on: whoever was fed then has left, and nothing is remembered of it.
+  /// What a failed pass leaves in pages is not relied on: whoever was fed then has left, and nothing is remembered of
+  /// it.
   template <class Body>
   void guarded(Body&& body) {
     try {
@@ -338,7 +376,7 @@ class basic_batch {
       if (!pages) return;
       of.pages = std::move(*pages);
     }
-    settle();  // the prompt takes the caches
+    settle();                                                            // the prompt takes the caches
     const auto all = static_cast<std::uint32_t>(of.history.size()) - 1;  // the last token goes in with the first pass
     if (!of.started) {
       of.started = true;
@@ -350,7 +388,10 @@ class basic_batch {
     }
     if (of.fed < all) {
       const std::uint32_t count = std::min(table().prefill.max_tokens, all - of.fed);
-      guarded([&] { run_->prefill(slot, of.fed, std::span(of.history).subspan(of.fed, count), in_caches_ == slot ? 0 : of.fed, body_->submit_budget_ms); });
+      guarded([&] {
+        run_->prefill(slot, of.fed, std::span(of.history).subspan(of.fed, count), in_caches_ == slot ? 0 : of.fed,
+                      body_->submit_budget_ms);
+      });
       in_caches_ = slot;
       of.fed += count;
     }
@@ -420,21 +461,22 @@ class basic_batch {
   std::shared_ptr<runtime::session_body> body_;
   std::unique_ptr<runtime::batch_executor> run_;
   std::optional<runtime::page_pool> pool_;
-  std::vector<member> members_;              ///< by slot
-  std::vector<std::uint64_t> logits_of_;     ///< by slot: whose logits the executor has
+  std::vector<member> members_;           ///< by slot
+  std::vector<std::uint64_t> logits_of_;  ///< by slot: whose logits the executor has
   struct found_tokens {
     std::uint64_t number = 0;
     std::uint32_t tokens = 0;
   };
-  std::vector<found_tokens> found_by_;       ///< by slot: who had it last
-  std::deque<std::uint32_t> waiting_;        ///< slots whose prompts are not fed yet, in the order in which they joined
+  std::vector<found_tokens> found_by_;  ///< by slot: who had it last
+  std::deque<std::uint32_t> waiting_;   ///< slots whose prompts are not fed yet, in the order in which they joined
   std::vector<std::uint32_t> order_;
   std::vector<batch_token> drawn_;
   std::uint64_t last_number_ = 0;
-  std::uint32_t alone_ = 0, alone_from_ = 0; ///< slot that decodes in the caches of a session alone, slots(): none; positions of its pages before it did
-  std::uint32_t in_caches_ = 0;              ///< slot whose prompt the caches hold as far as it is fed, slots(): none
-  bool same_bits_ = true;                    ///< prefill leaves decode's bits, so that pages may be shared whoever wrote them
-  bool grows_ = true;                        ///< pages are taken as sessions grow; else all at once
+  std::uint32_t alone_ = 0, alone_from_ = 0;  ///< slot that decodes in the caches of a session alone, slots(): none;
+                                              ///< positions of its pages before it did
+  std::uint32_t in_caches_ = 0;               ///< slot whose prompt the caches hold as far as it is fed, slots(): none
+  bool same_bits_ = true;  ///< prefill leaves decode's bits, so that pages may be shared whoever wrote them
+  bool grows_ = true;      ///< pages are taken as sessions grow; else all at once
 };
 
 }  // namespace intaglio

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A model on a device, ready to run: loading, prompts, generation, logits. The same code for every model; session.hpp adds the type.
+// A model on a device, ready to run: loading, prompts, generation, logits. The same code for every model; session.hpp
+// adds the type.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +24,19 @@ namespace intaglio {
 struct logits_result {
   std::uint32_t tokens = 0;
   std::vector<float> logits;  ///< [tokens, vocab_size]
-  std::vector<float> hidden;  ///< [layers + 1, tokens, hidden_size]: the embedding's output, then after each layer, before the final norm
+  std::vector<float> hidden;  ///< [layers + 1, tokens, hidden_size]: the embedding's output, then after each layer,
+                              ///< before the final norm
 };
 
-/// Movable handle. One call at a time, and none while a text_stream of it runs: anything else throws argument_error. After device_lost it
-/// answers every call with device_lost; a new device and session can be made.
+/// Movable handle. One call at a time, and none while a text_stream of it runs: anything else throws argument_error.
+/// After device_lost it answers every call with device_lost; a new device and session can be made.
 class basic_session {
  public:
   /// @param tables the plans that the program carries, of one model: one is picked by device
   /// @param source where the program has the modules of their kernels; by default it has those of all kernels
   /// @error mismatch_error, file_error: the checkpoint; device_error, out_of_memory, device_lost: the device
-  basic_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from, const session_options& options,
-                runtime::module_source source = &runtime::modules_of<>)
+  basic_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
+                const session_options& options, runtime::module_source source = &runtime::modules_of<>)
       : body_(runtime::load_session(on, tables, from, options, source)) {}
 
   /// The context: positions of the KV cache.
@@ -66,8 +68,10 @@ class basic_session {
       runtime::save_session(*use, path, note);
     });
   }
-  /// Goes on where a saved session was, in place of the present one: the logits that follow are those of the uninterrupted run, bit for bit.
-  /// @error file_error: not a sound file, or one of other weights or of another plan, and this session is as it was; device_lost, out_of_memory
+  /// Goes on where a saved session was, in place of the present one: the logits that follow are those of the
+  /// uninterrupted run, bit for bit.
+  /// @error file_error: not a sound file, or one of other weights or of another plan, and this session is as it was;
+  /// device_lost, out_of_memory
   session_note restore(const std::filesystem::path& path) {
     return gpu::translated([&] {
       runtime::session_use use(body_);
@@ -75,8 +79,8 @@ class basic_session {
     });
   }
 
-  /// What the features of the FFNs added for the tokens fed one at a time since the last call (docs/walk.md), of a plan with graph::traced: tokens of
-  /// generations, and of prompts where they are fed by chunks of 1. Each is given once.
+  /// What the features of the FFNs added for the tokens fed one at a time since the last call (docs/walk.md), of a plan
+  /// with graph::traced: tokens of generations, and of prompts where they are fed by chunks of 1. Each is given once.
   /// @error argument_error: a plan without a trace
   trace_result take_trace() {
     return gpu::translated([&] {
@@ -97,7 +101,8 @@ class basic_session {
     });
   }
 
-  /// Makes `ids` the whole history; what it begins with in common with the present one stays in the KV cache. Feeds nothing yet.
+  /// Makes `ids` the whole history; what it begins with in common with the present one stays in the KV cache. Feeds
+  /// nothing yet.
   /// @error argument_error as of prefill()
   void prompt(std::span<const std::int32_t> ids) {
     gpu::translated([&] {
@@ -119,7 +124,9 @@ class basic_session {
     });
   }
   /// Continues a text, which begins with BOS where the model wants one.
-  text_stream complete(std::string_view text, const generate_options& options = {}) { return begin(encode(text), options); }
+  text_stream complete(std::string_view text, const generate_options& options = {}) {
+    return begin(encode(text), options);
+  }
   /// Answers a user in a conversation of one turn, through the model's chat template.
   text_stream reply(std::string_view text, const generate_options& options = {}) {
     return gpu::translated([&] {
@@ -133,11 +140,13 @@ class basic_session {
     return gpu::translated([&] { return begin(encode(conversation), options); });
   }
 
-  /// Continues the history to its end; `each` gets every piece of text and may throw, which ends the generation and reaches the caller.
+  /// Continues the history to its end; `each` gets every piece of text and may throw, which ends the generation and
+  /// reaches the caller.
   generation generate(const generate_options& options = {}, const std::function<void(std::string_view)>& each = {}) {
     return finished(begin(options), each);
   }
-  generation generate(std::span<const std::int32_t> ids, const generate_options& options = {}, const std::function<void(std::string_view)>& each = {}) {
+  generation generate(std::span<const std::int32_t> ids, const generate_options& options = {},
+                      const std::function<void(std::string_view)>& each = {}) {
     return finished(begin(ids, options), each);
   }
 
@@ -159,22 +168,26 @@ class basic_session {
   logits_result logits(std::span<const std::int32_t> ids, std::uint32_t chunk = 0, bool hidden = false) {
     return gpu::translated([&] {
       runtime::session_use use(body_);
-      return runtime::feed_for_logits<logits_result>(*use, ids, use->checked_chunk(chunk), hidden, [&] { append(*use, ids); });
+      return runtime::feed_for_logits<logits_result>(*use, ids, use->checked_chunk(chunk), hidden,
+                                                     [&] { append(*use, ids); });
     });
   }
 
-  /// Time of every dispatch of one decode pass, or of one prefill pass of `tokens` tokens, at the present position. Leaves the history
-  /// as it is; the KV cache behind it is overwritten.
+  /// Time of every dispatch of one decode pass, or of one prefill pass of `tokens` tokens, at the present position.
+  /// Leaves the history as it is; the KV cache behind it is overwritten.
   /// @error argument_error: no room in the context; device_error: no timestamps
   std::vector<runtime::dispatch_time> measure(std::uint32_t tokens = 1) {
     return gpu::translated([&] {
       runtime::session_use use(body_);
       const bool decode = tokens == 1;
       if (tokens == 0 || (!decode && tokens > use->table->prefill.max_tokens))
-        throw argument_error("tokens of the timed pass", "1 .. " + std::to_string(use->table->prefill.max_tokens), std::to_string(tokens));
+        throw argument_error("tokens of the timed pass", "1 .. " + std::to_string(use->table->prefill.max_tokens),
+                             std::to_string(tokens));
       use->check_room(std::size_t{use->size()} + tokens);
       const std::vector<std::uint32_t> ids(tokens, 0);
-      return use->recovering([&] { return use->run->measure(decode ? runtime::pass_kind::decode : runtime::pass_kind::prefill, use->size(), ids); });
+      return use->recovering([&] {
+        return use->run->measure(decode ? runtime::pass_kind::decode : runtime::pass_kind::prefill, use->size(), ids);
+      });
     });
   }
 

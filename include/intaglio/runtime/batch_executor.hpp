@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Runs the sequences of a plan with a batch: prefill of one slot's prompt in the caches of a session alone, moved to the slot's pages, and passes that
-// take a token of every slot; one slot may also decode as a session alone does, in those caches. All is recorded once; the host writes slots into a mailbox, which is copied where they changed. Each call waits.
+// Runs the sequences of a plan with a batch: prefill of one slot's prompt in the caches of a session alone, moved to
+// the slot's pages, and passes that take a token of every slot; one slot may also decode as a session alone does, in
+// those caches. All is recorded once; the host writes slots into a mailbox, which is copied where they changed. Each
+// call waits.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +28,10 @@ namespace intaglio::runtime {
 
 /// What the device is told of a slot. Nobody's where `tokens` is empty.
 struct slot_words {
-  std::span<const std::int32_t> tokens;    ///< fed or drawn so far; the last is the next pass's input
+  std::span<const std::int32_t> tokens;  ///< fed or drawn so far; the last is the next pass's input
   std::span<const std::uint32_t> pages;
-  std::uint32_t limit = 0;                 ///< positions that may be written; at most what the pages hold
-  bool running = false;                    ///< takes part in passes
+  std::uint32_t limit = 0;  ///< positions that may be written; at most what the pages hold
+  bool running = false;     ///< takes part in passes
   sampling_options sampling;
 };
 
@@ -37,19 +39,23 @@ class batch_executor {
  public:
   /// @param table with a batch  @param weights loaded, or still being loaded
   /// @error device_error, out_of_memory, device_lost
-  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
+  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules,
+                 gpu::pipeline_cache* cache)
       : batch_executor(on, table, std::move(weights), kernel_set(on, modules), cache) {}
   /// @param kernels may have some of its pipelines already
-  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache, bool = false)
+  batch_executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels,
+                 gpu::pipeline_cache* cache, bool = false)
       : device_(on), table_(&table), weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
     gpu::translated([&] { create(cache); });
   }
   batch_executor(const batch_executor&) = delete;
   batch_executor& operator=(const batch_executor&) = delete;
 
-  /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it would cost compiling and gain little; and where passes have other bits:
-  /// what a session says would hang on when the others leave.
-  static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table, bool = false) {
+  /// Whose pipelines an executor begins with. The chain of a session alone is among them but on CPU drivers: there it
+  /// would cost compiling and gain little; and where passes have other bits: what a session says would hang on when the
+  /// others leave.
+  static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table,
+                                                        bool = false) {
     std::vector<const plan::sequence*> out{&table.prefill, &table.batch, &table.moves};
     if (passes_in_one(modules, table)) out.push_back(&table.batch_in_one);
     if (has_chain_of_one(table)) out.push_back(&table.decode);
@@ -63,18 +69,22 @@ class batch_executor {
   /// Gives up the weights, for another executor; this one may then only be destroyed.
   weight_memory release_weights() { return std::move(weights_); }
 
-  /// Holds every pipeline against the CPU reference. Before there is an executor. @return the first that differs, or an empty kernel
-  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, bool = true, bool = false) {
+  /// Holds every pipeline against the CPU reference. Before there is an executor. @return the first that differs, or an
+  /// empty kernel
+  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels,
+                                    const weight_memory& weights, bool = true, bool = false) {
     std::vector<const plan::sequence*> sequences = begins_with(kernels.modules(), table);
     std::erase(sequences, &table.batch_in_one);  // what it has around its one dispatch batch has too
     return gpu::translated([&] { return runtime::prove_kernels(on, table, kernels, weights, sequences); });
   }
-  /// Holds all layers in one dispatch against the chain of dispatches, whose sums have another order or, of ternary weights, the same. Where they are too far apart passes go on as the chain; no session may have been set.
+  /// Holds all layers in one dispatch against the chain of dispatches, whose sums have another order or, of ternary
+  /// weights, the same. Where they are too far apart passes go on as the chain; no session may have been set.
   kernel_fault prove_in_one(compile_ahead&& = {}) {
     if (!runs_in_one_) return {};
     const std::uint32_t most = std::min(table_->shape.slots, table_->shape.pages);
     for (std::uint32_t rows = std::min(most, recorded_rows(1));; rows = std::min(most, recorded_rows(rows + 1))) {
-      differs_ = differs_ || !(gpu::translated([&] { return distance_from_chain(rows); }) <= nearness(table_->batch_in_one.in_one.front()));
+      differs_ = differs_ || !(gpu::translated([&] { return distance_from_chain(rows); }) <=
+                               nearness(table_->batch_in_one.in_one.front()));
       if (rows == most) break;
     }
     runs_in_one_ = !differs_;
@@ -113,9 +123,11 @@ class batch_executor {
   }
 
   /// Feeds tokens of a slot's prompt from `position` on, and moves them to its pages.
-  /// @param from_pages positions before, of a multiple of 8, that the slot's pages have and the caches do not: they are fetched first
+  /// @param from_pages positions before, of a multiple of 8, that the slot's pages have and the caches do not: they are
+  /// fetched first
   /// @error argument_error: more tokens than a chunk has; device_lost, out_of_memory
-  void prefill(std::uint32_t slot, std::uint32_t position, std::span<const std::int32_t> tokens, std::uint32_t from_pages, double budget_ms) {
+  void prefill(std::uint32_t slot, std::uint32_t position, std::span<const std::int32_t> tokens,
+               std::uint32_t from_pages, double budget_ms) {
     namespace state = kernels::state;
     if (const std::uint32_t most = table_->prefill.max_tokens; tokens.size() > most)
       throw argument_error("tokens of a chunk", "at most " + std::to_string(most), std::to_string(tokens.size()));
@@ -143,7 +155,8 @@ class batch_executor {
     commands_.push_back(feed_header_[2].handle());
     const std::size_t which = of_rows(rows);
     const bool greedy = is_greedy(rows);
-    if (runs_in_one_) run(in_one_[which], timed_in_one_[2 * which + (greedy ? 1 : 0)], decode_times_, passes, budget_ms, greedy);
+    if (runs_in_one_)
+      run(in_one_[which], timed_in_one_[2 * which + (greedy ? 1 : 0)], decode_times_, passes, budget_ms, greedy);
     else run(batch_[which], timed_batch_[2 * which + (greedy ? 1 : 0)], decode_times_, passes, budget_ms, greedy);
     if (keep_logits) {
       if (!logits_) make_logits();
@@ -152,9 +165,11 @@ class batch_executor {
     }
   }
 
-  /// Whether a slot that is the only one may decode in the caches of a session alone, which is sooner on GPUs, but where passes have all layers in one dispatch.
+  /// Whether a slot that is the only one may decode in the caches of a session alone, which is sooner on GPUs, but
+  /// where passes have all layers in one dispatch.
   bool has_alone() const noexcept { return alone_decode_.plan != nullptr && !runs_in_one_; }
-  /// Fetches what a slot's pages hold of its tokens but the last; decode_alone() then goes on with that, until prefill() or another slot takes the caches.
+  /// Fetches what a slot's pages hold of its tokens but the last; decode_alone() then goes on with that, until
+  /// prefill() or another slot takes the caches.
   void enter_alone(std::uint32_t slot, const slot_words& to) {
     namespace state = kernels::state;
     commands_.clear();
@@ -167,7 +182,8 @@ class batch_executor {
     words[state::count] = 1;
     write_sampling(to.sampling, words);
     words[state::tokens] = static_cast<std::uint32_t>(to.tokens.back());
-    for (std::size_t i = 0; i < to.tokens.size(); ++i) words[state::history(table_->max_tokens) + i] = static_cast<std::uint32_t>(to.tokens[i]);
+    for (std::size_t i = 0; i < to.tokens.size(); ++i)
+      words[state::history(table_->max_tokens) + i] = static_cast<std::uint32_t>(to.tokens[i]);
     commands_.push_back(feed_alone_.handle());
     flush("pages of " + model_name(*table_), patience(alone_decode_));
   }
@@ -189,8 +205,8 @@ class batch_executor {
     flush("pages of " + model_name(*table_), gpu::queue::patience);
   }
 
-  /// Puts zeros in the place of what a pass has left that gave no numbers: in the caches of a session alone, between the kernels, and in these pages, which
-  /// nobody has. @param slot nobody's  @error device_lost, out_of_memory
+  /// Puts zeros in the place of what a pass has left that gave no numbers: in the caches of a session alone, between
+  /// the kernels, and in these pages, which nobody has. @param slot nobody's  @error device_lost, out_of_memory
   void clean(std::uint32_t slot, std::span<const std::uint32_t> pages) {
     namespace state = kernels::state;
     if (runs_in_one_ && waited_in_vain()) runs_in_one_ = false;
@@ -201,7 +217,8 @@ class batch_executor {
       cleaning_ = to.finish();
     }
     commands_.assign({cleaning_.handle()});
-    const std::uint32_t page_size = table_->shape.page_size, most = kernels::attention_span / kernels::cache_octet;  // octets that every ring holds
+    const std::uint32_t page_size = table_->shape.page_size,
+                        most = kernels::attention_span / kernels::cache_octet;  // octets that every ring holds
     const std::array<std::int32_t, 1> any{};
     for (std::size_t done = 0; done < pages.size(); done += table_->slot_pages()) {
       const auto some = pages.subspan(done, std::min<std::size_t>(table_->slot_pages(), pages.size() - done));
@@ -221,7 +238,8 @@ class batch_executor {
   /// Token that a slot drew as its index-th since it was last set.
   std::uint32_t drawn(std::uint32_t slot, std::uint32_t index) const {
     std::uint32_t out = 0;
-    std::memcpy(&out, ring_.mapped().data() + 4 * (std::size_t{slot} * table_->ring_size + index % table_->ring_size), sizeof out);
+    std::memcpy(&out, ring_.mapped().data() + 4 * (std::size_t{slot} * table_->ring_size + index % table_->ring_size),
+                sizeof out);
     return out;
   }
   /// f32 [vocab_size] of a slot, after decode() with keep_logits.
@@ -230,14 +248,18 @@ class batch_executor {
     return {all + std::size_t{slot} * table_->config->vocab_size, table_->config->vocab_size};
   }
 
-  /// Of passes that draw tokens (decode), of all slots or of one alone, or of prompts (prefill); nothing on a device without timestamps, or where a whole pass
-  /// takes more than half the submission's budget.
-  const pass_times& times(pass_kind kind) const { return kind == pass_kind::prefill ? prefill_times_.times : decode_times_.times; }
+  /// Of passes that draw tokens (decode), of all slots or of one alone, or of prompts (prefill); nothing on a device
+  /// without timestamps, or where a whole pass takes more than half the submission's budget.
+  const pass_times& times(pass_kind kind) const {
+    return kind == pass_kind::prefill ? prefill_times_.times : decode_times_.times;
+  }
 
-  /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no timestamps
+  /// One pass over the first `rows` slots as they are, with the time of each dispatch. @error device_error: no
+  /// timestamps
   std::vector<dispatch_time> measure(std::uint32_t rows) {
     return gpu::translated([&] {
-      timed_ = record_timed_sequence(device_, *table_, runs_in_one_ ? table_->batch_in_one : table_->batch, kernels_, addresses_, 0, recorded_rows(rows), is_greedy(rows));
+      timed_ = record_timed_sequence(device_, *table_, runs_in_one_ ? table_->batch_in_one : table_->batch, kernels_,
+                                     addresses_, 0, recorded_rows(rows), is_greedy(rows));
       commands_.clear();
       feed_changed();
       header(2)[kernels::state::count] = rows;
@@ -253,25 +275,43 @@ class batch_executor {
   static constexpr std::size_t headers = 3;
   static constexpr std::uint32_t tile = 8;  ///< rows that share one read of the weights, or a multiple of that
   static constexpr std::uint64_t header_bytes = 4 * kernels::state::first_slot;
-  static constexpr std::uint32_t octets(std::uint32_t positions) { return (positions + kernels::cache_octet - 1) / kernels::cache_octet; }
+  static constexpr std::uint32_t octets(std::uint32_t positions) {
+    return (positions + kernels::cache_octet - 1) / kernels::cache_octet;
+  }
 
-  std::uint64_t slot_bytes() const { return std::uint64_t{4} * kernels::state::slot_words(table_->context, table_->shape.page_size); }
-  std::uint64_t alone_bytes() const { return std::uint64_t{4} * kernels::state::words(table_->max_tokens, table_->context); }
-  std::uint32_t* mailbox_words(std::uint64_t offset) const { return reinterpret_cast<std::uint32_t*>(mailbox_.mapped().data() + offset); }
-  std::span<std::uint32_t> header(std::size_t which) const { return {mailbox_words(which * header_bytes), kernels::state::first_slot}; }
-  std::span<std::uint32_t> slot_mailbox(std::uint32_t slot) const { return {mailbox_words(headers * header_bytes + slot * slot_bytes()), static_cast<std::size_t>(slot_bytes() / 4)}; }
+  std::uint64_t slot_bytes() const {
+    return std::uint64_t{4} * kernels::state::slot_words(table_->context, table_->shape.page_size);
+  }
+  std::uint64_t alone_bytes() const {
+    return std::uint64_t{4} * kernels::state::words(table_->max_tokens, table_->context);
+  }
+  std::uint32_t* mailbox_words(std::uint64_t offset) const {
+    return reinterpret_cast<std::uint32_t*>(mailbox_.mapped().data() + offset);
+  }
+  std::span<std::uint32_t> header(std::size_t which) const {
+    return {mailbox_words(which * header_bytes), kernels::state::first_slot};
+  }
+  std::span<std::uint32_t> slot_mailbox(std::uint32_t slot) const {
+    return {mailbox_words(headers * header_bytes + slot * slot_bytes()), static_cast<std::size_t>(slot_bytes() / 4)};
+  }
   std::uint64_t alone_at() const { return headers * header_bytes + table_->shape.slots * slot_bytes(); }
-  std::span<std::uint32_t> alone_mailbox() const { return {mailbox_words(alone_at()), static_cast<std::size_t>(alone_bytes() / 4)}; }
+  std::span<std::uint32_t> alone_mailbox() const {
+    return {mailbox_words(alone_at()), static_cast<std::size_t>(alone_bytes() / 4)};
+  }
 
   void create(gpu::pipeline_cache* cache) {
     const plan::table& t = *table_;
     const bool alone = has_chain_of_one(t);
     runs_in_one_ = passes_in_one(kernels_.modules(), t);
     kernels_.add(begins_with(kernels_.modules(), t), cache);
-    arena_ = gpu::buffer(device_, std::max({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes, runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}), gpu::placement::device_local, "the arena");
+    arena_ = gpu::buffer(device_,
+                         std::max({t.prefill.arena_bytes, t.batch.arena_bytes, t.decode.arena_bytes,
+                                   runs_in_one_ ? t.batch_in_one.arena_bytes : 0, std::uint64_t{4}}),
+                         gpu::placement::device_local, "the arena");
     state_ = gpu::buffer(device_, t.batch_state_bytes(), gpu::placement::device_local, "the batch's state");
     alone_ = gpu::buffer(device_, t.state_bytes(), gpu::placement::device_local, "the prompt's state");
-    ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slots * t.ring_size, gpu::placement::readback, "the rings of tokens");
+    ring_ = gpu::buffer(device_, std::uint64_t{4} * t.shape.slots * t.ring_size, gpu::placement::readback,
+                        "the rings of tokens");
     mailbox_ = gpu::buffer(device_, alone_at() + alone_bytes(), gpu::placement::shared, "the mailbox");
     std::memset(mailbox_.mapped().data(), 0, mailbox_.mapped().size());
     std::vector<std::uint64_t> own, pool;
@@ -299,7 +339,8 @@ class batch_executor {
     prefill_ = record_sequence(device_, t, t.prefill, kernels_, addresses);
     timed_prefill_ = timed_sequence(t.prefill, addresses);
     if (alone) {
-      alone_ring_ = gpu::buffer(device_, kernels::ring_bytes(t.ring_size), gpu::placement::readback, "the ring of tokens");
+      alone_ring_ =
+          gpu::buffer(device_, kernels::ring_bytes(t.ring_size), gpu::placement::readback, "the ring of tokens");
       addresses.ring = alone_ring_.address();
       alone_decode_ = record_sequence(device_, t, t.decode, kernels_, addresses);
       timed_alone_ = timed_sequence(t.decode, addresses);
@@ -318,8 +359,10 @@ class batch_executor {
       batch_.push_back(record_sequence(device_, t, t.batch, kernels_, addresses, nullptr, false, 0, rows, forms));
       for (const bool greedy : {false, true}) timed_batch_.push_back(timed_sequence(t.batch, addresses, rows, greedy));
       if (runs_in_one_) {
-        in_one_.push_back(record_sequence(device_, t, t.batch_in_one, kernels_, addresses, nullptr, false, 0, rows, forms));
-        for (const bool greedy : {false, true}) timed_in_one_.push_back(timed_sequence(t.batch_in_one, addresses, rows, greedy));
+        in_one_.push_back(
+            record_sequence(device_, t, t.batch_in_one, kernels_, addresses, nullptr, false, 0, rows, forms));
+        for (const bool greedy : {false, true})
+          timed_in_one_.push_back(timed_sequence(t.batch_in_one, addresses, rows, greedy));
       }
       if (rows == t.shape.slots) break;
     }
@@ -333,14 +376,18 @@ class batch_executor {
     feed_alone_ = feed(alone_at(), alone_, 0, alone_bytes());
     for (std::size_t i = 0; i < headers; ++i) feed_header_.push_back(feed(i * header_bytes, state_, 0, header_bytes));
     for (std::uint32_t slot = 0; slot < t.shape.slots; ++slot)
-      feed_slot_.push_back(feed(headers * header_bytes + slot * slot_bytes(), state_, header_bytes + slot * slot_bytes(), slot_bytes()));
+      feed_slot_.push_back(
+          feed(headers * header_bytes + slot * slot_bytes(), state_, header_bytes + slot * slot_bytes(), slot_bytes()));
     clear();
   }
 
   /// Masked positions are read and multiplied by zero, so they must hold numbers.
   void clear() {
     gpu::recorder to(device_, "clear the memory of " + model_name(*table_));
-    to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0).fill(state_, 0, state_.size_bytes(), 0).fill(alone_, 0, alone_.size_bytes(), 0).fill(ring_, 0, ring_.size_bytes(), 0);
+    to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0)
+        .fill(state_, 0, state_.size_bytes(), 0)
+        .fill(alone_, 0, alone_.size_bytes(), 0)
+        .fill(ring_, 0, ring_.size_bytes(), 0);
     for (const placed_items* items : {&caches_, &pool_})
       for (const auto& each : items->buffers) to.fill(each, 0, each.size_bytes(), 0);
     const gpu::recording commands = to.finish();
@@ -348,7 +395,9 @@ class batch_executor {
     queue_.wait(queue_.submit({&handle, 1}, commands.name()));
   }
 
-  static bool has_chain_of_one(const plan::table& table) { return table.profile != "cpu" && table.shape.coded_products != plan::chunk_arithmetic::halves; }
+  static bool has_chain_of_one(const plan::table& table) {
+    return table.profile != "cpu" && table.shape.coded_products != plan::chunk_arithmetic::halves;
+  }
   static bool passes_in_one(const kernel_modules& modules, const plan::table& table) {
     return modules.in_one && !table.batch_in_one.in_one.empty() && modules.run(table.batch_in_one.in_one.front());
   }
@@ -359,7 +408,8 @@ class batch_executor {
     transfer.download(state_, table_->batch_progress_offset(), std::as_writable_bytes(std::span(progress)));
     return progress[kernels::layers::progress_gave_up] != 0;
   }
-  /// Of the logits of the first slots, with tokens of their own, by both: the largest distance beside their own length. That of halves summed in two orders is far below `nearness`.
+  /// Of the logits of the first slots, with tokens of their own, by both: the largest distance beside their own length.
+  /// That of halves summed in two orders is far below `nearness`.
   double distance_from_chain(std::uint32_t rows) {
     constexpr std::uint32_t fed = 3;
     const plan::table& t = *table_;
@@ -372,7 +422,8 @@ class batch_executor {
       for (std::uint32_t count = 1; count <= positions; ++count) {
         for (std::uint32_t slot = 0; slot < rows; ++slot) {
           std::array<std::int32_t, fed> tokens{};
-          for (std::uint32_t i = 0; i < count; ++i) tokens[i] = static_cast<std::int32_t>((vocabulary / 3 * (i + 1) + vocabulary / 11 * slot) % vocabulary);
+          for (std::uint32_t i = 0; i < count; ++i)
+            tokens[i] = static_cast<std::int32_t>((vocabulary / 3 * (i + 1) + vocabulary / 11 * slot) % vocabulary);
           set(slot, {std::span(tokens).first(count), std::span(&slot, 1), positions, true, {}});
         }
         decode(rows, 1, count == positions, HUGE_VAL);
@@ -384,7 +435,8 @@ class batch_executor {
     for (std::uint32_t slot = 0; slot < t.shape.slots; ++slot) set(slot, {});
     clear();
     decode_times_.times = {}, decode_times_.next = 3;
-    for (recorded_sequence* each : {&in_one_[of_rows(rows)], &batch_[of_rows(rows)]}) each->speed = {};  // a driver that compiles on first use would have made it slow
+    for (recorded_sequence* each : {&in_one_[of_rows(rows)], &batch_[of_rows(rows)]})
+      each->speed = {};  // a driver that compiles on first use would have made it slow
     double out = 0;
     for (std::uint32_t slot = 0; slot < rows; ++slot) {
       double apart = 0, size = 0;
@@ -397,9 +449,12 @@ class batch_executor {
     }
     return out;
   }
-  static constexpr double nearness(const plan::dispatch& all) { return all.kernel == kernels::kernel::layers_ternary_few ? 0 : 0.03; }
+  static constexpr double nearness(const plan::dispatch& all) {
+    return all.kernel == kernels::kernel::layers_ternary_few ? 0 : 0.03;
+  }
 
-  /// Rows of the recording that a pass over so many takes: as many as a tile has, or twice that, and so on; all of them.
+  /// Rows of the recording that a pass over so many takes: as many as a tile has, or twice that, and so on; all of
+  /// them.
   std::uint32_t recorded_rows(std::uint32_t rows) const {
     std::uint32_t out = std::min(table_->shape.slots, tile);
     while (out < rows) out *= 2;
@@ -429,7 +484,8 @@ class batch_executor {
   void move(std::size_t box, std::uint32_t way, std::uint32_t slot, std::uint32_t first, std::uint32_t end) {
     namespace state = kernels::state;
     const std::span<std::uint32_t> words = header(box);
-    words[state::move] = way, words[state::move_slot] = slot, words[state::move_first] = first, words[state::move_end] = end;
+    words[state::move] = way, words[state::move_slot] = slot, words[state::move_first] = first,
+    words[state::move_end] = end;
     commands_.push_back(feed_header_[box].handle());
     commands_.insert(commands_.end(), moves_.handles.begin(), moves_.handles.end());
   }
@@ -441,7 +497,8 @@ class batch_executor {
     queue_.wait(number, patience);
     weights_.expect_unchanged();
   }
-  /// The times of a kind of pass: one in 128 that draw tokens and one in 16 of prompts is run with a timestamp behind each dispatch.
+  /// The times of a kind of pass: one in 128 that draw tokens and one in 16 of prompts is run with a timestamp behind
+  /// each dispatch.
   struct sampled_times {
     std::uint64_t interval, next;
     pass_times times{};
@@ -451,13 +508,15 @@ class batch_executor {
     return has_greedy_ && std::none_of(draws_.begin(), draws_.begin() + rows, [](bool draws) { return draws; });
   }
   /// In one command buffer; nothing on a device without timestamps, or of a form that the sampler has not.
-  recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, std::uint32_t rows = 0, bool greedy = false) {
+  recorded_sequence timed_sequence(const plan::sequence& of, const address_table& addresses, std::uint32_t rows = 0,
+                                   bool greedy = false) {
     if (device_.limits().timestamp_bits == 0 || (greedy && !has_greedy_)) return {};
     return record_timed_sequence(device_, *table_, of, kernels_, addresses, std::max(1u, of.repeats()), rows, greedy);
   }
   /// Whether a pass was run for its times.
   bool run_timed(const recorded_sequence& of, recorded_sequence& timed, sampled_times& into, double budget_ms) {
-    if (timed.plan == nullptr || into.times.passes < into.next || of.speed.segment_ms() * of.size() > budget_ms / 2) return false;
+    if (timed.plan == nullptr || into.times.passes < into.next || of.speed.segment_ms() * of.size() > budget_ms / 2)
+      return false;
     commands_.insert(commands_.end(), timed.handles.begin(), timed.handles.end());
     flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of));
     read_times(timed);
@@ -470,13 +529,14 @@ class batch_executor {
     into.times.timed += 1;
     return true;
   }
-  void run(recorded_sequence& of, recorded_sequence& timed, sampled_times& times, std::uint32_t passes, double budget_ms, bool greedy = false) {
+  void run(recorded_sequence& of, recorded_sequence& timed, sampled_times& times, std::uint32_t passes,
+           double budget_ms, bool greedy = false) {
     const bool one_is_timed = run_timed(of, timed, times, budget_ms);
     times.times.passes += passes;
     run(of, passes - (one_is_timed ? 1 : 0), budget_ms, greedy);
   }
-  /// Submits what waits in commands_ and `passes` times the sequence, its last segment in the form that draws nothing if `greedy`, in pieces of the budget, and waits for all but what is left
-  /// in commands_.
+  /// Submits what waits in commands_ and `passes` times the sequence, its last segment in the form that draws nothing
+  /// if `greedy`, in pieces of the budget, and waits for all but what is left in commands_.
   void run(recorded_sequence& of, std::uint32_t passes, double budget_ms, bool greedy) {
     const std::uint32_t all = passes * of.size();
     for (std::uint32_t done = 0; done < all;) {
@@ -484,14 +544,17 @@ class batch_executor {
       for (std::uint32_t i = 0; i < count; ++i) commands_.push_back(of.handle((done + i) % of.size(), greedy));
       const auto start = std::chrono::steady_clock::now();
       flush(std::string(of.plan->name) + " of " + model_name(*table_), patience(of));
-      of.speed.observe(count, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      of.speed.observe(count,
+                       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
       done += count;
     }
   }
   static constexpr std::uint32_t most_buffers = 1024;
 
   /// Some drivers compile a pipeline when it first runs, which may take long without anything being wrong.
-  static std::chrono::nanoseconds patience(const recorded_sequence& of) { return of.speed.segment_ms() > 0 ? gpu::queue::patience : gpu::queue::patience * 12; }
+  static std::chrono::nanoseconds patience(const recorded_sequence& of) {
+    return of.speed.segment_ms() > 0 ? gpu::queue::patience : gpu::queue::patience * 12;
+  }
 
   gpu::device device_;
   const plan::table* table_;
@@ -500,10 +563,12 @@ class batch_executor {
   gpu::buffer arena_, state_, alone_, ring_, alone_ring_, mailbox_, logits_, arguments_;
   placed_items caches_, pool_;
   address_table addresses_;  ///< of passes
-  std::vector<recorded_sequence> batch_, timed_batch_, in_one_, timed_in_one_;  ///< by rows; those with times of what draws, then of what does not
+  std::vector<recorded_sequence> batch_, timed_batch_, in_one_,
+      timed_in_one_;         ///< by rows; those with times of what draws, then of what does not
   std::vector<bool> draws_;  ///< by slot
   bool has_greedy_ = false;  ///< whether passes in which nobody draws have a sampler of their own
-  bool runs_in_one_ = false, differs_ = false;  ///< whether passes take all layers in one dispatch; whether that was too far from the chain
+  bool runs_in_one_ = false,
+       differs_ = false;  ///< whether passes take all layers in one dispatch; whether that was too far from the chain
   recorded_sequence prefill_, moves_, alone_decode_, timed_prefill_, timed_alone_, timed_;
   sampled_times decode_times_{128, 3}, prefill_times_{16, 0};
   gpu::recording feed_alone_, copy_logits_, cleaning_;

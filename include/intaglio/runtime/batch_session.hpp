@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// batch_session<Model, Shape>: sessions of one model that decode together, with the engraved plans. Only the constructors know the plans.
+// batch_session<Model, Shape>: sessions of one model that decode together, with the engraved plans. Only the
+// constructors know the plans.
 #pragma once
 
 #include <array>
@@ -26,7 +27,9 @@ class batch_session : public basic_batch {
  private:
   static constexpr std::size_t count = sizeof...(Profiles) == 0 ? 2 : sizeof...(Profiles);
   static constexpr std::array<const plan::table*, count> list() {
-    if constexpr (sizeof...(Profiles) == 0) return {&plan::engraved_batch<Model, plan::profiles::cpu, Shape>::table, &plan::engraved_batch<Model, plan::profiles::portable, Shape>::table};
+    if constexpr (sizeof...(Profiles) == 0)
+      return {&plan::engraved_batch<Model, plan::profiles::cpu, Shape>::table,
+              &plan::engraved_batch<Model, plan::profiles::portable, Shape>::table};
     else return {&plan::engraved_batch<Model, Profiles, Shape>::table...};
   }
   static constexpr std::array<const plan::table*, count> tables = list();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// llvmpipe compiles a kernel when it is first dispatched, one after the other on the queue's thread. The dispatch of all layers takes as
-// long as all others together, so it is compiled beside them.
+// llvmpipe compiles a kernel when it is first dispatched, one after the other on the queue's thread. The dispatch of
+// all layers takes as long as all others together, so it is compiled beside them.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@
 
 namespace intaglio::runtime {
 
-/// Compiles dispatches on a thread, on the same device opened once more: the driver's cache on disk (Mesa's) hands the code over. Where
-/// that fails nothing is lost: the kernel is then compiled when it is first dispatched.
+/// Compiles dispatches on a thread, on the same device opened once more: the driver's cache on disk (Mesa's) hands the
+/// code over. Where that fails nothing is lost: the kernel is then compiled when it is first dispatched.
 class compile_ahead {
  public:
   compile_ahead() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs a plan's table: pipelines, arena, caches and state are made and every sequence is recorded once; after that only the mailbox is
-// written and command buffers are submitted. Plain code over the table, the same for every model.
+// Runs a plan's table: pipelines, arena, caches and state are made and every sequence is recorded once; after that only
+// the mailbox is written and command buffers are submitted. Plain code over the table, the same for every model.
 #pragma once
 
 #include <algorithm>
@@ -28,24 +28,32 @@
 namespace intaglio::runtime {
 
 /// Which of the plan's sequences a job runs.
-enum class pass_kind : std::uint8_t { decode, prefill, logits, probe, verify, verify_few };  // the last: over at most few_tokens
+enum class pass_kind : std::uint8_t {
+  decode,
+  prefill,
+  logits,
+  probe,
+  verify,
+  verify_few
+};  // the last: over at most few_tokens
 inline constexpr std::size_t pass_kinds = 6;
 
 /// How often the host did what costs, since the executor was made.
 struct executor_counters {
-  std::uint64_t submits = 0;      ///< vkQueueSubmit
-  std::uint64_t jobs = 0;         ///< writes of the mailbox
-  std::uint64_t passes = 0;       ///< whole passes submitted
-  std::uint64_t recordings = 0;   ///< command buffers recorded
+  std::uint64_t submits = 0;     ///< vkQueueSubmit
+  std::uint64_t jobs = 0;        ///< writes of the mailbox
+  std::uint64_t passes = 0;      ///< whole passes submitted
+  std::uint64_t recordings = 0;  ///< command buffers recorded
 };
 
-/// What the device spent on a kind of pass, kernel by kernel: a pass now and then is run with a timestamp behind each dispatch.
+/// What the device spent on a kind of pass, kernel by kernel: a pass now and then is run with a timestamp behind each
+/// dispatch.
 struct pass_times {
   struct kernel_time {
     std::uint64_t dispatches = 0;
     double nanoseconds = 0;
   };
-  std::uint64_t passes = 0, timed = 0;  ///< submitted, and those of them that were timed
+  std::uint64_t passes = 0, timed = 0;                       ///< submitted, and those of them that were timed
   std::array<kernel_time, kernels::kernel_count> kernels{};  ///< by kernels::kernel, of the timed passes
 
   double nanoseconds() const {
@@ -55,13 +63,14 @@ struct pass_times {
   }
 };
 
-/// Whether decode runs with all layers in one dispatch: in the form that the modules have, and with as many workgroups as wait for each other.
+/// Whether decode runs with all layers in one dispatch: in the form that the modules have, and with as many workgroups
+/// as wait for each other.
 inline bool runs_in_one(const kernel_modules& modules, const plan::table& table) {
   return modules.in_one && !table.decode_in_one.in_one.empty() && modules.run(table.decode_in_one.in_one.front());
 }
 
-/// One job at a time: a mailbox (position, tokens, sampling) and some passes of one sequence. Submissions of it may be in flight while
-/// the host reads what earlier ones drew. Used by one thread.
+/// One job at a time: a mailbox (position, tokens, sampling) and some passes of one sequence. Submissions of it may be
+/// in flight while the host reads what earlier ones drew. Used by one thread.
 class executor {
  public:
   using clock = std::chrono::steady_clock;
@@ -70,14 +79,21 @@ class executor {
 
   /// @param weights loaded, or still being loaded by the caller's transfers on this device
   /// @error device_error, out_of_memory, device_lost
-  executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules, gpu::pipeline_cache* cache)
+  executor(const gpu::device& on, const plan::table& table, weight_memory weights, const kernel_modules& modules,
+           gpu::pipeline_cache* cache)
       : executor(on, table, std::move(weights), kernel_set(on, modules, has_sampler_forms(modules)), cache) {}
   /// @param kernels may have some of its pipelines already, made or begun
-  /// @param soon leaves to complete() what takes the longest to compile: the sampler's drawing form, where there are others, and the dispatch of all layers, in
+  /// @param soon leaves to complete() what takes the longest to compile: the sampler's drawing form, where there are
+  /// others, and the dispatch of all layers, in
   ///        whose place decode runs the chain until then
-  executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels, gpu::pipeline_cache* cache, bool soon = false)
-      : device_(on), table_(&table), decode_(runs_in_one(kernels.modules(), table) && !begins_as_chain(kernels.modules(), table, soon) ? &table.decode_in_one : &table.decode),
-        in_one_later_(begins_as_chain(kernels.modules(), table, soon) ? &table.decode_in_one : nullptr), weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
+  executor(const gpu::device& on, const plan::table& table, weight_memory weights, kernel_set kernels,
+           gpu::pipeline_cache* cache, bool soon = false)
+      : device_(on), table_(&table),
+        decode_(runs_in_one(kernels.modules(), table) && !begins_as_chain(kernels.modules(), table, soon)
+                    ? &table.decode_in_one
+                    : &table.decode),
+        in_one_later_(begins_as_chain(kernels.modules(), table, soon) ? &table.decode_in_one : nullptr),
+        weights_(std::move(weights)), kernels_(std::move(kernels)), queue_(on) {
     gpu::translated([&] { create(cache, soon); });
   }
   /// Ends what is left to do, so that the next start finds it done.
@@ -93,17 +109,20 @@ class executor {
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
-  /// Whether its samplers have forms that are compiled sooner (kernels::sample_form). On CPU drivers all is compiled on first use.
+  /// Whether its samplers have forms that are compiled sooner (kernels::sample_form). On CPU drivers all is compiled on
+  /// first use.
   static bool has_sampler_forms(const kernel_modules& modules) { return !modules.wide_loads; }
   /// Whose pipelines an executor begins with, all, or those that it needs for first tokens.
-  static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table, bool soon = false) {
+  static std::vector<const plan::sequence*> begins_with(const kernel_modules& modules, const plan::table& table,
+                                                        bool soon = false) {
     if (!runs_in_one(modules, table) || begins_as_chain(modules, table, soon)) return {&table.decode, &table.prefill};
     if (!held_against_chain(table.decode_in_one)) return {&table.decode_in_one, &table.prefill};
     return {&table.decode_in_one, &table.prefill, &table.decode};
   }
 
   /// And whose it needs later.
-  static std::vector<const plan::sequence*> goes_on_with(const kernel_modules& modules, const plan::table& table, bool soon) {
+  static std::vector<const plan::sequence*> goes_on_with(const kernel_modules& modules, const plan::table& table,
+                                                         bool soon) {
     if (!begins_as_chain(modules, table, soon)) return {};
     return {&table.decode_in_one};
   }
@@ -113,7 +132,8 @@ class executor {
   const executor_counters& counters() const noexcept { return counters_; }
   std::size_t pipelines() const noexcept { return kernels_.size(); }
   std::uint32_t subgroup_size() const noexcept { return kernels_.subgroup_size(); }
-  /// Of decode or prefill; nothing on a device without timestamps, or where a whole pass takes more than half the submission's budget.
+  /// Of decode or prefill; nothing on a device without timestamps, or where a whole pass takes more than half the
+  /// submission's budget.
   const pass_times& times(pass_kind kind) const { return times_[static_cast<std::size_t>(kind)]; }
   /// Takes no times from here on, or does again: the yardstick of what they cost.
   void take_times(bool wanted) noexcept { takes_times_ = wanted; }
@@ -121,13 +141,19 @@ class executor {
   std::uint32_t segments(pass_kind kind) const { return sequence(kind).size(); }
   /// The plan of a kind of pass at a position.
   const plan::sequence& plan_of(pass_kind kind, std::uint32_t position = 0) const noexcept {
-    return is_long(kind, position) ? long_plan_ : kind == pass_kind::decode ? *decode_ : kind == pass_kind::prefill ? table_->prefill : kind == pass_kind::verify || kind == pass_kind::verify_few ? table_->verify : table_->logits;
+    return is_long(kind, position)                                      ? long_plan_
+           : kind == pass_kind::decode                                  ? *decode_
+           : kind == pass_kind::prefill                                 ? table_->prefill
+           : kind == pass_kind::verify || kind == pass_kind::verify_few ? table_->verify
+                                                                        : table_->logits;
   }
 
-  /// Holds every pipeline of decode and prefill against the CPU reference, but the dispatch of all layers. Before there is an executor.
+  /// Holds every pipeline of decode and prefill against the CPU reference, but the dispatch of all layers. Before there
+  /// is an executor.
   /// @return the first that differs, or an empty kernel  @error device_lost, out_of_memory; as of kernel_set::of
   /// @param draws with the samplers that complete() proves else  @param soon as begins_with has it
-  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, bool draws = true, bool soon = false) {
+  static kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels,
+                                    const weight_memory& weights, bool draws = true, bool soon = false) {
     return gpu::translated([&] {
       const std::vector<const plan::sequence*> list = begins_with(kernels.modules(), table, soon);
       kernel_fault fault = runtime::prove_kernels(on, table, kernels, weights, list, draws);
@@ -135,8 +161,8 @@ class executor {
       return fault;
     });
   }
-  /// Holds a dispatch of all layers against prefill or, of coded weights, whose chunks may round in another way, against the chain of decode.
-  /// Before the first job.
+  /// Holds a dispatch of all layers against prefill or, of coded weights, whose chunks may round in another way,
+  /// against the chain of decode. Before the first job.
   /// @param ahead compiles the dispatch of all layers meanwhile, or nothing
   /// @return as prove_kernels
   kernel_fault prove_in_one(compile_ahead&& ahead = {}) {
@@ -147,15 +173,18 @@ class executor {
       takes_times_ = false;  // what is proven is the recordings that run else
       const bool agree = all_layers_agree();
       weights_.expect_unchanged();
-      if (!agree) fault = {std::string(kernels::interface_of(decode_->in_one.front().kernel).name), std::string(decode_->in_one.front().label.view()), 1};
+      if (!agree)
+        fault = {std::string(kernels::interface_of(decode_->in_one.front().kernel).name),
+                 std::string(decode_->in_one.front().label.view()), 1};
       times_ = {};
       next_timed_ = first_timed;
       takes_times_ = true;
       return fault;
     });
   }
-  /// What is left of the start of an executor that began soon: waits for the last pipelines, proves and records them. Decode jobs do that too, between two passes, as
-  /// they are made; until then they run the chain and draw by the sampler's interim form. What is in flight is waited for; the job goes on.
+  /// What is left of the start of an executor that began soon: waits for the last pipelines, proves and records them.
+  /// Decode jobs do that too, between two passes, as they are made; until then they run the chain and draw by the
+  /// sampler's interim form. What is in flight is waited for; the job goes on.
   /// @error device_error: the sampler differs from the reference; out_of_memory, device_lost; the job is then dropped
   void complete() {
     if (complete_) return;
@@ -167,7 +196,8 @@ class executor {
   }
   /// Whether every pass can be run at once.
   bool is_complete() const noexcept { return complete_; }
-  /// What to note in the pipelines' cache when all is proven: at once, if nothing is left but what is compiled. @param in outlives the executor
+  /// What to note in the pipelines' cache when all is proven: at once, if nothing is left but what is compiled. @param
+  /// in outlives the executor
   /// @param as_chain instead, where it turns out that the dispatch of all layers is wrong on this device
   void note_when_complete(gpu::pipeline_cache& in, std::string note, std::string as_chain = {}) {
     if (complete_) return in.set_note(std::move(note));
@@ -181,16 +211,20 @@ class executor {
     kernel_fault fault = prove_kernels(device_, *table_, kernels_, weights_);
     return fault.kernel.empty() ? prove_in_one() : fault;
   }
-  /// Where a pass drew no token: true if workgroups of the dispatch of all layers waited in vain for each other. From then on decode is the chain
-  /// of dispatches; the job is dropped, and what its passes before that one drew and left in the cache stands.
+  /// Where a pass drew no token: true if workgroups of the dispatch of all layers waited in vain for each other. From
+  /// then on decode is the chain of dispatches; the job is dropped, and what its passes before that one drew and left
+  /// in the cache stands.
   /// @param prove hold the chain's pipelines against the CPU reference first, in memory of the proof's own
-  /// @error device_error naming a kernel of the chain that differs: decode is then left as it was, and draws nothing; device_lost, out_of_memory
+  /// @error device_error naming a kernel of the chain that differs: decode is then left as it was, and draws nothing;
+  /// device_lost, out_of_memory
   bool leave_in_one(bool prove = true) {
     return gpu::translated([&] {
       if (decode_->in_one.empty()) return false;
       drain();
       std::uint32_t gave_up = 0;
-      gpu::transfer(device_, std::uint64_t{1} << 16).download(state_, table_->progress_offset() + 4 * kernels::layers::progress_gave_up, std::as_writable_bytes(std::span(&gave_up, 1)));
+      gpu::transfer(device_, std::uint64_t{1} << 16)
+          .download(state_, table_->progress_offset() + 4 * kernels::layers::progress_gave_up,
+                    std::as_writable_bytes(std::span(&gave_up, 1)));
       if (gave_up == 0) return false;
       complete();
       recorded_sequence chain = record_proven(table_->decode, prove, nullptr);
@@ -205,7 +239,8 @@ class executor {
     });
   }
   const kernel_set& kernels() const noexcept { return kernels_; }
-  /// Decode recorded with pipelines of its own, for who compares shapes of products. Of a sampler with a greedy form only that.
+  /// Decode recorded with pipelines of its own, for who compares shapes of products. Of a sampler with a greedy form
+  /// only that.
   struct decode_form {
     kernel_set kernels;
     recorded_sequence recorded;
@@ -216,12 +251,14 @@ class executor {
       const plan::sequence* const list[] = {decode_};
       kernels.add(list, cache);
       const bool has_forms = kernels.has_forms(*decode_);
-      recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels, addresses_, nullptr, false, 0, 0, {!has_forms, has_forms});
+      recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels, addresses_, nullptr, false, 0, 0,
+                                               {!has_forms, has_forms});
       counters_.recordings += made.size();
       return decode_form{std::move(kernels), std::move(made)};
     });
   }
-  /// Decode runs in that form from here on, and what it ran in before is there instead. What is in flight is waited for, and the job dropped.
+  /// Decode runs in that form from here on, and what it ran in before is there instead. What is in flight is waited
+  /// for, and the job dropped.
   void exchange_decode(decode_form& with) {
     drain();
     std::swap(sequence(pass_kind::decode), with.recorded);
@@ -232,7 +269,8 @@ class executor {
     return std::move(weights_);
   }
 
-  /// Records the sequence that gives logits of every token, and with `hidden` all states between layers. Does nothing where it is there.
+  /// Records the sequence that gives logits of every token, and with `hidden` all states between layers. Does nothing
+  /// where it is there.
   void prepare_logits(bool hidden, gpu::pipeline_cache* cache) {
     gpu::translated([&] {
       const pass_kind kind = hidden ? pass_kind::probe : pass_kind::logits;
@@ -240,7 +278,8 @@ class executor {
       const plan::sequence& plan = table_->logits;
       const plan::sequence* const list[] = {&plan};
       kernels_.add(list, cache);
-      if (plan.arena_bytes > arena_.size_bytes() && !wide_arena_) wide_arena_ = gpu::buffer(device_, plan.arena_bytes, gpu::placement::device_local, "the arena of logits");
+      if (plan.arena_bytes > arena_.size_bytes() && !wide_arena_)
+        wide_arena_ = gpu::buffer(device_, plan.arena_bytes, gpu::placement::device_local, "the arena of logits");
       const gpu::buffer& arena = wide_arena_ ? wide_arena_ : arena_;
       address_table addresses = addresses_;
       addresses.arena = arena.address();
@@ -249,7 +288,8 @@ class executor {
       copy.logits_bytes = std::uint64_t{4} * plan.max_tokens * table_->config->vocab_size;
       if (hidden) copy.state_bytes = std::uint64_t{4} * plan.max_tokens * table_->config->hidden_size;
       copy.logits_at = (table_->config->num_hidden_layers + 1) * copy.state_bytes;
-      gpu::buffer output(device_, copy.logits_at + copy.logits_bytes, gpu::placement::readback, "logits on their way to the host");
+      gpu::buffer output(device_, copy.logits_at + copy.logits_bytes, gpu::placement::readback,
+                         "logits on their way to the host");
       copy.to = &output;
       recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses, &copy);
       counters_.recordings += made.size();
@@ -267,13 +307,16 @@ class executor {
       drain();
       sequence(pass_kind::verify) = record_proven(table_->verify, prove, cache);
       if (table_->verify.max_tokens <= few_tokens) return;
-      sequence(pass_kind::verify_few) = record_sequence(device_, *table_, table_->verify, kernels_, addresses_, nullptr, false, 0, few_tokens, {true, kernels_.has_forms(table_->verify)});
+      sequence(pass_kind::verify_few) =
+          record_sequence(device_, *table_, table_->verify, kernels_, addresses_, nullptr, false, 0, few_tokens,
+                          {true, kernels_.has_forms(table_->verify)});
       counters_.recordings += sequence(pass_kind::verify_few).size();
     });
   }
 
-  /// The first run of a pass over drafts, where there was none yet and the context has room for one at `position`: it comes in small submissions, and drivers
-  /// may take long. Nobody takes what it draws, and what it leaves in the caches lies behind what is fed. @error device_lost, out_of_memory
+  /// The first run of a pass over drafts, where there was none yet and the context has room for one at `position`: it
+  /// comes in small submissions, and drivers may take long. Nobody takes what it draws, and what it leaves in the
+  /// caches lies behind what is fed. @error device_lost, out_of_memory
   /// @param tokens of the pass
   void warm_verify(std::uint32_t position, std::uint32_t tokens, const sampling_options& sampling, double budget_ms) {
     const pass_kind kind = verify_kind(tokens);
@@ -285,18 +328,23 @@ class executor {
     }
     verify_costs_[static_cast<std::size_t>(kind)] = 0;
   }
-  /// Time of a pass over drafts in decode passes, as measured of both at about the same time, since devices need a while to reach their clocks; 0: not yet.
+  /// Time of a pass over drafts in decode passes, as measured of both at about the same time, since devices need a
+  /// while to reach their clocks; 0: not yet.
   double verify_cost(pass_kind kind) const { return verify_costs_[static_cast<std::size_t>(kind)]; }
   static constexpr std::uint32_t few_tokens = 8;
   /// Of a pass over so many tokens, all but the first drafts.
-  pass_kind verify_kind(std::size_t tokens) const { return tokens <= few_tokens && table_->verify.max_tokens > few_tokens ? pass_kind::verify_few : pass_kind::verify; }
+  pass_kind verify_kind(std::size_t tokens) const {
+    return tokens <= few_tokens && table_->verify.max_tokens > few_tokens ? pass_kind::verify_few : pass_kind::verify;
+  }
 
   /// Begins a job; what an earlier one had not submitted is dropped. Allocates and records nothing once is_complete().
   /// @param position tokens in the KV cache before it
   /// @param tokens of the first pass; decode passes go on with what they draw
-  /// @param passes as many as submit() may submit in all; 1 but for decode. In one of kind verify the tokens behind the first are drafts
+  /// @param passes as many as submit() may submit in all; 1 but for decode. In one of kind verify the tokens behind the
+  /// first are drafts
   /// @error argument_error: more tokens than such a pass has room for
-  void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens, const sampling_options& sampling, std::uint32_t passes) {
+  void begin(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens,
+             const sampling_options& sampling, std::uint32_t passes) {
     const bool greedy = !draws(sampling) && sequence(kind).greedy.handle() != nullptr;
     if (const std::uint32_t most = plan_of(kind).max_tokens; tokens.size() > most)
       throw argument_error("tokens of a pass", "at most " + std::to_string(most), std::to_string(tokens.size()));
@@ -315,16 +363,16 @@ class executor {
     completed_ = 0;
   }
 
-  /// How many of the first `position` positions a pass behind them finds in the caches: all, or none where the ring of a layer with a window was
-  /// written too far past them, be it by passes that ran ahead.
+  /// How many of the first `position` positions a pass behind them finds in the caches: all, or none where the ring of
+  /// a layer with a window was written too far past them, be it by passes that ran ahead.
   std::uint32_t kept(std::uint32_t position) const {
     for (std::uint8_t kind = 0; kind < table_->pattern.kinds(); ++kind)
       if (!table_->caches[kind].holds(position, written_)) return 0;
     return position;
   }
 
-  /// For whoever saves and restores what passes left in memory, when nothing is in flight: the KV cache, keys and values of each layer in turn; the
-  /// state; and up to which position both were written.
+  /// For whoever saves and restores what passes left in memory, when nothing is in flight: the KV cache, keys and
+  /// values of each layer in turn; the state; and up to which position both were written.
   const placed_items& caches() const noexcept { return caches_; }
   const gpu::buffer& state() const noexcept { return state_; }
   const weight_memory& weights() const noexcept { return weights_; }
@@ -339,8 +387,8 @@ class executor {
   std::uint32_t completed() const noexcept { return completed_; }
   std::uint32_t submitted_passes() const noexcept { return job_.pass; }
 
-  /// One submission: as many segments of the job as fit into the budget, and at most `max_passes` whole passes. It may end inside a
-  /// pass; the next one goes on there.
+  /// One submission: as many segments of the job as fit into the budget, and at most `max_passes` whole passes. It may
+  /// end inside a pass; the next one goes on there.
   /// @error device_lost, out_of_memory; the job is then dropped
   void submit(double budget_ms, std::uint32_t max_passes) {
     if (!complete_ && job_.kind == pass_kind::decode && !job_.feed) go_on_if_made(next_position(), job_.greedy);
@@ -354,7 +402,8 @@ class executor {
       if (at.segment == 0 && wants_times(job_.kind, is_long, of, left, budget_ms)) {
         buffers_[used++] = timed(job_.kind, job_.greedy, is_long).handles.front();
         sample_ = {true, 0, job_.kind, job_.greedy, is_long};
-        next_timed_[static_cast<std::size_t>(job_.kind)] = times_[static_cast<std::size_t>(job_.kind)].passes + timed_interval[static_cast<std::size_t>(job_.kind)];
+        next_timed_[static_cast<std::size_t>(job_.kind)] =
+            times_[static_cast<std::size_t>(job_.kind)].passes + timed_interval[static_cast<std::size_t>(job_.kind)];
         count += of.size();
         left -= of.size();
         ++times_[static_cast<std::size_t>(job_.kind)].passes;
@@ -385,7 +434,8 @@ class executor {
     if (sample_.taken && sample_.number == 0) sample_.number = number;
     const std::uint32_t traced = traces_ && job_.kind == pass_kind::decode ? passes : 0;
     for (std::uint32_t i = 0; i < traced; ++i) traces_->submitted(job_.end - 1 + job_.pass + i);
-    flights_[(first_ + flying_++) % max_in_flight] = {number, count, at.pass, counters_.jobs, job_.kind, clock::now(), traced};
+    flights_[(first_ + flying_++) % max_in_flight] = {number,    count,        at.pass, counters_.jobs,
+                                                      job_.kind, clock::now(), traced};
     box_used_[job_.box] = number;
     written_ = std::max(written_, at.end + at.pass + (at.segment != 0 ? 1 : 0) - 1);
     job_ = at;
@@ -393,14 +443,15 @@ class executor {
     counters_.passes += passes;
   }
 
-  /// The next pass of the job, recorded anew as one command buffer, submitted and waited for: what an engine does that records every
-  /// token. The yardstick of replaying; not to be mixed with submit() within a job.
+  /// The next pass of the job, recorded anew as one command buffer, submitted and waited for: what an engine does that
+  /// records every token. The yardstick of replaying; not to be mixed with submit() within a job.
   /// @error device_lost, out_of_memory; the job is then dropped
   void submit_recorded() {
     gpu::translated([&] {
       drain_flights();
       const plan::sequence& of = *form_of(job_.kind, is_long(job_.kind, job_.end - 1 + job_.pass)).plan;
-      const recorded_sequence fresh = record_sequence(device_, *table_, of, kernels_, addresses_, nullptr, false, of.layers, 0, {!job_.greedy, job_.greedy, draws_by_});
+      const recorded_sequence fresh = record_sequence(device_, *table_, of, kernels_, addresses_, nullptr, false,
+                                                      of.layers, 0, {!job_.greedy, job_.greedy, draws_by_});
       if (traces_ && job_.kind == pass_kind::decode) traces_->overwritten(job_.end - 1 + job_.pass);
       counters_.recordings += fresh.size();
       std::size_t used = 0;
@@ -444,18 +495,18 @@ class executor {
   void drop() noexcept { job_.pass = job_.passes = 0; }
 
   /// Token drawn by pass `index` of the job, index < completed().
-  std::uint32_t drawn(std::uint32_t index) const {
-    return drawn_word(index % table_->ring_size);
-  }
+  std::uint32_t drawn(std::uint32_t index) const { return drawn_word(index % table_->ring_size); }
   /// Tokens that the last verify job took, which must be done: drawn(0) and on.
   std::uint32_t accepted() const { return drawn_word(table_->ring_size); }
-  /// What decode passes that are done told of the features of their tokens, of positions below `size`, and no one took yet.
+  /// What decode passes that are done told of the features of their tokens, of positions below `size`, and no one took
+  /// yet.
   /// @error argument_error: a plan without a trace
   trace_result take_trace(std::uint32_t size) {
     if (!traces_) throw argument_error("trace", "a plan that keeps one (graph::traced)", "a plan without");
     poll();
     weights_.expect_unchanged();
-    return traces_->take(size, {reinterpret_cast<const std::uint32_t*>(trace_.mapped().data()), trace_.mapped().size() / 4});
+    return traces_->take(size,
+                         {reinterpret_cast<const std::uint32_t*>(trace_.mapped().data()), trace_.mapped().size() / 4});
   }
   /// Positions from `size` on were fed ahead and are no part of what is decoded: nothing is told of them.
   void forget_traces(std::uint32_t size) noexcept {
@@ -469,14 +520,18 @@ class executor {
   }
   /// f32 [layers + 1, max_tokens, hidden_size] of the last probe job.
   std::span<const float> hidden() const {
-    return floats(probe_output_).first(std::size_t{table_->config->num_hidden_layers + 1} * table_->logits.max_tokens * table_->config->hidden_size);
+    return floats(probe_output_)
+        .first(std::size_t{table_->config->num_hidden_layers + 1} * table_->logits.max_tokens *
+               table_->config->hidden_size);
   }
 
   /// Runs one pass of a sequence with a timestamp after every dispatch, recorded for the purpose.
-  /// @error argument_error: a kind that copies to the host, or one that is not recorded; device_error: the device has no timestamps
+  /// @error argument_error: a kind that copies to the host, or one that is not recorded; device_error: the device has
+  /// no timestamps
   std::vector<dispatch_time> measure(pass_kind kind, std::uint32_t position, std::span<const std::uint32_t> tokens) {
     if (kind == pass_kind::logits || kind == pass_kind::probe || sequence(kind).plan == nullptr)
-      throw argument_error("kind of the timed pass", "decode, prefill or a prepared verify", "one with a copy to the host, or not prepared");
+      throw argument_error("kind of the timed pass", "decode, prefill or a prepared verify",
+                           "one with a copy to the host, or not prepared");
     return gpu::translated([&] {
       drain();
       complete();
@@ -500,14 +555,22 @@ class executor {
   /// @error device_error: no timestamps on this device
   recorded_sequence timed_sequence(pass_kind kind, bool greedy = false, bool is_long = false) {
     const plan::sequence& plan = *form_of(kind, is_long).plan;
-    recorded_sequence out = record_timed_sequence(device_, *table_, plan, kernels_, addresses_, std::max(1u, plan.repeats()), kind == pass_kind::verify_few ? few_tokens : 0, greedy);
+    recorded_sequence out =
+        record_timed_sequence(device_, *table_, plan, kernels_, addresses_, std::max(1u, plan.repeats()),
+                              kind == pass_kind::verify_few ? few_tokens : 0, greedy);
     counters_.recordings += out.size();
     return out;
   }
-  recorded_sequence& timed(pass_kind kind, bool greedy, bool is_long) { return is_long ? timed_long_[greedy ? 1 : 0] : greedy ? timed_greedy_ : timed_[static_cast<std::size_t>(kind)]; }
-  const recorded_sequence& timed(pass_kind kind, bool greedy, bool is_long) const { return const_cast<executor*>(this)->timed(kind, greedy, is_long); }
+  recorded_sequence& timed(pass_kind kind, bool greedy, bool is_long) {
+    return is_long ? timed_long_[greedy ? 1 : 0] : greedy ? timed_greedy_ : timed_[static_cast<std::size_t>(kind)];
+  }
+  const recorded_sequence& timed(pass_kind kind, bool greedy, bool is_long) const {
+    return const_cast<executor*>(this)->timed(kind, greedy, is_long);
+  }
   /// Whether a pass runs the form of decode for long contexts.
-  bool is_long(pass_kind kind, std::uint32_t position) const noexcept { return kind == pass_kind::decode && position >= long_from_; }
+  bool is_long(pass_kind kind, std::uint32_t position) const noexcept {
+    return kind == pass_kind::decode && position >= long_from_;
+  }
   const recorded_sequence& form_of(pass_kind kind, bool is_long) const { return is_long ? long_ : sequence(kind); }
   void record_timed(pass_kind kind) {
     const auto record = [&](bool greedy, bool is_long) {
@@ -523,11 +586,14 @@ class executor {
       if (form_of(kind, is_long).greedy.handle() != nullptr) record(true, is_long);
     }
   }
-  /// One pass of decode in 128 and one of prefill in 16 is timed, an early one of each among them: timestamps cost, on some drivers as much as a
-  /// dispatch.
+  /// One pass of decode in 128 and one of prefill in 16 is timed, an early one of each among them: timestamps cost, on
+  /// some drivers as much as a dispatch.
   static constexpr std::array<std::uint64_t, 2> timed_interval{128, 16}, first_timed{3, 0};
-  bool wants_times(pass_kind kind, bool is_long, const recorded_sequence& of, std::uint32_t segments_left, double budget_ms) const {
-    if (!takes_times_ || sample_.taken || static_cast<std::size_t>(kind) >= timed_interval.size() || timed(kind, job_.greedy, is_long).plan == nullptr) return false;
+  bool wants_times(pass_kind kind, bool is_long, const recorded_sequence& of, std::uint32_t segments_left,
+                   double budget_ms) const {
+    if (!takes_times_ || sample_.taken || static_cast<std::size_t>(kind) >= timed_interval.size() ||
+        timed(kind, job_.greedy, is_long).plan == nullptr)
+      return false;
     if (times_[static_cast<std::size_t>(kind)].passes < next_timed_[static_cast<std::size_t>(kind)]) return false;
     return segments_left >= of.size() && of.speed.segment_ms() * of.size() <= budget_ms / 2;
   }
@@ -544,13 +610,17 @@ class executor {
     }
     times_[kind].timed += 1;
   }
-  /// A sequence that was not there when the executor was made. @error device_error naming a kernel that differs from the reference
+  /// A sequence that was not there when the executor was made. @error device_error naming a kernel that differs from
+  /// the reference
   recorded_sequence record_proven(const plan::sequence& plan, bool prove, gpu::pipeline_cache* cache) {
     const plan::sequence* const list[] = {&plan};
     kernels_.add(list, cache);
     if (prove)
-      if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(plan); !fault.kernel.empty()) refuse(device_, fault);
-    recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, false, 0, 0, {true, kernels_.has_forms(plan)});
+      if (const kernel_fault fault = kernel_proof(device_, *table_, kernels_, weights_).check(plan);
+          !fault.kernel.empty())
+        refuse(device_, fault);
+    recorded_sequence made = record_sequence(device_, *table_, plan, kernels_, addresses_, nullptr, false, 0, 0,
+                                             {true, kernels_.has_forms(plan)});
     counters_.recordings += made.size() + (made.greedy.handle() != nullptr ? 1 : 0);
     return made;
   }
@@ -597,13 +667,16 @@ class executor {
     if (complete_) kernels_.wait();
     const bool draws = !draws_later_;
     const decoder_config& config = *table_->config;
-    arena_ = gpu::buffer(device_, std::max(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local, "the arena");
+    arena_ = gpu::buffer(device_, std::max(table_->arena_bytes(), std::uint64_t{4}), gpu::placement::device_local,
+                         "the arena");
     state_ = gpu::buffer(device_, table_->state_bytes(), gpu::placement::device_local, "the session's state");
-    ring_ = gpu::buffer(device_, kernels::ring_bytes(table_->ring_size), gpu::placement::readback, "the ring of tokens");
+    ring_ =
+        gpu::buffer(device_, kernels::ring_bytes(table_->ring_size), gpu::placement::readback, "the ring of tokens");
     box_bytes_ = (std::uint64_t{4} * (kernels::state::tokens + table_->max_tokens) + 255) / 256 * 256;
     mailbox_ = gpu::buffer(device_, mailboxes * box_bytes_, gpu::placement::shared, "the mailbox");
     std::vector<std::uint64_t> sizes;
-    for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) sizes.insert(sizes.end(), {table_->cache_of(layer).key_bytes, table_->cache_of(layer).value_bytes});
+    for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer)
+      sizes.insert(sizes.end(), {table_->cache_of(layer).key_bytes, table_->cache_of(layer).value_bytes});
     caches_ = place_items(device_, sizes, gpu::placement::device_local, "the KV cache");
 
     if (table_->trace.top != 0) {
@@ -630,9 +703,11 @@ class executor {
       to.copy(mailbox_, box * box_bytes_, state_, 0, mailbox(box).size_bytes());
       feeds_[box] = to.finish();
     }
-    sequence(pass_kind::decode) = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {draws, has_forms});
+    sequence(pass_kind::decode) =
+        record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, {draws, has_forms});
     sequence(pass_kind::prefill) = record_sequence(device_, *table_, table_->prefill, kernels_, addresses_);
-    counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size() + (draws && has_forms ? 1 : 0);
+    counters_.recordings = mailboxes + sequence(pass_kind::decode).size() + sequence(pass_kind::prefill).size() +
+                           (draws && has_forms ? 1 : 0);
     if (has_long(*decode_)) begin_long();
     record_long({draws, has_forms});
     record_timed(pass_kind::decode);
@@ -641,14 +716,21 @@ class executor {
     clear();
   }
 
-  /// Whether decode begins as the chain of dispatches. Not where passes leave traces: what is proven between them would too.
-  static bool begins_as_chain(const kernel_modules& modules, const plan::table& table, bool soon) { return soon && runs_in_one(modules, table) && table.trace.top == 0; }
+  /// Whether decode begins as the chain of dispatches. Not where passes leave traces: what is proven between them would
+  /// too.
+  static bool begins_as_chain(const kernel_modules& modules, const plan::table& table, bool soon) {
+    return soon && runs_in_one(modules, table) && table.trace.top == 0;
+  }
   /// Tokens in the KV cache before the next pass of a decode job.
   std::uint32_t next_position() const noexcept { return job_.end - 1 + job_.pass; }
-  /// Does what a job that decodes, or is about to, at a position can do of what is left of the start. What is in flight may be waited for.
+  /// Does what a job that decodes, or is about to, at a position can do of what is left of the start. What is in flight
+  /// may be waited for.
   void go_on_if_made(std::uint32_t position, bool greedy) {
-    const auto made = [&](const auto&... parts) { return (!pending() || job_.segment == 0) && may_prove_behind(position) && (kernels_.made(parts) && ...); };
-    const bool takes = in_one_later_ != nullptr && made(in_one_later_->prologue, in_one_later_->in_one, in_one_later_->epilogue);
+    const auto made = [&](const auto&... parts) {
+      return (!pending() || job_.segment == 0) && may_prove_behind(position) && (kernels_.made(parts) && ...);
+    };
+    const bool takes =
+        in_one_later_ != nullptr && made(in_one_later_->prologue, in_one_later_->in_one, in_one_later_->epilogue);
     const bool lengthens = long_later_ && made(decode_->in_one_long);
     const bool draws = draws_later_ && !greedy && draws_by_ == kernels::sample_form::interim && kernels_.ready();
     if (!takes && !lengthens && !draws) return;
@@ -671,7 +753,8 @@ class executor {
   /// Decode with both of its last segments, or the greedy one alone. Nothing is in flight.
   void record_decode(kernels::sample_form draws_by, bool draws = true) {
     const sampler_forms forms{draws, kernels_.has_forms(*decode_), draws_by};
-    recorded_sequence made = record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, forms);
+    recorded_sequence made =
+        record_sequence(device_, *table_, *decode_, kernels_, addresses_, nullptr, false, 0, 0, forms);
     counters_.recordings += made.size() + (forms.drawing && forms.greedy ? 1 : 0);
     made.speed = sequence(pass_kind::decode).speed;
     record_long(forms);
@@ -679,21 +762,26 @@ class executor {
     draws_by_ = draws_by;
   }
   /// Whether there is another form for long contexts.
-  bool has_long(const plan::sequence& decode) const { return !decode.in_one_long.empty() && kernels_.modules().run(decode.in_one_long.front()); }
+  bool has_long(const plan::sequence& decode) const {
+    return !decode.in_one_long.empty() && kernels_.modules().run(decode.in_one_long.front());
+  }
   void begin_long() {
     long_plan_ = *decode_;
     long_plan_.in_one = decode_->in_one_long;
     long_from_ = decode_->long_from;
   }
-  /// Whether there is room for the proof of all layers in one dispatch behind what was written, so that a pass at a position still finds all that it needs.
+  /// Whether there is room for the proof of all layers in one dispatch behind what was written, so that a pass at a
+  /// position still finds all that it needs.
   bool may_prove_behind(std::uint32_t position) const {
     const std::uint32_t end = std::max(written_, position) + proven_tokens;
     for (std::uint8_t kind = 0; kind < table_->pattern.kinds(); ++kind)
       if (!table_->caches[kind].holds(position, end)) return false;
     return end <= table_->context;
   }
-  /// What a sequence has to show that another one has not: of samplers with several forms the drawing form, or all else.
-  std::vector<kernel_proof::claim> claims_beside(const plan::sequence& of, const plan::sequence& other, bool draws) const {
+  /// What a sequence has to show that another one has not: of samplers with several forms the drawing form, or all
+  /// else.
+  std::vector<kernel_proof::claim> claims_beside(const plan::sequence& of, const plan::sequence& other,
+                                                 bool draws) const {
     std::vector<const gpu::pipeline*> there;
     const auto each_of = [&](const plan::sequence& some, auto&& takes) {
       for (const kernel_proof::claim& each : kernel_proof::claims_of(some, kernels_))
@@ -707,7 +795,8 @@ class executor {
     return out;
   }
   /// Does what is left of the start. Nothing is in flight.
-  /// @param position of the next pass  @param takes whether all layers in one dispatch are made, or their form for long contexts  @param draws whether the sampler's drawing form is
+  /// @param position of the next pass  @param takes whether all layers in one dispatch are made, or their form for long
+  /// contexts  @param draws whether the sampler's drawing form is
   void go_on(std::uint32_t position, bool takes, bool draws) {
     const bool between_passes = !pending() || job_.segment == 0;
     const job interrupted = std::exchange(job_, {});
@@ -727,7 +816,8 @@ class executor {
       const bool long_too = has_long(in_one) && kernels_.made(in_one.in_one_long);
       in_one_later_ = nullptr;
       long_later_ = false;
-      if (!between_passes || !may_prove_behind(position)) note_in_ = nullptr;  // decode stays as it is, and the next start sees to it
+      if (!between_passes || !may_prove_behind(position))
+        note_in_ = nullptr;  // decode stays as it is, and the next start sees to it
       else if (!take_in_one(in_one, long_too, proof, position)) note_ = note_as_chain_;
       else long_later_ = has_long(in_one) && !long_too;
     }
@@ -739,7 +829,8 @@ class executor {
     note_in_->set_note(note_);
     note_in_->store();
   }
-  /// Proves all layers in one dispatch behind what sessions have written and a position, and puts them into the chain's place. Nothing is in flight, and there is no job.
+  /// Proves all layers in one dispatch behind what sessions have written and a position, and puts them into the chain's
+  /// place. Nothing is in flight, and there is no job.
   /// @param long_too with their form for long contexts
   /// @return whether they are right; else decode is the chain  @error device_lost, out_of_memory
   bool take_in_one(const plan::sequence& in_one, bool long_too, kernel_proof& proof, std::uint32_t position) {
@@ -748,7 +839,8 @@ class executor {
     const auto record = [&](const plan::sequence& as) {
       const bool has_forms = kernels_.has_forms(as);
       decode_ = &as;
-      sequence(pass_kind::decode) = record_sequence(device_, *table_, as, kernels_, addresses_, nullptr, false, 0, 0, {!has_forms, has_forms});
+      sequence(pass_kind::decode) =
+          record_sequence(device_, *table_, as, kernels_, addresses_, nullptr, false, 0, 0, {!has_forms, has_forms});
       long_from_ = never;
       long_ = {};
     };
@@ -785,12 +877,16 @@ class executor {
     addresses_.arguments = arguments_.address();
   }
 
-  static bool held_against_chain(const plan::sequence& decode) { return !decode.in_one.empty() && decode.in_one.front().kernel == kernels::kernel::layers_coded; }
+  static bool held_against_chain(const plan::sequence& decode) {
+    return !decode.in_one.empty() && decode.in_one.front().kernel == kernels::kernel::layers_coded;
+  }
   static constexpr std::uint32_t proven_tokens = 3;
-  /// all_layers_agree() where sessions have their memory: what passes leave in it is put back, but for the caches behind what was written.
+  /// all_layers_agree() where sessions have their memory: what passes leave in it is put back, but for the caches
+  /// behind what was written.
   bool all_layers_agree_behind(std::uint32_t position) {
     gpu::transfer transfer(device_, std::uint64_t{1} << 16);
-    std::vector<std::byte> state(state_.size_bytes()), ring(ring_.mapped().begin(), ring_.mapped().end()), boxes(mailbox_.mapped().begin(), mailbox_.mapped().end());
+    std::vector<std::byte> state(state_.size_bytes()), ring(ring_.mapped().begin(), ring_.mapped().end()),
+        boxes(mailbox_.mapped().begin(), mailbox_.mapped().end());
     transfer.download(state_, 0, state);
     const executor_counters counters = counters_;
     const std::uint32_t completed = completed_;
@@ -812,11 +908,15 @@ class executor {
     transfer.finish();
     return agrees;
   }
-  /// The same tokens as a prompt or by the chain, and one by one: the stream behind the last layer and the last layer's cache must have the same bits.
+  /// The same tokens as a prompt or by the chain, and one by one: the stream behind the last layer and the last layer's
+  /// cache must have the same bits.
   /// @param behind that position; absent: there is no session yet, and all is cleared
   bool all_layers_agree(std::optional<std::uint32_t> behind = {}) {
-    const std::uint32_t vocabulary = table_->config->vocab_size, count = std::min({proven_tokens, table_->prefill.max_tokens, table_->context}), first = behind.value_or(0);
-    const std::array<std::uint32_t, proven_tokens> ids{vocabulary - 1, vocabulary / 3, vocabulary / 2}, others{vocabulary / 2, vocabulary - 1, vocabulary / 3};
+    const std::uint32_t vocabulary = table_->config->vocab_size,
+                        count = std::min({proven_tokens, table_->prefill.max_tokens, table_->context}),
+                        first = behind.value_or(0);
+    const std::array<std::uint32_t, proven_tokens> ids{vocabulary - 1, vocabulary / 3, vocabulary / 2},
+        others{vocabulary / 2, vocabulary - 1, vocabulary / 3};
     const std::size_t width = std::size_t{4} * table_->config->hidden_size;
     const auto state_of = [&](std::uint64_t stream) {
       gpu::transfer transfer(device_, std::uint64_t{1} << 20);
@@ -844,7 +944,8 @@ class executor {
     std::vector<std::byte> expected;
     if (held_against_chain(*decode_)) {
       const bool has_forms = kernels_.has_forms(table_->decode);
-      recorded_sequence other = record_sequence(device_, *table_, table_->decode, kernels_, addresses_, nullptr, false, 0, 0, {!has_forms, has_forms});
+      recorded_sequence other = record_sequence(device_, *table_, table_->decode, kernels_, addresses_, nullptr, false,
+                                                0, 0, {!has_forms, has_forms});
       const plan::sequence* in_one = std::exchange(decode_, &table_->decode);
       std::swap(sequence(pass_kind::decode), other);
       one_by_one();
@@ -856,7 +957,9 @@ class executor {
       expected = state_of(table_->prefill.residual_offset + (count - 1) * width);
     }
     const auto agrees = [&] {
-      if (behind) feed(pass_kind::prefill, first, std::span(others).first(count));  // what is there may not pass for what is held against it
+      if (behind)
+        feed(pass_kind::prefill, first,
+             std::span(others).first(count));  // what is there may not pass for what is held against it
       else clear();
       one_by_one();
       return state_of(decode_->residual_offset) == expected;
@@ -874,7 +977,9 @@ class executor {
   /// Masked positions are read and multiplied by zero, so they must hold numbers.
   void clear() {
     gpu::recorder to(device_, "clear the memory of " + model_name(*table_));
-    to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0).fill(state_, 0, state_.size_bytes(), 0).fill(ring_, 0, ring_.size_bytes(), 0);
+    to.fill(arena_, 0, arena_.size_bytes() / 4 * 4, 0)
+        .fill(state_, 0, state_.size_bytes(), 0)
+        .fill(ring_, 0, ring_.size_bytes(), 0);
     for (const auto& each : caches_.buffers) to.fill(each, 0, each.size_bytes(), 0);
     const gpu::recording commands = to.finish();
     const VkCommandBuffer handle = commands.handle();
@@ -896,7 +1001,8 @@ class executor {
       sequence(done.kind).speed.observe(done.segments, took_ms);
       const double decode_ms = sequence(pass_kind::decode).speed.latest_ms() * sequence(pass_kind::decode).size();
       double& cost = verify_costs_[static_cast<std::size_t>(done.kind)];
-      if (done.segments == sequence(done.kind).size() && decode_ms > 0) cost = cost > 0 ? 0.5 * (cost + took_ms / decode_ms) : took_ms / decode_ms;
+      if (done.segments == sequence(done.kind).size() && decode_ms > 0)
+        cost = cost > 0 ? 0.5 * (cost + took_ms / decode_ms) : took_ms / decode_ms;
     }
     last_end_ = now;
     end_is_sharp_ = waited;
@@ -951,7 +1057,8 @@ class executor {
   std::vector<VkCommandBuffer> buffers_;
   executor_counters counters_;
   bool complete_ = true;  ///< decode is recorded as it stays
-  bool draws_later_ = false, long_later_ = false;  ///< complete() sees to the sampler's drawing form, to decode's form for long contexts
+  bool draws_later_ = false,
+       long_later_ = false;  ///< complete() sees to the sampler's drawing form, to decode's form for long contexts
   kernels::sample_form draws_by_ = kernels::sample_form::any;  ///< what is recorded of them, if anything
   gpu::pipeline_cache* note_in_ = nullptr;
   std::string note_, note_as_chain_;
@@ -963,7 +1070,7 @@ class executor {
   std::uint32_t written_ = 0;  ///< positions below this were written since the first one was
   clock::time_point last_end_{};
   bool end_is_sharp_ = false;  ///< last_end_ was waited for
-  gpu::queue queue_;  // goes first, and waits: what is above may be in flight
+  gpu::queue queue_;           // goes first, and waits: what is above may be in flight
 };
 
 }  // namespace intaglio::runtime

@@ -22,13 +22,18 @@ struct not_finite {
   float value = 0;
 
   std::string text() const {
-    return (state == 0 ? "the embedding's output" : "the output of layer " + std::to_string(state - 1)) + ", position " + std::to_string(position) + ", channel " +
-           std::to_string(channel) + (std::isnan(value) ? ": NaN" : value > 0 ? ": infinity" : ": -infinity");
+    return (state == 0 ? "the embedding's output" : "the output of layer " + std::to_string(state - 1)) +
+           ", position " + std::to_string(position) + ", channel " + std::to_string(channel) +
+           (std::isnan(value) ? ": NaN"
+            : value > 0       ? ": infinity"
+                              : ": -infinity");
   }
 };
 
-/// The first such value of states f32 [states, wide, width] of which `tokens` rows are filled; states first, then positions.
-inline std::optional<not_finite> first_not_finite(std::span<const float> states, std::uint32_t count, std::uint32_t wide, std::uint32_t width, std::uint32_t tokens) {
+/// The first such value of states f32 [states, wide, width] of which `tokens` rows are filled; states first, then
+/// positions.
+inline std::optional<not_finite> first_not_finite(std::span<const float> states, std::uint32_t count,
+                                                  std::uint32_t wide, std::uint32_t width, std::uint32_t tokens) {
   for (std::uint32_t state = 0; state < count; ++state)
     for (std::uint32_t token = 0; token < tokens; ++token) {
       const auto row = states.subspan((std::size_t{state} * wide + token) * width, width);
@@ -38,8 +43,10 @@ inline std::optional<not_finite> first_not_finite(std::span<const float> states,
   return std::nullopt;
 }
 
-/// Feeds the whole history anew, chunk by chunk, and looks at every state between layers. Takes memory and records on its first call.
-/// @return the first in the first chunk that has one; nothing where all states are finite (then only the head's numbers are not)
+/// Feeds the whole history anew, chunk by chunk, and looks at every state between layers. Takes memory and records on
+/// its first call.
+/// @return the first in the first chunk that has one; nothing where all states are finite (then only the head's numbers
+/// are not)
 /// @error as of basic_session::logits
 inline std::optional<not_finite> first_not_finite(session_body& body) {
   const plan::table& table = *body.table;
@@ -53,7 +60,8 @@ inline std::optional<not_finite> first_not_finite(session_body& body) {
       body.begin(pass_kind::probe, count);
       body.submit_all();
       body.run->drain();
-      auto found = first_not_finite(body.run->hidden(), table.config->num_hidden_layers + 1, wide, table.config->hidden_size, count);
+      auto found = first_not_finite(body.run->hidden(), table.config->num_hidden_layers + 1, wide,
+                                    table.config->hidden_size, count);
       if (found) {
         found->position += body.cached;
         return found;

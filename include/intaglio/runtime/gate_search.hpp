@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nearest gates for many vectors at once on a device (docs/walk.md): scores by matmul, of each vector the nearest kept there by walk_select, so that what comes
-// back is a list a vector.
+// Nearest gates for many vectors at once on a device (docs/walk.md): scores by matmul, of each vector the nearest kept
+// there by walk_select, so that what comes back is a list a vector.
 #pragma once
 
 #include <algorithm>
@@ -32,13 +32,21 @@ class gate_search {
   /// @param width  columns of a gate, a multiple of 4  @param count  of the nearest, at most `features`
   /// @param batch  vectors at once; more are searched in turns
   /// @error argument_error; out_of_memory, device_lost
-  gate_search(const gpu::device& on, kernels::codec type, std::uint32_t width, std::uint32_t features, std::uint32_t count, std::uint32_t batch = 64)
-      : device_(on), type_(type), width_(width), features_(features), count_(std::min(count, features)), batch_(batch), queue_(on) {
-    if (!kernels::is_dense(type)) throw argument_error("gates", "f32, f16 or bf16", std::string(kernels::info(type).name));
-    if (width == 0 || width % kernels::column_step(type) != 0) throw argument_error("width", "a multiple of " + std::to_string(kernels::column_step(type)), std::to_string(width));
-    if (features == 0 || count == 0 || batch == 0) throw argument_error("features, count and batch", "at least 1", std::to_string(features) + ", " + std::to_string(count) + ", " + std::to_string(batch));
+  gate_search(const gpu::device& on, kernels::codec type, std::uint32_t width, std::uint32_t features,
+              std::uint32_t count, std::uint32_t batch = 64)
+      : device_(on), type_(type), width_(width), features_(features), count_(std::min(count, features)), batch_(batch),
+        queue_(on) {
+    if (!kernels::is_dense(type))
+      throw argument_error("gates", "f32, f16 or bf16", std::string(kernels::info(type).name));
+    if (width == 0 || width % kernels::column_step(type) != 0)
+      throw argument_error("width", "a multiple of " + std::to_string(kernels::column_step(type)),
+                           std::to_string(width));
+    if (features == 0 || count == 0 || batch == 0)
+      throw argument_error("features, count and batch", "at least 1",
+                           std::to_string(features) + ", " + std::to_string(count) + ", " + std::to_string(batch));
     const auto bytes = [](std::uint64_t rows, std::uint64_t columns) { return 4 * rows * columns; };
-    weight_ = {on, kernels::matmul_weight_bytes(type, features, width), gpu::placement::device_local, "a layer's gates"};
+    weight_ = {on, kernels::matmul_weight_bytes(type, features, width), gpu::placement::device_local,
+               "a layer's gates"};
     input_ = {on, bytes(batch, width), gpu::placement::shared, "gate inputs"};
     scores_ = {on, bytes(batch, features), gpu::placement::device_local, "gate scores"};
     choice_ = {on, bytes(batch, 2 * std::uint64_t{count_}), gpu::placement::readback, "the nearest gates"};
@@ -49,16 +57,20 @@ class gate_search {
 
   std::uint32_t count() const { return count_; }
 
-  /// Puts a layer's gates on the device, in the place of those that were there. @param rows  [features, width] of the type, row by row
+  /// Puts a layer's gates on the device, in the place of those that were there. @param rows  [features, width] of the
+  /// type, row by row
   void load(std::span<const std::byte> rows) {
     const std::uint64_t row = kernels::file_row_bytes(type_, width_);
-    if (rows.size() != row * features_) throw argument_error("gates", std::to_string(row * features_) + " bytes", std::to_string(rows.size()));
+    if (rows.size() != row * features_)
+      throw argument_error("gates", std::to_string(row * features_) + " bytes", std::to_string(rows.size()));
     gpu::transfer transfer(device_);
     const std::uint64_t group = kernels::matmul_group_bytes(type_, width_);
     const std::span<const std::byte> sources[] = {rows};
     std::vector<std::byte> groups;
-    for (std::uint64_t first = 0, all = (features_ + std::uint64_t{3}) / 4; first < all; first += groups.size() / group) {
-      groups.resize(static_cast<std::size_t>(std::min<std::uint64_t>(all - first, std::max<std::uint64_t>(1, (std::uint64_t{8} << 20) / group)) * group));
+    for (std::uint64_t first = 0, all = (features_ + std::uint64_t{3}) / 4; first < all;
+         first += groups.size() / group) {
+      groups.resize(static_cast<std::size_t>(
+          std::min<std::uint64_t>(all - first, std::max<std::uint64_t>(1, (std::uint64_t{8} << 20) / group)) * group));
       kernels::repack_matmul(type_, kernels::row_order::plain(features_), sources, width_, first, groups);
       transfer.upload(weight_, first * group, groups);
     }
@@ -67,10 +79,12 @@ class gate_search {
   }
 
   /// The nearest features of each vector, the largest |score| first, of equals the lowest feature.
-  /// @param x  [vectors, width]  @error argument_error: no gates yet, numbers that are none, in x or in a score; device_lost
+  /// @param x  [vectors, width]  @error argument_error: no gates yet, numbers that are none, in x or in a score;
+  /// device_lost
   std::vector<std::vector<reference::scored_feature>> nearest(std::span<const float> x) {
     if (!loaded_) throw argument_error("gates", "a layer's, loaded", "none");
-    if (x.size() % width_ != 0) throw argument_error("vectors", "of " + std::to_string(width_), std::to_string(x.size()) + " values");
+    if (x.size() % width_ != 0)
+      throw argument_error("vectors", "of " + std::to_string(width_), std::to_string(x.size()) + " values");
     const std::size_t vectors = x.size() / width_;
     for (std::size_t v = 0; v < vectors; ++v) io::gates::expect_query(x.subspan(v * width_, width_), width_);
     std::vector<std::vector<reference::scored_feature>> out;
@@ -100,8 +114,13 @@ class gate_search {
     const auto made = [&](kernels::kernel which, std::vector<std::pair<std::string_view, std::uint32_t>> values) {
       const kernels::interface& face = kernels::interface_of(which);
       std::vector<gpu::specialization> constants{{0, subgroups * subgroup.size}};
-      for (const auto& [name, value] : values) constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value});
-      return gpu::pipeline(device_, {.name = face.name, .spirv = from.of(which), .constants = constants, .push_constant_bytes = face.push_bytes(), .required_subgroup_size = subgroup.required});
+      for (const auto& [name, value] : values)
+        constants.push_back({static_cast<std::uint32_t>(face.specialization_index(name)), value});
+      return gpu::pipeline(device_, {.name = face.name,
+                                     .spirv = from.of(which),
+                                     .constants = constants,
+                                     .push_constant_bytes = face.push_bytes(),
+                                     .required_subgroup_size = subgroup.required});
     };
     score_ = made(kernels::kernel::matmul, {{"columns", width_},
                                             {"rows", features_},
@@ -117,18 +136,27 @@ class gate_search {
   }
 
   void run(std::uint32_t vectors) {
-    const auto push = [](kernels::kernel which, std::initializer_list<std::pair<std::string_view, std::uint64_t>> values) {
+    const auto push = [](kernels::kernel which,
+                         std::initializer_list<std::pair<std::string_view, std::uint64_t>> values) {
       const kernels::interface& face = kernels::interface_of(which);
       std::vector<std::uint64_t> out(face.push_count());
       for (const auto& [name, value] : values) out[face.push_index(name)] = value;
       return out;
     };
     gpu::recorder commands(device_, "nearest gates");
-    const auto scores = push(kernels::kernel::matmul, {{"input", input_.address()}, {"weight", weight_.address()}, {"output", scores_.address()}, {"state", state_.address()}});
-    const std::uint32_t groups = std::min((features_ + 4 * subgroups - 1) / (4 * subgroups), device_.limits().max_workgroup_count[0]);
-    commands.dispatch(score_, std::as_bytes(std::span(scores)), {groups, (vectors + tile - 1) / tile, 1}).full_barrier();
+    const auto scores = push(kernels::kernel::matmul, {{"input", input_.address()},
+                                                       {"weight", weight_.address()},
+                                                       {"output", scores_.address()},
+                                                       {"state", state_.address()}});
+    const std::uint32_t groups =
+        std::min((features_ + 4 * subgroups - 1) / (4 * subgroups), device_.limits().max_workgroup_count[0]);
+    commands.dispatch(score_, std::as_bytes(std::span(scores)), {groups, (vectors + tile - 1) / tile, 1})
+        .full_barrier();
     for (std::uint32_t v = 0; v < vectors; ++v) {
-      const auto choice = push(kernels::kernel::walk_select, {{"input", scores_.address() + std::uint64_t{4} * features_ * v}, {"choice", choice_.address() + std::uint64_t{8} * count_ * v}, {"state", state_.address()}});
+      const auto choice =
+          push(kernels::kernel::walk_select, {{"input", scores_.address() + std::uint64_t{4} * features_ * v},
+                                              {"choice", choice_.address() + std::uint64_t{8} * count_ * v},
+                                              {"state", state_.address()}});
       commands.dispatch(select_, std::as_bytes(std::span(choice)), {1, 1, 1});
     }
     const gpu::recording recorded = commands.finish();
@@ -139,11 +167,13 @@ class gate_search {
   }
   std::vector<reference::scored_feature> list(std::uint32_t vector) const {
     std::vector<std::array<std::uint32_t, 2>> pairs(count_);
-    std::memcpy(pairs.data(), choice_.mapped().data() + std::size_t{8} * count_ * vector, pairs.size() * sizeof pairs[0]);
+    std::memcpy(pairs.data(), choice_.mapped().data() + std::size_t{8} * count_ * vector,
+                pairs.size() * sizeof pairs[0]);
     std::vector<reference::scored_feature> out;
     for (const auto& [feature, bits] : pairs) {
       out.push_back({feature, std::bit_cast<float>(bits)});
-      if (std::isnan(out.back().score)) throw argument_error("gates", "numbers", "NaN as the score of feature " + std::to_string(feature));
+      if (std::isnan(out.back().score))
+        throw argument_error("gates", "numbers", "NaN as the score of feature " + std::to_string(feature));
     }
     std::ranges::sort(out, [](const reference::scored_feature& a, const reference::scored_feature& b) {
       return std::fabs(a.score) != std::fabs(b.score) ? std::fabs(a.score) > std::fabs(b.score) : a.feature < b.feature;

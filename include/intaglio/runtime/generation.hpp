@@ -12,25 +12,29 @@
 
 namespace intaglio {
 
-/// One generation. The sampling parameters stand here as in sampling_options, so that a call reads `{.temperature = 0.7f, .top_k = 40}`.
+/// One generation. The sampling parameters stand here as in sampling_options, so that a call reads `{.temperature =
+/// 0.7f, .top_k = 40}`.
 struct generate_options {
-  float temperature = 0;                 ///< finite, 0 or more; 0 is greedy
-  std::optional<std::uint32_t> top_k{};  ///< 1 .. vocabulary; absent: off
-  float top_p = 1;                       ///< over 0, at most 1; 1: off
-  float min_p = 0;                       ///< 0 .. 1; 0: off
-  float repeat_penalty = 1;              ///< finite, over 0; 1: off
-  std::uint32_t repeat_last_n = 64;      ///< tokens back that the penalty looks at; at most the context
-  std::uint64_t seed = 0;                ///< the draw is a function of seed and position alone
+  float temperature = 0;                      ///< finite, 0 or more; 0 is greedy
+  std::optional<std::uint32_t> top_k{};       ///< 1 .. vocabulary; absent: off
+  float top_p = 1;                            ///< over 0, at most 1; 1: off
+  float min_p = 0;                            ///< 0 .. 1; 0: off
+  float repeat_penalty = 1;                   ///< finite, over 0; 1: off
+  std::uint32_t repeat_last_n = 64;           ///< tokens back that the penalty looks at; at most the context
+  std::uint64_t seed = 0;                     ///< the draw is a function of seed and position alone
   std::optional<std::uint32_t> max_tokens{};  ///< at least 1; absent: until the model ends or the context is full
-  std::vector<std::string> stop{};       ///< the text ends before the first of these; at most 16 of at most 1024 bytes
-  bool stop_at_end = true;               ///< the model's own end tokens end the generation
-  std::uint32_t tokens_per_submit = 0;   ///< passes that one submission may hold; 0: as many as keep the text flowing
-  std::uint32_t prompt_lookup_num_tokens = 0;  ///< tokens drafted at once from what the text has said before, at most the plan's verify tokens - 1; 0: none.
-                                               ///< The tokens drawn are the same with and without, sooner where the text repeats itself
-  std::uint32_t max_matching_ngram_size = 3;   ///< tokens that have to stand earlier in the history, 2 .. so many, before what followed them is drafted
-  std::uint32_t chunk = 0;               ///< tokens of the prompt fed at once, at most the plan's; 0: the plan's
+  std::vector<std::string> stop{};      ///< the text ends before the first of these; at most 16 of at most 1024 bytes
+  bool stop_at_end = true;              ///< the model's own end tokens end the generation
+  std::uint32_t tokens_per_submit = 0;  ///< passes that one submission may hold; 0: as many as keep the text flowing
+  std::uint32_t prompt_lookup_num_tokens =
+      0;  ///< tokens drafted at once from what the text has said before, at most the plan's verify tokens - 1; 0: none.
+          ///< The tokens drawn are the same with and without, sooner where the text repeats itself
+  std::uint32_t max_matching_ngram_size =
+      3;  ///< tokens that have to stand earlier in the history, 2 .. so many, before what followed them is drafted
+  std::uint32_t chunk = 0;  ///< tokens of the prompt fed at once, at most the plan's; 0: the plan's
 
-  float gpu_idle = 0;                    ///< share of the time that the device is left idle, 0 .. 0.95: next() rests behind each submission
+  float gpu_idle =
+      0;  ///< share of the time that the device is left idle, 0 .. 0.95: next() rests behind each submission
 
   sampling_options sampling() const { return {temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n, seed}; }
 };
@@ -61,8 +65,8 @@ struct generation_timings {
 
 /// What a generation gave.
 struct generation {
-  std::string text;                 ///< without the stop string and the end token
-  std::vector<std::int32_t> ids;    ///< drawn tokens, the end token among them
+  std::string text;               ///< without the stop string and the end token
+  std::vector<std::int32_t> ids;  ///< drawn tokens, the end token among them
   finish_reason finish = finish_reason::none;
   generation_timings timings;
 };

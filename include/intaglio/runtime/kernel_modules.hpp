@@ -14,7 +14,6 @@
 
 #include "intaglio/gpu/device.hpp"
 #include "intaglio/kernels/catalogue.hpp"
-#include "intaglio/kernels/splice.hpp"
 #include "intaglio/kernels/spirv/accept.hpp"
 #include "intaglio/kernels/spirv/attention.hpp"
 #include "intaglio/kernels/spirv/attention_chunk.hpp"
@@ -85,12 +84,13 @@
 #include "intaglio/kernels/spirv/walk_sum.hpp"
 #include "intaglio/kernels/spirv/walk_trace.hpp"
 #include "intaglio/kernels/spirv/walk_up.hpp"
+#include "intaglio/kernels/splice.hpp"
 #include "intaglio/runtime/tuning.hpp"
 
 namespace intaglio::runtime {
 
-/// The subgroup size that kernels run at: 32, the width that their arithmetic is laid out for, where the device lets a shader choose
-/// it, else the device's own.
+/// The subgroup size that kernels run at: 32, the width that their arithmetic is laid out for, where the device lets a
+/// shader choose it, else the device's own.
 struct subgroup_choice {
   std::uint32_t size = 0;
   std::uint32_t required = 0;  ///< what pipelines ask for; 0: the device has but one
@@ -105,27 +105,34 @@ inline subgroup_choice choose_subgroup(const gpu::device_limits& limits) {
 struct kernel_modules;
 /// Where a program has a kernel's module.
 using module_source = std::span<const std::byte> (*)(const kernel_modules&, kernels::kernel);
-/// That of a program with the kernels of some plans alone (plan::kernels_used): what it does not name is not part of it.
+/// That of a program with the kernels of some plans alone (plan::kernels_used): what it does not name is not part of
+/// it.
 template <std::uint64_t used = ~std::uint64_t{0}>
 std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::kernel which);
 
 /// The modules in use; variants of one kernel differ in how they compute, not in what.
 struct kernel_modules {
-  bool wide_loads = false;  ///< modules for CPU drivers: 64-bit loads (needs shaderInt64, subgroups that broadcast) and no packed dot products
-  bool in_one = false;      ///< decode with all layers in one dispatch, where the plan has that: with wide_loads relies on llvmpipe (shaders/layers_cpu.comp)
-  bool integer_dot = true;  ///< ternary products by packed dot products, else by shifts and masks
-  bool matrix = false;      ///< those of chunks by cooperative matrices of int8
-  bool half_matrix = false; ///< those of chunks by cooperative matrices of f16
-  bool few_matrix = false;  ///< those of a few tokens by cooperative matrices of int8
-  bool few_tiled = false;   ///< and x of such products in tiles of eight tokens
-  bool few_halves = false;  ///< those of chunks that are a few tokens, by cooperative matrices of f16
-  bool long_contexts = false;  ///< of `layers` the module for those: a form of the dispatch (plan::sequence::in_one_long), not of the device
-  bool dense_layers = false;   ///< of `layers_coded` the module for weights of 16 bits: a form of the dispatch (kernels::layers_coded::is_dense)
-  std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that surely run at once (shaders/layers.comp)
+  bool wide_loads = false;  ///< modules for CPU drivers: 64-bit loads (needs shaderInt64, subgroups that broadcast) and
+                            ///< no packed dot products
+  bool in_one = false;  ///< decode with all layers in one dispatch, where the plan has that: with wide_loads relies on
+                        ///< llvmpipe (shaders/layers_cpu.comp)
+  bool integer_dot = true;     ///< ternary products by packed dot products, else by shifts and masks
+  bool matrix = false;         ///< those of chunks by cooperative matrices of int8
+  bool half_matrix = false;    ///< those of chunks by cooperative matrices of f16
+  bool few_matrix = false;     ///< those of a few tokens by cooperative matrices of int8
+  bool few_tiled = false;      ///< and x of such products in tiles of eight tokens
+  bool few_halves = false;     ///< those of chunks that are a few tokens, by cooperative matrices of f16
+  bool long_contexts = false;  ///< of `layers` the module for those: a form of the dispatch
+                               ///< (plan::sequence::in_one_long), not of the device
+  bool dense_layers = false;   ///< of `layers_coded` the module for weights of 16 bits: a form of the dispatch
+                               ///< (kernels::layers_coded::is_dense)
+  std::uint32_t resident_workgroups = 0;  ///< with in_one and no wide_loads: workgroups of 1,024 invocations that
+                                          ///< surely run at once (shaders/layers.comp)
   module_source source = &modules_of<>;
   std::shared_ptr<const tuning> tuned{};  ///< shapes of products that are not the plan's
 
-  /// Workgroups of all layers in one dispatch on this device, as many as the plan has or as run at once; 0: not as many as the shapes need.
+  /// Workgroups of all layers in one dispatch on this device, as many as the plan has or as run at once; 0: not as many
+  /// as the shapes need.
   std::uint32_t resident_parts(const plan::dispatch& call) const {
     const std::uint32_t parts = std::min(call.groups[0], resident_workgroups);
     return parts < (call.least_groups != 0 ? call.least_groups : call.groups[0]) ? 0 : parts;
@@ -148,9 +155,66 @@ struct kernel_modules {
   /// Changes with any module's source and with the choice of variants.
   std::string identity() const {
     namespace spirv = kernels::spirv;
-    std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3) : (in_one ? 8 : 0) + (matrix ? 5 : integer_dot ? 1 : 2) + (half_matrix ? 16 : 0) + (few_matrix ? 32 : 0) + (few_halves ? 64 : 0);
-    for (const std::uint64_t hash : {spirv::embed_source_hash, spirv::norm_quantize_source_hash, spirv::ternary_matmul_source_hash, spirv::ternary_matmul_portable_source_hash, spirv::ternary_chunk_source_hash, spirv::ternary_few_source_hash, spirv::ternary_float_source_hash,
-                                     spirv::attention_source_hash, spirv::attention_chunk_source_hash, spirv::attention_few_source_hash, spirv::attention_cpu_source_hash, spirv::dense_matmul_source_hash, spirv::dense_few_source_hash, spirv::dense_rows_source_hash, spirv::ternary_rows_source_hash, spirv::head_screen_source_hash, spirv::head_rescore_source_hash, spirv::sample_source_hash, spirv::sample_cpu_source_hash, spirv::accept_source_hash, spirv::layers_source_hash, spirv::layers_long_source_hash, spirv::layers_cpu_source_hash, spirv::layers_coded_source_hash, spirv::layers_dense_source_hash, spirv::layers_few_source_hash, spirv::layers_few_normed_source_hash, spirv::layers_many_source_hash, spirv::layers_ternary_few_source_hash, spirv::matmul_source_hash, spirv::head_norm_source_hash, spirv::norm_add_source_hash, spirv::rms_norm_source_hash, spirv::route_source_hash, spirv::expert_sum_source_hash, spirv::expert_tiles_source_hash, spirv::halves_source_hash, spirv::matmul_chunk_source_hash, spirv::matmul_chunk_few_source_hash, spirv::attention_halves_source_hash, spirv::walk_gate_up_source_hash, spirv::walk_gate_up_cpu_source_hash, spirv::walk_down_source_hash, spirv::walk_down_cpu_source_hash, spirv::pages_source_hash, spirv::walk_select_source_hash, spirv::walk_up_source_hash, spirv::walk_sum_source_hash, spirv::walk_trace_source_hash, spirv::fixed_source_hash, spirv::matmul_few_source_hash, spirv::matmul_few_matrix_source_hash, spirv::matmul_few_tiled_source_hash, spirv::ternary_few_matrix_source_hash})
+    std::uint64_t mixed = wide_loads ? (in_one ? 4 : 3)
+                                     : (in_one ? 8 : 0) +
+                                           (matrix        ? 5
+                                            : integer_dot ? 1
+                                                          : 2) +
+                                           (half_matrix ? 16 : 0) + (few_matrix ? 32 : 0) + (few_halves ? 64 : 0);
+    for (const std::uint64_t hash : {spirv::embed_source_hash,
+                                     spirv::norm_quantize_source_hash,
+                                     spirv::ternary_matmul_source_hash,
+                                     spirv::ternary_matmul_portable_source_hash,
+                                     spirv::ternary_chunk_source_hash,
+                                     spirv::ternary_few_source_hash,
+                                     spirv::ternary_float_source_hash,
+                                     spirv::attention_source_hash,
+                                     spirv::attention_chunk_source_hash,
+                                     spirv::attention_few_source_hash,
+                                     spirv::attention_cpu_source_hash,
+                                     spirv::dense_matmul_source_hash,
+                                     spirv::dense_few_source_hash,
+                                     spirv::dense_rows_source_hash,
+                                     spirv::ternary_rows_source_hash,
+                                     spirv::head_screen_source_hash,
+                                     spirv::head_rescore_source_hash,
+                                     spirv::sample_source_hash,
+                                     spirv::sample_cpu_source_hash,
+                                     spirv::accept_source_hash,
+                                     spirv::layers_source_hash,
+                                     spirv::layers_long_source_hash,
+                                     spirv::layers_cpu_source_hash,
+                                     spirv::layers_coded_source_hash,
+                                     spirv::layers_dense_source_hash,
+                                     spirv::layers_few_source_hash,
+                                     spirv::layers_few_normed_source_hash,
+                                     spirv::layers_many_source_hash,
+                                     spirv::layers_ternary_few_source_hash,
+                                     spirv::matmul_source_hash,
+                                     spirv::head_norm_source_hash,
+                                     spirv::norm_add_source_hash,
+                                     spirv::rms_norm_source_hash,
+                                     spirv::route_source_hash,
+                                     spirv::expert_sum_source_hash,
+                                     spirv::expert_tiles_source_hash,
+                                     spirv::halves_source_hash,
+                                     spirv::matmul_chunk_source_hash,
+                                     spirv::matmul_chunk_few_source_hash,
+                                     spirv::attention_halves_source_hash,
+                                     spirv::walk_gate_up_source_hash,
+                                     spirv::walk_gate_up_cpu_source_hash,
+                                     spirv::walk_down_source_hash,
+                                     spirv::walk_down_cpu_source_hash,
+                                     spirv::pages_source_hash,
+                                     spirv::walk_select_source_hash,
+                                     spirv::walk_up_source_hash,
+                                     spirv::walk_sum_source_hash,
+                                     spirv::walk_trace_source_hash,
+                                     spirv::fixed_source_hash,
+                                     spirv::matmul_few_source_hash,
+                                     spirv::matmul_few_matrix_source_hash,
+                                     spirv::matmul_few_tiled_source_hash,
+                                     spirv::ternary_few_matrix_source_hash})
       mixed = (mixed ^ hash) * 0x9E3779B97F4A7C15u;
     if (tuned && !tuned->shapes.empty()) mixed = (mixed ^ tuned->hash()) * 0x9E3779B97F4A7C15u;
     return std::to_string(mixed);
@@ -170,7 +234,7 @@ namespace detail {
 /// A module's words, of the literals that its header has them in.
 template <class Parts>
 std::span<const std::byte> whole(Parts parts) {
-  return parts([]<std::size_t... sizes>(const char (&... part)[sizes]) -> std::span<const std::byte> {
+  return parts([]<std::size_t... sizes>(const char(&... part)[sizes]) -> std::span<const std::byte> {
     const std::array<std::span<const std::byte>, sizeof...(sizes)> each{std::as_bytes(std::span(part, sizes - 1))...};
     if constexpr (sizeof...(sizes) == 1) {
       return each[0];
@@ -197,7 +261,8 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       if constexpr (has(kernels::kernel::embed)) return whole(spirv::embed_parts);
       break;
     case kernels::kernel::norm_quantize:
-      if constexpr (has(kernels::kernel::norm_quantize)) return chosen.wide_loads ? whole(spirv::norm_quantize_cpu_parts) : whole(spirv::norm_quantize_parts);
+      if constexpr (has(kernels::kernel::norm_quantize))
+        return chosen.wide_loads ? whole(spirv::norm_quantize_cpu_parts) : whole(spirv::norm_quantize_parts);
       break;
     case kernels::kernel::ternary_matmul:
       if constexpr (has(kernels::kernel::ternary_matmul)) {
@@ -208,20 +273,24 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
     case kernels::kernel::ternary_few:
       if constexpr (has(kernels::kernel::ternary_few)) {
         if (chosen.few_matrix) return whole(spirv::ternary_few_matrix_parts);
-        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::ternary_few_parts) : whole(spirv::ternary_few_portable_parts);
+        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::ternary_few_parts)
+                                                        : whole(spirv::ternary_few_portable_parts);
       }
       break;
     case kernels::kernel::ternary_chunk:
       if constexpr (has(kernels::kernel::ternary_chunk)) {
         if (chosen.matrix) return whole(spirv::ternary_chunk_matrix_parts);
-        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::ternary_chunk_parts) : whole(spirv::ternary_chunk_portable_parts);
+        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::ternary_chunk_parts)
+                                                        : whole(spirv::ternary_chunk_portable_parts);
       }
       break;
     case kernels::kernel::ternary_float:
-      if constexpr (has(kernels::kernel::ternary_float)) return chosen.wide_loads ? whole(spirv::ternary_float_cpu_parts) : whole(spirv::ternary_float_parts);
+      if constexpr (has(kernels::kernel::ternary_float))
+        return chosen.wide_loads ? whole(spirv::ternary_float_cpu_parts) : whole(spirv::ternary_float_parts);
       break;
     case kernels::kernel::attention:
-      if constexpr (has(kernels::kernel::attention)) return chosen.wide_loads ? whole(spirv::attention_cpu_parts) : whole(spirv::attention_parts);
+      if constexpr (has(kernels::kernel::attention))
+        return chosen.wide_loads ? whole(spirv::attention_cpu_parts) : whole(spirv::attention_parts);
       break;
     case kernels::kernel::attention_few:
       if constexpr (has(kernels::kernel::attention_few)) return whole(spirv::attention_few_parts);
@@ -230,7 +299,8 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       if constexpr (has(kernels::kernel::attention_chunk)) return whole(spirv::attention_chunk_parts);
       break;
     case kernels::kernel::dense_matmul:
-      if constexpr (has(kernels::kernel::dense_matmul)) return chosen.wide_loads ? whole(spirv::dense_matmul_cpu_parts) : whole(spirv::dense_matmul_parts);
+      if constexpr (has(kernels::kernel::dense_matmul))
+        return chosen.wide_loads ? whole(spirv::dense_matmul_cpu_parts) : whole(spirv::dense_matmul_parts);
       break;
     case kernels::kernel::dense_few:
       if constexpr (has(kernels::kernel::dense_few)) return whole(spirv::dense_few_parts);
@@ -242,7 +312,9 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       if constexpr (has(kernels::kernel::dense_rows)) return whole(spirv::dense_rows_parts);
       break;
     case kernels::kernel::head_screen:
-      if constexpr (has(kernels::kernel::head_screen)) return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::head_screen_parts) : whole(spirv::head_screen_portable_parts);
+      if constexpr (has(kernels::kernel::head_screen))
+        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::head_screen_parts)
+                                                        : whole(spirv::head_screen_portable_parts);
       break;
     case kernels::kernel::head_rescore:
       if constexpr (has(kernels::kernel::head_rescore)) return whole(spirv::head_rescore_parts);
@@ -263,7 +335,9 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       }
       break;
     case kernels::kernel::attention_halves:
-      if constexpr (has(kernels::kernel::attention_halves)) return chosen.half_matrix ? whole(spirv::attention_halves_parts) : whole(spirv::attention_halves_portable_parts);
+      if constexpr (has(kernels::kernel::attention_halves))
+        return chosen.half_matrix ? whole(spirv::attention_halves_parts)
+                                  : whole(spirv::attention_halves_portable_parts);
       break;
     case kernels::kernel::halves:
       if constexpr (has(kernels::kernel::halves)) return whole(spirv::halves_parts);
@@ -285,10 +359,16 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       if constexpr (has(kernels::kernel::rms_norm)) return whole(spirv::rms_norm_parts);
       break;
     case kernels::kernel::walk_gate_up:
-      if constexpr (has(kernels::kernel::walk_gate_up)) return chosen.wide_loads ? whole(spirv::walk_gate_up_cpu_parts) : chosen.integer_dot ? whole(spirv::walk_gate_up_parts) : whole(spirv::walk_gate_up_portable_parts);
+      if constexpr (has(kernels::kernel::walk_gate_up))
+        return chosen.wide_loads    ? whole(spirv::walk_gate_up_cpu_parts)
+               : chosen.integer_dot ? whole(spirv::walk_gate_up_parts)
+                                    : whole(spirv::walk_gate_up_portable_parts);
       break;
     case kernels::kernel::walk_down:
-      if constexpr (has(kernels::kernel::walk_down)) return chosen.wide_loads ? whole(spirv::walk_down_cpu_parts) : chosen.integer_dot ? whole(spirv::walk_down_parts) : whole(spirv::walk_down_portable_parts);
+      if constexpr (has(kernels::kernel::walk_down))
+        return chosen.wide_loads    ? whole(spirv::walk_down_cpu_parts)
+               : chosen.integer_dot ? whole(spirv::walk_down_parts)
+                                    : whole(spirv::walk_down_portable_parts);
       break;
     case kernels::kernel::walk_select:
       if constexpr (has(kernels::kernel::walk_select)) return whole(spirv::walk_select_parts);
@@ -318,7 +398,8 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
       if constexpr (has(kernels::kernel::matmul_few)) {
         if (chosen.few_tiled) return whole(spirv::matmul_few_tiled_parts);
         if (chosen.few_matrix) return whole(spirv::matmul_few_matrix_parts);
-        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::matmul_few_parts) : whole(spirv::matmul_few_portable_parts);
+        return chosen.integer_dot && !chosen.wide_loads ? whole(spirv::matmul_few_parts)
+                                                        : whole(spirv::matmul_few_portable_parts);
       }
       break;
     case kernels::kernel::pages:
@@ -357,15 +438,18 @@ std::span<const std::byte> modules_of(const kernel_modules& chosen, kernels::ker
   return {};
 }
 
-/// Workgroups of all layers in one dispatch that surely run at once on a device, 0: not known. NVIDIA's have one on each multiprocessor; the shader
-/// was tried nowhere else.
+/// Workgroups of all layers in one dispatch that surely run at once on a device, 0: not known. NVIDIA's have one on
+/// each multiprocessor; the shader was tried nowhere else.
 inline std::uint32_t resident_workgroups(const gpu::device& on) {
   const gpu::device_limits& limits = on.limits();
   constexpr std::uint32_t width = kernels::layers::resident_subgroup_width;
   constexpr std::uint32_t operations = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
-  if (on.description().vendor_id != 0x10DE || on.description().driver_name != "NVIDIA" || choose_subgroup(limits).size != width || (limits.subgroup_operations & operations) != operations ||
-      !on.has(gpu::feature::shader_integer_dot_product) || !on.has(gpu::feature::shader_int64) || !on.has(gpu::feature::memory_model_device_scope) ||
-      limits.max_workgroup_invocations < kernels::layers::resident_subgroups * width || limits.max_shared_memory_bytes < kernels::layers::resident_shared_memory_bytes)
+  if (on.description().vendor_id != 0x10DE || on.description().driver_name != "NVIDIA" ||
+      choose_subgroup(limits).size != width || (limits.subgroup_operations & operations) != operations ||
+      !on.has(gpu::feature::shader_integer_dot_product) || !on.has(gpu::feature::shader_int64) ||
+      !on.has(gpu::feature::memory_model_device_scope) ||
+      limits.max_workgroup_invocations < kernels::layers::resident_subgroups * width ||
+      limits.max_shared_memory_bytes < kernels::layers::resident_shared_memory_bytes)
     return 0;
   return limits.multiprocessors;
 }
@@ -375,21 +459,38 @@ inline std::vector<kernel_modules> usable_modules(const gpu::device& on, module_
   std::vector<kernel_modules> out;
   const bool broadcasts = (on.limits().subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
   if (on.description().type == gpu::device_type::cpu && on.has(gpu::feature::shader_int64) && broadcasts) {
-    if (on.description().driver_name == "llvmpipe" && on.has(gpu::feature::subgroup_extended_types)) out.push_back({.wide_loads = true, .in_one = true, .source = source});
+    if (on.description().driver_name == "llvmpipe" && on.has(gpu::feature::subgroup_extended_types))
+      out.push_back({.wide_loads = true, .in_one = true, .source = source});
     out.push_back({.wide_loads = true, .source = source});
   }
-  const bool matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_int8) && gpu::multiplies_int8(on.description().matrix_shapes) &&
-                      choose_subgroup(on.limits()).size == 32;
-  const bool half_matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_float16) && gpu::multiplies_halves(on.description().matrix_shapes) &&
-                           choose_subgroup(on.limits()).size == 32 && on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
+  const bool matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_int8) &&
+                      gpu::multiplies_int8(on.description().matrix_shapes) && choose_subgroup(on.limits()).size == 32;
+  const bool half_matrix = on.has(gpu::feature::cooperative_matrix) && on.has(gpu::feature::shader_float16) &&
+                           gpu::multiplies_halves(on.description().matrix_shapes) &&
+                           choose_subgroup(on.limits()).size == 32 &&
+                           on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
   const bool few_halves = half_matrix && gpu::multiplies_halves(on.description().matrix_shapes, 8);
-  const bool few_matrix = matrix && gpu::multiplies_int8(on.description().matrix_shapes, 8) && on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
+  const bool few_matrix = matrix && gpu::multiplies_int8(on.description().matrix_shapes, 8) &&
+                          on.limits().max_shared_memory_bytes >= kernels::matrix_shared_memory_bytes;
   const std::uint32_t resident = resident_workgroups(on);
   if (on.has(gpu::feature::shader_integer_dot_product))
     for (const bool with_matrix : {true, false}) {
       if (with_matrix && !matrix && !half_matrix) continue;
-      if (resident != 0) out.push_back({.in_one = true, .integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .few_matrix = with_matrix && few_matrix, .few_halves = with_matrix && few_halves, .resident_workgroups = resident, .source = source});
-      out.push_back({.integer_dot = true, .matrix = with_matrix && matrix, .half_matrix = with_matrix && half_matrix, .few_matrix = with_matrix && few_matrix, .few_halves = with_matrix && few_halves, .source = source});
+      if (resident != 0)
+        out.push_back({.in_one = true,
+                       .integer_dot = true,
+                       .matrix = with_matrix && matrix,
+                       .half_matrix = with_matrix && half_matrix,
+                       .few_matrix = with_matrix && few_matrix,
+                       .few_halves = with_matrix && few_halves,
+                       .resident_workgroups = resident,
+                       .source = source});
+      out.push_back({.integer_dot = true,
+                     .matrix = with_matrix && matrix,
+                     .half_matrix = with_matrix && half_matrix,
+                     .few_matrix = with_matrix && few_matrix,
+                     .few_halves = with_matrix && few_halves,
+                     .source = source});
     }
   out.push_back({.integer_dot = false, .source = source});
   return out;

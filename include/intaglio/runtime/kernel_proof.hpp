@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every pipeline of a plan shows on the device, before it is used, that it computes what its kernel says: made-up activations, the
-// model's own weights of layer 0, and the CPU reference for a few rows of each product. Takes some milliseconds beside compiling.
+// Every pipeline of a plan shows on the device, before it is used, that it computes what its kernel says: made-up
+// activations, the model's own weights of layer 0, and the CPU reference for a few rows of each product. Takes some
+// milliseconds beside compiling.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,8 @@ struct kernel_fault {
 /// @error device_error naming the kernel, always
 [[noreturn]] inline void refuse(const gpu::device& on, const kernel_fault& fault) {
   throw device_error(on.label(), "prove the kernel " + fault.kernel + " (" + fault.label + ")",
-                     "it differs from the reference by " + number_text(static_cast<float>(fault.apart)) + " of the largest value; it is not used");
+                     "it differs from the reference by " + number_text(static_cast<float>(fault.apart)) +
+                         " of the largest value; it is not used");
 }
 
 class kernel_proof {
@@ -49,7 +51,7 @@ class kernel_proof {
     const plan::dispatch* call = nullptr;
     std::uint32_t rows = 0;  ///< of a pass over fewer than all
     kernels::sample_form form = kernels::sample_form::any;
-    bool may_wait = false;   ///< another form of this sampler runs first
+    bool may_wait = false;  ///< another form of this sampler runs first
   };
   /// Every dispatch of a sequence once, the period's for layer 0; what does all layers in one dispatch is left out.
   static std::vector<claim> claims_of(const plan::sequence& of, const kernel_set& kernels) {
@@ -70,7 +72,8 @@ class kernel_proof {
       if (kernel_fault fault = check(each); !fault.kernel.empty()) return fault;
     return {};
   }
-  /// Waits until the dispatch's pipeline is made, and runs it. @return a fault, or an empty kernel  @error device_lost, out_of_memory
+  /// Waits until the dispatch's pipeline is made, and runs it. @return a fault, or an empty kernel  @error device_lost,
+  /// out_of_memory
   kernel_fault check(const claim& one) {
     const plan::sequence& of = *one.of;
     const plan::dispatch& call = *one.call;
@@ -82,13 +85,22 @@ class kernel_proof {
     trial_.tokens = std::min(tokens_for(call), trial_.rows != 0 ? trial_.rows : of.max_tokens);
     const double apart = difference(call);
     // The device's own roots and divisions may be a little off, and then an int8 value may round the other way.
-    const bool rounds = call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up || call.kernel == kernels::kernel::walk_down ||
-                        (call.kernel == kernels::kernel::ternary_matmul && trial_.constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
-    // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or in a cache may round the other way.
-    const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves || call.kernel == kernels::kernel::attention_halves;
-    const bool fills_cache = call.kernel == kernels::kernel::head_norm || ((call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::matmul_few) && trial_.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
+    const bool rounds =
+        call.kernel == kernels::kernel::norm_quantize || call.kernel == kernels::kernel::walk_gate_up ||
+        call.kernel == kernels::kernel::walk_down ||
+        (call.kernel == kernels::kernel::ternary_matmul &&
+         trial_.constant(call, "prologue") == static_cast<std::uint32_t>(kernels::prologue::norm_quantize));
+    // Cooperative matrices sum in an order of their own, and take factors of blocks as halves; a half behind a norm or
+    // in a cache may round the other way.
+    const bool halves = call.kernel == kernels::kernel::matmul_chunk || call.kernel == kernels::kernel::halves ||
+                        call.kernel == kernels::kernel::attention_halves;
+    const bool fills_cache =
+        call.kernel == kernels::kernel::head_norm ||
+        ((call.kernel == kernels::kernel::matmul || call.kernel == kernels::kernel::matmul_few) &&
+         trial_.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::rope_cache));
     const bool rounds_cache = fills_cache && trial_.table->cache_element == kernels::element::f16;
-    if (!(apart <= (rounds ? 3e-2 : halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4))) return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
+    if (!(apart <= (rounds ? 3e-2 : halves ? 4e-3 : rounds_cache ? 1e-3 : 1e-4)))
+      return {std::string(kernels::interface_of(call.kernel).name), std::string(call.label.view()), apart};
     return {};
   }
 
@@ -96,44 +108,94 @@ class kernel_proof {
   /// Tiles show their borders only to more tokens than the first of them has.
   std::uint32_t tokens_for(const plan::dispatch& call) const {
     switch (call.kernel) {
-      case kernels::kernel::ternary_chunk: case kernels::kernel::matmul_chunk: return 18;
-      case kernels::kernel::attention_chunk: return 10;
-      case kernels::kernel::attention_halves: return 70;
-      default: return trial_.set->takes_matrices(call, trial_.rows) ? 18 : kernel_set::lists_tokens(call) ? 6 : 2;
+      case kernels::kernel::ternary_chunk:
+      case kernels::kernel::matmul_chunk:
+        return 18;
+      case kernels::kernel::attention_chunk:
+        return 10;
+      case kernels::kernel::attention_halves:
+        return 70;
+      default:
+        return trial_.set->takes_matrices(call, trial_.rows) ? 18 : kernel_set::lists_tokens(call) ? 6 : 2;
     }
   }
 
   double difference(const plan::dispatch& call) {
     switch (call.kernel) {
-      case kernels::kernel::embed: return proofs::embed(trial_, call);
-      case kernels::kernel::norm_quantize: return proofs::norm_quantize(trial_, call);
-      case kernels::kernel::ternary_matmul: case kernels::kernel::ternary_few: case kernels::kernel::ternary_chunk: case kernels::kernel::ternary_float: case kernels::kernel::ternary_rows: return proofs::ternary_product(trial_, call);
-      case kernels::kernel::attention: case kernels::kernel::attention_few: case kernels::kernel::attention_chunk: case kernels::kernel::attention_halves: return proofs::attention(trial_, call);
-      case kernels::kernel::dense_matmul: return proofs::dense_matmul(trial_, call);
-      case kernels::kernel::dense_few: case kernels::kernel::dense_rows: return proofs::dense_few(trial_, call);
-      case kernels::kernel::head_screen: return proofs::head_screen(trial_, call);
-      case kernels::kernel::head_rescore: return proofs::head_rescore(trial_, call);
-      case kernels::kernel::matmul: return trial_.constant(call, "experts_used") == 0 ? proofs::matmul(trial_, call) : proofs::expert_matmul(trial_, call);
-      case kernels::kernel::matmul_chunk: return proofs::matmul(trial_, call);
-      case kernels::kernel::matmul_few: return trial_.constant(call, "experts_used") == 0 ? proofs::matmul(trial_, call) : proofs::expert_matmul(trial_, call);
-      case kernels::kernel::fixed: return proofs::fixed(trial_, call);
-      case kernels::kernel::halves: return proofs::halves(trial_, call);
-      case kernels::kernel::route: return proofs::route(trial_, call);
-      case kernels::kernel::expert_tiles: return proofs::expert_tiles(trial_, call);
-      case kernels::kernel::expert_sum: return proofs::expert_sum(trial_, call);
-      case kernels::kernel::head_norm: return proofs::head_norm(trial_, call);
-      case kernels::kernel::norm_add: return proofs::norm_add(trial_, call);
-      case kernels::kernel::rms_norm: return proofs::rms_norm(trial_, call);
-      case kernels::kernel::walk_gate_up: return proofs::walk_gate_up(trial_, call);
-      case kernels::kernel::walk_down: return proofs::walk_down(trial_, call);
-      case kernels::kernel::walk_select: return proofs::walk_select(trial_, call);
-      case kernels::kernel::walk_up: return proofs::walk_up(trial_, call);
-      case kernels::kernel::walk_sum: return proofs::walk_sum(trial_, call);
-      case kernels::kernel::walk_trace: return proofs::walk_trace(trial_, call);
-      case kernels::kernel::sample: return proofs::sample(trial_, call);
-      case kernels::kernel::accept: return proofs::accept(trial_, call);
-      case kernels::kernel::pages: return proofs::pages(trial_, call);
-      case kernels::kernel::layers: case kernels::kernel::layers_coded: case kernels::kernel::layers_few: case kernels::kernel::layers_ternary_few: case kernels::kernel::layers_many: case kernels::kernel::layers_few_normed: case kernels::kernel::layers_many_normed: break;  // executor::prove and batch_executor::prove hold it against a chain
+      case kernels::kernel::embed:
+        return proofs::embed(trial_, call);
+      case kernels::kernel::norm_quantize:
+        return proofs::norm_quantize(trial_, call);
+      case kernels::kernel::ternary_matmul:
+      case kernels::kernel::ternary_few:
+      case kernels::kernel::ternary_chunk:
+      case kernels::kernel::ternary_float:
+      case kernels::kernel::ternary_rows:
+        return proofs::ternary_product(trial_, call);
+      case kernels::kernel::attention:
+      case kernels::kernel::attention_few:
+      case kernels::kernel::attention_chunk:
+      case kernels::kernel::attention_halves:
+        return proofs::attention(trial_, call);
+      case kernels::kernel::dense_matmul:
+        return proofs::dense_matmul(trial_, call);
+      case kernels::kernel::dense_few:
+      case kernels::kernel::dense_rows:
+        return proofs::dense_few(trial_, call);
+      case kernels::kernel::head_screen:
+        return proofs::head_screen(trial_, call);
+      case kernels::kernel::head_rescore:
+        return proofs::head_rescore(trial_, call);
+      case kernels::kernel::matmul:
+        return trial_.constant(call, "experts_used") == 0 ? proofs::matmul(trial_, call)
+                                                          : proofs::expert_matmul(trial_, call);
+      case kernels::kernel::matmul_chunk:
+        return proofs::matmul(trial_, call);
+      case kernels::kernel::matmul_few:
+        return trial_.constant(call, "experts_used") == 0 ? proofs::matmul(trial_, call)
+                                                          : proofs::expert_matmul(trial_, call);
+      case kernels::kernel::fixed:
+        return proofs::fixed(trial_, call);
+      case kernels::kernel::halves:
+        return proofs::halves(trial_, call);
+      case kernels::kernel::route:
+        return proofs::route(trial_, call);
+      case kernels::kernel::expert_tiles:
+        return proofs::expert_tiles(trial_, call);
+      case kernels::kernel::expert_sum:
+        return proofs::expert_sum(trial_, call);
+      case kernels::kernel::head_norm:
+        return proofs::head_norm(trial_, call);
+      case kernels::kernel::norm_add:
+        return proofs::norm_add(trial_, call);
+      case kernels::kernel::rms_norm:
+        return proofs::rms_norm(trial_, call);
+      case kernels::kernel::walk_gate_up:
+        return proofs::walk_gate_up(trial_, call);
+      case kernels::kernel::walk_down:
+        return proofs::walk_down(trial_, call);
+      case kernels::kernel::walk_select:
+        return proofs::walk_select(trial_, call);
+      case kernels::kernel::walk_up:
+        return proofs::walk_up(trial_, call);
+      case kernels::kernel::walk_sum:
+        return proofs::walk_sum(trial_, call);
+      case kernels::kernel::walk_trace:
+        return proofs::walk_trace(trial_, call);
+      case kernels::kernel::sample:
+        return proofs::sample(trial_, call);
+      case kernels::kernel::accept:
+        return proofs::accept(trial_, call);
+      case kernels::kernel::pages:
+        return proofs::pages(trial_, call);
+      case kernels::kernel::layers:
+      case kernels::kernel::layers_coded:
+      case kernels::kernel::layers_few:
+      case kernels::kernel::layers_ternary_few:
+      case kernels::kernel::layers_many:
+      case kernels::kernel::layers_few_normed:
+      case kernels::kernel::layers_many_normed:
+        break;  // executor::prove and batch_executor::prove hold it against a chain
     }
     return 0;
   }
@@ -144,12 +206,14 @@ class kernel_proof {
 /// Holds the dispatches of sequences against the reference, several at a time, each as soon as its pipeline is made.
 /// @param draws with the form of samplers that may wait
 /// @return the first fault in their order, as far as they came  @error device_lost, out_of_memory; as of kernel_set::of
-inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels, const weight_memory& weights, std::span<const plan::sequence* const> sequences,
+inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& table, const kernel_set& kernels,
+                                  const weight_memory& weights, std::span<const plan::sequence* const> sequences,
                                   bool draws = true) {
   std::vector<kernel_proof::claim> claims;
   for (const plan::sequence* each : sequences) {
     const auto some = kernel_proof::claims_of(*each, kernels);
-    std::copy_if(some.begin(), some.end(), std::back_inserter(claims), [&](const auto& each) { return draws || !each.may_wait; });
+    std::copy_if(some.begin(), some.end(), std::back_inserter(claims),
+                 [&](const auto& each) { return draws || !each.may_wait; });
   }
   std::vector<kernel_fault> faults(claims.size());
   std::vector<std::exception_ptr> failures(claims.size() + 1);
@@ -169,7 +233,9 @@ inline kernel_fault prove_kernels(const gpu::device& on, const plan::table& tabl
   {
     std::vector<std::jthread> workers;
     try {
-      for (std::size_t i = 1; i < std::min<std::size_t>({16, std::max(1u, std::thread::hardware_concurrency()), claims.size()}); ++i) workers.emplace_back(work);
+      for (std::size_t i = 1;
+           i < std::min<std::size_t>({16, std::max(1u, std::thread::hardware_concurrency()), claims.size()}); ++i)
+        workers.emplace_back(work);
     } catch (const std::system_error&) {  // no more threads to be had
     }
     work();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The pipelines of a plan: one for each distinct kernel, activation and specialization, made in parallel, kept in the pipeline cache.
+// The pipelines of a plan: one for each distinct kernel, activation and specialization, made in parallel, kept in the
+// pipeline cache.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,8 @@
 
 namespace intaglio::runtime {
 
-/// Pipelines by dispatch. Grows when another sequence is added, never between tokens. Those that are begun are waited for by whoever asks for one of them.
+/// Pipelines by dispatch. Grows when another sequence is added, never between tokens. Those that are begun are waited
+/// for by whoever asks for one of them.
 class kernel_set {
  public:
   /// @param sampler_forms makes a sampler's other forms as well, wherever it is asked for one of a session alone
@@ -48,12 +50,17 @@ class kernel_set {
       make(std::move(wanted), count, cache, false);
     });
   }
-  /// Begins to make them, on a thread; what fails is told of by of() and wait(). @param cache outlives wait(), and is asked for nothing until then
-  /// @param later whose pipelines may come when those of the others are there, and with them a sampler's drawing form, where it has several
-  void begin(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache, std::span<const plan::sequence* const> later = {}) {
+  /// Begins to make them, on a thread; what fails is told of by of() and wait(). @param cache outlives wait(), and is
+  /// asked for nothing until then
+  /// @param later whose pipelines may come when those of the others are there, and with them a sampler's drawing form,
+  /// where it has several
+  void begin(std::span<const plan::sequence* const> sequences, gpu::pipeline_cache* cache,
+             std::span<const plan::sequence* const> later = {}) {
     gpu::translated([&] {
       std::vector<key> wanted = wanted_of(sequences);
-      const auto first = later.empty() ? wanted.end() : std::stable_partition(wanted.begin(), wanted.end(), [&](const key& each) { return !is_drawing_form(each); });
+      const auto first = later.empty() ? wanted.end()
+                                       : std::stable_partition(wanted.begin(), wanted.end(),
+                                                               [&](const key& each) { return !is_drawing_form(each); });
       const auto first_count = static_cast<std::size_t>(first - wanted.begin());
       for (const key& each : wanted_of(later))
         if (find(wanted, each) == wanted.size()) wanted.push_back(each);
@@ -92,24 +99,32 @@ class kernel_set {
   /// Forms of a sampler beside that of the plan: of a batch the one that draws nothing, but on CPUs.
   std::span<const kernels::sample_form> forms_of(const plan::dispatch& call) const {
     static constexpr std::array all{kernels::sample_form::greedy, kernels::sample_form::interim};
-    return std::span(all).first(has_forms(call) ? all.size() : is_sampler(call) && is_batched(call) && !modules_.wide_loads ? 1 : 0);
+    return std::span(all).first(has_forms(call)                                                ? all.size()
+                                : is_sampler(call) && is_batched(call) && !modules_.wide_loads ? 1
+                                                                                               : 0);
   }
   bool has_forms(const plan::sequence& of) const { return !of.epilogue.empty() && has_forms(of.epilogue.back()); }
-  /// Waits until it is made. @param rows of a batch that a pass has; 0: all  @param form of a dispatch that has several  @error as of add()
-  const gpu::pipeline& of(const plan::dispatch& call, std::uint32_t rows = 0, kernels::sample_form form = kernels::sample_form::any) const {
+  /// Waits until it is made. @param rows of a batch that a pass has; 0: all  @param form of a dispatch that has several
+  /// @error as of add()
+  const gpu::pipeline& of(const plan::dispatch& call, std::uint32_t rows = 0,
+                          kernels::sample_form form = kernels::sample_form::any) const {
     const place& at = places_[find(keys_, key_of(call, rows, has(call, form) ? form : kernels::sample_form::any))];
     return at.in->of(at.index);
   }
   /// Workgroups of a dispatch. @param all rows of the sequence, if `rows` is not 0  @param form as in of()
-  std::array<std::uint32_t, 3> groups_of(const plan::dispatch& call, std::uint32_t rows = 0, std::uint32_t all = 0, kernels::sample_form form = kernels::sample_form::any) const {
+  std::array<std::uint32_t, 3> groups_of(const plan::dispatch& call, std::uint32_t rows = 0, std::uint32_t all = 0,
+                                         kernels::sample_form form = kernels::sample_form::any) const {
     std::array<std::uint32_t, 3> out = call.groups;
     if (const tuned_shape* other = modules_.tuned ? modules_.tuned->of(call) : nullptr) out[0] = other->groups;
     if (plan::is_resident(call)) out[0] = modules_.resident_parts(call);
-    if (form == kernels::sample_form::greedy && has(call, form) && is_batched(call)) out[0] = std::min(out[0], kernels::sample_greedy_workers);
+    if (form == kernels::sample_form::greedy && has(call, form) && is_batched(call))
+      out[0] = std::min(out[0], kernels::sample_greedy_workers);
     const bool chunk = call.kernel == kernels::kernel::matmul_chunk;  // tokens are x of its grid
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
       const std::uint32_t of_rows = (constant(call, "rows") + by.rows - 1) / by.rows;
-      const std::uint32_t of_tokens = lists_tokens(call) ? lists_of(call, rows) * (constant(call, "list_tokens") / by.tokens) : ((rows != 0 ? rows : tokens_of(call)) + by.tokens - 1) / by.tokens;
+      const std::uint32_t of_tokens = lists_tokens(call)
+                                          ? lists_of(call, rows) * (constant(call, "list_tokens") / by.tokens)
+                                          : ((rows != 0 ? rows : tokens_of(call)) + by.tokens - 1) / by.tokens;
       return {chunk ? of_tokens : of_rows, chunk ? of_rows : of_tokens, 1};
     }
     if (lists_tokens(call)) out[1] = lists_of(call, rows) * parts_of(call);
@@ -117,19 +132,27 @@ class kernel_set {
     return out;
   }
   /// Whether it is a product of few tokens by matrices, whose tiles are those of the device and not of the plan.
-  bool takes_matrices(const plan::dispatch& call, std::uint32_t rows = 0) const { return tile_of(call, rows).rows != 0; }
-  /// Whether `fixed` leaves x tiled and matmul_few reads it so (kernels::fixed_interface): on devices that multiply matrices, where slots are whole tiles.
+  bool takes_matrices(const plan::dispatch& call, std::uint32_t rows = 0) const {
+    return tile_of(call, rows).rows != 0;
+  }
+  /// Whether `fixed` leaves x tiled and matmul_few reads it so (kernels::fixed_interface): on devices that multiply
+  /// matrices, where slots are whole tiles.
   bool takes_tiles(const plan::dispatch& call, std::uint32_t rows = 0) const {
     const bool makes = call.kernel == kernels::kernel::fixed;
-    if (!modules_.few_matrix || (!makes && call.kernel != kernels::kernel::matmul_few) || lists_tokens(call) || tokens_of(call) % 8 != 0) return false;
-    const auto type = makes ? constant(call, "tiled") != 0 ? kernels::codec::q8_0 : kernels::codec::q6_k : static_cast<kernels::codec>(constant(call, "codec"));
+    if (!modules_.few_matrix || (!makes && call.kernel != kernels::kernel::matmul_few) || lists_tokens(call) ||
+        tokens_of(call) % 8 != 0)
+      return false;
+    const auto type = makes ? constant(call, "tiled") != 0 ? kernels::codec::q8_0 : kernels::codec::q6_k
+                            : static_cast<kernels::codec>(constant(call, "codec"));
     return kernels::wants_tiles(type, rows != 0 ? rows : tokens_of(call));
   }
-  /// Whether `halves` leaves x tiled and matmul_chunk reads it so: in passes over a few tokens on devices that multiply matrices of f16.
+  /// Whether `halves` leaves x tiled and matmul_chunk reads it so: in passes over a few tokens on devices that multiply
+  /// matrices of f16.
   bool takes_tiled_halves(const plan::dispatch& call) const {
     if (!modules_.few_halves) return false;
     if (call.kernel == kernels::kernel::halves) return constant(call, "tiled") != 0;
-    return call.kernel == kernels::kernel::matmul_chunk && constant(call, "tile_tokens") <= kernels::most_few_tokens && tokens_of(call) % 8 == 0;
+    return call.kernel == kernels::kernel::matmul_chunk && constant(call, "tile_tokens") <= kernels::most_few_tokens &&
+           tokens_of(call) % 8 == 0;
   }
   /// Passes over how many rows have pipelines of their own, beside those over all.
   std::vector<std::uint32_t> rows_of(const plan::dispatch& call) const {
@@ -137,14 +160,16 @@ class kernel_set {
     if (computes_rows_in_use(call))
       for (std::uint32_t rows = 8; rows < constant(call, "slots"); rows *= 2)
         if (constant(call, "slots") % rows == 0) out.push_back(rows);
-    if (((takes_matrices(call) || takes_tiled_halves(call)) && !lists_tokens(call)) || (call.kernel == kernels::kernel::fixed && modules_.few_matrix && constant(call, "tiled") != 0))
+    if (((takes_matrices(call) || takes_tiled_halves(call)) && !lists_tokens(call)) ||
+        (call.kernel == kernels::kernel::fixed && modules_.few_matrix && constant(call, "tiled") != 0))
       for (std::uint32_t rows = 8; rows < tokens_of(call); rows *= 2) out.push_back(rows);
     return out;
   }
   /// Whether it takes tokens by lists of expert_tiles.
   static bool lists_tokens(const plan::dispatch& call) {
     return (call.kernel == kernels::kernel::matmul_few && constant(call, "experts_used") != 0) ||
-           (call.kernel == kernels::kernel::matmul && constant(call, "experts_used") != 0 && constant(call, "tile_tokens") > 1);
+           (call.kernel == kernels::kernel::matmul && constant(call, "experts_used") != 0 &&
+            constant(call, "tile_tokens") > 1);
   }
   std::size_t size() const noexcept { return keys_.size(); }
   std::uint32_t subgroup_size() const noexcept { return subgroup_.size; }
@@ -157,19 +182,26 @@ class kernel_set {
     bool few_matrix = false, few_tiled = false, few_halves = false;
     friend bool operator==(const key&, const key&) = default;
   };
-  static std::uint32_t constant(const plan::dispatch& call, std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; }
+  static std::uint32_t constant(const plan::dispatch& call, std::string_view name) {
+    return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)];
+  }
   /// Of one token, or of each of a batch.
-  static bool is_sampler(const plan::dispatch& call) { return call.kernel == kernels::kernel::sample && constant(call, "draws") == 1; }
+  static bool is_sampler(const plan::dispatch& call) {
+    return call.kernel == kernels::kernel::sample && constant(call, "draws") == 1;
+  }
   static bool is_batched(const plan::dispatch& sampler) { return constant(sampler, "slot_words") != 0; }
   bool has(const plan::dispatch& call, kernels::sample_form form) const {
     const auto forms = forms_of(call);
     return std::ranges::find(forms, form) != forms.end();
   }
   /// Whether a row's numbers are the same whichever of its pipelines computes them.
-  static bool computes_rows_in_use(const plan::dispatch& call) { return call.kernel == kernels::kernel::layers_ternary_few || plan::has_helpers(call); }
+  static bool computes_rows_in_use(const plan::dispatch& call) {
+    return call.kernel == kernels::kernel::layers_ternary_few || plan::has_helpers(call);
+  }
   bool is_drawing_form(const key& of) const {
     const kernels::interface& face = kernels::interface_of(of.kernel);
-    return sampler_forms_ && of.kernel == kernels::kernel::sample && of.values[face.specialization_index("form")] == static_cast<std::uint32_t>(kernels::sample_form::any);
+    return sampler_forms_ && of.kernel == kernels::kernel::sample &&
+           of.values[face.specialization_index("form")] == static_cast<std::uint32_t>(kernels::sample_form::any);
   }
   static std::uint32_t tokens_of(const plan::dispatch& call) {
     if (call.kernel == kernels::kernel::matmul_chunk) return constant(call, "max_tokens");
@@ -177,31 +209,45 @@ class kernel_set {
     return call.groups[1] * (prepares ? 1 : constant(call, "tile_tokens"));
   }
   /// How many workgroups (y) share a list of expert_tiles, and how many lists so many rows, 0 being all, take at most.
-  static std::uint32_t parts_of(const plan::dispatch& call) { return call.kernel == kernels::kernel::matmul ? 1 : constant(call, "list_tokens") / constant(call, "tile_tokens"); }
+  static std::uint32_t parts_of(const plan::dispatch& call) {
+    return call.kernel == kernels::kernel::matmul ? 1 : constant(call, "list_tokens") / constant(call, "tile_tokens");
+  }
   static std::uint32_t lists_of(const plan::dispatch& call, std::uint32_t rows) {
     const std::uint32_t all = call.groups[1] / parts_of(call);
     return rows == 0 ? all : std::min(all, rows * constant(call, "experts_used"));
   }
   /// No rows: not by matrices.
   kernels::few_tile tile_of(const plan::dispatch& call, std::uint32_t rows) const {
-    if (call.kernel == kernels::kernel::matmul_chunk) return takes_tiled_halves(call) ? kernels::few_chunk_tile(constant(call, "rows"), rows != 0 ? rows : tokens_of(call)) : kernels::few_tile{};
-    if (!modules_.few_matrix || (call.kernel != kernels::kernel::matmul_few && call.kernel != kernels::kernel::ternary_few)) return {};
+    if (call.kernel == kernels::kernel::matmul_chunk)
+      return takes_tiled_halves(call)
+                 ? kernels::few_chunk_tile(constant(call, "rows"), rows != 0 ? rows : tokens_of(call))
+                 : kernels::few_tile{};
+    if (!modules_.few_matrix ||
+        (call.kernel != kernels::kernel::matmul_few && call.kernel != kernels::kernel::ternary_few))
+      return {};
     if (lists_tokens(call)) {
-      const kernels::few_tile out = kernels::few_matrix_tile(call.kernel, constant(call, "rows"), constant(call, "list_tokens"));
+      const kernels::few_tile out =
+          kernels::few_matrix_tile(call.kernel, constant(call, "rows"), constant(call, "list_tokens"));
       return out.tokens != 0 && constant(call, "list_tokens") % out.tokens == 0 ? out : kernels::few_tile{};
     }
     const std::uint32_t tokens = rows != 0 ? rows : tokens_of(call);
-    return takes_tiles(call, rows) ? kernels::tiled_few_tile(tokens) : kernels::few_matrix_tile(call.kernel, constant(call, "rows"), tokens);
+    return takes_tiles(call, rows) ? kernels::tiled_few_tile(tokens)
+                                   : kernels::few_matrix_tile(call.kernel, constant(call, "rows"), tokens);
   }
-  key key_of(const plan::dispatch& call, std::uint32_t rows = 0, kernels::sample_form form = kernels::sample_form::any) const {
+  key key_of(const plan::dispatch& call, std::uint32_t rows = 0,
+             kernels::sample_form form = kernels::sample_form::any) const {
     key out{call.kernel, call.activation, call.specialization};
     const tuned_shape* const other = modules_.tuned ? modules_.tuned->of(call) : nullptr;
     out.values[0] = (other != nullptr ? other->subgroups : call.subgroups) * subgroup_.size;
     const kernels::interface& face = kernels::interface_of(call.kernel);
-    if (plan::is_resident(call) && modules_.resident_parts(call) != call.groups[0]) out.values[face.specialization_index("parts")] = modules_.resident_parts(call);
-    if (computes_rows_in_use(call) && rows != 0) out.values[face.specialization_index("slots")] = std::min(rows, constant(call, "slots"));
-    if (form != kernels::sample_form::any) out.values[face.specialization_index("form")] = static_cast<std::uint32_t>(form);
-    if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count()) out.values[width] = subgroup_.size;
+    if (plan::is_resident(call) && modules_.resident_parts(call) != call.groups[0])
+      out.values[face.specialization_index("parts")] = modules_.resident_parts(call);
+    if (computes_rows_in_use(call) && rows != 0)
+      out.values[face.specialization_index("slots")] = std::min(rows, constant(call, "slots"));
+    if (form != kernels::sample_form::any)
+      out.values[face.specialization_index("form")] = static_cast<std::uint32_t>(form);
+    if (const std::size_t width = face.specialization_index("subgroup_width"); width < face.specialization_count())
+      out.values[width] = subgroup_.size;
     if (const kernels::few_tile by = tile_of(call, rows); by.rows != 0) {
       out.few_matrix = call.kernel != kernels::kernel::matmul_chunk;
       out.few_halves = !out.few_matrix;
@@ -210,13 +256,22 @@ class kernel_set {
       out.values[face.specialization_index("tile_rows")] = by.rows;
       out.values[face.specialization_index("tile_tokens")] = by.tokens;
     }
-    if (call.kernel == kernels::kernel::fixed) out.values[face.specialization_index("tiled")] = takes_tiles(call, rows) ? 1 : 0;
-    if (call.kernel == kernels::kernel::halves) out.values[face.specialization_index("tiled")] = takes_tiled_halves(call) ? 1 : 0;
+    if (call.kernel == kernels::kernel::fixed)
+      out.values[face.specialization_index("tiled")] = takes_tiles(call, rows) ? 1 : 0;
+    if (call.kernel == kernels::kernel::halves)
+      out.values[face.specialization_index("tiled")] = takes_tiled_halves(call) ? 1 : 0;
     if (call.kernel == kernels::kernel::matmul) {
-      const auto constant = [&](std::string_view name) -> std::uint32_t& { return out.values[face.specialization_index(name)]; };
+      const auto constant = [&](std::string_view name) -> std::uint32_t& {
+        return out.values[face.specialization_index(name)];
+      };
       constexpr std::uint64_t rest = 2048;  // a norm's sums
       if (std::uint32_t& staged = constant("staged"); staged == kernels::staged_where_room)
-        staged = kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), constant("columns"), constant("tile_tokens")) + rest <= device_.limits().max_shared_memory_bytes ? 1 : 0;
+        staged = kernels::matmul_staged_bytes(static_cast<kernels::codec>(constant("codec")), constant("columns"),
+                                              constant("tile_tokens")) +
+                             rest <=
+                         device_.limits().max_shared_memory_bytes
+                     ? 1
+                     : 0;
     }
     return out;
   }
@@ -236,8 +291,10 @@ class kernel_set {
   class build {
    public:
     /// @param first_count of those wanted, which are begun before the others
-    build(const gpu::device& on, const kernel_modules& modules, std::uint32_t required_subgroup_size, std::vector<key> wanted, std::size_t first_count, gpu::pipeline_cache* cache, bool apart)
-        : device_(on), modules_(modules), required_subgroup_size_(required_subgroup_size), wanted_(std::move(wanted)), first_count_(first_count), cache_(cache), pipelines_(wanted_.size()), made_(wanted_.size()) {
+    build(const gpu::device& on, const kernel_modules& modules, std::uint32_t required_subgroup_size,
+          std::vector<key> wanted, std::size_t first_count, gpu::pipeline_cache* cache, bool apart)
+        : device_(on), modules_(modules), required_subgroup_size_(required_subgroup_size), wanted_(std::move(wanted)),
+          first_count_(first_count), cache_(cache), pipelines_(wanted_.size()), made_(wanted_.size()) {
       if (apart) try {
           thread_ = std::jthread([this]() noexcept { run(); });
           return;
@@ -274,9 +331,7 @@ class kernel_set {
       std::exception_ptr failure;
       try {
         gpu::translated([&] { compile(); });
-      } catch (...) {
-        failure = std::current_exception();
-      }
+      } catch (...) { failure = std::current_exception(); }
       {
         const std::lock_guard own(mutex_);
         failure_ = failure;
@@ -297,20 +352,30 @@ class kernel_set {
         modules.few_matrix = wanted_[i].few_matrix;
         modules.few_tiled = wanted_[i].few_tiled;
         modules.few_halves = wanted_[i].few_halves;
-        if (wanted_[i].kernel == kernels::kernel::matmul_chunk && wanted_[i].values[face.specialization_index("tile_tokens")] <= kernels::most_few_tokens) modules.half_matrix = false;  // its tiles are wider
-        if (wanted_[i].kernel == kernels::kernel::layers) modules.long_contexts = wanted_[i].values[face.specialization_index("heads_together")] != 1;
-        if (wanted_[i].kernel == kernels::kernel::layers_coded) modules.dense_layers = kernels::layers_coded::is_dense(wanted_[i].values[face.specialization_index("codec")]);
+        if (wanted_[i].kernel == kernels::kernel::matmul_chunk &&
+            wanted_[i].values[face.specialization_index("tile_tokens")] <= kernels::most_few_tokens)
+          modules.half_matrix = false;  // its tiles are wider
+        if (wanted_[i].kernel == kernels::kernel::layers)
+          modules.long_contexts = wanted_[i].values[face.specialization_index("heads_together")] != 1;
+        if (wanted_[i].kernel == kernels::kernel::layers_coded)
+          modules.dense_layers = kernels::layers_coded::is_dense(wanted_[i].values[face.specialization_index("codec")]);
         if (wanted_[i].activation != nullptr) gating[i] = modules.with(wanted_[i].kernel, *wanted_[i].activation);
         if (wanted_[i].kernel == kernels::kernel::layers_coded)
-          kernels::hint_loops(gating[i], kernels::layers_coded::asks_for_loops(wanted_[i].values[face.specialization_index("codec")],
-                                                                               wanted_[i].values[face.specialization_index("inner_norms")] != 0));
+          kernels::hint_loops(gating[i], kernels::layers_coded::asks_for_loops(
+                                             wanted_[i].values[face.specialization_index("codec")],
+                                             wanted_[i].values[face.specialization_index("inner_norms")] != 0));
         const auto module = gating[i].empty() ? modules.of(wanted_[i].kernel) : std::as_bytes(std::span(gating[i]));
-        descriptions.push_back({.name = face.name, .spirv = module, .constants = std::span(constants[i]).first(count),
-                                .push_constant_bytes = face.push_bytes(), .required_subgroup_size = required_subgroup_size_});
+        descriptions.push_back({.name = face.name,
+                                .spirv = module,
+                                .constants = std::span(constants[i]).first(count),
+                                .push_constant_bytes = face.push_bytes(),
+                                .required_subgroup_size = required_subgroup_size_});
         order.push_back(i);
       }
       // The largest first: they take the longest.
-      const auto larger = [&](std::size_t a, std::size_t b) { return descriptions[a].spirv.size() > descriptions[b].spirv.size(); };
+      const auto larger = [&](std::size_t a, std::size_t b) {
+        return descriptions[a].spirv.size() > descriptions[b].spirv.size();
+      };
       std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first_count_), larger);
       std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(first_count_), order.end(), larger);
       std::vector<gpu::pipeline_description> sorted;
@@ -371,7 +436,7 @@ class kernel_set {
     std::size_t index = 0;
   };
   std::vector<key> keys_;
-  std::vector<place> places_;  ///< by keys_
+  std::vector<place> places_;                   ///< by keys_
   std::vector<std::shared_ptr<build>> builds_;  ///< shared with sets of other shapes
 };
 

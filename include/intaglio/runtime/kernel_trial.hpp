@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A dispatch of a plan run by itself on the device, with made-up activations in the place of all that is no weight: what proofs of kernels share.
+// A dispatch of a plan run by itself on the device, with made-up activations in the place of all that is no weight:
+// what proofs of kernels share.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +59,8 @@ inline std::vector<float> cache_floats(std::span<const std::byte> bytes, std::si
   return out;
 }
 /// The same of what lies at the beginning of caches.
-inline double caches_apart(const gpu::buffer& keys, std::span<const std::byte> k, const gpu::buffer& values, std::span<const std::byte> v, std::size_t element) {
+inline double caches_apart(const gpu::buffer& keys, std::span<const std::byte> k, const gpu::buffer& values,
+                           std::span<const std::byte> v, std::size_t element) {
   return std::max(apart(cache_floats(keys.mapped().first(k.size()), element), cache_floats(k, element)),
                   apart(cache_floats(values.mapped().first(v.size()), element), cache_floats(v, element)));
 }
@@ -84,9 +86,12 @@ class kernel_trial {
   void seed(std::uint32_t with) noexcept { random_ = with; }
 
   std::uint32_t constant(const plan::dispatch& call, std::string_view name) const {
-    return call.specialization.at(kernels::interface_of(call.kernel).specialization_index(name));  // .at: no kernel is proven by what it has not
+    return call.specialization.at(
+        kernels::interface_of(call.kernel).specialization_index(name));  // .at: no kernel is proven by what it has not
   }
-  float real(const plan::dispatch& call, std::string_view name) const { return std::bit_cast<float>(constant(call, name)); }
+  float real(const plan::dispatch& call, std::string_view name) const {
+    return std::bit_cast<float>(constant(call, name));
+  }
   const plan::operand& operand(const plan::dispatch& call, std::string_view name) const {
     return call.push.at(kernels::interface_of(call.kernel).push_index(name));
   }
@@ -120,7 +125,8 @@ class kernel_trial {
   std::vector<T> weight(const plan::operand& what, std::uint64_t first, std::uint64_t count) {
     const auto& item = weights_->placed.items[weights_->first[what.slot]];
     std::vector<T> out(static_cast<std::size_t>(count));
-    transfer_.download(weights_->placed.buffers[item.buffer], item.offset + what.offset + first * sizeof(T), std::as_writable_bytes(std::span(out)));
+    transfer_.download(weights_->placed.buffers[item.buffer], item.offset + what.offset + first * sizeof(T),
+                       std::as_writable_bytes(std::span(out)));
     return out;
   }
 
@@ -130,7 +136,8 @@ class kernel_trial {
     const kernels::interface& face = kernels::interface_of(call.kernel);
     std::vector<std::uint64_t> push = face.unbound_push();
     for (std::size_t i = 0; i < push.size(); ++i)
-      if (call.push[i].where == plan::region::weight) push[i] = weights_->address(*table, call.push[i].slot, 0) + call.push[i].offset;
+      if (call.push[i].where == plan::region::weight)
+        push[i] = weights_->address(*table, call.push[i].slot, 0) + call.push[i].offset;
     for (const auto& [name, memory] : buffers)
       if (operand(call, name).where != plan::region::none) push[face.push_index(name)] = memory->address();
     gpu::recorder to(device_, "proof of " + std::string(face.name));
@@ -147,7 +154,8 @@ class kernel_trial {
     return words;
   }
 
-  /// The same in slots of a batch: each token has one of its own, and all see the same pages, which stand in their order.
+  /// The same in slots of a batch: each token has one of its own, and all see the same pages, which stand in their
+  /// order.
   std::vector<std::uint32_t> slots_of(const std::vector<std::uint32_t>& alone) const {
     namespace state = kernels::state;
     const std::uint32_t size = state::slot_words(table->context, table->shape.page_size), pages = table->slot_pages();
@@ -165,8 +173,12 @@ class kernel_trial {
     }
     return out;
   }
-  gpu::buffer memory_of(const std::vector<std::uint32_t>& alone) const { return filled(batched ? slots_of(alone) : alone, 0); }
-  plan::layer_cache cache_of(const plan::dispatch& call) const { return batched ? table->pool(call.block) : table->caches[call.block]; }
+  gpu::buffer memory_of(const std::vector<std::uint32_t>& alone) const {
+    return filled(batched ? slots_of(alone) : alone, 0);
+  }
+  plan::layer_cache cache_of(const plan::dispatch& call) const {
+    return batched ? table->pool(call.block) : table->caches[call.block];
+  }
   /// Of each token the last head of f32 [tokens, q_size].
   std::vector<float> last_heads(const gpu::buffer& from, std::uint32_t q_size, std::uint32_t head) const {
     std::vector<float> out;

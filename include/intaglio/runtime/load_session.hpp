@@ -23,22 +23,26 @@ using load_progress = runtime::load_progress;
 
 /// How a session is made.
 struct session_options {
-  runtime::load_callback progress{};          ///< told how far the load has come; what it throws ends the load
-  std::optional<std::string> cache_folder{};  ///< of compiled pipelines; absent: gpu::default_cache_folder(), empty: none
-  double submit_budget_ms = 250;              ///< no submission is planned to take the device longer
-  bool prove_kernels = true;                  ///< hold each kernel against the reference when it first runs on this device and driver
-  bool find_first_nan = false;                ///< debugging: where logits are no numbers, the error names the first state that is none; feeds all anew
-  unsigned load_threads = 0;                  ///< that repack weights; 0: as the machine has
+  runtime::load_callback progress{};  ///< told how far the load has come; what it throws ends the load
+  std::optional<std::string>
+      cache_folder{};             ///< of compiled pipelines; absent: gpu::default_cache_folder(), empty: none
+  double submit_budget_ms = 250;  ///< no submission is planned to take the device longer
+  bool prove_kernels = true;  ///< hold each kernel against the reference when it first runs on this device and driver
+  bool find_first_nan =
+      false;  ///< debugging: where logits are no numbers, the error names the first state that is none; feeds all anew
+  unsigned load_threads = 0;                                       ///< that repack weights; 0: as the machine has
   runtime::weight_place place = runtime::weight_place::automatic;  ///< where the device reads a packed file's weights
-  std::optional<std::uint64_t> weight_budget{};  ///< bytes of weights that device memory may take: FFNs of the last layers that it does not take are read across the bus
-  const io::feature_changes* patch = nullptr;   ///< changes to the features of FFNs (docs/walk.md), read while loading
-  io::template_renderer templates{};          ///< of chat templates that the library does not know: io::jinja_renderer()
-  io::checkpoint_options checkpoint{};        ///< how an I2_S file is laid out
+  std::optional<std::uint64_t> weight_budget{};  ///< bytes of weights that device memory may take: FFNs of the last
+                                                 ///< layers that it does not take are read across the bus
+  const io::feature_changes* patch = nullptr;    ///< changes to the features of FFNs (docs/walk.md), read while loading
+  io::template_renderer templates{};    ///< of chat templates that the library does not know: io::jinja_renderer()
+  io::checkpoint_options checkpoint{};  ///< how an I2_S file is laid out
 };
 
 namespace runtime {
 
-/// The plan for a kind of device: CPU drivers take the one called cpu, all others the first that is not; else the first.
+/// The plan for a kind of device: CPU drivers take the one called cpu, all others the first that is not; else the
+/// first.
 inline const plan::table& choose_table(std::span<const plan::table* const> tables, gpu::device_type type) {
   for (const plan::table* each : tables)
     if ((each->profile == "cpu") == (type == gpu::device_type::cpu)) return *each;
@@ -47,11 +51,13 @@ inline const plan::table& choose_table(std::span<const plan::table* const> table
 
 inline std::string proof_note(const kernel_modules& of) { return "proven " + of.identity(); }
 /// What may run on a device, the fastest first, what was measured there (`intaglio tune`) before all.
-inline std::vector<kernel_modules> variants_of(const gpu::device& on, const gpu::pipeline_cache& cache, module_source source) {
+inline std::vector<kernel_modules> variants_of(const gpu::device& on, const gpu::pipeline_cache& cache,
+                                               module_source source) {
   std::vector<kernel_modules> all = usable_modules(on, source);
   std::optional<tuning> kept = kept_tuning(cache);
   if (!kept) return all;
-  const auto at = std::find_if(all.begin(), all.end(), [&](const kernel_modules& each) { return each.name() == kept->variant; });
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const kernel_modules& each) { return each.name() == kept->variant; });
   if (at == all.end()) return all;
   kernel_modules first = *at;
   if (kept->shapes.empty()) all.erase(at);
@@ -60,7 +66,8 @@ inline std::vector<kernel_modules> variants_of(const gpu::device& on, const gpu:
   return all;
 }
 /// The same without what failed there before.
-inline std::vector<kernel_modules> variants_left(const gpu::device& on, const gpu::pipeline_cache& cache, module_source source) {
+inline std::vector<kernel_modules> variants_left(const gpu::device& on, const gpu::pipeline_cache& cache,
+                                                 module_source source) {
   std::vector<kernel_modules> all = variants_of(on, cache, source);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (cache.note() == proof_note(all[i])) return {all.begin() + static_cast<std::ptrdiff_t>(i), all.end()};
@@ -70,31 +77,39 @@ inline std::vector<kernel_modules> variants_left(const gpu::device& on, const gp
 /// Begins to make the pipelines of the executor that proven_executor tries first, for while the weights are loaded.
 /// @param prove as proven_executor has it
 template <class Executor = executor>
-pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache, module_source source = &modules_of<>, bool prove = true) {
+pipelines_ahead begin_pipelines(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache,
+                                module_source source = &modules_of<>, bool prove = true) {
   const kernel_modules modules = variants_left(on, cache, source).front();
   const bool soon = Executor::has_sampler_forms(modules) && prove && cache.note() != proof_note(modules);
-  return pipelines_ahead(on, modules, Executor::begins_with(modules, table, soon), cache, Executor::has_sampler_forms(modules), Executor::goes_on_with(modules, table, soon));
+  return pipelines_ahead(on, modules, Executor::begins_with(modules, table, soon), cache,
+                         Executor::has_sampler_forms(modules), Executor::goes_on_with(modules, table, soon));
 }
 
-/// An executor whose kernels have shown that they are right on this device; the outcome is kept beside the pipelines. Where a variant of
-/// a kernel fails another one is taken.
+/// An executor whose kernels have shown that they are right on this device; the outcome is kept beside the pipelines.
+/// Where a variant of a kernel fails another one is taken.
 /// @param made what begin_pipelines began, or nothing
 /// @error device_error naming the kernel: it is wrong on this device in every variant
 template <class Executor = executor>
-std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights, gpu::pipeline_cache& cache, bool prove, module_source source = &modules_of<>,
+std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::table& table, weight_memory weights,
+                                          gpu::pipeline_cache& cache, bool prove, module_source source = &modules_of<>,
                                           pipelines_ahead&& made = {}) {
   const std::vector<kernel_modules> variants = variants_left(on, cache, source);
   kernel_fault fault;
   // Without a folder of ours a process may start often, and the driver's cache has it all after the first time.
   const bool compiles_late = on.description().driver_name == "llvmpipe" && !cache.path().empty();
   for (const kernel_modules& variant : variants) {
-    const bool proves = prove && cache.note() != proof_note(variant), forms = Executor::has_sampler_forms(variant), soon = proves && forms;
+    const bool proves = prove && cache.note() != proof_note(variant), forms = Executor::has_sampler_forms(variant),
+               soon = proves && forms;
     compile_ahead ahead;
-    if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_in_one(variant, table)) ahead = compile_ahead(on, variant, table.decode_in_one.in_one);
+    if (std::is_same_v<Executor, executor> && proves && compiles_late && runs_in_one(variant, table))
+      ahead = compile_ahead(on, variant, table.decode_in_one.in_one);
     std::optional<kernel_set> kernels = made.take();
-    if (!kernels) kernels.emplace(on, variant, forms).begin(Executor::begins_with(variant, table, soon), &cache, Executor::goes_on_with(variant, table, soon));
+    if (!kernels)
+      kernels.emplace(on, variant, forms)
+          .begin(Executor::begins_with(variant, table, soon), &cache, Executor::goes_on_with(variant, table, soon));
     // While the pipelines that take the longest are still being made.
-    if (proves && !(fault = Executor::prove_kernels(on, table, *kernels, weights, false, soon)).kernel.empty()) continue;
+    if (proves && !(fault = Executor::prove_kernels(on, table, *kernels, weights, false, soon)).kernel.empty())
+      continue;
     auto out = std::make_unique<Executor>(on, table, std::move(weights), std::move(*kernels), &cache, soon);
     if (!proves) return out;
     fault = out->prove_in_one(std::move(ahead));
@@ -109,11 +124,15 @@ std::unique_ptr<Executor> proven_executor(const gpu::device& on, const plan::tab
   refuse(on, fault);
 }
 
-/// All that a session has but weights and executor, the tokenizer perhaps still being made: load_executor() waits for it.
+/// All that a session has but weights and executor, the tokenizer perhaps still being made: load_executor() waits for
+/// it.
 /// @param from outlives that  @error as of basic_session
-inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from, const session_options& options) {
+inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::span<const plan::table* const> tables,
+                                                  const io::checkpoint& from, const session_options& options) {
   return gpu::translated([&] {
-    if (!(options.submit_budget_ms > 0)) throw argument_error("submit_budget_ms", "a time above 0", number_text(static_cast<float>(options.submit_budget_ms)));
+    if (!(options.submit_budget_ms > 0))
+      throw argument_error("submit_budget_ms", "a time above 0",
+                           number_text(static_cast<float>(options.submit_budget_ms)));
     const plan::table& table = choose_table(tables, on.description().type);
     require_match(from, table);
     auto body = std::make_shared<session_body>(on, table, options.submit_budget_ms);
@@ -131,24 +150,34 @@ inline std::shared_ptr<session_body> open_session(const gpu::device& on, std::sp
         }
       };
       try {
-        body->making_text = std::async(std::launch::async, make);  // merges of a large vocabulary take a tenth of a second, while weights stream
+        body->making_text = std::async(
+            std::launch::async, make);  // merges of a large vocabulary take a tenth of a second, while weights stream
       } catch (const std::system_error&) {  // no thread to be had
         body->making_text = std::async(std::launch::deferred, make);
       }
     }
     body->cache.emplace(on, options.cache_folder ? *options.cache_folder : gpu::default_cache_folder(), table.hash);
-    if (std::string warning; !kept_tuning(*body->cache, &warning) && !warning.empty()) body->warnings.push_back(std::move(warning));
+    if (std::string warning; !kept_tuning(*body->cache, &warning) && !warning.empty())
+      body->warnings.push_back(std::move(warning));
     return body;
   });
 }
 
 /// Loads the weights and makes what runs the plan. @error as of basic_session
 template <class Executor>
-std::unique_ptr<Executor> load_executor(session_body& body, const io::checkpoint& from, const session_options& options, module_source source) {
+std::unique_ptr<Executor> load_executor(session_body& body, const io::checkpoint& from, const session_options& options,
+                                        module_source source) {
   return gpu::translated([&] {
-    pipelines_ahead pipelines = begin_pipelines<Executor>(body.device, *body.table, *body.cache, source, options.prove_kernels);
-    weight_memory weights = load_weights(body.device, *body.table, from, {.progress = options.progress, .threads = options.load_threads, .patch = options.patch, .place = options.place, .budget = options.weight_budget});
-    auto out = proven_executor<Executor>(body.device, *body.table, std::move(weights), *body.cache, options.prove_kernels, source, std::move(pipelines));
+    pipelines_ahead pipelines =
+        begin_pipelines<Executor>(body.device, *body.table, *body.cache, source, options.prove_kernels);
+    weight_memory weights = load_weights(body.device, *body.table, from,
+                                         {.progress = options.progress,
+                                          .threads = options.load_threads,
+                                          .patch = options.patch,
+                                          .place = options.place,
+                                          .budget = options.weight_budget});
+    auto out = proven_executor<Executor>(body.device, *body.table, std::move(weights), *body.cache,
+                                         options.prove_kernels, source, std::move(pipelines));
     if (body.making_text.valid()) {
       body.making_text.get();
       const auto& added = body.tokens->warnings();
@@ -161,8 +190,9 @@ std::unique_ptr<Executor> load_executor(session_body& body, const io::checkpoint
 }
 
 /// @error as of basic_session
-inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::span<const plan::table* const> tables, const io::checkpoint& from,
-                                                  const session_options& options, module_source source) {
+inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::span<const plan::table* const> tables,
+                                                  const io::checkpoint& from, const session_options& options,
+                                                  module_source source) {
   auto body = open_session(on, tables, from, options);
   body->run = load_executor<executor>(*body, from, options, source);
   return body;
@@ -170,7 +200,8 @@ inline std::shared_ptr<session_body> load_session(const gpu::device& on, std::sp
 
 /// Appends tokens by `append` and runs them through the sequence with logits, chunk by chunk.
 template <class Result, class Append>
-Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden, Append&& append) {
+Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, std::uint32_t chunk, bool hidden,
+                       Append&& append) {
   const std::uint32_t first = body.size(), vocabulary = body.vocab_size(), width = body.table->config->hidden_size,
                       layers = body.table->config->num_hidden_layers, wide = body.table->logits.max_tokens;
   append();
@@ -187,9 +218,11 @@ Result feed_for_logits(session_body& body, std::span<const std::int32_t> ids, st
       body.begin(kind, count);
       body.submit_all();
       body.run->drain();
-      std::copy_n(body.run->logits(hidden).begin(), std::size_t{count} * vocabulary, out.logits.begin() + static_cast<std::ptrdiff_t>(std::size_t{done} * vocabulary));
+      std::copy_n(body.run->logits(hidden).begin(), std::size_t{count} * vocabulary,
+                  out.logits.begin() + static_cast<std::ptrdiff_t>(std::size_t{done} * vocabulary));
       for (std::uint32_t layer = 0; hidden && layer <= layers; ++layer)
-        std::copy_n(body.run->hidden().begin() + static_cast<std::ptrdiff_t>(std::size_t{layer} * wide * width), std::size_t{count} * width,
+        std::copy_n(body.run->hidden().begin() + static_cast<std::ptrdiff_t>(std::size_t{layer} * wide * width),
+                    std::size_t{count} * width,
                     out.hidden.begin() + static_cast<std::ptrdiff_t>((std::size_t{layer} * out.tokens + done) * width));
       body.cached += count;
       done += count;

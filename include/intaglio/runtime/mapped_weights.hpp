@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The weights of a packed file read by the device where the file is mapped (VK_EXT_external_memory_host): checked by several threads, copied by none.
+// The weights of a packed file read by the device where the file is mapped (VK_EXT_external_memory_host): checked by
+// several threads, copied by none.
 #pragma once
 
 #include <algorithm>
@@ -34,20 +35,24 @@ inline bool shares_host_memory(const gpu::device& on) {
 class mapped_weights {
  public:
   /// @error file_error: as of packed_weights
-  mapped_weights(const io::packed_image& from, const plan::table& of, std::span<const std::uint32_t> slots) : from_(&from) {
+  mapped_weights(const io::packed_image& from, const plan::table& of, std::span<const std::uint32_t> slots)
+      : from_(&from) {
     const packed_weights found(from, of);
     for (const std::uint32_t slot : slots) {
       const io::packed_weight& weight = found.of(slot);
-      for (std::uint32_t copy = 0; copy < weight.copies; ++copy) items_.push_back({&weight, copy, weight.offset + copy * weight.step()});
+      for (std::uint32_t copy = 0; copy < weight.copies; ++copy)
+        items_.push_back({&weight, copy, weight.offset + copy * weight.step()});
     }
   }
 
   std::uint64_t bytes() const {
-    return std::accumulate(items_.begin(), items_.end(), std::uint64_t{0}, [](std::uint64_t sum, const item& each) { return sum + each.weight->bytes; });
+    return std::accumulate(items_.begin(), items_.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, const item& each) { return sum + each.weight->bytes; });
   }
   std::size_t size() const { return items_.size(); }
 
-  /// Holds all that the plan wants against its checksums, a gigabyte in about a tenth of a second a thread where the system has the file in memory.
+  /// Holds all that the plan wants against its checksums, a gigabyte in about a tenth of a second a thread where the
+  /// system has the file in memory.
   /// @param done told bytes and items, by this thread, every 64 MiB
   /// @error file_error: a checksum that differs, a file that was cut or changed
   template <class Done>
@@ -84,27 +89,35 @@ class mapped_weights {
 
   /// Hands the file's ranges to the device, in as few buffers as its limits allow.
   /// @error device_error: the driver refuses such memory, a weight is larger than it allows; out_of_memory
-  placed_items import(const gpu::device& on, std::shared_ptr<const io::leased_mapping> mapping, std::uint64_t largest_piece) const {
+  placed_items import(const gpu::device& on, std::shared_ptr<const io::leased_mapping> mapping,
+                      std::uint64_t largest_piece) const {
     placed_items out;
     out.items.resize(items_.size());
     std::vector<std::uint32_t> order(items_.size());
     std::iota(order.begin(), order.end(), 0u);
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return items_[a].place < items_[b].place; });
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return items_[a].place < items_[b].place; });
     const std::uint64_t step = std::max<std::uint64_t>(on.limits().host_pointer_alignment, 1);
     std::uint64_t limit = std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes);
     if (largest_piece != 0) limit = std::min(limit, largest_piece);
     constexpr std::uint64_t gap = std::uint64_t{1} << 20;  // of weights that only other plans want
-    const auto end_of = [&](std::uint32_t i) { return (items_[i].place + items_[i].weight->bytes + step - 1) / step * step; };
+    const auto end_of = [&](std::uint32_t i) {
+      return (items_[i].place + items_[i].weight->bytes + step - 1) / step * step;
+    };
     for (std::size_t first = 0; first < order.size();) {
       const std::uint64_t begin = items_[order[first]].place / step * step;
       std::uint64_t end = end_of(order[first]);
       std::size_t behind = first + 1;
-      while (behind < order.size() && end_of(order[behind]) - begin <= limit && items_[order[behind]].place <= end + gap) end = end_of(order[behind++]);
-      const auto range = mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+      while (behind < order.size() && end_of(order[behind]) - begin <= limit &&
+             items_[order[behind]].place <= end + gap)
+        end = end_of(order[behind++]);
+      const auto range =
+          mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
       const gpu::buffer& made = out.buffers.emplace_back(gpu::buffer::imported(on, range, mapping, "the weights"));
       for (; first < behind; ++first) {
         const item& each = items_[order[first]];
-        out.items[order[first]] = {static_cast<std::uint32_t>(out.buffers.size() - 1), each.place - begin, each.weight->bytes, made.address() + (each.place - begin)};
+        out.items[order[first]] = {static_cast<std::uint32_t>(out.buffers.size() - 1), each.place - begin,
+                                   each.weight->bytes, made.address() + (each.place - begin)};
       }
     }
     return out;

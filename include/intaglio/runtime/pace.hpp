@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How much of a sequence one submission may hold: sequences are recorded as segments, and what segments took decides how many go
-// together. Times are the host's, from the later of submission and previous end to the end, so they err on the long side.
+// How much of a sequence one submission may hold: sequences are recorded as segments, and what segments took decides
+// how many go together. Times are the host's, from the later of submission and previous end to the end, so they err on
+// the long side.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace intaglio::runtime {
 /// Measured time of the segments of one sequence.
 class pace {
  public:
-  /// Segments that fit into `budget_ms`, at least 1. Unmeasured sequences start with one and double, so no guess can overrun far.
+  /// Segments that fit into `budget_ms`, at least 1. Unmeasured sequences start with one and double, so no guess can
+  /// overrun far.
   std::uint32_t allowed(double budget_ms) const {
     if (segment_ms_ <= 0) return 1;
     const double fit = budget_ms / segment_ms_;
@@ -19,12 +21,14 @@ class pace {
     return std::min(bounded, std::max(1u, largest_ * 2));
   }
 
-  /// A submission of so many segments took so long. Slower counts at once, faster by and by, or at once where more went together than ever before: what a
-  /// submission costs by itself, and what a driver does at a first run, weigh on the first ones, which are small.
+  /// A submission of so many segments took so long. Slower counts at once, faster by and by, or at once where more went
+  /// together than ever before: what a submission costs by itself, and what a driver does at a first run, weigh on the
+  /// first ones, which are small.
   void observe(std::uint32_t segments, double took_ms) {
     if (segments == 0 || !(took_ms >= 0)) return;
     const double each = std::max(took_ms / segments, 1e-6);
-    segment_ms_ = segment_ms_ <= 0 || each > segment_ms_ || segments > largest_ ? each : 0.75 * segment_ms_ + 0.25 * each;
+    segment_ms_ =
+        segment_ms_ <= 0 || each > segment_ms_ || segments > largest_ ? each : 0.75 * segment_ms_ + 0.25 * each;
     latest_ms_ = each;
     largest_ = std::max(largest_, std::min(segments, 500'000u));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a model as one file that loads by copying: config, tokenizer and the weights as plans want them (docs/packed.md). Needs no device.
+// Writes a model as one file that loads by copying: config, tokenizer and the weights as plans want them
+// (docs/packed.md). Needs no device.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,8 @@ namespace intaglio {
 
 struct pack_options {
   unsigned threads = 0;  ///< that repack; 0: one for each of the machine's
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};  ///< bytes of weights; what it throws ends the work and leaves no file
+  std::function<void(std::uint64_t done, std::uint64_t total)>
+      progress{};  ///< bytes of weights; what it throws ends the work and leaves no file
 };
 
 namespace runtime {
@@ -29,7 +31,9 @@ namespace runtime {
 /// The codec of a plan's layers as the tools name it.
 inline std::string layer_codec_name(const plan::table& of) {
   for (const plan::weight& each : of.weights)
-    if (each.per_layer && (each.layout == plan::weight_layout::matrix || each.layout == plan::weight_layout::row_groups)) return std::string(kernels::info(each.codec).name);
+    if (each.per_layer &&
+        (each.layout == plan::weight_layout::matrix || each.layout == plan::weight_layout::row_groups))
+      return std::string(kernels::info(each.codec).name);
   return "i2_s";
 }
 
@@ -44,7 +48,8 @@ class packing {
         const plan::weight& w = table->weights[slot];
         if (const std::string words = plan::identity(w); known.insert(words).second) {
           parts_.push_back({images_.size() - 1, slot});
-          weights_.push_back({.layout = words, .copies = w.per_layer ? table->config->num_hidden_layers : 1, .bytes = w.bytes});
+          weights_.push_back(
+              {.layout = words, .copies = w.per_layer ? table->config->num_hidden_layers : 1, .bytes = w.bytes});
         }
       }
     }
@@ -61,16 +66,23 @@ class packing {
     std::vector<piece> pieces;
     std::uint64_t total = 0, done = 0;
     for (std::size_t part = 0; part < parts_.size(); ++part) {
-      const std::uint64_t unit = weight_image::unit_bytes(weight(part)), step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / unit) * unit;
+      const std::uint64_t unit = weight_image::unit_bytes(weight(part)),
+                          step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / unit) * unit;
       for (std::uint32_t layer = 0; layer < weights_[part].copies; ++layer)
-        for (std::uint64_t at = 0; at < weights_[part].bytes; at += step) pieces.push_back({part, layer, at, std::min(step, weights_[part].bytes - at)});
+        for (std::uint64_t at = 0; at < weights_[part].bytes; at += step)
+          pieces.push_back({part, layer, at, std::min(step, weights_[part].bytes - at)});
       total += weights_[part].copies * weights_[part].bytes;
     }
     for (prepared& each : images_) each.image.measure(threads, [](std::uint64_t) {});
     const plan::table& table = *images_.front().table;
     io::packed_writer file(out,
-                           {.codec = layer_codec_name(table), .stated_architecture = from_->stated_architecture(), .states_context = from_->states_context(), .config = from_->config(),
-                            .vocabulary = from_->vocabulary(), .weights = weights_, .sums = {}},
+                           {.codec = layer_codec_name(table),
+                            .stated_architecture = from_->stated_architecture(),
+                            .states_context = from_->states_context(),
+                            .config = from_->config(),
+                            .vocabulary = from_->vocabulary(),
+                            .weights = weights_,
+                            .sums = {}},
                            plan::weight_layout_version);
     const std::size_t slots = 2 * threads;
     std::vector<std::vector<std::byte>> made(slots);
@@ -97,7 +109,9 @@ class packing {
     weight_image image;
     const plan::table* table;
   };
-  const plan::weight& weight(std::size_t part) const { return images_[parts_[part].first].table->weights[parts_[part].second]; }
+  const plan::weight& weight(std::size_t part) const {
+    return images_[parts_[part].first].table->weights[parts_[part].second];
+  }
 
   const io::checkpoint* from_;
   std::vector<prepared> images_;
@@ -107,16 +121,20 @@ class packing {
 
 }  // namespace runtime
 
-/// Packs a model for some plans of it, those of session<Model> say: plan::engraved<Model, plan::profiles::cpu>::table and its kin. What they have in common
-/// is held once. The file takes its place when it is whole and on the disk.
+/// Packs a model for some plans of it, those of session<Model> say: plan::engraved<Model, plan::profiles::cpu>::table
+/// and its kin. What they have in common is held once. The file takes its place when it is whole and on the disk.
 /// @return bytes of the file
-/// @error argument_error: no plan, a file that is packed already; mismatch_error; file_error: a bad value, a file that was cut or changed, a full disk
-inline std::uint64_t pack(const io::checkpoint& from, std::span<const plan::table* const> tables, const std::filesystem::path& out, const pack_options& options = {}) {
+/// @error argument_error: no plan, a file that is packed already; mismatch_error; file_error: a bad value, a file that
+/// was cut or changed, a full disk
+inline std::uint64_t pack(const io::checkpoint& from, std::span<const plan::table* const> tables,
+                          const std::filesystem::path& out, const pack_options& options = {}) {
   if (tables.empty()) throw argument_error("plans", "at least one", "none");
-  if (from.packed() != nullptr) throw argument_error("model", "a file that is not packed", printable(from.path(), 240) + ", which is");
+  if (from.packed() != nullptr)
+    throw argument_error("model", "a file that is not packed", printable(from.path(), 240) + ", which is");
   for (const plan::table* table : tables)
     if (auto differences = from.differences(*table->config); !differences.empty())
-      throw mismatch_error(from.path(), std::move(differences), "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
+      throw mismatch_error(from.path(), std::move(differences),
+                           "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
   return runtime::packing(from, tables).write(out, options);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A packed file's weights into memory of the device: several threads read and check a piece each, at places of bounded host memory from
-// which the device copies, without waiting for each other, while the memory that is filled later is still being allocated.
+// A packed file's weights into memory of the device: several threads read and check a piece each, at places of bounded
+// host memory from which the device copies, without waiting for each other, while the memory that is filled later is
+// still being allocated.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +18,14 @@
 
 namespace intaglio::runtime {
 
-/// What an upload is cut into. Drivers let nobody submit while they allocate memory, and take as long for that as for a copy: so memory is
-/// allocated in turns with the copies, which go on meanwhile from places that were submitted before.
+/// What an upload is cut into. Drivers let nobody submit while they allocate memory, and take as long for that as for a
+/// copy: so memory is allocated in turns with the copies, which go on meanwhile from places that were submitted before.
 struct upload_shape {
-  std::uint64_t piece_bytes = std::uint64_t{2} << 20;     ///< one thread's, at least packed_layout::chunk_bytes
-  unsigned most_threads = 12;                             ///< beyond them the bus waits
-  std::size_t places = 48;                                ///< of a piece each, in the host's memory
-  std::uint64_t memory_bytes = std::uint64_t{128} << 20;  ///< of device memory allocated at once, where an item does not take more
+  std::uint64_t piece_bytes = std::uint64_t{2} << 20;  ///< one thread's, at least packed_layout::chunk_bytes
+  unsigned most_threads = 12;                          ///< beyond them the bus waits
+  std::size_t places = 48;                             ///< of a piece each, in the host's memory
+  std::uint64_t memory_bytes = std::uint64_t{128}
+                               << 20;  ///< of device memory allocated at once, where an item does not take more
 };
 
 /// Ranges of items that lie one behind the other, each whole item with the zeros behind it. No checked chunk is parted.
@@ -62,8 +64,9 @@ inline std::vector<upload_piece> upload_pieces(std::span<const std::uint64_t> si
 /// Memory for some weights of a plan, filled from a packed file.
 /// @return an item for each of the split's layers, in their order
 /// @error as of load_weights
-inline placed_items load_packed(const gpu::device& on, const plan::table& of, const weight_split& split, const packed_weights& from,
-                                const load_options& options, const upload_shape& shape = {}) {
+inline placed_items load_packed(const gpu::device& on, const plan::table& of, const weight_split& split,
+                                const packed_weights& from, const load_options& options,
+                                const upload_shape& shape = {}) {
   return gpu::translated([&] {
     struct owner {
       std::uint32_t slot, layer, tensors;
@@ -103,7 +106,8 @@ inline placed_items load_packed(const gpu::device& on, const plan::table& of, co
     const auto make = [&](std::size_t i, std::size_t) {
       const std::span<std::byte> place = ring ? ring->place(i % ring->places()) : std::span<std::byte>();
       for (const upload_piece::range& each : pieces[i].ranges) {
-        const auto size = static_cast<std::size_t>(each.end - each.begin), padded = static_cast<std::size_t>(each.stop - each.at);
+        const auto size = static_cast<std::size_t>(each.end - each.begin),
+                   padded = static_cast<std::size_t>(each.stop - each.at);
         std::span<std::byte> into;
         if (ring) {
           into = place.subspan(static_cast<std::size_t>(each.at), padded);
@@ -135,7 +139,8 @@ inline placed_items load_packed(const gpu::device& on, const plan::table& of, co
       meter.add(done, whole);
     };
     // As many pieces are begun as there are places: the one that had a piece's place before was handed over then.
-    io::ordered_work(options.threads_up_to(shape.most_threads), ring ? ring->places() : pieces.size(), pieces.size(), make, take);
+    io::ordered_work(options.threads_up_to(shape.most_threads), ring ? ring->places() : pieces.size(), pieces.size(),
+                     make, take);
     place_until(sizes.size());
     if (ring) ring->finish();
     return out;

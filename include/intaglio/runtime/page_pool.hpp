@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which pages of the pool belong to whom, on the host. Full pages that a prompt has filled are remembered by their tokens and those before them, so that
-// prompts which begin alike share them; what nobody uses any more stays until its page is wanted, the longest unused first.
+// Which pages of the pool belong to whom, on the host. Full pages that a prompt has filled are remembered by their
+// tokens and those before them, so that prompts which begin alike share them; what nobody uses any more stays until its
+// page is wanted, the longest unused first.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace intaglio::runtime {
 
 class page_pool {
  public:
-  /// The pages of one sequence, by position / page_size; the first `shared` of them may be others' too, and are only read.
+  /// The pages of one sequence, by position / page_size; the first `shared` of them may be others' too, and are only
+  /// read.
   struct list {
     std::vector<std::uint32_t> pages;
     std::uint32_t shared = 0;
@@ -38,7 +40,8 @@ class page_pool {
     return pages_of(positions) - known.size() <= free() - idle;
   }
 
-  /// Pages for `positions` positions of a sequence that begins with `tokens`, remembered ones first; nothing where there are too few.
+  /// Pages for `positions` positions of a sequence that begins with `tokens`, remembered ones first; nothing where
+  /// there are too few.
   std::optional<list> take(std::span<const std::int32_t> tokens, std::uint32_t positions) {
     if (!has_room(tokens, positions)) return std::nullopt;
     list out{remembered(tokens, positions), 0};
@@ -48,7 +51,8 @@ class page_pool {
     return out;
   }
 
-  /// Pages for `positions` positions in all, behind those that it has. @return false, and nothing has changed: there are too few
+  /// Pages for `positions` positions in all, behind those that it has. @return false, and nothing has changed: there
+  /// are too few
   bool grow(list& of, std::uint32_t positions) {
     const std::uint32_t wanted = pages_of(positions);
     if (wanted > of.pages.size() && wanted - of.pages.size() > free()) return false;
@@ -101,8 +105,8 @@ class page_pool {
     of = {};
   }
 
-  /// What these pages hold is no numbers: nobody finds them any more, and who is given one next must not see it, so that behind their last user they
-  /// stand in spoiled() until cleaned().
+  /// What these pages hold is no numbers: nobody finds them any more, and who is given one next must not see it, so
+  /// that behind their last user they stand in spoiled() until cleaned().
   void spoil(const list& of) {
     for (const std::uint32_t which : of.pages) {
       page& own = pages_[which];
@@ -162,9 +166,9 @@ class page_pool {
 
   std::uint32_t page_size_;
   std::vector<page> pages_;
-  std::vector<std::uint32_t> unused_;                            ///< hold nothing that is remembered
+  std::vector<std::uint32_t> unused_;  ///< hold nothing that is remembered
   std::vector<std::uint32_t> spoiled_;
-  std::set<std::pair<std::uint64_t, std::uint32_t>> idle_;       ///< remembered and not in use, by time
+  std::set<std::pair<std::uint64_t, std::uint32_t>> idle_;  ///< remembered and not in use, by time
   std::map<name, std::uint32_t> names_;
   std::uint64_t last_number_ = 0, clock_ = 0;
 };

@@ -12,7 +12,8 @@
 
 namespace intaglio::runtime {
 
-/// Calls body(i) for every i < count on up to `threads` threads, this one among them. After a failure no further item begins.
+/// Calls body(i) for every i < count on up to `threads` threads, this one among them. After a failure no further item
+/// begins.
 /// @error what `body` throws: the first failure in time, after all threads have ended
 template <class Body>
 void parallel(unsigned threads, std::size_t count, Body&& body) {

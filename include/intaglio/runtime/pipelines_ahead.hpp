@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pipelines are made while the weights stream: the driver's compiler needs the processor, the weights the disk and the bus.
+// Pipelines are made while the weights stream: the driver's compiler needs the processor, the weights the disk and the
+// bus.
 #pragma once
 
 #include <optional>
@@ -16,9 +17,11 @@ class pipelines_ahead {
  public:
   pipelines_ahead() = default;
   /// @param sampler_forms as kernel_set has it
-  /// @param sequences of a plan's table, which outlives this  @param later as kernel_set::begin has it  @param cache outlives the set and nobody else uses it until kernel_set::wait() returns
-  pipelines_ahead(const gpu::device& on, const kernel_modules& modules, std::span<const plan::sequence* const> sequences, gpu::pipeline_cache& cache, bool sampler_forms = false,
-                  std::span<const plan::sequence* const> later = {}) {
+  /// @param sequences of a plan's table, which outlives this  @param later as kernel_set::begin has it  @param cache
+  /// outlives the set and nobody else uses it until kernel_set::wait() returns
+  pipelines_ahead(const gpu::device& on, const kernel_modules& modules,
+                  std::span<const plan::sequence* const> sequences, gpu::pipeline_cache& cache,
+                  bool sampler_forms = false, std::span<const plan::sequence* const> later = {}) {
     kernels_.emplace(on, modules, sampler_forms).begin(sequences, &cache, later);
   }
 

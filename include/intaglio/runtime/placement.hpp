@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where a model's weights and caches lie in device memory: many items in few buffers, split where the device's limits or its free
-// memory demand it. Also what a session needs in all, computed before anything is allocated.
+// Where a model's weights and caches lie in device memory: many items in few buffers, split where the device's limits
+// or its free memory demand it. Also what a session needs in all, computed before anything is allocated.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,9 @@ namespace intaglio::runtime {
 inline constexpr std::uint64_t item_alignment = 256;
 
 /// What an item takes with what lies between it and the next.
-constexpr std::uint64_t item_bytes(std::uint64_t bytes) { return std::max<std::uint64_t>((bytes + item_alignment - 1) / item_alignment * item_alignment, item_alignment); }
+constexpr std::uint64_t item_bytes(std::uint64_t bytes) {
+  return std::max<std::uint64_t>((bytes + item_alignment - 1) / item_alignment * item_alignment, item_alignment);
+}
 
 /// Items in as few buffers as may be; item i has an address of its own.
 struct placed_items {
@@ -35,13 +37,16 @@ struct placed_items {
   std::vector<item> items;
 };
 
-/// Places items behind each other, a buffer at a time. A buffer ends where the next item would pass the device's limit or `largest_piece` (0: none). Where
-/// the device refuses a piece for want of memory, smaller pieces are tried down to single items.
+/// Places items behind each other, a buffer at a time. A buffer ends where the next item would pass the device's limit
+/// or `largest_piece` (0: none). Where the device refuses a piece for want of memory, smaller pieces are tried down to
+/// single items.
 class item_placer {
  public:
   /// @param sizes in bytes; outlive it  @param purpose what the items are, as errors say it; outlives it
-  item_placer(const gpu::device& on, std::span<const std::uint64_t> sizes, gpu::placement where, std::string_view purpose, std::uint64_t largest_piece = 0)
-      : on_(on), sizes_(sizes), where_(where), purpose_(purpose), piece_(std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes)) {
+  item_placer(const gpu::device& on, std::span<const std::uint64_t> sizes, gpu::placement where,
+              std::string_view purpose, std::uint64_t largest_piece = 0)
+      : on_(on), sizes_(sizes), where_(where), purpose_(purpose),
+        piece_(std::min(on.limits().max_buffer_bytes, on.limits().max_allocation_bytes)) {
     if (largest_piece != 0) piece_ = std::min(piece_, largest_piece);
   }
 
@@ -52,7 +57,8 @@ class item_placer {
     for (;;) {
       std::size_t end = next_;
       std::uint64_t bytes = 0;
-      while (end < sizes_.size() && (end == next_ || bytes + item_bytes(sizes_[end]) <= piece_)) bytes += item_bytes(sizes_[end++]);
+      while (end < sizes_.size() && (end == next_ || bytes + item_bytes(sizes_[end]) <= piece_))
+        bytes += item_bytes(sizes_[end++]);
       try {
         out.buffers.emplace_back(on_, bytes, where_, purpose_);
       } catch (const out_of_memory&) {
@@ -62,7 +68,8 @@ class item_placer {
       }
       std::uint64_t offset = 0;
       for (; next_ < end; ++next_) {
-        out.items[first_item + next_] = {static_cast<std::uint32_t>(out.buffers.size() - 1), offset, sizes_[next_], out.buffers.back().address() + offset};
+        out.items[first_item + next_] = {static_cast<std::uint32_t>(out.buffers.size() - 1), offset, sizes_[next_],
+                                         out.buffers.back().address() + offset};
         offset += item_bytes(sizes_[next_]);
       }
       return;
@@ -81,8 +88,8 @@ class item_placer {
 };
 
 /// Places all items. @error device_error: an item is larger than the device allows; out_of_memory
-inline placed_items place_items(const gpu::device& on, std::span<const std::uint64_t> sizes, gpu::placement where, std::string_view purpose,
-                                std::uint64_t largest_piece = 0) {
+inline placed_items place_items(const gpu::device& on, std::span<const std::uint64_t> sizes, gpu::placement where,
+                                std::string_view purpose, std::uint64_t largest_piece = 0) {
   return gpu::translated([&] {
     placed_items out;
     out.items.resize(sizes.size());
@@ -92,7 +99,9 @@ inline placed_items place_items(const gpu::device& on, std::span<const std::uint
 }
 
 /// How errors name a plan: its model, or the architecture of one that has no name.
-inline std::string model_name(const plan::table& of) { return std::string(of.model.empty() ? name(of.config->model_type) : of.model); }
+inline std::string model_name(const plan::table& of) {
+  return std::string(of.model.empty() ? name(of.config->model_type) : of.model);
+}
 
 /// Device memory of a session by what it is for.
 struct memory_need {
@@ -100,7 +109,8 @@ struct memory_need {
   std::uint64_t total() const { return weights + caches + arena + rest; }
 };
 
-/// @param weights bytes of those that are in memory of the device, where not all are: the others are read where a file is mapped
+/// @param weights bytes of those that are in memory of the device, where not all are: the others are read where a file
+/// is mapped
 inline memory_need needed_memory(const plan::table& of, std::optional<std::uint64_t> weights = {}) {
   memory_need out;
   out.weights = weights.value_or(of.weight_bytes());
@@ -127,13 +137,16 @@ inline std::uint64_t used_memory(const gpu::device& on) {
 }
 
 /// @error out_of_memory naming what is needed, what there is and the largest context that fits
-inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device, std::optional<std::uint64_t> weights = {}) {
+inline void require_memory(const plan::table& of, std::uint64_t available, const std::string& device,
+                           std::optional<std::uint64_t> weights = {}) {
   const memory_need need = needed_memory(of, weights);
   if (need.total() <= available) return;
   const std::uint64_t fixed = need.total() - need.caches, position = of.context != 0 ? need.caches / of.context : 0;
-  const std::uint64_t fits = available > fixed && position != 0 ? std::min<std::uint64_t>((available - fixed) / position, of.context) : 0;
-  std::string what = "need " + gpu::bytes_text(need.total()) + " (weights " + gpu::bytes_text(need.weights) + ", KV cache " + gpu::bytes_text(need.caches) +
-                     " for a context of " + std::to_string(of.context) + "), have " + gpu::bytes_text(available);
+  const std::uint64_t fits =
+      available > fixed && position != 0 ? std::min<std::uint64_t>((available - fixed) / position, of.context) : 0;
+  std::string what = "need " + gpu::bytes_text(need.total()) + " (weights " + gpu::bytes_text(need.weights) +
+                     ", KV cache " + gpu::bytes_text(need.caches) + " for a context of " + std::to_string(of.context) +
+                     "), have " + gpu::bytes_text(available);
   what += fits != 0 ? "; the largest context that fits is " + std::to_string(fits) : "; no context fits";
   throw out_of_memory(device, "load model " + model_name(of), what);
 }

@@ -12,13 +12,16 @@ namespace intaglio::runtime {
 
 struct looked_up {
   std::size_t tokens = 0;   ///< drafted
-  std::size_t matched = 0;  ///< tokens up to here that stood there too, counted up to a limit: so many the drafts of before would have had right
+  std::size_t matched = 0;  ///< tokens up to here that stood there too, counted up to a limit: so many the drafts of
+                            ///< before would have had right
 };
 
-/// Fills `out` with what followed the history's last tokens where they stood before: the longest n-gram of at most `longest` and at least
-/// `shortest` tokens counts, of several places the latest. A continuation that reaches the history's end goes on with itself, as periodic text does.
+/// Fills `out` with what followed the history's last tokens where they stood before: the longest n-gram of at most
+/// `longest` and at least `shortest` tokens counts, of several places the latest. A continuation that reaches the
+/// history's end goes on with itself, as periodic text does.
 /// @return no tokens where no such n-gram stood before, else out.size()
-inline looked_up prompt_lookup(std::span<const std::int32_t> history, std::size_t longest, std::size_t shortest, std::span<std::int32_t> out) {
+inline looked_up prompt_lookup(std::span<const std::int32_t> history, std::size_t longest, std::size_t shortest,
+                               std::span<std::int32_t> out) {
   constexpr std::size_t counted = 64;
   const std::size_t size = history.size();
   const auto same_before = [&](std::size_t end, std::size_t limit) {
@@ -30,22 +33,28 @@ inline looked_up prompt_lookup(std::span<const std::int32_t> history, std::size_
   for (std::size_t end = size; end-- > 1 && best < longest;)  // what ends before `end` stood before
     if (const std::size_t same = same_before(end, longest); same > best) best = same, follows = end;
   if (best < std::max<std::size_t>(shortest, 1)) return {};
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = follows + i < size ? history[follows + i] : out[follows + i - size];
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = follows + i < size ? history[follows + i] : out[follows + i - size];
   return {out.size(), same_before(follows, counted)};
 }
 
-/// Weighs a session's drafts: passes over drafts that were wrong may cost no more than a share of what was decoded besides. Time is in decode passes.
+/// Weighs a session's drafts: passes over drafts that were wrong may cost no more than a share of what was decoded
+/// besides. Time is in decode passes.
 class draft_budget {
  public:
   static constexpr double share = 0.02, start = 2, most = 6;
   static constexpr double guess = 5;  ///< of a pass' cost, before one was measured
 
-  /// Whether a pass over so many drafts, which takes as long as `cost` decode passes, may draw one token only. A match is counted on to go on for half as long
-  /// as it has. A pass dearer than what it can save may where all is there, to be paid off behind it: its time may have been taken wrongly. The first one may.
+  /// Whether a pass over so many drafts, which takes as long as `cost` decode passes, may draw one token only. A match
+  /// is counted on to go on for half as long as it has. A pass dearer than what it can save may where all is there, to
+  /// be paid off behind it: its time may have been taken wrongly. The first one may.
   bool allows(double cost, std::size_t drafted, std::size_t matched) const noexcept {
-    return !tried_ || credit_ + (cost < 1 + static_cast<double>(drafted) ? counted_on(drafted, matched) : 0) >= std::min(cost - 1, most);
+    return !tried_ || credit_ + (cost < 1 + static_cast<double>(drafted) ? counted_on(drafted, matched) : 0) >=
+                          std::min(cost - 1, most);
   }
-  static double counted_on(std::size_t drafted, std::size_t matched) noexcept { return std::min(static_cast<double>(drafted), static_cast<double>(matched) / 2); }
+  static double counted_on(std::size_t drafted, std::size_t matched) noexcept {
+    return std::min(static_cast<double>(drafted), static_cast<double>(matched) / 2);
+  }
   void decoded(std::uint32_t tokens) noexcept { credit_ = std::min(most, credit_ + share * tokens); }
   void verified(std::uint32_t taken, double cost) noexcept {
     credit_ = std::min(most, credit_ + taken - cost);

@@ -15,15 +15,26 @@
 namespace intaglio::runtime::proofs {
 
 inline double attention(kernel_trial& trial, const plan::dispatch& call) {
-  reference::attention_shape shape{trial.constant(call, "heads"), trial.constant(call, "kv_heads"), trial.constant(call, "head_dim"), trial.constant(call, "context"),
-                                   static_cast<kernels::element>(trial.constant(call, "cache_element")), trial.real(call, "scale"), trial.constant(call, "window"), trial.constant(call, "ring") != 0};
-  const std::size_t size = std::size_t{shape.heads} * shape.head_dim, element = shape.cache_element == kernels::element::f32 ? 4 : 2;
-  const bool few = call.kernel == kernels::kernel::attention_few, alone = call.kernel == kernels::kernel::attention, chunk = !few && !alone;
+  reference::attention_shape shape{trial.constant(call, "heads"),
+                                   trial.constant(call, "kv_heads"),
+                                   trial.constant(call, "head_dim"),
+                                   trial.constant(call, "context"),
+                                   static_cast<kernels::element>(trial.constant(call, "cache_element")),
+                                   trial.real(call, "scale"),
+                                   trial.constant(call, "window"),
+                                   trial.constant(call, "ring") != 0};
+  const std::size_t size = std::size_t{shape.heads} * shape.head_dim,
+                    element = shape.cache_element == kernels::element::f32 ? 4 : 2;
+  const bool few = call.kernel == kernels::kernel::attention_few, alone = call.kernel == kernels::kernel::attention,
+             chunk = !few && !alone;
   const std::uint32_t splits = alone ? trial.constant(call, "splits") : 1;
-  // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be as before.
-  const std::uint32_t latest = std::min(shape.context, trial.table->context) - trial.tokens;  // a pool has more positions than a slot may take
+  // One span, and where spans are merged two of them: where several workgroups do it twice, since the counters must be
+  // as before.
+  const std::uint32_t latest =
+      std::min(shape.context, trial.table->context) - trial.tokens;  // a pool has more positions than a slot may take
   std::vector<std::uint32_t> positions{std::min(kernel_trial::position, latest)};
-  if (splits > 1) positions.insert(positions.end(), 2, std::min(kernels::attention_span + kernel_trial::position, latest));
+  if (splits > 1)
+    positions.insert(positions.end(), 2, std::min(kernels::attention_span + kernel_trial::position, latest));
   if (chunk || few) positions.push_back(std::min(kernels::attention_span - kernel_trial::position, latest));
   if (trial.batched) positions.push_back(std::min(kernels::attention_span - 1, latest));
   std::uint32_t filled_positions = *std::max_element(positions.begin(), positions.end()) + trial.tokens;
@@ -32,8 +43,11 @@ inline double attention(kernel_trial& trial, const plan::dispatch& call) {
     filled_positions = shape.context;
   }
   const auto query = trial.floats(trial.tokens * size);
-  const gpu::buffer in = trial.filled(query, trial.width * size), keys = trial.room(trial.cache_of(call).key_bytes), values = trial.room(trial.cache_of(call).value_bytes),
-                    partials = trial.room(kernels::attention_partial_bytes(trial.width, shape.heads, splits, shape.head_dim)), counters = trial.room(kernels::attention_counter_bytes(trial.width, shape.heads));
+  const gpu::buffer in = trial.filled(query, trial.width * size), keys = trial.room(trial.cache_of(call).key_bytes),
+                    values = trial.room(trial.cache_of(call).value_bytes),
+                    partials =
+                        trial.room(kernels::attention_partial_bytes(trial.width, shape.heads, splits, shape.head_dim)),
+                    counters = trial.room(kernels::attention_counter_bytes(trial.width, shape.heads));
   for (std::uint32_t head = 0; head < shape.kv_heads; ++head)
     for (std::uint32_t at = 0; at < filled_positions; ++at)
       for (std::uint32_t c = 0; c < shape.head_dim; ++c) {
@@ -43,14 +57,17 @@ inline double attention(kernel_trial& trial, const plan::dispatch& call) {
   double worst = 0;
   for (const std::uint32_t first : positions) {
     const gpu::buffer out = trial.room(4 * trial.width * size), memory = trial.memory_of(trial.state(first));
-    kernel_trial::named_buffers buffers{{"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}};
+    kernel_trial::named_buffers buffers{
+        {"query", &in}, {"keys", &keys}, {"values", &values}, {"output", &out}, {"state", &memory}};
     if (alone) buffers.insert(buffers.end(), {{"partials", &partials}, {"counters", &counters}});
     trial.run(call, buffers);
     std::vector<float> expected, found;
     for (std::uint32_t t = 0; t < trial.tokens; ++t) {
-      if (t % 7 != 0 && t + 8 < trial.tokens) continue;  // of many tokens some of each tile and the last ones: the reference takes long
+      if (t % 7 != 0 && t + 8 < trial.tokens)
+        continue;  // of many tokens some of each tile and the last ones: the reference takes long
       std::vector<float> its(size);
-      reference::attention(shape, std::span(query).subspan(t * size, size), keys.mapped(), values.mapped(), first + t, 1, its);
+      reference::attention(shape, std::span(query).subspan(t * size, size), keys.mapped(), values.mapped(), first + t,
+                           1, its);
       const auto row = read<float>(out, t * size, size);
       expected.insert(expected.end(), its.begin(), its.end());
       found.insert(found.end(), row.begin(), row.end());
@@ -63,12 +80,16 @@ inline double attention(kernel_trial& trial, const plan::dispatch& call) {
 /// To the pool, in pages that do not stand in their order, and back.
 inline double pages(kernel_trial& trial, const plan::dispatch& call) {
   namespace word = kernels::state;
-  const std::uint32_t heads = call.groups[1], width = trial.constant(call, "head_dim"), own = trial.constant(call, "positions"), pool = trial.constant(call, "context"), page = trial.constant(call, "page_size");
-  const std::size_t element = static_cast<kernels::element>(trial.constant(call, "cache_element")) == kernels::element::f32 ? 4 : 2;
+  const std::uint32_t heads = call.groups[1], width = trial.constant(call, "head_dim"),
+                      own = trial.constant(call, "positions"), pool = trial.constant(call, "context"),
+                      page = trial.constant(call, "page_size");
+  const std::size_t element =
+      static_cast<kernels::element>(trial.constant(call, "cache_element")) == kernels::element::f32 ? 4 : 2;
   const std::uint32_t count = std::min({own, page + std::min(page, 11u), trial.table->context});
   const plan::layer_cache &alone = trial.table->caches[call.block], all = trial.table->pool(call.block);
-  const gpu::buffer keys = trial.room(alone.key_bytes), values = trial.room(alone.value_bytes), pool_keys = trial.room(all.key_bytes), pool_values = trial.room(all.value_bytes), back_keys = trial.room(alone.key_bytes),
-                    back_values = trial.room(alone.value_bytes);
+  const gpu::buffer keys = trial.room(alone.key_bytes), values = trial.room(alone.value_bytes),
+                    pool_keys = trial.room(all.key_bytes), pool_values = trial.room(all.value_bytes),
+                    back_keys = trial.room(alone.key_bytes), back_values = trial.room(alone.value_bytes);
   auto words = trial.slots_of(trial.state());
   const std::uint32_t last = trial.table->shape.pages - 1;
   words[word::first_slot + word::page_table] = last;
@@ -78,23 +99,32 @@ inline double pages(kernel_trial& trial, const plan::dispatch& call) {
     for (std::uint32_t head = 0; head < heads; ++head)
       for (std::uint32_t at = 0; at < count; ++at)
         for (std::uint32_t c = 0; c < width; ++c) {
-          does(keys, back_keys, pool_keys, kernels::key_cache_index(head, at, c, width, own), kernels::key_cache_index(head, place(at), c, width, pool));
-          does(values, back_values, pool_values, kernels::value_cache_index(head, at, c, width, own), kernels::value_cache_index(head, place(at), c, width, pool));
+          does(keys, back_keys, pool_keys, kernels::key_cache_index(head, at, c, width, own),
+               kernels::key_cache_index(head, place(at), c, width, pool));
+          does(values, back_values, pool_values, kernels::value_cache_index(head, at, c, width, own),
+               kernels::value_cache_index(head, place(at), c, width, pool));
         }
   };
-  each([&](const gpu::buffer& from, const gpu::buffer&, const gpu::buffer&, std::uint64_t at, std::uint64_t) { trial.put(from, at, element); });
+  each([&](const gpu::buffer& from, const gpu::buffer&, const gpu::buffer&, std::uint64_t at, std::uint64_t) {
+    trial.put(from, at, element);
+  });
   words[word::move_end] = (count + kernels::cache_octet - 1) / kernels::cache_octet;
   for (const std::uint32_t way : {word::move_to_pool, word::move_from_pool}) {
     words[word::move] = way;
     const gpu::buffer memory = trial.filled(words, 0);
     const bool there = way == word::move_to_pool;
-    trial.run(call, {{"keys", there ? &keys : &back_keys}, {"values", there ? &values : &back_values}, {"pool_keys", &pool_keys}, {"pool_values", &pool_values}, {"state", &memory}});
+    trial.run(call, {{"keys", there ? &keys : &back_keys},
+                     {"values", there ? &values : &back_values},
+                     {"pool_keys", &pool_keys},
+                     {"pool_values", &pool_values},
+                     {"state", &memory}});
   }
   bool same = true;
   const auto equal = [&](const gpu::buffer& a, std::uint64_t i, const gpu::buffer& b, std::uint64_t k) {
     return std::memcmp(a.mapped().data() + element * i, b.mapped().data() + element * k, element) == 0;
   };
-  each([&](const gpu::buffer& from, const gpu::buffer& back, const gpu::buffer& in, std::uint64_t at, std::uint64_t in_pool) { same = same && equal(from, at, in, in_pool) && equal(from, at, back, at); });
+  each([&](const gpu::buffer& from, const gpu::buffer& back, const gpu::buffer& in, std::uint64_t at,
+           std::uint64_t in_pool) { same = same && equal(from, at, in, in_pool) && equal(from, at, back, at); });
   return same ? 0 : 1;
 }
 

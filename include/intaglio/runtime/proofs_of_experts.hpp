@@ -24,11 +24,17 @@ inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
   shape.codec = static_cast<kernels::codec>(trial.constant(call, "codec"));
   shape.epilogue = static_cast<kernels::epilogue>(trial.constant(call, "epilogue"));
   shape.gate = call.act();
-  const std::uint32_t columns = shape.columns, rows = trial.constant(call, "rows"), used = trial.constant(call, "experts_used"), experts = trial.table->weights[trial.operand(call, "weight").slot].rows / rows;
-  const std::uint32_t parts = shape.epilogue == kernels::epilogue::gated ? 2 : 1, out_width = rows / parts, run_rows = std::min(rows, 32u);
-  const std::size_t outputs = std::size_t{trial.tokens} * used, inputs = trial.constant(call, "own_input") != 0 ? outputs : trial.tokens;
+  const std::uint32_t columns = shape.columns, rows = trial.constant(call, "rows"),
+                      used = trial.constant(call, "experts_used"),
+                      experts = trial.table->weights[trial.operand(call, "weight").slot].rows / rows;
+  const std::uint32_t parts = shape.epilogue == kernels::epilogue::gated ? 2 : 1, out_width = rows / parts,
+                      run_rows = std::min(rows, 32u);
+  const std::size_t outputs = std::size_t{trial.tokens} * used,
+                    inputs = trial.constant(call, "own_input") != 0 ? outputs : trial.tokens;
   const bool few = call.kernel == kernels::kernel::matmul_few;
-  const std::uint32_t list_tokens = few ? trial.constant(call, "list_tokens") : trial.constant(call, "tile_tokens") > 1 ? trial.constant(call, "tile_tokens") : 0;
+  const std::uint32_t list_tokens = few                                       ? trial.constant(call, "list_tokens")
+                                    : trial.constant(call, "tile_tokens") > 1 ? trial.constant(call, "tile_tokens")
+                                                                              : 0;
   const auto values = trial.floats(inputs * columns);
   std::vector<float> input = values;
   std::vector<std::uint32_t> prepared;
@@ -36,18 +42,23 @@ inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
     const auto of_row = std::span(values).subspan(at, columns);
     if (few) std::ranges::copy(reference::fixed_words(of_row), std::back_inserter(prepared));
     else if (static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
-      reference::rms_norm(of_row, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), trial.real(call, "eps"), std::span(input).subspan(at, columns));
+      reference::rms_norm(of_row, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns),
+                          trial.real(call, "eps"), std::span(input).subspan(at, columns));
   }
   std::vector<std::uint32_t> choice(2 * outputs);
   for (std::uint32_t t = 0; t < trial.tokens; ++t)
     for (std::uint32_t j = 0; j < used; ++j) choice[t * 2 * used + j] = (experts - 1 + t % 2 + j * 3) % experts;
   std::vector<std::uint32_t> which = choice;
   if (list_tokens != 0) {
-    which.assign(std::size_t{kernels::expert_tile_count(trial.width, experts, used, list_tokens)} * (list_tokens + 2), 0);
+    which.assign(std::size_t{kernels::expert_tile_count(trial.width, experts, used, list_tokens)} * (list_tokens + 2),
+                 0);
     reference::expert_tiles(choice, used, experts, list_tokens, which);
   }
-  const gpu::buffer in = few ? trial.filled(prepared, trial.width * used * std::size_t{kernels::fixed_words(columns)}) : trial.filled(values, trial.width * used * std::size_t{columns}),
-                    chosen = trial.filled(which, std::size_t{2} * trial.width * used), out = trial.room(std::uint64_t{4} * trial.width * used * out_width), memory = trial.memory_of(trial.state());
+  const gpu::buffer in = few ? trial.filled(prepared, trial.width * used * std::size_t{kernels::fixed_words(columns)})
+                             : trial.filled(values, trial.width * used * std::size_t{columns}),
+                    chosen = trial.filled(which, std::size_t{2} * trial.width * used),
+                    out = trial.room(std::uint64_t{4} * trial.width * used * out_width),
+                    memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {few ? "tiles" : "choice", &chosen}});
   const std::uint64_t group_bytes = kernels::matmul_group_bytes(shape.codec, columns);
   shape.rows = run_rows;
@@ -56,8 +67,11 @@ inline double expert_matmul(kernel_trial& trial, const plan::dispatch& call) {
     for (const std::uint32_t first : {0u, (rows - run_rows) / 4 * 4}) {
       const std::uint32_t expert = choice[row / used * 2 * used + row % used];
       std::vector<float> expected(run_rows / parts);
-      reference::matmul(shape, std::span(input).subspan((inputs == outputs ? row : row / used) * columns, columns),
-                        trial.weight<std::byte>(trial.operand(call, "weight"), (std::uint64_t{expert} * rows + first) / 4 * group_bytes, run_rows / 4 * group_bytes), expected);
+      reference::matmul(
+          shape, std::span(input).subspan((inputs == outputs ? row : row / used) * columns, columns),
+          trial.weight<std::byte>(trial.operand(call, "weight"),
+                                  (std::uint64_t{expert} * rows + first) / 4 * group_bytes, run_rows / 4 * group_bytes),
+          expected);
       worst = std::max(worst, apart(read<float>(out, row * out_width + first / parts, expected.size()), expected));
     }
   return worst;
@@ -67,7 +81,8 @@ inline double route(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t experts = trial.constant(call, "experts"), used = trial.constant(call, "experts_used");
   auto logits = trial.floats(std::size_t{trial.tokens} * experts);
   logits[experts - 1] = logits[0];  // a tie
-  const gpu::buffer in = trial.filled(logits, std::size_t{trial.width} * experts), out = trial.room(std::uint64_t{8} * trial.width * used), memory = trial.memory_of(trial.state());
+  const gpu::buffer in = trial.filled(logits, std::size_t{trial.width} * experts),
+                    out = trial.room(std::uint64_t{8} * trial.width * used), memory = trial.memory_of(trial.state());
   trial.run(call, {{"logits", &in}, {"choice", &out}, {"state", &memory}});
   double worst = 0;
   for (std::size_t t = 0; t < trial.tokens; ++t) {
@@ -75,37 +90,49 @@ inline double route(kernel_trial& trial, const plan::dispatch& call) {
     reference::route(std::span(logits).subspan(t * experts, experts), expected);
     const auto found = read<std::uint32_t>(out, t * 2 * used, 2 * used);
     if (!std::equal(found.begin(), found.begin() + used, expected.begin())) return 1;
-    for (std::size_t j = used; j < 2 * used; ++j) worst = std::max(worst, static_cast<double>(std::abs(std::bit_cast<float>(found[j]) - std::bit_cast<float>(expected[j]))));
+    for (std::size_t j = used; j < 2 * used; ++j)
+      worst = std::max(
+          worst, static_cast<double>(std::abs(std::bit_cast<float>(found[j]) - std::bit_cast<float>(expected[j]))));
   }
   return worst;
 }
 
 /// As many pairs in each list as the kernel finds, and which.
 inline double expert_tiles(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t experts = trial.constant(call, "experts"), used = trial.constant(call, "experts_used"), list_tokens = trial.constant(call, "list_tokens"), words = list_tokens + 2;
+  const std::uint32_t experts = trial.constant(call, "experts"), used = trial.constant(call, "experts_used"),
+                      list_tokens = trial.constant(call, "list_tokens"), words = list_tokens + 2;
   std::vector<std::uint32_t> choice(std::size_t{2} * trial.tokens * used);
   for (std::uint32_t t = 0; t < trial.tokens; ++t)
     for (std::uint32_t j = 0; j < used; ++j) choice[t * 2 * used + j] = (experts - 1 + t % 3 + j) % experts;
   std::vector<std::uint32_t> expected(std::size_t{trial.constant(call, "tiles")} * words);
   reference::expert_tiles(choice, used, experts, list_tokens, expected);
-  const gpu::buffer chosen = trial.filled(choice, std::size_t{2} * trial.width * used), out = trial.filled(std::vector<std::uint32_t>(expected.size(), ~0u), 0), memory = trial.memory_of(trial.state());
+  const gpu::buffer chosen = trial.filled(choice, std::size_t{2} * trial.width * used),
+                    out = trial.filled(std::vector<std::uint32_t>(expected.size(), ~0u), 0),
+                    memory = trial.memory_of(trial.state());
   trial.run(call, {{"choice", &chosen}, {"output", &out}, {"state", &memory}});
   const auto found = read<std::uint32_t>(out, 0, expected.size());
   for (std::size_t at = 0; at < expected.size(); at += words) {
     if (found[at + 1] != expected[at + 1]) return 1;
-    if (expected[at + 1] != 0 && (found[at] != expected[at] || !std::equal(expected.begin() + static_cast<std::ptrdiff_t>(at + 2), expected.begin() + static_cast<std::ptrdiff_t>(at + 2 + expected[at + 1]), found.begin() + static_cast<std::ptrdiff_t>(at + 2)))) return 1;
+    if (expected[at + 1] != 0 && (found[at] != expected[at] ||
+                                  !std::equal(expected.begin() + static_cast<std::ptrdiff_t>(at + 2),
+                                              expected.begin() + static_cast<std::ptrdiff_t>(at + 2 + expected[at + 1]),
+                                              found.begin() + static_cast<std::ptrdiff_t>(at + 2))))
+      return 1;
   }
   return 0;
 }
 
 inline double expert_sum(kernel_trial& trial, const plan::dispatch& call) {
   const std::size_t width = trial.constant(call, "width"), used = trial.constant(call, "experts_used");
-  const auto values = trial.floats(trial.tokens * used * width), start = trial.floats(trial.tokens * width), weights = trial.floats(2 * trial.tokens * used);
+  const auto values = trial.floats(trial.tokens * used * width), start = trial.floats(trial.tokens * width),
+             weights = trial.floats(2 * trial.tokens * used);
   std::vector<std::uint32_t> choice;
   for (const float each : weights) choice.push_back(std::bit_cast<std::uint32_t>(each));
   std::vector<float> expected = start;
   reference::expert_sum(values, choice, used, width, expected);
-  const gpu::buffer in = trial.filled(values, trial.width * used * width), chosen = trial.filled(choice, 2 * trial.width * used), out = trial.filled(start, trial.width * width), memory = trial.memory_of(trial.state());
+  const gpu::buffer in = trial.filled(values, trial.width * used * width),
+                    chosen = trial.filled(choice, 2 * trial.width * used),
+                    out = trial.filled(start, trial.width * width), memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"choice", &chosen}, {"output", &out}, {"state", &memory}});
   return apart(read<float>(out, 0, expected.size()), expected);
 }

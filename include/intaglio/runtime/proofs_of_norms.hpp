@@ -39,7 +39,8 @@ inline double embed(kernel_trial& trial, const plan::dispatch& call) {
     }
   }
   const gpu::buffer output = trial.room(std::uint64_t{4} * trial.width * width), memory = trial.memory_of(words);
-  plan::dispatch rows_alone = call;  // what is made blank besides may take hundreds of megabytes; who waits for it is proven as a whole (executor::prove_in_one)
+  plan::dispatch rows_alone = call;  // what is made blank besides may take hundreds of megabytes; who waits for it is
+                                     // proven as a whole (executor::prove_in_one)
   rows_alone.groups[0] = 1;
   trial.run(rows_alone, {{"output", &output}, {"state", &memory}});
   return apart(read<float>(output, 0, expected.size()), expected);
@@ -47,11 +48,15 @@ inline double embed(kernel_trial& trial, const plan::dispatch& call) {
 
 inline double rms_norm(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
-  const auto input = trial.floats(std::size_t{trial.tokens} * width), norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
-  const gpu::buffer in = trial.filled(input, std::size_t{trial.width} * width), out = trial.room(std::uint64_t{4} * trial.width * width), memory = trial.memory_of(trial.state());
+  const auto input = trial.floats(std::size_t{trial.tokens} * width),
+             norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
+  const gpu::buffer in = trial.filled(input, std::size_t{trial.width} * width),
+                    out = trial.room(std::uint64_t{4} * trial.width * width), memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
   std::vector<float> expected(input.size());
-  for (std::size_t t = 0; t < trial.tokens; ++t) reference::rms_norm(std::span(input).subspan(t * width, width), norm, trial.real(call, "eps"), std::span(expected).subspan(t * width, width));
+  for (std::size_t t = 0; t < trial.tokens; ++t)
+    reference::rms_norm(std::span(input).subspan(t * width, width), norm, trial.real(call, "eps"),
+                        std::span(expected).subspan(t * width, width));
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
@@ -59,23 +64,28 @@ inline double norm_add(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width"), parts = trial.constant(call, "parts");
   auto input = trial.floats(std::size_t{trial.tokens} * width * parts);
   auto expected = trial.floats(std::size_t{trial.tokens} * width);
-  const gpu::buffer in = trial.filled(input, std::size_t{trial.width} * width * parts), out = trial.filled(expected, std::size_t{trial.width} * width), memory = trial.memory_of(trial.state());
+  const gpu::buffer in = trial.filled(input, std::size_t{trial.width} * width * parts),
+                    out = trial.filled(expected, std::size_t{trial.width} * width),
+                    memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
   for (std::size_t step = parts / 2; step != 0; step /= 2)
     for (std::size_t i = 0; i < step * width; ++i) input[i] += input[i + step * width];
   input.resize(expected.size());
-  reference::norm_add(input, trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), trial.real(call, "eps"), expected);
+  reference::norm_add(input, trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), trial.real(call, "eps"),
+                      expected);
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
 inline double norm_quantize(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
-  const auto values = trial.floats(std::size_t{trial.tokens} * width), norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
+  const auto values = trial.floats(std::size_t{trial.tokens} * width),
+             norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, width);
   std::vector<std::int8_t> codes(values.size());
   std::vector<reference::factors> factors(trial.tokens);
   reference::norm_quantize(values, norm, width, trial.real(call, "eps"), codes, factors);
-  const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * width), out = trial.room(std::uint64_t{trial.width} * width), sums = trial.room(std::uint64_t{8} * trial.width),
-                    memory = trial.memory_of(trial.state());
+  const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * width),
+                    out = trial.room(std::uint64_t{trial.width} * width),
+                    sums = trial.room(std::uint64_t{8} * trial.width), memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"factors", &sums}, {"state", &memory}});
   const auto found = read<std::int8_t>(out, 0, codes.size());
   const auto found_factors = read<reference::factors>(sums, 0, trial.tokens);
@@ -85,7 +95,8 @@ inline double norm_quantize(kernel_trial& trial, const plan::dispatch& call) {
     std::int32_t sum = 0;
     for (std::size_t i = 0; i < width; ++i) sum += found[t * width + i];
     if (sum != found_factors[t].sum) return 1;
-    worst = std::max(worst, static_cast<double>(std::abs(found_factors[t].inverse_scale / factors[t].inverse_scale - 1.0f)));
+    worst = std::max(worst,
+                     static_cast<double>(std::abs(found_factors[t].inverse_scale / factors[t].inverse_scale - 1.0f)));
   }
   return worst;
 }
@@ -93,19 +104,26 @@ inline double norm_quantize(kernel_trial& trial, const plan::dispatch& call) {
 /// As numbers: the device's own root may be a little off.
 inline double fixed(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
-  const std::size_t rows = std::size_t{trial.tokens} * trial.constant(call, "rows_per_token"), room_for = std::size_t{trial.width} * trial.constant(call, "rows_per_token");
+  const std::size_t rows = std::size_t{trial.tokens} * trial.constant(call, "rows_per_token"),
+                    room_for = std::size_t{trial.width} * trial.constant(call, "rows_per_token");
   const auto values = trial.floats(rows * width);
-  const gpu::buffer in = trial.filled(values, room_for * width), out = trial.room(std::uint64_t{4} * room_for * kernels::fixed_words(width)), memory = trial.memory_of(trial.state());
+  const gpu::buffer in = trial.filled(values, room_for * width),
+                    out = trial.room(std::uint64_t{4} * room_for * kernels::fixed_words(width)),
+                    memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}});
   const bool tiled = trial.set->takes_tiles(call, trial.rows);
   const auto tiles = read<std::uint32_t>(out, 0, tiled ? (trial.tokens + 7) / 8 * 8 * kernels::fixed_words(width) : 0);
   double worst = 0;
   std::vector<std::uint32_t> expected;
   for (std::size_t t = 0; t < rows; ++t) {
-    std::vector<float> y(values.begin() + static_cast<std::ptrdiff_t>(t * width), values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
+    std::vector<float> y(values.begin() + static_cast<std::ptrdiff_t>(t * width),
+                         values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
     if (static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
-      reference::rms_norm(std::span(values).subspan(t * width, width), trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), trial.real(call, "eps"), y);
-    const auto found = tiled ? reference::untiled_words(tiles, width, t) : read<std::uint32_t>(out, t * kernels::fixed_words(width), kernels::fixed_words(width));
+      reference::rms_norm(std::span(values).subspan(t * width, width),
+                          trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), trial.real(call, "eps"),
+                          y);
+    const auto found = tiled ? reference::untiled_words(tiles, width, t)
+                             : read<std::uint32_t>(out, t * kernels::fixed_words(width), kernels::fixed_words(width));
     const auto numbers = reference::fixed_values(found);
     const auto words = reference::fixed_words(numbers);
     worst = std::max({worst, apart(numbers, y), tiled || words == found ? 0.0 : 1.0});
@@ -117,16 +135,22 @@ inline double fixed(kernel_trial& trial, const plan::dispatch& call) {
 inline double halves(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t width = trial.constant(call, "width");
   const auto values = trial.floats(std::size_t{trial.tokens} * width);
-  const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * width), out = trial.room(std::uint64_t{2} * trial.width * width), factors = trial.room(std::uint64_t{4} * trial.width), memory = trial.memory_of(trial.state());
+  const gpu::buffer in = trial.filled(values, std::size_t{trial.width} * width),
+                    out = trial.room(std::uint64_t{2} * trial.width * width),
+                    factors = trial.room(std::uint64_t{4} * trial.width), memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"factors", &factors}, {"state", &memory}});
   const bool tiled = trial.set->takes_tiled_halves(call);
-  const auto found = read<std::uint16_t>(out, 0, tiled ? (trial.tokens + 7) / 8 * 8 * std::size_t{width} : values.size());
+  const auto found =
+      read<std::uint16_t>(out, 0, tiled ? (trial.tokens + 7) / 8 * 8 * std::size_t{width} : values.size());
   const auto found_factors = read<float>(factors, 0, trial.tokens);
   double worst = 0;
   for (std::size_t t = 0; t < trial.tokens; ++t) {
-    std::vector<float> y(values.begin() + static_cast<std::ptrdiff_t>(t * width), values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
+    std::vector<float> y(values.begin() + static_cast<std::ptrdiff_t>(t * width),
+                         values.begin() + static_cast<std::ptrdiff_t>((t + 1) * width));
     if (static_cast<kernels::prologue>(trial.constant(call, "prologue")) == kernels::prologue::norm)
-      reference::rms_norm(std::span(values).subspan(t * width, width), trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), trial.real(call, "eps"), y);
+      reference::rms_norm(std::span(values).subspan(t * width, width),
+                          trial.weight<float>(trial.operand(call, "norm_weight"), 0, width), trial.real(call, "eps"),
+                          y);
     const auto expected = reference::halves(y);
     std::vector<float> widened(width);
     for (std::uint32_t c = 0; c < width; ++c) {
@@ -139,18 +163,26 @@ inline double halves(kernel_trial& trial, const plan::dispatch& call) {
 }
 
 inline double head_norm(kernel_trial& trial, const plan::dispatch& call) {
-  const reference::head_norm_shape shape{trial.constant(call, "heads"), trial.constant(call, "kv_heads"), trial.constant(call, "head_dim"), trial.constant(call, "context"), trial.real(call, "eps"),
-                                         trial.constant(call, "ring") != 0, static_cast<kernels::element>(trial.constant(call, "cache_element"))};
-  const std::size_t q_size = std::size_t{shape.heads} * shape.head_dim, in_width = q_size + std::size_t{2} * shape.kv_heads * shape.head_dim;
+  const reference::head_norm_shape shape{trial.constant(call, "heads"),
+                                         trial.constant(call, "kv_heads"),
+                                         trial.constant(call, "head_dim"),
+                                         trial.constant(call, "context"),
+                                         trial.real(call, "eps"),
+                                         trial.constant(call, "ring") != 0,
+                                         static_cast<kernels::element>(trial.constant(call, "cache_element"))};
+  const std::size_t q_size = std::size_t{shape.heads} * shape.head_dim,
+                    in_width = q_size + std::size_t{2} * shape.kv_heads * shape.head_dim;
   const auto input = trial.floats(trial.tokens * in_width);
-  const gpu::buffer in = trial.filled(input, trial.width * in_width), out = trial.room(4 * trial.width * q_size), keys = trial.room(trial.cache_of(call).key_bytes),
+  const gpu::buffer in = trial.filled(input, trial.width * in_width), out = trial.room(4 * trial.width * q_size),
+                    keys = trial.room(trial.cache_of(call).key_bytes),
                     cached = trial.room(trial.cache_of(call).value_bytes), memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"keys", &keys}, {"values", &cached}});
   const std::size_t element = shape.cache_element == kernels::element::f32 ? 4 : 2;
   std::vector<std::byte> k(keys.mapped().size()), v(cached.mapped().size());
   std::vector<float> q(trial.tokens * q_size);
-  reference::head_norm(shape, input, trial.weight<float>(trial.operand(call, "q_norm"), 0, shape.head_dim), trial.weight<float>(trial.operand(call, "k_norm"), 0, shape.head_dim), q, kernel_trial::position, k, v,
-                       trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, shape.head_dim / 2));
+  reference::head_norm(shape, input, trial.weight<float>(trial.operand(call, "q_norm"), 0, shape.head_dim),
+                       trial.weight<float>(trial.operand(call, "k_norm"), 0, shape.head_dim), q, kernel_trial::position,
+                       k, v, trial.weight<std::uint64_t>(trial.operand(call, "rope"), 0, shape.head_dim / 2));
   return std::max(apart(read<float>(out, 0, q.size()), q), caches_apart(keys, k, cached, v, element));
 }
 

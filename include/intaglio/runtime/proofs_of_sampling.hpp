@@ -19,9 +19,11 @@ namespace intaglio::runtime::proofs {
 
 /// Bounds that are none, or that are far wider than they need to be, count as apart.
 inline double head_screen(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"), some = std::min(rows, 8u);
+  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
+                      some = std::min(rows, 8u);
   const auto values = trial.floats(columns), norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns);
-  const gpu::buffer in = trial.filled(values, columns), bounds = trial.room(std::uint64_t{4} * rows), y = trial.room(std::uint64_t{4} * columns), lowest = trial.room(std::uint64_t{4} * call.groups[0]),
+  const gpu::buffer in = trial.filled(values, columns), bounds = trial.room(std::uint64_t{4} * rows),
+                    y = trial.room(std::uint64_t{4} * columns), lowest = trial.room(std::uint64_t{4} * call.groups[0]),
                     memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"bounds", &bounds}, {"y", &y}, {"lowest", &lowest}, {"state", &memory}});
   const auto found_lowest = read<float>(lowest, 0, call.groups[0]);
@@ -30,33 +32,43 @@ inline double head_screen(kernel_trial& trial, const plan::dispatch& call) {
   if (!(*std::max_element(upper.begin(), upper.end()) >= least)) return 1;
   double worst = 0;
   for (const std::uint32_t first : {0u, rows - some}) {
-    const auto codes = trial.weight<std::int8_t>(trial.operand(call, "codes"), std::uint64_t{first} * columns, std::uint64_t{some} * columns);
-    const auto expected = reference::head_screen(values, norm, codes, trial.weight<float>(trial.operand(call, "scales"), first, some), trial.real(call, "eps"));
+    const auto codes = trial.weight<std::int8_t>(trial.operand(call, "codes"), std::uint64_t{first} * columns,
+                                                 std::uint64_t{some} * columns);
+    const auto expected = reference::head_screen(
+        values, norm, codes, trial.weight<float>(trial.operand(call, "scales"), first, some), trial.real(call, "eps"));
     worst = std::max(worst, apart(read<float>(y, 0, columns), expected.y));
     for (std::uint32_t i = 0; i < some; ++i) {
-      const double width = static_cast<double>(expected.upper[i]) - expected.lower[i], above = static_cast<double>(upper[first + i]) - expected.upper[i];
+      const double width = static_cast<double>(expected.upper[i]) - expected.lower[i],
+                   above = static_cast<double>(upper[first + i]) - expected.upper[i];
       if (std::isinf(expected.upper[i])) worst = std::max(worst, std::isinf(upper[first + i]) ? 0.0 : 1.0);
-      else if (!(above >= -1e-3 * width && above <= 0.1 * width) || !(least >= expected.lower[i] - 0.1 * width)) return 1;
+      else if (!(above >= -1e-3 * width && above <= 0.1 * width) || !(least >= expected.lower[i] - 0.1 * width))
+        return 1;
     }
   }
   return worst;
 }
 
-/// Bounds of which every 97th is to be computed, for greedy and for top-k; then all of them, as a high temperature wants it.
+/// Bounds of which every 97th is to be computed, for greedy and for top-k; then all of them, as a high temperature
+/// wants it.
 inline double head_rescore(kernel_trial& trial, const plan::dispatch& call) {
   const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows");
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
   const std::uint64_t row_bytes = std::uint64_t{columns} * (type == kernels::element::f32 ? 4 : 2);
   const auto y = trial.floats(columns);
   double worst = 0;
-  for (const sampling_options& options : {sampling_options{}, sampling_options{.temperature = 4.0f, .top_k = 20}, sampling_options{.temperature = 4.0f}}) {
+  for (const sampling_options& options : {sampling_options{}, sampling_options{.temperature = 4.0f, .top_k = 20},
+                                          sampling_options{.temperature = 4.0f}}) {
     auto words = trial.state();
     write_sampling(options, words);
-    const bool all = reference::screening_of(reference::sampling_of(words), kernel_trial::position + trial.tokens, rows, call.groups[0]).rank == 0;
+    const bool all = reference::screening_of(reference::sampling_of(words), kernel_trial::position + trial.tokens, rows,
+                                             call.groups[0])
+                         .rank == 0;
     std::vector<float> bounds(rows, -1e30f);
     for (std::uint32_t row = rows % 97 / 2; row < rows; row += 97) bounds[row] = 1e30f;
     const auto start = bounds;
-    const gpu::buffer in = trial.filled(y, columns), out = trial.filled(bounds, rows), lowest = trial.room(std::uint64_t{4} * call.groups[0]), firsts = trial.room(std::uint64_t{8} * call.groups[0]),
+    const gpu::buffer in = trial.filled(y, columns), out = trial.filled(bounds, rows),
+                      lowest = trial.room(std::uint64_t{4} * call.groups[0]),
+                      firsts = trial.room(std::uint64_t{8} * call.groups[0]),
                       memory = trial.filled(words, words.size());
     trial.run(call, {{"y", &in}, {"bounds", &out}, {"lowest", &lowest}, {"firsts", &firsts}, {"state", &memory}});
     const auto found = read<float>(out, 0, rows);
@@ -65,7 +77,8 @@ inline double head_rescore(kernel_trial& trial, const plan::dispatch& call) {
     for (std::uint32_t row = rows % 97 / 2; row < rows; row += 97) {
       if (!all && row >= 97 * 8 && row + 97 < rows) continue;  // some at both ends
       float expected = 1e30f;
-      reference::head_rescore(y, trial.weight<std::byte>(trial.operand(call, "weight"), row * row_bytes, row_bytes), type, 0, {&expected, 1});
+      reference::head_rescore(y, trial.weight<std::byte>(trial.operand(call, "weight"), row * row_bytes, row_bytes),
+                              type, 0, {&expected, 1});
       found_some.push_back(found[row]), expected_some.push_back(expected);
       if (all && row >= 97 * 8) break;
     }
@@ -77,18 +90,27 @@ inline double head_rescore(kernel_trial& trial, const plan::dispatch& call) {
 }
 
 inline double sample(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t vocabulary = trial.constant(call, "vocab_size"), draws = trial.batched ? trial.width : trial.constant(call, "draws"), rows = std::min(draws, trial.tokens);
+  const std::uint32_t vocabulary = trial.constant(call, "vocab_size"),
+                      draws = trial.batched ? trial.width : trial.constant(call, "draws"),
+                      rows = std::min(draws, trial.tokens);
   const auto logits = trial.floats(std::size_t{rows} * vocabulary);
-  const gpu::buffer in = trial.filled(logits, std::size_t{draws} * vocabulary), ring = trial.room(draws * kernels::ring_bytes(trial.table->ring_size)),
-                    scratch = trial.room(draws * kernels::sample_scratch_bytes(vocabulary, trial.constant(call, "slice"))), drawn = trial.room(std::uint64_t{4} * draws), counters = trial.filled(std::vector<std::uint32_t>(draws), draws);
+  const gpu::buffer in = trial.filled(logits, std::size_t{draws} * vocabulary),
+                    ring = trial.room(draws * kernels::ring_bytes(trial.table->ring_size)),
+                    scratch =
+                        trial.room(draws * kernels::sample_scratch_bytes(vocabulary, trial.constant(call, "slice"))),
+                    drawn = trial.room(std::uint64_t{4} * draws),
+                    counters = trial.filled(std::vector<std::uint32_t>(draws), draws);
   std::vector<reference::ranked_token> firsts(std::max(trial.constant(call, "first_count"), 1u));
   firsts.back() = reference::first_ranked(std::span(logits).first(vocabulary));
   const gpu::buffer first = trial.filled(firsts, firsts.size());
   // The reference first, while the pipeline, which takes long to compile, may still be made.
   std::vector<std::vector<std::uint32_t>> states, expected;
-  for (const sampling_options& options : {sampling_options{}, sampling_options{.temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 7},
-                                          sampling_options{.temperature = 1.1f, .seed = 8}, sampling_options{.temperature = 1, .top_p = 0.6f, .seed = 9},
-                                          sampling_options{.temperature = 2, .min_p = 0.1f, .seed = 10}, sampling_options{.repeat_penalty = 1.2f}}) {
+  for (const sampling_options& options :
+       {sampling_options{},
+        sampling_options{
+            .temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.2f, .seed = 7},
+        sampling_options{.temperature = 1.1f, .seed = 8}, sampling_options{.temperature = 1, .top_p = 0.6f, .seed = 9},
+        sampling_options{.temperature = 2, .min_p = 0.1f, .seed = 10}, sampling_options{.repeat_penalty = 1.2f}}) {
     if (trial.form == kernels::sample_form::greedy && options.temperature > 0) continue;
     auto& words = states.emplace_back(trial.state());
     words[kernels::state::count] = rows;
@@ -96,14 +118,23 @@ inline double sample(kernel_trial& trial, const plan::dispatch& call) {
     words[kernels::state::repeat_last_n] = std::min(words[kernels::state::repeat_last_n], trial.table->context);
     auto& tokens = expected.emplace_back();
     for (std::uint32_t i = 0; i < rows; ++i)
-      tokens.push_back(reference::successor(std::span(logits).subspan(std::size_t{i} * vocabulary, vocabulary), trial.table->max_tokens, trial.table->context, words, i));
+      tokens.push_back(reference::successor(std::span(logits).subspan(std::size_t{i} * vocabulary, vocabulary),
+                                            trial.table->max_tokens, trial.table->context, words, i));
   }
   for (std::size_t turn = 0; turn < states.size(); ++turn) {
     const gpu::buffer memory = trial.memory_of(states[turn]);
-    trial.run(call, {{"logits", &in}, {"state", &memory}, {"ring", &ring}, {"scratch", &scratch}, {"drawn", &drawn}, {"firsts", &first}, {"counters", &counters}});
+    trial.run(call, {{"logits", &in},
+                     {"state", &memory},
+                     {"ring", &ring},
+                     {"scratch", &scratch},
+                     {"drawn", &drawn},
+                     {"firsts", &first},
+                     {"counters", &counters}});
     const bool rings = trial.batched || draws == 1;
     for (std::uint32_t i = 0; i < rows; ++i)
-      if (read<std::uint32_t>(rings ? ring : drawn, trial.batched ? std::size_t{i} * trial.table->ring_size : i, 1)[0] != expected[turn][i]) return 1;
+      if (read<std::uint32_t>(rings ? ring : drawn, trial.batched ? std::size_t{i} * trial.table->ring_size : i,
+                              1)[0] != expected[turn][i])
+        return 1;
   }
   return 0;
 }
@@ -115,10 +146,12 @@ inline double accept(kernel_trial& trial, const plan::dispatch& call) {
   words[kernels::state::count] = count;
   for (std::uint32_t i = 0; i < draws; ++i) drawn[i] = 3 * i + 1;
   words[kernels::state::tokens + 1] = drawn[0];
-  const gpu::buffer in = trial.filled(drawn, draws), memory = trial.filled(words, words.size()), out = trial.room(kernels::ring_bytes(trial.table->ring_size));
+  const gpu::buffer in = trial.filled(drawn, draws), memory = trial.filled(words, words.size()),
+                    out = trial.room(kernels::ring_bytes(trial.table->ring_size));
   trial.run(call, {{"drawn", &in}, {"state", &memory}, {"ring", &out}});
   const std::uint32_t taken = reference::accept(drawn, trial.table->max_tokens, trial.table->context, words, ring);
-  const bool right = read<std::uint32_t>(memory, 0, words.size()) == words && read<std::uint32_t>(out, 0, taken) == std::vector(ring.begin(), ring.begin() + taken) &&
+  const bool right = read<std::uint32_t>(memory, 0, words.size()) == words &&
+                     read<std::uint32_t>(out, 0, taken) == std::vector(ring.begin(), ring.begin() + taken) &&
                      read<std::uint32_t>(out, trial.table->ring_size, 1)[0] == taken;
   return right ? 0 : 1;
 }

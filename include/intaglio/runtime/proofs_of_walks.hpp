@@ -20,14 +20,20 @@ namespace intaglio::runtime::proofs {
 
 /// The first features and the last ones.
 inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"), run_rows = std::min(rows, 64u);
+  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
+                      run_rows = std::min(rows, 64u);
   const auto values = trial.floats(columns);
   std::vector<std::int8_t> q(columns);
   std::vector<reference::factors> factor(1);
-  reference::norm_quantize(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), columns, trial.real(call, "eps"), q, factor);
+  reference::norm_quantize(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), columns,
+                           trial.real(call, "eps"), q, factor);
   const std::uint32_t shares = call.groups[0], sums = trial.constant(call, "sum_words");
-  const gpu::buffer in = trial.filled(values, values.size()), out = trial.room(std::uint64_t{4} * rows), gates = trial.room(std::uint64_t{4} * rows), memory = trial.memory_of(trial.state()),
-                    totals = trial.filled(std::vector<float>(static_cast<std::size_t>(kernels::walk_total_words(rows, shares, sums)), 1.f), 0);
+  const gpu::buffer in = trial.filled(values, values.size()), out = trial.room(std::uint64_t{4} * rows),
+                    gates = trial.room(std::uint64_t{4} * rows), memory = trial.memory_of(trial.state()),
+                    totals =
+                        trial.filled(std::vector<float>(
+                                         static_cast<std::size_t>(kernels::walk_total_words(rows, shares, sums)), 1.f),
+                                     0);
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"gates", &gates}, {"totals", &totals}});
   const bool keeps_gates = trial.operand(call, "gates").where != plan::region::none;
   const auto scales = trial.weight<float>(trial.operand(call, "scales"), 0, 2);
@@ -35,20 +41,24 @@ inline double walk_gate_up(kernel_trial& trial, const plan::dispatch& call) {
   double worst = 0;
   for (const std::uint32_t first : {0u, rows - run_rows}) {
     const std::uint64_t count = run_rows * (columns / 16), at = std::uint64_t{first} * (columns / 16);  // words
-    const auto gate = trial.weight<std::uint32_t>(trial.operand(call, "weight"), at, count), up = trial.weight<std::uint32_t>(trial.operand(call, "up"), at, count);
+    const auto gate = trial.weight<std::uint32_t>(trial.operand(call, "weight"), at, count),
+               up = trial.weight<std::uint32_t>(trial.operand(call, "up"), at, count);
     reference::walk_gate_up(q, factor[0], gate, up, scales, expected, kept);
     worst = std::max(worst, apart(read<float>(out, first, run_rows), expected));
     if (keeps_gates) worst = std::max(worst, apart(read<float>(gates, first, run_rows), kept));
   }
   // What it leaves for walk_down belongs to its own values.
   auto left = read<float>(totals, 0, rows / 4 + shares + sums);
-  const auto of_values = reference::walk_totals(read<float>(out, 0, rows), trial.weight<float>(trial.operand(call, "value_norm"), 0, rows), 1);
+  const auto of_values = reference::walk_totals(read<float>(out, 0, rows),
+                                                trial.weight<float>(trial.operand(call, "value_norm"), 0, rows), 1);
   const auto largest = left.begin() + rows / 4, zeros = largest + shares;
-  if (std::any_of(zeros, left.end(), [](float zero) { return std::bit_cast<std::uint32_t>(zero) != 0; })) return HUGE_VAL;
+  if (std::any_of(zeros, left.end(), [](float zero) { return std::bit_cast<std::uint32_t>(zero) != 0; }))
+    return HUGE_VAL;
   *largest = *std::max_element(largest, zeros);
   left.resize(rows / 4 + 1);
   const std::span<const float> found(left), expected_totals(of_values);
-  return std::max({worst, apart(found.first(rows / 4), expected_totals.first(rows / 4)), apart(found.last(1), expected_totals.last(1))});
+  return std::max({worst, apart(found.first(rows / 4), expected_totals.first(rows / 4)),
+                   apart(found.last(1), expected_totals.last(1))});
 }
 
 inline double walk_down(kernel_trial& trial, const plan::dispatch& call) {
@@ -58,19 +68,26 @@ inline double walk_down(kernel_trial& trial, const plan::dispatch& call) {
     if (i % 3 != 0) values[i] = 0;  // features that are off
   std::vector<std::int8_t> q(columns);
   std::vector<reference::factors> factor(1);
-  reference::norm_quantize(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), columns, trial.real(call, "eps"), q, factor);
+  reference::norm_quantize(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), columns,
+                           trial.real(call, "eps"), q, factor);
   std::vector<float> expected = trial.floats(rows);
   const std::uint32_t shares = trial.constant(call, "shares");
-  const gpu::buffer totals = trial.filled(reference::walk_totals(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), shares),
-                                          static_cast<std::size_t>(kernels::walk_total_words(columns, shares, kernels::walk_sum_words(call.groups[0], trial.constant(call, "words")))));
-  const gpu::buffer in = trial.filled(values, values.size()), out = trial.filled(expected, expected.size()), kept = trial.room(std::uint64_t{4} * columns), memory = trial.memory_of(trial.state());
+  const gpu::buffer totals = trial.filled(
+      reference::walk_totals(values, trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns), shares),
+      static_cast<std::size_t>(kernels::walk_total_words(
+          columns, shares, kernels::walk_sum_words(call.groups[0], trial.constant(call, "words")))));
+  const gpu::buffer in = trial.filled(values, values.size()), out = trial.filled(expected, expected.size()),
+                    kept = trial.room(std::uint64_t{4} * columns), memory = trial.memory_of(trial.state());
   trial.run(call, {{"input", &in}, {"output", &out}, {"state", &memory}, {"values", &kept}, {"totals", &totals}});
   if (trial.operand(call, "values").where != plan::region::none) {
     std::vector<float> steps(columns);
-    for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = kernels::arithmetic::product(static_cast<float>(q[i]), factor[0].inverse_scale);
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      steps[i] = kernels::arithmetic::product(static_cast<float>(q[i]), factor[0].inverse_scale);
     if (const double off = apart(read<float>(kept, 0, columns), steps); !(off <= 3e-2)) return off;
   }
-  reference::walk_down(q, factor[0], trial.weight<std::uint32_t>(trial.operand(call, "weight"), 0, std::size_t{columns} * rows / 16), trial.weight<float>(trial.operand(call, "scales"), 0, 1), expected);
+  reference::walk_down(q, factor[0],
+                       trial.weight<std::uint32_t>(trial.operand(call, "weight"), 0, std::size_t{columns} * rows / 16),
+                       trial.weight<float>(trial.operand(call, "scales"), 0, 1), expected);
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
@@ -81,7 +98,8 @@ inline double walk_select(kernel_trial& trial, const plan::dispatch& call) {
   for (std::size_t i = 0; i + 3 < scores.size(); i += 3) scores[i + 1] = -scores[i];
   std::vector<std::uint32_t> expected(std::size_t{2} * count);
   reference::walk_select(scores, expected);
-  const gpu::buffer in = trial.filled(scores, columns), out = trial.room(std::uint64_t{8} * count), memory = trial.filled(trial.state(), 0);
+  const gpu::buffer in = trial.filled(scores, columns), out = trial.room(std::uint64_t{8} * count),
+                    memory = trial.filled(trial.state(), 0);
   trial.run(call, {{"input", &in}, {"choice", &out}, {"state", &memory}});
   return read<std::uint32_t>(out, 0, expected.size()) == expected ? 0 : 1;
 }
@@ -99,13 +117,15 @@ inline std::vector<std::uint32_t> some_features(kernel_trial& trial, std::uint32
 
 /// The first features and the last ones.
 inline double walk_up(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"), count = trial.constant(call, "count"), some = std::min(count, 32u);
+  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
+                      count = trial.constant(call, "count"), some = std::min(count, 32u);
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
   const auto values = trial.floats(columns), norm = trial.weight<float>(trial.operand(call, "norm_weight"), 0, columns);
   const auto choice = some_features(trial, count, rows);
   std::vector<float> x(columns);
   reference::rms_norm(values, norm, trial.real(call, "eps"), x);
-  const gpu::buffer in = trial.filled(values, columns), list = trial.filled(choice, choice.size()), out = trial.room(std::uint64_t{4} * count), memory = trial.filled(trial.state(), 0);
+  const gpu::buffer in = trial.filled(values, columns), list = trial.filled(choice, choice.size()),
+                    out = trial.room(std::uint64_t{4} * count), memory = trial.filled(trial.state(), 0);
   trial.run(call, {{"input", &in}, {"choice", &list}, {"output", &out}, {"state", &memory}});
   double worst = 0;
   for (const std::uint32_t first : {0u, count - some}) {
@@ -122,7 +142,8 @@ inline double walk_up(kernel_trial& trial, const plan::dispatch& call) {
 }
 
 inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"), count = trial.constant(call, "count");
+  const std::uint32_t columns = trial.constant(call, "columns"), rows = trial.constant(call, "rows"),
+                      count = trial.constant(call, "count");
   const auto type = static_cast<kernels::element>(trial.constant(call, "weight_element"));
   auto values = trial.floats(count);
   for (std::size_t i = 64; i + 64 < values.size(); ++i) values[i] = 0;  // their vectors need not be fetched here
@@ -130,9 +151,12 @@ inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
   const auto choice = listed ? some_features(trial, count, columns) : std::vector<std::uint32_t>{};
   const std::uint32_t splits = trial.constant(call, "splits");
   std::vector<float> expected = trial.floats(std::size_t{splits} * rows);
-  const gpu::buffer in = trial.filled(values, count), list = trial.filled(choice, std::max<std::size_t>(choice.size(), 1)), out = trial.filled(expected, expected.size()), memory = trial.filled(trial.state(), 0);
+  const gpu::buffer in = trial.filled(values, count),
+                    list = trial.filled(choice, std::max<std::size_t>(choice.size(), 1)),
+                    out = trial.filled(expected, expected.size()), memory = trial.filled(trial.state(), 0);
   trial.run(call, {{"input", &in}, {"choice", &list}, {"output", &out}, {"state", &memory}});
-  // A feature whose value is 0 adds nothing: the others' vectors lie behind each other, as many zeros between them as keep each in its slot.
+  // A feature whose value is 0 adds nothing: the others' vectors lie behind each other, as many zeros between them as
+  // keep each in its slot.
   const std::uint64_t row = rows * reference::elements::size_bytes(type);
   std::vector<std::byte> down;
   std::vector<std::uint32_t> places;
@@ -142,37 +166,51 @@ inline double walk_sum(kernel_trial& trial, const plan::dispatch& call) {
     const auto bytes = trial.weight<std::byte>(trial.operand(call, "weight"), (listed ? choice[2 * i] : i) * row, row);
     down.insert(down.end(), bytes.begin(), bytes.end());
   }
-  reference::walk_sum(values, places, down, type, trial.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add), expected, splits);
+  reference::walk_sum(values, places, down, type,
+                      trial.constant(call, "epilogue") == static_cast<std::uint32_t>(kernels::epilogue::add), expected,
+                      splits);
   return apart(read<float>(out, 0, expected.size()), expected);
 }
 
 /// Every layer; of equal contributions there are some.
 inline double walk_trace(kernel_trial& trial, const plan::dispatch& call) {
-  const std::uint32_t columns = trial.constant(call, "columns"), features = trial.constant(call, "features"), layers = trial.constant(call, "layers"), count = trial.constant(call, "count"), slots = trial.constant(call, "slots");
-  const std::uint32_t value_stride = trial.constant(call, "value_stride"), choice_stride = trial.constant(call, "choice_stride"), words = kernels::trace_words(count);
+  const std::uint32_t columns = trial.constant(call, "columns"), features = trial.constant(call, "features"),
+                      layers = trial.constant(call, "layers"), count = trial.constant(call, "count"),
+                      slots = trial.constant(call, "slots");
+  const std::uint32_t value_stride = trial.constant(call, "value_stride"),
+                      choice_stride = trial.constant(call, "choice_stride"), words = kernels::trace_words(count);
   const bool listed = trial.constant(call, "listed") != 0;
   const auto norms = trial.weight<float>(trial.operand(call, "norms"), 0, std::uint64_t{layers} * features);
   auto values = trial.floats(std::size_t{layers - 1} * value_stride + columns);
   for (std::size_t i = 2; i < values.size(); i += 3) values[i] = 0;
   const auto scores = trial.floats(values.size());
   std::vector<std::uint32_t> choice(listed ? std::size_t{layers - 1} * choice_stride + 2 * columns : 1);
-  for (std::uint32_t layer = 0; listed && layer < layers; ++layer) std::ranges::copy(some_features(trial, columns, features), choice.begin() + std::ptrdiff_t{layer} * choice_stride);
+  for (std::uint32_t layer = 0; listed && layer < layers; ++layer)
+    std::ranges::copy(some_features(trial, columns, features), choice.begin() + std::ptrdiff_t{layer} * choice_stride);
   auto first = trial.state();
   first[kernels::state::tokens] = 7;
-  const gpu::buffer in = trial.filled(values, values.size()), gates = trial.filled(scores, scores.size()), list = trial.filled(choice, choice.size()), out = trial.room(std::uint64_t{4} * slots * layers * words),
-                    memory = trial.filled(first, 0);
+  const gpu::buffer in = trial.filled(values, values.size()), gates = trial.filled(scores, scores.size()),
+                    list = trial.filled(choice, choice.size()),
+                    out = trial.room(std::uint64_t{4} * slots * layers * words), memory = trial.filled(first, 0);
   trial.run(call, {{"values", &in}, {"gates", &gates}, {"choice", &list}, {"trace", &out}, {"state", &memory}});
   double worst = 0;
   for (std::uint32_t layer = 0; layer < layers; ++layer) {
     std::vector<std::uint32_t> expected{kernel_trial::position, 7};
     expected.resize(words);
-    reference::walk_trace(std::span(values).subspan(std::size_t{layer} * value_stride, columns), listed ? std::span<const float>{} : std::span(scores).subspan(std::size_t{layer} * value_stride, columns),
-                          listed ? std::span<const std::uint32_t>(choice).subspan(std::size_t{layer} * choice_stride, std::size_t{2} * columns) : std::span<const std::uint32_t>{},
-                          std::span(norms).subspan(std::size_t{layer} * features, features), count, expected);
-    const auto found = read<std::uint32_t>(out, (std::size_t{kernel_trial::position % slots} * layers + layer) * words, words);
+    reference::walk_trace(
+        std::span(values).subspan(std::size_t{layer} * value_stride, columns),
+        listed ? std::span<const float>{} : std::span(scores).subspan(std::size_t{layer} * value_stride, columns),
+        listed ? std::span<const std::uint32_t>(choice).subspan(std::size_t{layer} * choice_stride,
+                                                                std::size_t{2} * columns)
+               : std::span<const std::uint32_t>{},
+        std::span(norms).subspan(std::size_t{layer} * features, features), count, expected);
+    const auto found =
+        read<std::uint32_t>(out, (std::size_t{kernel_trial::position % slots} * layers + layer) * words, words);
     const auto size = [](const std::vector<std::uint32_t>& of) { return std::bit_cast<float>(of[2]); };
     worst = std::max(worst, apart(std::array{size(found)}, std::array{size(expected)}));
-    if (found[0] != expected[0] || found[1] != expected[1] || !std::equal(found.begin() + 3, found.end(), expected.begin() + 3)) return 1;
+    if (found[0] != expected[0] || found[1] != expected[1] ||
+        !std::equal(found.begin() + 3, found.end(), expected.begin() + 3))
+      return 1;
   }
   return worst;
 }

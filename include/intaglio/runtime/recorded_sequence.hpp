@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A plan's sequence as command buffers, recorded once. Each segment covers some layers: the cut points at which a submission may end.
-// Every segment starts with a barrier of its own, which stands for the plan's where its first dispatch has one.
+// A plan's sequence as command buffers, recorded once. Each segment covers some layers: the cut points at which a
+// submission may end. Every segment starts with a barrier of its own, which stands for the plan's where its first
+// dispatch has one.
 #pragma once
 
 #include <algorithm>
@@ -22,32 +23,45 @@ namespace intaglio::runtime {
 struct address_table {
   const gpu::buffer* arena_memory = nullptr;  ///< behind `arena`, for sequences with blank bytes
   std::uint64_t arena = 0, state = 0, ring = 0, arguments = 0, trace = 0;
-  std::vector<std::uint64_t> keys, values;          ///< by layer
+  std::vector<std::uint64_t> keys, values;            ///< by layer
   std::vector<std::uint64_t> pool_keys, pool_values;  ///< the same, of a batch
-  std::vector<std::uint64_t> weights;               ///< by weight_index
-  std::vector<std::uint32_t> first_weight;          ///< by slot
+  std::vector<std::uint64_t> weights;                 ///< by weight_index
+  std::vector<std::uint32_t> first_weight;            ///< by slot
 
   std::uint64_t resolve(const plan::operand& what, const plan::table& of, std::uint32_t layer) const {
     switch (what.where) {
-      case plan::region::none: return 0;
-      case plan::region::arena: return arena + what.offset + layer * what.layer_stride;
-      case plan::region::weight: return weights[first_weight[what.slot] + (of.weights[what.slot].per_layer ? layer : 0)] + what.offset;
-      case plan::region::keys: return keys[layer] + what.offset;
-      case plan::region::values: return values[layer] + what.offset;
-      case plan::region::pool_keys: return pool_keys[layer] + what.offset;
-      case plan::region::pool_values: return pool_values[layer] + what.offset;
-      case plan::region::state: return state + what.offset;
-      case plan::region::ring: return ring + what.offset;
-      case plan::region::arguments: return arguments + what.offset;
-      case plan::region::trace: return trace + what.offset;
+      case plan::region::none:
+        return 0;
+      case plan::region::arena:
+        return arena + what.offset + layer * what.layer_stride;
+      case plan::region::weight:
+        return weights[first_weight[what.slot] + (of.weights[what.slot].per_layer ? layer : 0)] + what.offset;
+      case plan::region::keys:
+        return keys[layer] + what.offset;
+      case plan::region::values:
+        return values[layer] + what.offset;
+      case plan::region::pool_keys:
+        return pool_keys[layer] + what.offset;
+      case plan::region::pool_values:
+        return pool_values[layer] + what.offset;
+      case plan::region::state:
+        return state + what.offset;
+      case plan::region::ring:
+        return ring + what.offset;
+      case plan::region::arguments:
+        return arguments + what.offset;
+      case plan::region::trace:
+        return trace + what.offset;
     }
     return 0;
   }
 };
 
 /// What a dispatch of all layers takes from memory instead of push constants.
-inline gpu::buffer arguments_of(const gpu::device& on, const plan::table& table, const plan::sequence& of, const address_table& addresses) {
-  gpu::buffer out(on, kernels::layers::argument_bytes(of.layers), gpu::placement::shared, "the arguments of all layers");
+inline gpu::buffer arguments_of(const gpu::device& on, const plan::table& table, const plan::sequence& of,
+                                const address_table& addresses) {
+  gpu::buffer out(on, kernels::layers::argument_bytes(of.layers), gpu::placement::shared,
+                  "the arguments of all layers");
   std::byte* at = out.mapped().data();
   for (std::uint32_t layer = 0; layer < of.layers; ++layer)
     for (const plan::operand& each : of.arguments_of(layer)) {
@@ -58,12 +72,12 @@ inline gpu::buffer arguments_of(const gpu::device& on, const plan::table& table,
   return out;
 }
 
-/// Where a probing sequence copies the residual stream: f32 [layers + 1, max_tokens, hidden_size], the embedding's output first.
-/// And, behind it, the logits f32 [max_tokens, vocab_size].
+/// Where a probing sequence copies the residual stream: f32 [layers + 1, max_tokens, hidden_size], the embedding's
+/// output first. And, behind it, the logits f32 [max_tokens, vocab_size].
 struct probe {
   const gpu::buffer* arena = nullptr;
   const gpu::buffer* to = nullptr;
-  std::uint64_t state_bytes = 0;   ///< of one hidden state; 0: only logits
+  std::uint64_t state_bytes = 0;  ///< of one hidden state; 0: only logits
   std::uint64_t logits_at = 0;
   std::uint64_t logits_bytes = 0;
 };
@@ -80,20 +94,26 @@ struct recorded_sequence {
   const plan::sequence* plan = nullptr;
   std::vector<gpu::recording> segments;
   std::vector<VkCommandBuffer> handles;
-  gpu::recording greedy;                      ///< the last segment of passes that draw nothing, where it has a form of its own
-  std::vector<gpu::timestamps> clocks;        ///< one a segment where times are taken, else none
-  std::vector<dispatch_time> dispatches;      ///< in order of recording, where times are taken
+  gpu::recording greedy;  ///< the last segment of passes that draw nothing, where it has a form of its own
+  std::vector<gpu::timestamps> clocks;    ///< one a segment where times are taken, else none
+  std::vector<dispatch_time> dispatches;  ///< in order of recording, where times are taken
   runtime::pace speed;
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(segments.size()); }
   /// Of a segment. @param draws_nothing of a pass for which the last one has a form of its own
-  VkCommandBuffer handle(std::uint32_t segment, bool draws_nothing) const { return draws_nothing && segment + 1 == size() ? greedy.handle() : handles[segment]; }
+  VkCommandBuffer handle(std::uint32_t segment, bool draws_nothing) const {
+    return draws_nothing && segment + 1 == size() ? greedy.handle() : handles[segment];
+  }
 };
 
-/// Layers of one segment: fine for prompts, whose passes take long, coarser for passes that draw tokens: a segment's ends take 4 us on an H200.
-inline std::uint32_t layers_per_segment(const plan::sequence& of) { return of.max_tokens > 1 && !of.has_sampler ? 1u : std::max(1u, of.layers / 10); }
+/// Layers of one segment: fine for prompts, whose passes take long, coarser for passes that draw tokens: a segment's
+/// ends take 4 us on an H200.
+inline std::uint32_t layers_per_segment(const plan::sequence& of) {
+  return of.max_tokens > 1 && !of.has_sampler ? 1u : std::max(1u, of.layers / 10);
+}
 
-/// What is recorded of the last segment of a sequence whose sampler has several forms: for passes that draw, in which form, and for those that draw nothing.
+/// What is recorded of the last segment of a sequence whose sampler has several forms: for passes that draw, in which
+/// form, and for those that draw nothing.
 struct sampler_forms {
   bool drawing = true, greedy = false;
   kernels::sample_form draws_by = kernels::sample_form::any;  ///< or interim
@@ -103,12 +123,15 @@ struct sampler_forms {
 /// @param copy null, or where a probing sequence leaves its states and logits; a chain of dispatches
 /// @param measure takes the time of every dispatch
 /// @param layers of one segment, 0: layers_per_segment()
-/// @param rows of a batch: for passes over the first so many slots, a share of which whole tiles of rows are made; 0: all
-/// @param forms those that are recorded of the last segment, where the sampler has several; without one that draws that segment is empty
+/// @param rows of a batch: for passes over the first so many slots, a share of which whole tiles of rows are made; 0:
+/// all
+/// @param forms those that are recorded of the last segment, where the sampler has several; without one that draws that
+/// segment is empty
 /// @error out_of_memory, device_lost; device_error: no timestamps on this device
-inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of, const kernel_set& kernels,
-                                         const address_table& addresses, const probe* copy = nullptr, bool measure = false, std::uint32_t layers = 0, std::uint32_t rows = 0,
-                                         sampler_forms forms = {}) {
+inline recorded_sequence record_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of,
+                                         const kernel_set& kernels, const address_table& addresses,
+                                         const probe* copy = nullptr, bool measure = false, std::uint32_t layers = 0,
+                                         std::uint32_t rows = 0, sampler_forms forms = {}) {
   return gpu::translated([&] {
     recorded_sequence out;
     out.plan = &of;
@@ -122,7 +145,10 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
       if (s + 1 == count) dispatches += of.epilogue.size();
       gpu::timestamps* clock = nullptr;
       if (measure) clock = &out.clocks.emplace_back(on, static_cast<std::uint32_t>(dispatches + 1));
-      gpu::recorder to(on, std::string(of.name) + " of " + model_name(table) + ", layers " + std::to_string(first) + " to " + std::to_string(end), clock);
+      gpu::recorder to(on,
+                       std::string(of.name) + " of " + model_name(table) + ", layers " + std::to_string(first) +
+                           " to " + std::to_string(end),
+                       clock);
       bool fresh = true;  // just behind a barrier
       const auto run = [&](std::span<const plan::dispatch> part, std::uint32_t layer) {
         for (const auto& call : part) {
@@ -131,20 +157,26 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
           const kernels::interface& face = kernels::interface_of(call.kernel);
           std::array<std::byte, kernels::max_push_constant_bytes> push;
           for (std::size_t i = 0; i < face.push_count(); ++i) {
-            const std::uint64_t value = call.push[i].where == plan::region::none ? kernels::unbound(face.push[i].type) : addresses.resolve(call.push[i], table, layer);
+            const std::uint64_t value = call.push[i].where == plan::region::none
+                                            ? kernels::unbound(face.push[i].type)
+                                            : addresses.resolve(call.push[i], table, layer);
             std::memcpy(push.data() + face.push_offset(i), &value, sizeof value);
           }
-          to.dispatch(kernels.of(call, rows, form), std::span(push).first(face.push_bytes()), kernels.groups_of(call, rows, of.max_tokens, form));
+          to.dispatch(kernels.of(call, rows, form), std::span(push).first(face.push_bytes()),
+                      kernels.groups_of(call, rows, of.max_tokens, form));
           if (measure) out.dispatches.push_back({&call, layer, 0});
         }
       };
       const auto keep_state = [&](std::uint32_t index) {
         if (copy == nullptr || copy->state_bytes == 0) return;
-        to.full_barrier().copy(*copy->arena, of.residual_offset, *copy->to, index * copy->state_bytes, copy->state_bytes).full_barrier();
+        to.full_barrier()
+            .copy(*copy->arena, of.residual_offset, *copy->to, index * copy->state_bytes, copy->state_bytes)
+            .full_barrier();
         fresh = true;
       };
       if (s == 0) {
-        if (of.blank_bytes != 0 && !of.blanks_itself()) to.fill(*addresses.arena_memory, of.blank_offset, of.blank_bytes, 0xffffffffu);
+        if (of.blank_bytes != 0 && !of.blanks_itself())
+          to.fill(*addresses.arena_memory, of.blank_offset, of.blank_bytes, 0xffffffffu);
         run(of.prologue, 0);
         if (of.blank_bytes != 0) {
           to.full_barrier();
@@ -159,7 +191,9 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
       if (s + 1 == count) {
         run(of.epilogue, 0);
         if (copy != nullptr && copy->logits_bytes != 0)
-          to.full_barrier().copy(*copy->arena, of.logits_offset, *copy->to, copy->logits_at, copy->logits_bytes).full_barrier();
+          to.full_barrier()
+              .copy(*copy->arena, of.logits_offset, *copy->to, copy->logits_at, copy->logits_bytes)
+              .full_barrier();
       }
       return to.finish();
     };
@@ -173,11 +207,15 @@ inline recorded_sequence record_sequence(const gpu::device& on, const plan::tabl
   });
 }
 
-/// The same with a timestamp behind every dispatch, in one form: of passes that draw, or with `greedy` of those that draw nothing, where the sampler has several.
+/// The same with a timestamp behind every dispatch, in one form: of passes that draw, or with `greedy` of those that
+/// draw nothing, where the sampler has several.
 /// @error as of record_sequence()
-inline recorded_sequence record_timed_sequence(const gpu::device& on, const plan::table& table, const plan::sequence& of, const kernel_set& kernels, const address_table& addresses,
-                                               std::uint32_t layers, std::uint32_t rows, bool greedy) {
-  recorded_sequence out = record_sequence(on, table, of, kernels, addresses, nullptr, true, layers, rows, {!greedy, greedy});
+inline recorded_sequence record_timed_sequence(const gpu::device& on, const plan::table& table,
+                                               const plan::sequence& of, const kernel_set& kernels,
+                                               const address_table& addresses, std::uint32_t layers, std::uint32_t rows,
+                                               bool greedy) {
+  recorded_sequence out =
+      record_sequence(on, table, of, kernels, addresses, nullptr, true, layers, rows, {!greedy, greedy});
   if (greedy) {
     out.segments.back() = std::move(out.greedy);
     out.handles.back() = out.segments.back().handle();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A model on the CPU reference whose FFNs are walked by routers (io/feature_router.hpp): of each layer and token the features of some experts alone, and how
-// often each expert came. Of a mixture the experts are its own, and what they add is weighed by their shares.
+// A model on the CPU reference whose FFNs are walked by routers (io/feature_router.hpp): of each layer and token the
+// features of some experts alone, and how often each expert came. Of a mixture the experts are its own, and what they
+// add is weighed by their shares.
 #pragma once
 
 #include <algorithm>
@@ -35,9 +36,11 @@ struct router_statistics {
 };
 
 /// A choice of features by routers, which counts what they chose. The router and the statistics must outlive it.
-/// @param top_k experts of a layer and token; all there are, or more: the full walk, but of a mixture all of its experts  @param active_only of their features those that are on
+/// @param top_k experts of a layer and token; all there are, or more: the full walk, but of a mixture all of its
+/// experts  @param active_only of their features those that are on
 /// @param weighs what features add counts their expert's share, as in a mixture
-inline reference::walk_choice routed_choice(const io::feature_router& router, std::size_t top_k, bool active_only, router_statistics& statistics, bool weighs = false) {
+inline reference::walk_choice routed_choice(const io::feature_router& router, std::size_t top_k, bool active_only,
+                                            router_statistics& statistics, bool weighs = false) {
   if (top_k == 0) throw argument_error("top_k", "at least 1 expert", "0");
   statistics = {};
   for (std::uint32_t layer = 0; layer < router.layers(); ++layer) {
@@ -46,7 +49,8 @@ inline reference::walk_choice routed_choice(const io::feature_router& router, st
     of.shares.resize(of.chosen.size());
   }
   reference::walk_choice out{.active_only = active_only};
-  out.route = [&router, &statistics, top_k, weighs](std::uint32_t layer, std::span<const float> x, std::size_t features) -> reference::routed_features {
+  out.route = [&router, &statistics, top_k, weighs](std::uint32_t layer, std::span<const float> x,
+                                                    std::size_t features) -> reference::routed_features {
     const auto experts = router.route(layer, x, top_k);
     auto& of = statistics.layers[layer];
     for (const io::routed_expert& each : experts) {
@@ -82,13 +86,21 @@ struct routed_prediction {
   router_statistics statistics;
 };
 
-/// Continues a prompt by `tokens` tokens, the walks routed. @error argument_error: no prompt, one that does not fit, routers of another model, of a mixture others than its own
-inline routed_prediction predict_with_router(walked_model& model, const io::feature_router& router, std::span<const std::uint32_t> prompt, std::uint32_t tokens, std::size_t top_k,
-                                             bool active_only = false) {
+/// Continues a prompt by `tokens` tokens, the walks routed. @error argument_error: no prompt, one that does not fit,
+/// routers of another model, of a mixture others than its own
+inline routed_prediction predict_with_router(walked_model& model, const io::feature_router& router,
+                                             std::span<const std::uint32_t> prompt, std::uint32_t tokens,
+                                             std::size_t top_k, bool active_only = false) {
   if (prompt.empty()) throw argument_error("prompt", "at least one token", "none");
-  if (router.layers() != model.config().num_hidden_layers) throw argument_error("router", std::to_string(model.config().num_hidden_layers) + " layers", std::to_string(router.layers()));
+  if (router.layers() != model.config().num_hidden_layers)
+    throw argument_error("router", std::to_string(model.config().num_hidden_layers) + " layers",
+                         std::to_string(router.layers()));
   const bool mixture = model.config().num_local_experts != 0;
-  if (mixture && !is_mixture_router(router, model.config())) throw argument_error("router", "the mixture's own, whose experts have " + std::to_string(model.config().intermediate_size) + " features each", "another");
+  if (mixture && !is_mixture_router(router, model.config()))
+    throw argument_error(
+        "router",
+        "the mixture's own, whose experts have " + std::to_string(model.config().intermediate_size) + " features each",
+        "another");
   routed_prediction out;
   out.ids.assign(prompt.begin(), prompt.end());
   const reference::walk_choice choice = routed_choice(router, top_k, active_only, out.statistics, mixture);
@@ -98,7 +110,8 @@ inline routed_prediction predict_with_router(walked_model& model, const io::feat
     const auto logits = model.feed(out.ids[i], &choice);
     out.statistics.tokens += 1;
     out.logits.assign(logits.begin(), logits.end());
-    if (i + 1 == out.ids.size() && out.ids.size() < whole) out.ids.push_back(static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin()));
+    if (i + 1 == out.ids.size() && out.ids.size() < whole)
+      out.ids.push_back(static_cast<std::uint32_t>(std::ranges::max_element(logits) - logits.begin()));
   }
   return out;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A session's state to and from a file (io/session_file.hpp): what the KV cache holds of the tokens so far goes along, so that the next token is the
-// one that an uninterrupted run draws.
+// A session's state to and from a file (io/session_file.hpp): what the KV cache holds of the tokens so far goes along,
+// so that the next token is the one that an uninterrupted run draws.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,9 @@ namespace intaglio {
 
 /// What a program keeps with a session.
 struct session_note {
-  sampling_options sampling{};  ///< with which the session goes on; the draw depends on these, the tokens and the position alone
-  std::string text{};           ///< the program's own, at most 64 MiB
+  sampling_options
+      sampling{};      ///< with which the session goes on; the draw depends on these, the tokens and the position alone
+  std::string text{};  ///< the program's own, at most 64 MiB
 };
 
 namespace runtime {
@@ -31,20 +32,24 @@ struct cache_slice {
   std::uint64_t offset = 0, bytes = 0;
 };
 
-/// What the positions below `written` take of the caches: of keys whole octets, head by head; of values rows. A ring that was written round is taken whole.
+/// What the positions below `written` take of the caches: of keys whole octets, head by head; of values rows. A ring
+/// that was written round is taken whole.
 inline std::vector<cache_slice> used_slices(const plan::table& of, std::uint32_t written) {
   std::vector<cache_slice> out;
   if (written == 0) return out;
   const decoder_config& config = *of.config;
   const std::uint64_t heads = config.num_key_value_heads;
-  const auto octets = [](std::uint64_t positions) { return (positions + kernels::cache_octet - 1) / kernels::cache_octet * kernels::cache_octet; };
+  const auto octets = [](std::uint64_t positions) {
+    return (positions + kernels::cache_octet - 1) / kernels::cache_octet * kernels::cache_octet;
+  };
   for (std::uint32_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     const plan::layer_cache& cache = of.cache_of(layer);
     const std::uint64_t slots = std::min(written, cache.positions);
     const std::uint64_t key_head = cache.key_bytes / heads, value_head = cache.value_bytes / heads;
     for (std::uint64_t head = 0; head < heads; ++head)
       out.push_back({2 * layer, head * key_head, key_head / octets(cache.positions) * octets(slots)});
-    for (std::uint64_t head = 0; head < heads; ++head) out.push_back({2 * layer + 1, head * value_head, value_head / cache.positions * slots});
+    for (std::uint64_t head = 0; head < heads; ++head)
+      out.push_back({2 * layer + 1, head * value_head, value_head / cache.positions * slots});
   }
   return out;
 }
@@ -68,10 +73,13 @@ inline std::uint64_t weights_checksum(session_body& body) {
   return *body.weight_sum;
 }
 
-/// @error file_error: the place or the disk; argument_error: the note is too long, or its sampling out of range; device_lost, out_of_memory
+/// @error file_error: the place or the disk; argument_error: the note is too long, or its sampling out of range;
+/// device_lost, out_of_memory
 inline void save_session(session_body& body, const std::filesystem::path& path, const session_note& note) {
   validate(note.sampling, body.vocab_size(), body.table->context);
-  if (note.text.size() > session_note_limit) throw argument_error("note of the session", "at most " + std::to_string(session_note_limit) + " bytes", std::to_string(note.text.size()));
+  if (note.text.size() > session_note_limit)
+    throw argument_error("note of the session", "at most " + std::to_string(session_note_limit) + " bytes",
+                         std::to_string(note.text.size()));
   body.run->drain();
   body.cached = body.run->kept(std::min(body.cached, body.size()));
   io::session_record record;
@@ -122,26 +130,38 @@ inline sampling_options saved_sampling(const io::session_reader& from, const ses
 }
 
 /// Takes a saved session's place: all is checked before anything of the present one is lost.
-/// @error file_error: not a sound file, or one of another model, of other weights, of another engraving; device_lost, out_of_memory
+/// @error file_error: not a sound file, or one of another model, of other weights, of another engraving; device_lost,
+/// out_of_memory
 inline session_note restore_session(session_body& body, const std::filesystem::path& path) {
   using layout = io::session_layout;
   const io::session_reader from{io::mapped_file(path)};
   const io::session_record& record = from.record();
   const plan::table& table = *body.table;
   if (record.engraving != table.hash)
-    from.refuse(layout::at_engraving, "engraving", hexadecimal(table.hash) + " (" + model_name(table) + ", profile " + std::string(table.profile) + ")", hexadecimal(record.engraving));
-  if (record.tokens.size() > table.context) from.refuse(layout::at_tokens, "tokens", "at most " + std::to_string(table.context) + " (the context)", std::to_string(record.tokens.size()));
+    from.refuse(layout::at_engraving, "engraving",
+                hexadecimal(table.hash) + " (" + model_name(table) + ", profile " + std::string(table.profile) + ")",
+                hexadecimal(record.engraving));
+  if (record.tokens.size() > table.context)
+    from.refuse(layout::at_tokens, "tokens", "at most " + std::to_string(table.context) + " (the context)",
+                std::to_string(record.tokens.size()));
   if (record.written > std::uint64_t{table.context} + table.max_tokens)
-    from.refuse(layout::at_written, "positions written", "at most " + std::to_string(std::uint64_t{table.context} + table.max_tokens), std::to_string(record.written));
+    from.refuse(layout::at_written, "positions written",
+                "at most " + std::to_string(std::uint64_t{table.context} + table.max_tokens),
+                std::to_string(record.written));
   for (std::size_t i = 0; i < record.tokens.size(); ++i)
     if (record.tokens[i] < 0 || static_cast<std::uint32_t>(record.tokens[i]) >= body.vocab_size())
-      from.refuse(layout::header_bytes + 4 * i, "token " + std::to_string(i), "0 .. " + std::to_string(body.vocab_size() - 1), std::to_string(record.tokens[i]));
+      from.refuse(layout::header_bytes + 4 * i, "token " + std::to_string(i),
+                  "0 .. " + std::to_string(body.vocab_size() - 1), std::to_string(record.tokens[i]));
   const std::vector<cache_slice> slices = used_slices(table, record.written);
   std::uint64_t bytes = 0;
   for (const cache_slice& each : slices) bytes += each.bytes;
-  if (bytes != record.cache_bytes) from.refuse(layout::at_cache_bytes, "bytes of the cache", std::to_string(bytes), std::to_string(record.cache_bytes));
+  if (bytes != record.cache_bytes)
+    from.refuse(layout::at_cache_bytes, "bytes of the cache", std::to_string(bytes),
+                std::to_string(record.cache_bytes));
   session_note out{saved_sampling(from, body), record.note};
-  if (const std::uint64_t own = weights_checksum(body); record.weights != own) from.refuse(layout::at_weights, "weights", hexadecimal(own) + " (" + printable(body.path, 120) + ")", hexadecimal(record.weights));
+  if (const std::uint64_t own = weights_checksum(body); record.weights != own)
+    from.refuse(layout::at_weights, "weights", hexadecimal(own) + " (" + printable(body.path, 120) + ")",
+                hexadecimal(record.weights));
 
   body.run->drain();
   body.history.clear();  // should what follows fail, nothing is relied on
@@ -151,11 +171,13 @@ inline session_note restore_session(session_body& body, const std::filesystem::p
   std::uint64_t done = 0;
   for (const cache_slice& each : slices) {
     const auto& item = caches.items[each.item];
-    to.upload(caches.buffers[item.buffer], item.offset + each.offset, each.bytes, [&](std::span<std::byte> into, std::uint64_t at) { from.cache(done + at, into); });
+    to.upload(caches.buffers[item.buffer], item.offset + each.offset, each.bytes,
+              [&](std::span<std::byte> into, std::uint64_t at) { from.cache(done + at, into); });
     done += each.bytes;
   }
   if (record.cached != 0)  // the repetition penalty looks them up there
-    to.upload(body.run->state(), std::uint64_t{4} * kernels::state::history(table.max_tokens), std::as_bytes(std::span(record.tokens).first(record.cached)));
+    to.upload(body.run->state(), std::uint64_t{4} * kernels::state::history(table.max_tokens),
+              std::as_bytes(std::span(record.tokens).first(record.cached)));
   to.finish();
   from.file().expect_unchanged();
   body.run->restored(record.written);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// session<Model>: the engraved plans of a model, loaded onto a device. Only the constructors know the plans, so a program that writes
-// `extern template class intaglio::session<Model>;` in all but one file compiles them once.
+// session<Model>: the engraved plans of a model, loaded onto a device. Only the constructors know the plans, so a
+// program that writes `extern template class intaglio::session<Model>;` in all but one file compiles them once.
 #pragma once
 
 #include <array>
@@ -26,7 +26,9 @@ class session : public basic_session {
  private:
   static constexpr std::size_t count = sizeof...(Profiles) == 0 ? 2 : sizeof...(Profiles);
   static constexpr std::array<const plan::table*, count> list() {
-    if constexpr (sizeof...(Profiles) == 0) return {&plan::engraved<Model, plan::profiles::cpu>::table, &plan::engraved<Model, plan::profiles::portable>::table};
+    if constexpr (sizeof...(Profiles) == 0)
+      return {&plan::engraved<Model, plan::profiles::cpu>::table,
+              &plan::engraved<Model, plan::profiles::portable>::table};
     else return {&plan::engraved<Model, Profiles>::table...};
   }
   static constexpr std::array<const plan::table*, count> tables = list();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a session owns, and who may use it when: one call or one running generation at a time, from one thread at a time.
+// What a session owns, and who may use it when: one call or one running generation at a time, from one thread at a
+// time.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +23,8 @@
 
 namespace intaglio::runtime {
 
-/// The state behind a session. `history` holds every token fed or drawn, by position; the first `cached` of them are in the KV cache.
-/// The last one may be drawn and not fed yet: a decode pass takes it as its input.
+/// The state behind a session. `history` holds every token fed or drawn, by position; the first `cached` of them are in
+/// the KV cache. The last one may be drawn and not fed yet: a decode pass takes it as its input.
 struct session_body {
   gpu::device device;
   const plan::table* table;
@@ -32,19 +33,21 @@ struct session_body {
   std::unique_ptr<executor> run;
   std::optional<io::tokenizer> tokens;
   std::optional<io::chat_template> chat;
-  std::optional<file_error> no_chat;       ///< why there is none
-  std::string path;                        ///< of the checkpoint, for errors
+  std::optional<file_error> no_chat;  ///< why there is none
+  std::string path;                   ///< of the checkpoint, for errors
   std::vector<std::string> warnings;
   std::vector<std::int32_t> history;
   std::uint32_t cached = 0;
-  bool find_first_nan = false;             ///< as session_options has it
-  bool prove_kernels = true;               ///< as session_options has it
-  std::vector<std::uint32_t> feed;         ///< tokens of the next pass
-  std::optional<std::uint64_t> weight_sum; ///< of the weights in device memory, once somebody asked (saved_session.hpp)
-  draft_budget drafting;                   ///< what prompt lookup may spend
+  bool find_first_nan = false;      ///< as session_options has it
+  bool prove_kernels = true;        ///< as session_options has it
+  std::vector<std::uint32_t> feed;  ///< tokens of the next pass
+  std::optional<std::uint64_t>
+      weight_sum;         ///< of the weights in device memory, once somebody asked (saved_session.hpp)
+  draft_budget drafting;  ///< what prompt lookup may spend
   std::atomic<bool> busy{false};
 
-  session_body(gpu::device on, const plan::table& of, double budget_ms) : device(std::move(on)), table(&of), submit_budget_ms(budget_ms) {
+  session_body(gpu::device on, const plan::table& of, double budget_ms)
+      : device(std::move(on)), table(&of), submit_budget_ms(budget_ms) {
     history.reserve(of.context);
     feed.reserve(of.max_tokens);
   }
@@ -58,7 +61,8 @@ struct session_body {
   }
 
   /// Tokens of a conversation up to where the answer begins.
-  /// @error argument_error: no tokenizer, or an order of turns that the model's template refuses; file_error: no known template
+  /// @error argument_error: no tokenizer, or an order of turns that the model's template refuses; file_error: no known
+  /// template
   std::vector<std::int32_t> encode(std::span<const io::chat_message> conversation) const {
     const io::tokenizer& words = tokenizer();
     if (!chat) throw file_error(*no_chat);
@@ -69,16 +73,20 @@ struct session_body {
   void check_ids(std::span<const std::int32_t> ids) const {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] < 0 || static_cast<std::uint32_t>(ids[i]) >= vocab_size())
-        throw argument_error("token id " + std::to_string(i), "0 .. " + std::to_string(vocab_size() - 1), std::to_string(ids[i]));
+        throw argument_error("token id " + std::to_string(i), "0 .. " + std::to_string(vocab_size() - 1),
+                             std::to_string(ids[i]));
   }
   /// @error argument_error naming both numbers
   void check_room(std::size_t tokens_wanted) const {
     if (tokens_wanted > table->context)
-      throw argument_error("prompt", "at most " + std::to_string(table->context) + " tokens (the context)", std::to_string(tokens_wanted) + " tokens");
+      throw argument_error("prompt", "at most " + std::to_string(table->context) + " tokens (the context)",
+                           std::to_string(tokens_wanted) + " tokens");
   }
   std::uint32_t checked_chunk(std::uint32_t chunk) const {
     if (chunk > table->prefill.max_tokens)
-      throw argument_error("chunk", "at most " + std::to_string(table->prefill.max_tokens) + " tokens (the plan's), or 0 for as many", std::to_string(chunk));
+      throw argument_error(
+          "chunk", "at most " + std::to_string(table->prefill.max_tokens) + " tokens (the plan's), or 0 for as many",
+          std::to_string(chunk));
     return chunk != 0 ? chunk : table->prefill.max_tokens;
   }
 
@@ -104,7 +112,9 @@ struct session_body {
   }
 
   /// Passes that feed `chunk` tokens at a time: one by one, where decode tells of each, they are decode's.
-  pass_kind feeding(std::uint32_t chunk) const { return chunk == 1 && table->trace.top != 0 ? pass_kind::decode : pass_kind::prefill; }
+  pass_kind feeding(std::uint32_t chunk) const {
+    return chunk == 1 && table->trace.top != 0 ? pass_kind::decode : pass_kind::prefill;
+  }
 
   /// Begins a pass over history[cached, cached + count).
   void begin(pass_kind kind, std::uint32_t count, const sampling_options& sampling = {}, std::uint32_t passes = 1) {
@@ -140,7 +150,8 @@ struct session_body {
 class session_use {
  public:
   session_use() = default;
-  /// @error argument_error: the session was moved from, or is in use by another call, another thread or a running generation;
+  /// @error argument_error: the session was moved from, or is in use by another call, another thread or a running
+  /// generation;
   ///        device_lost: the device was lost before
   explicit session_use(std::shared_ptr<session_body> body) {
     if (!body) throw argument_error("session", "one with a model", "one that was moved from");

@@ -22,10 +22,12 @@ class stop_text {
   /// @error argument_error: a stop string is empty or over 1024 bytes, or there are more than 16
   explicit stop_text(std::vector<std::string> stops) : stops_(std::move(stops)) {
     if (stops_.size() > max_stop_strings)
-      throw argument_error("stop", "at most " + std::to_string(max_stop_strings) + " strings", std::to_string(stops_.size()));
+      throw argument_error("stop", "at most " + std::to_string(max_stop_strings) + " strings",
+                           std::to_string(stops_.size()));
     for (const auto& stop : stops_)
       if (stop.empty() || stop.size() > max_stop_bytes)
-        throw argument_error("stop", "strings of 1 .. " + std::to_string(max_stop_bytes) + " bytes", std::to_string(stop.size()) + " bytes");
+        throw argument_error("stop", "strings of 1 .. " + std::to_string(max_stop_bytes) + " bytes",
+                             std::to_string(stop.size()) + " bytes");
   }
 
   /// Appends to `out` what is now sure to precede any stop string. Once stopped() nothing more comes.
@@ -36,7 +38,8 @@ class stop_text {
       return;
     }
     held_ += piece;
-    // The one that is complete first wins, of those the longest: so the text does not depend on how it was cut into pieces.
+    // The one that is complete first wins, of those the longest: so the text does not depend on how it was cut into
+    // pieces.
     std::size_t begin = 0, end = std::string::npos;
     for (const auto& stop : stops_) {
       const std::size_t at = held_.find(stop);
@@ -69,7 +72,8 @@ class stop_text {
     std::size_t longest = 0;
     for (const auto& stop : stops_)
       for (std::size_t length = std::min(stop.size() - 1, held_.size()); length > longest; --length)
-        if (std::string_view(held_).substr(held_.size() - length) == std::string_view(stop).substr(0, length)) longest = length;
+        if (std::string_view(held_).substr(held_.size() - length) == std::string_view(stop).substr(0, length))
+          longest = length;
     return longest;
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Weights of a plan's true shapes with made-up values, straight into device memory: speed without a file. Ternary codes are random with
-// a third of each, norms are 1, dense values are small, so that activations stay finite. How many gates are zero can be chosen.
+// Weights of a plan's true shapes with made-up values, straight into device memory: speed without a file. Ternary codes
+// are random with a third of each, norms are 1, dense values are small, so that activations stay finite. How many gates
+// are zero can be chosen.
 #pragma once
 
 #include <cstring>
@@ -28,56 +29,81 @@ constexpr std::uint64_t next_random(std::uint64_t& state) {
 /// One 32-bit word of a weight of the given layout.
 inline std::uint32_t synthetic_word(const plan::weight& w, std::uint64_t& random) {
   switch (w.layout) {
-    case plan::weight_layout::vector_f32: case plan::weight_layout::column_norms: return std::bit_cast<std::uint32_t>(1.f);
-    case plan::weight_layout::ternary_scales: return std::bit_cast<std::uint32_t>(0.02f);
-    case plan::weight_layout::ternary_tiles: case plan::weight_layout::feature_rows: case plan::weight_layout::feature_columns: {
+    case plan::weight_layout::vector_f32:
+    case plan::weight_layout::column_norms:
+      return std::bit_cast<std::uint32_t>(1.f);
+    case plan::weight_layout::ternary_scales:
+      return std::bit_cast<std::uint32_t>(0.02f);
+    case plan::weight_layout::ternary_tiles:
+    case plan::weight_layout::feature_rows:
+    case plan::weight_layout::feature_columns: {
       const auto word = static_cast<std::uint32_t>(next_random(random));
       const std::uint32_t threes = word & (word >> 1) & 0x55555555u;  // code 3 becomes 1
       return word & ~(threes << 1);
     }
-    case plan::weight_layout::matrix: case plan::weight_layout::row_groups: case plan::weight_layout::rope_turns: case plan::weight_layout::turned: break;
-    case plan::weight_layout::row_codes: case plan::weight_layout::row_scales: break;  // those two are made of a matrix
+    case plan::weight_layout::matrix:
+    case plan::weight_layout::row_groups:
+    case plan::weight_layout::rope_turns:
+    case plan::weight_layout::turned:
+      break;
+    case plan::weight_layout::row_codes:
+    case plan::weight_layout::row_scales:
+      break;  // those two are made of a matrix
   }
-  const auto small = [&] { return static_cast<float>(static_cast<std::int32_t>(next_random(random) >> 40) - (1 << 23)) * 0x1p-28f; };
+  const auto small = [&] {
+    return static_cast<float>(static_cast<std::int32_t>(next_random(random) >> 40) - (1 << 23)) * 0x1p-28f;
+  };
   if (w.codec == kernels::codec::f32) return std::bit_cast<std::uint32_t>(small());
   const auto half = [&] { return w.codec == kernels::codec::f16 ? f16_from_f32(small()) : bf16_from_f32(small()); };
   const std::uint32_t low = half();
   return low | static_cast<std::uint32_t>(half()) << 16;
 }
 
-/// Groups of rows of blocks, about a mebibyte: random codes, scales of a size that leaves weights as small as those of floats.
+/// Groups of rows of blocks, about a mebibyte: random codes, scales of a size that leaves weights as small as those of
+/// floats.
 inline std::vector<std::uint32_t> synthetic_groups(const plan::weight& w, std::uint64_t& random) {
   const kernels::codec_info& block = kernels::info(w.codec);
-  const std::uint64_t group_bytes = kernels::matmul_group_bytes(w.codec, w.columns), row_bytes = kernels::file_row_bytes(w.codec, w.columns);
-  const std::uint64_t groups = std::min<std::uint64_t>((w.rows + 3) / 4, std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / group_bytes));
+  const std::uint64_t group_bytes = kernels::matmul_group_bytes(w.codec, w.columns),
+                      row_bytes = kernels::file_row_bytes(w.codec, w.columns);
+  const std::uint64_t groups =
+      std::min<std::uint64_t>((w.rows + 3) / 4, std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / group_bytes));
   std::vector<std::byte> rows(static_cast<std::size_t>(4 * groups * row_bytes));
   for (std::byte& each : rows) each = static_cast<std::byte>(next_random(random) >> 56);
-  const float largest = w.codec == kernels::codec::q8_0 ? 128 : w.codec == kernels::codec::q4_k ? 16 * 64 : w.codec == kernels::codec::q6_k ? 32 * 128 : 8;
-  const std::uint16_t scale = f16_from_f32(0.03f / largest), minimum = f16_from_f32(w.codec == kernels::codec::q4_1 ? -0.03f : 0.03f / 64);
+  const float largest = w.codec == kernels::codec::q8_0   ? 128
+                        : w.codec == kernels::codec::q4_k ? 16 * 64
+                        : w.codec == kernels::codec::q6_k ? 32 * 128
+                                                          : 8;
+  const std::uint16_t scale = f16_from_f32(0.03f / largest),
+                      minimum = f16_from_f32(w.codec == kernels::codec::q4_1 ? -0.03f : 0.03f / 64);
   for (std::size_t at = 0; at < rows.size(); at += block.block_bytes) {
     std::memcpy(rows.data() + at + (w.codec == kernels::codec::q6_k ? 208 : 0), &scale, 2);
-    if (w.codec == kernels::codec::q4_1 || w.codec == kernels::codec::q4_k) std::memcpy(rows.data() + at + 2, &minimum, 2);
+    if (w.codec == kernels::codec::q4_1 || w.codec == kernels::codec::q4_k)
+      std::memcpy(rows.data() + at + 2, &minimum, 2);
   }
   const std::array<std::span<const std::byte>, 1> source{rows};
   std::vector<std::uint32_t> out(static_cast<std::size_t>(groups * group_bytes / 4));
-  kernels::repack_matmul(w.codec, kernels::row_order::plain(static_cast<std::uint32_t>(4 * groups)), source, w.columns, 0, std::as_writable_bytes(std::span(out)));
+  kernels::repack_matmul(w.codec, kernels::row_order::plain(static_cast<std::uint32_t>(4 * groups)), source, w.columns,
+                         0, std::as_writable_bytes(std::span(out)));
   return out;
 }
 
 /// How made-up weights are.
 struct synthetic_options {
   std::uint64_t seed = 1;
-  /// Share of gate outputs that are zero behind a ReLU, 0 to 1, to a few percent; absent: half, as it comes. One column of the stream is
-  /// made so large that it alone decides every gate.
+  /// Share of gate outputs that are zero behind a ReLU, 0 to 1, to a few percent; absent: half, as it comes. One column
+  /// of the stream is made so large that it alone decides every gate.
   std::optional<double> relu_zeros{};
   std::optional<std::uint64_t> budget{};  ///< as load_options has it
 };
 
-/// What a weight begins with; the rest repeats it. Whole rows of matrices and whole row groups of tiles, about a mebibyte.
-inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const synthetic_options& options, std::uint64_t& random) {
+/// What a weight begins with; the rest repeats it. Whole rows of matrices and whole row groups of tiles, about a
+/// mebibyte.
+inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const synthetic_options& options,
+                                                    std::uint64_t& random) {
   if (w.layout == plan::weight_layout::rope_turns) {
     std::vector<std::uint32_t> out;
-    for (const std::uint64_t turns : kernels::rope_table(w.rope, w.head_dim)) out.insert(out.end(), {static_cast<std::uint32_t>(turns), static_cast<std::uint32_t>(turns >> 32)});
+    for (const std::uint64_t turns : kernels::rope_table(w.rope, w.head_dim))
+      out.insert(out.end(), {static_cast<std::uint32_t>(turns), static_cast<std::uint32_t>(turns >> 32)});
     return out;
   }
   if (w.layout == plan::weight_layout::row_groups && !kernels::is_dense(w.codec)) return synthetic_groups(w, random);
@@ -86,7 +112,8 @@ inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const
   if (w.layout == plan::weight_layout::matrix && w.rows != 0) unit = words / w.rows;
   if (w.layout == plan::weight_layout::ternary_tiles) unit = w.columns / 4;
   if (w.layout == plan::weight_layout::feature_rows) unit = kernels::feature_row_words(w.columns);
-  std::vector<std::uint32_t> out(static_cast<std::size_t>(std::min(words, std::max<std::uint64_t>((1u << 18) / unit, 1) * unit)));
+  std::vector<std::uint32_t> out(
+      static_cast<std::size_t>(std::min(words, std::max<std::uint64_t>((1u << 18) / unit, 1) * unit)));
   for (auto& word : out) word = synthetic_word(w, random);
   if (!options.relu_zeros) return out;
   constexpr float strong = 1000;  // in the stream's first column; what layers add stays under 1% of it
@@ -94,15 +121,17 @@ inline std::vector<std::uint32_t> synthetic_pattern(const plan::weight& w, const
     for (std::size_t row = 0; row < out.size(); row += static_cast<std::size_t>(unit))
       out[row] = w.codec == kernels::codec::f32   ? std::bit_cast<std::uint32_t>(strong)
                  : w.codec == kernels::codec::f16 ? (out[row] & 0xFFFF0000u) | f16_from_f32(strong)
-                                                      : (out[row] & 0xFFFF0000u) | bf16_from_f32(strong);
+                                                  : (out[row] & 0xFFFF0000u) | bf16_from_f32(strong);
   // Column 0 is the lowest two bits of a row's first word.
   const auto set_first = [&](std::uint32_t& word, double share) {  // of -1, all others are +1
     word = (word & ~3u) | (static_cast<double>(next_random(random) >> 11) * 0x1p-53 < share ? 0u : 2u);
   };
   const bool gate_up = w.order == plan::row_order::gate_up;  // gate, up, gate, up
-  if (w.layout == plan::weight_layout::ternary_tiles && (gate_up || w.sources[0] == std::string_view("ffn_gate.weight")))
+  if (w.layout == plan::weight_layout::ternary_tiles &&
+      (gate_up || w.sources[0] == std::string_view("ffn_gate.weight")))
     for (std::size_t group = 0; group < out.size(); group += static_cast<std::size_t>(unit))
-      for (std::size_t row = 0; row < 4; ++row) set_first(out[group + row], gate_up && row % 2 != 0 ? 0.5 : *options.relu_zeros);
+      for (std::size_t row = 0; row < 4; ++row)
+        set_first(out[group + row], gate_up && row % 2 != 0 ? 0.5 : *options.relu_zeros);
   if (w.layout == plan::weight_layout::feature_rows)
     for (std::size_t row = 0; row < out.size(); row += static_cast<std::size_t>(unit)) set_first(out[row], 0.5);
   return out;
@@ -119,7 +148,9 @@ inline std::vector<std::uint32_t> synthetic_row_codes(const plan::weight& w, con
     for (std::size_t c = 0; c < columns; ++c) {
       const std::size_t at = r * columns + c;
       const auto half = static_cast<std::uint16_t>(f32 ? 0 : matrix[at / 2] >> (at % 2 * 16));
-      row[c] = f32 ? std::bit_cast<float>(matrix[at]) : w.codec == kernels::codec::f16 ? f32_from_f16(half) : f32_from_bf16(half);
+      row[c] = f32                              ? std::bit_cast<float>(matrix[at])
+               : w.codec == kernels::codec::f16 ? f32_from_f16(half)
+                                                : f32_from_bf16(half);
     }
     const float scale = kernels::row_codes(row, codes);
     const auto bytes = scales ? std::as_bytes(std::span(&scale, 1)) : std::as_bytes(std::span(codes));
@@ -132,7 +163,8 @@ inline std::vector<std::uint32_t> synthetic_row_codes(const plan::weight& w, con
 
 /// Memory for all weights, filled.
 /// @error argument_error: relu_zeros outside of 0 to 1; out_of_memory, device_lost, device_error
-inline weight_memory synthetic_weights(const gpu::device& on, const plan::table& of, const synthetic_options& options = {}) {
+inline weight_memory synthetic_weights(const gpu::device& on, const plan::table& of,
+                                       const synthetic_options& options = {}) {
   if (options.relu_zeros && !(*options.relu_zeros >= 0 && *options.relu_zeros <= 1))
     throw argument_error("relu_zeros", "0 to 1", number_text(static_cast<float>(*options.relu_zeros)));
   weight_memory out = allocate_weights(on, of, 0, options.budget);
@@ -144,7 +176,9 @@ inline weight_memory synthetic_weights(const gpu::device& on, const plan::table&
     std::vector<std::uint32_t> pattern;
     if (w.layout == plan::weight_layout::row_codes || w.layout == plan::weight_layout::row_scales) {
       for (std::uint32_t of_matrix = 0; of_matrix < slot; ++of_matrix)
-        if (of.weights[of_matrix].layout == plan::weight_layout::matrix && of.weights[of_matrix].sources[0] == w.sources[0].view()) pattern = synthetic_row_codes(w, matrices[of_matrix]);
+        if (of.weights[of_matrix].layout == plan::weight_layout::matrix &&
+            of.weights[of_matrix].sources[0] == w.sources[0].view())
+          pattern = synthetic_row_codes(w, matrices[of_matrix]);
     } else {
       pattern = synthetic_pattern(w, options, random);
       if (w.layout == plan::weight_layout::matrix) matrices[slot] = pattern;
@@ -152,14 +186,15 @@ inline weight_memory synthetic_weights(const gpu::device& on, const plan::table&
     const std::uint64_t period = std::uint64_t{4} * pattern.size();
     for (std::uint32_t layer = 0; layer < (w.per_layer ? of.config->num_hidden_layers : 1); ++layer) {
       const auto& item = out.placed.items[out.first[slot] + layer];
-      uploads.upload(out.placed.buffers[item.buffer], item.offset, item.bytes, [&](std::span<std::byte> into, std::uint64_t at) {
-        for (std::size_t done = 0; done < into.size();) {
-          const std::uint64_t phase = (at + done) % period;
-          const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(period - phase, into.size() - done));
-          std::memcpy(into.data() + done, reinterpret_cast<const std::byte*>(pattern.data()) + phase, length);
-          done += length;
-        }
-      });
+      uploads.upload(
+          out.placed.buffers[item.buffer], item.offset, item.bytes, [&](std::span<std::byte> into, std::uint64_t at) {
+            for (std::size_t done = 0; done < into.size();) {
+              const std::uint64_t phase = (at + done) % period;
+              const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(period - phase, into.size() - done));
+              std::memcpy(into.data() + done, reinterpret_cast<const std::byte*>(pattern.data()) + phase, length);
+              done += length;
+            }
+          });
     }
   }
   uploads.finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A generation that is running: feeds the prompt, draws tokens, gives text piece by piece. Read it in a range-for, or drive it from a
-// program's own loop with advance(), which never waits and keeps to a budget of device time.
+// A generation that is running: feeds the prompt, draws tokens, gives text piece by piece. Read it in a range-for, or
+// drive it from a program's own loop with advance(), which never waits and keeps to a budget of device time.
 #pragma once
 
 #include <chrono>
@@ -22,14 +22,16 @@
 
 namespace intaglio {
 
-/// Holds its session until it is done or destroyed; whoever stops reading early just drops it. Movable. Used by one thread.
+/// Holds its session until it is done or destroyed; whoever stops reading early just drops it. Movable. Used by one
+/// thread.
 class text_stream {
  public:
   /// Continues the session's history. Made by session::generate, reply and begin.
   /// @error argument_error: an option out of range, or nothing to continue
   text_stream(runtime::session_use use, const generate_options& options)
-      : use_(std::move(use)), sampling_(options.sampling()), stop_(options.stop), chunk_(use_->checked_chunk(options.chunk)),
-        tokens_per_submit_(options.tokens_per_submit), lookup_(options.prompt_lookup_num_tokens), longest_ngram_(options.max_matching_ngram_size),
+      : use_(std::move(use)), sampling_(options.sampling()), stop_(options.stop),
+        chunk_(use_->checked_chunk(options.chunk)), tokens_per_submit_(options.tokens_per_submit),
+        lookup_(options.prompt_lookup_num_tokens), longest_ngram_(options.max_matching_ngram_size),
         stop_at_end_(options.stop_at_end), idle_(options.gpu_idle), start_(clock::now()) {
     runtime::session_body& body = *use_;
     if (!(idle_ >= 0 && idle_ <= 0.95f)) throw argument_error("gpu_idle", "a share of 0 .. 0.95", number_text(idle_));
@@ -41,7 +43,8 @@ class text_stream {
     const std::uint32_t room = body.table->context - body.size();
     limit_ = options.max_tokens ? std::min(*options.max_tokens, room) : room;
     first_ = body.size();
-    body.cached = body.run->kept(std::min(body.cached, first_ - 1));  // the last token goes in with the first decode pass
+    body.cached =
+        body.run->kept(std::min(body.cached, first_ - 1));  // the last token goes in with the first decode pass
     result_.timings.cached_tokens = body.cached;
     result_.timings.prompt_tokens = first_ - body.cached;
     result_.ids.reserve(limit_);
@@ -51,7 +54,8 @@ class text_stream {
     if (lookup_ != 0)
       body.recovering([&] {
         body.run->prepare_verify(body.prove_kernels, body.cache ? &*body.cache : nullptr);
-        for (const std::uint32_t drafts : {lookup_, std::min(lookup_, few)}) body.run->warm_verify(body.cached, drafts + 1, sampling_, body.submit_budget_ms);
+        for (const std::uint32_t drafts : {lookup_, std::min(lookup_, few)})
+          body.run->warm_verify(body.cached, drafts + 1, sampling_, body.submit_budget_ms);
       });
     if (limit_ == 0) finish(finish_reason::length);
   }
@@ -66,12 +70,15 @@ class text_stream {
   /// Everything so far.
   const generation& result() const noexcept { return result_; }
 
-  /// For a program's own loop: takes what is finished and hands the device at most one submission of at most `budget_ms` (as far as
-  /// the plan's cut points allow). Never waits, but once where the device fell back from all layers in one dispatch to the chain of dispatches.
+  /// For a program's own loop: takes what is finished and hands the device at most one submission of at most
+  /// `budget_ms` (as far as the plan's cut points allow). Never waits, but once where the device fell back from all
+  /// layers in one dispatch to the chain of dispatches.
   /// @return true while there is more to come
-  /// @error device_lost, out_of_memory, device_error: logits that are no numbers, a kernel of that chain that differs from the reference
+  /// @error device_lost, out_of_memory, device_error: logits that are no numbers, a kernel of that chain that differs
+  /// from the reference
   bool advance(double budget_ms) {
-    if (!(budget_ms > 0)) throw argument_error("budget_ms", "a time above 0", number_text(static_cast<float>(budget_ms)));
+    if (!(budget_ms > 0))
+      throw argument_error("budget_ms", "a time above 0", number_text(static_cast<float>(budget_ms)));
     piece_.clear();
     if (done() || !use_) return false;
     guarded([&] {
@@ -126,7 +133,9 @@ class text_stream {
       return *this;
     }
     void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.of_ == nullptr || it.of_->piece().empty(); }
+    friend bool operator==(const iterator& it, std::default_sentinel_t) {
+      return it.of_ == nullptr || it.of_->piece().empty();
+    }
 
    private:
     text_stream* of_ = nullptr;
@@ -178,18 +187,22 @@ class text_stream {
     if (!done()) std::this_thread::sleep_for(busy * (share / (1 - share)));
   }
 
-  /// Few enough that text flows and the ring cannot run over, many enough that the device is not kept waiting: between two submissions it rests for 0.1 to 0.2 ms
-  /// (an H200). With prompt lookup fewer, since what is under way is drawn yet when there is something to draft, and fewest where that may be soon. The first token
-  /// goes alone: it comes as soon as there is one, and the time of those behind it begins with theirs.
+  /// Few enough that text flows and the ring cannot run over, many enough that the device is not kept waiting: between
+  /// two submissions it rests for 0.1 to 0.2 ms (an H200). With prompt lookup fewer, since what is under way is drawn
+  /// yet when there is something to draft, and fewest where that may be soon. The first token goes alone: it comes as
+  /// soon as there is one, and the time of those behind it begins with theirs.
   std::uint32_t passes_per_submit() const {
     const std::uint32_t most = std::max(1u, use_->table->ring_size / 4);
     if (tokens_per_submit_ != 0) return std::min(tokens_per_submit_, most);
     if (decoding_ && result_.ids.empty() && use_->run->submitted_passes() == 0) return 1;
     const double one_ms = pass_ms(runtime::pass_kind::decode), flow_ms = lookup_ == 0 ? 25 : matches_ ? 5 : 12.5;
-    return one_ms <= 0 ? 1 : std::clamp(static_cast<std::uint32_t>(std::min(flow_ms / one_ms, 1e6)), 1u, matches_ ? std::min(16u, most) : most);
+    return one_ms <= 0 ? 1
+                       : std::clamp(static_cast<std::uint32_t>(std::min(flow_ms / one_ms, 1e6)), 1u,
+                                    matches_ ? std::min(16u, most) : most);
   }
 
-  /// The next job behind what was taken: a pass over drafts, or all tokens there may be, which collect() ends where there is something to draft.
+  /// The next job behind what was taken: a pass over drafts, or all tokens there may be, which collect() ends where
+  /// there is something to draft.
   void begin_decode() {
     runtime::session_body& body = *use_;
     if (decoding_) draw_anew();
@@ -208,10 +221,14 @@ class text_stream {
   std::size_t drafts() {
     const runtime::session_body& body = *use_;
     matches_ = false;
-    const std::size_t most = std::min<std::size_t>(lookup_, limit_ - result_.ids.size() - 1), less = std::min<std::size_t>(most, few);
-    const auto allowed = [&](std::size_t count, std::size_t matched) { return body.drafting.allows(verify_cost(count), count, matched); };
+    const std::size_t most = std::min<std::size_t>(lookup_, limit_ - result_.ids.size() - 1),
+                      less = std::min<std::size_t>(most, few);
+    const auto allowed = [&](std::size_t count, std::size_t matched) {
+      return body.drafting.allows(verify_cost(count), count, matched);
+    };
     if (most == 0 || (!allowed(most, body.history.size()) && !allowed(less, body.history.size()))) return 0;
-    const runtime::looked_up found = runtime::prompt_lookup(body.history, longest_ngram_, 2, std::span(drafts_).first(most));
+    const runtime::looked_up found =
+        runtime::prompt_lookup(body.history, longest_ngram_, 2, std::span(drafts_).first(most));
     matches_ = found.tokens != 0;
     if (!matches_) return 0;
     if (runtime::draft_budget::counted_on(most, found.matched) > few && allowed(most, found.matched)) return most;
@@ -219,7 +236,9 @@ class text_stream {
   }
 
   /// Of a pass, as measured; 0 before that.
-  double pass_ms(runtime::pass_kind kind) const { return use_->run->speed(kind).segment_ms() * use_->run->segments(kind); }
+  double pass_ms(runtime::pass_kind kind) const {
+    return use_->run->speed(kind).segment_ms() * use_->run->segments(kind);
+  }
 
   /// Time of a pass over drafts in decode passes, as measured, or a guess before that.
   double verify_cost(std::size_t drafted) const {
@@ -230,8 +249,10 @@ class text_stream {
   void check_lookup() const {
     const std::uint32_t verify = use_->table->verify.max_tokens;
     if (lookup_ >= std::max(verify, 1u))
-      throw argument_error("prompt_lookup_num_tokens", "0 .. " + std::to_string(verify - 1) + " (the plan's)", std::to_string(lookup_));
-    if (lookup_ != 0 && longest_ngram_ < 2) throw argument_error("max_matching_ngram_size", "at least 2", std::to_string(longest_ngram_));
+      throw argument_error("prompt_lookup_num_tokens", "0 .. " + std::to_string(verify - 1) + " (the plan's)",
+                           std::to_string(lookup_));
+    if (lookup_ != 0 && longest_ngram_ < 2)
+      throw argument_error("max_matching_ngram_size", "at least 2", std::to_string(longest_ngram_));
   }
 
   /// Tokens of the job that the device has put into the ring.
@@ -252,7 +273,8 @@ class text_stream {
       body.drafting.decoded(drawn - taken_);
     }
     while (!done() && decoding_ && taken_ < drawn) take_token(body.run->drawn(taken_++));
-    if (lookup_ != 0 && verifying_ == 0 && !done() && decoding_ && body.run->pending() && drafts() != 0) body.run->drop();  // what is under way is drawn yet
+    if (lookup_ != 0 && verifying_ == 0 && !done() && decoding_ && body.run->pending() && drafts() != 0)
+      body.run->drop();  // what is under way is drawn yet
   }
 
   void take_token(std::uint32_t drawn) {
@@ -337,8 +359,8 @@ class text_stream {
   bool stop_at_end_ = true;
   float idle_ = 0;
   static constexpr std::uint32_t few = runtime::executor::few_tokens - 1;  ///< drafts of a pass that costs less
-  std::uint32_t verifying_ = 0;                   ///< drafts of the pass under way
-  bool matches_ = false;                          ///< whether the last look found something to draft, worth a pass or not
+  std::uint32_t verifying_ = 0;                                            ///< drafts of the pass under way
+  bool matches_ = false;  ///< whether the last look found something to draft, worth a pass or not
   bool decoding_ = false;
   clock::time_point start_, first_token_{};
   std::vector<std::int32_t> drafts_;

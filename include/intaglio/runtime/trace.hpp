@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the features of a model's FFNs added, token by token (docs/walk.md), and which tokens of the device's ring (kernels::walk_trace) hold it still.
+// What the features of a model's FFNs added, token by token (docs/walk.md), and which tokens of the device's ring
+// (kernels::walk_trace) hold it still.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@ struct fired_feature {
   std::uint32_t feature = 0;
   float score = 0;         ///< of its gate
   float contribution = 0;  ///< |what its down vector was multiplied with| * |its down vector|
-  float sign = 1;          ///< of what it was multiplied with: where it is -1, the opposite of the down vector was written
+  float sign = 1;  ///< of what it was multiplied with: where it is -1, the opposite of the down vector was written
   friend bool operator==(const fired_feature&, const fired_feature&) = default;
 };
 
@@ -29,8 +30,9 @@ struct fired_feature {
 struct traced_token {
   std::uint32_t position = 0;
   std::int32_t token = 0;
-  std::vector<float> sizes;                        ///< [layers]: root of the sum of the squared contributions of all features
-  std::vector<std::vector<fired_feature>> layers;  ///< [layers][<= top]: the largest contributions, largest first; none that are 0
+  std::vector<float> sizes;  ///< [layers]: root of the sum of the squared contributions of all features
+  std::vector<std::vector<fired_feature>>
+      layers;  ///< [layers][<= top]: the largest contributions, largest first; none that are 0
 };
 
 struct trace_result {
@@ -40,7 +42,8 @@ struct trace_result {
 
 namespace runtime {
 
-/// The host's side of the ring: position p lies in slot p % slots, from when a pass that writes it was submitted until the next one that does.
+/// The host's side of the ring: position p lies in slot p % slots, from when a pass that writes it was submitted until
+/// the next one that does.
 class trace_ring {
  public:
   explicit trace_ring(const plan::trace_shape& shape) : shape_(shape) {}
@@ -53,7 +56,9 @@ class trace_ring {
   /// What the slot of a position had is gone.
   void overwritten(std::uint32_t position) {
     for (entry& each : entries_) {
-      if (each.position % shape_.slots != position % shape_.slots || each.is == state::gone || each.is == state::gone_flying) continue;
+      if (each.position % shape_.slots != position % shape_.slots || each.is == state::gone ||
+          each.is == state::gone_flying)
+        continue;
       lost_ += 1;
       each.is = each.is == state::flying ? state::gone_flying : state::gone;
     }
@@ -72,16 +77,19 @@ class trace_ring {
   /// Nothing from position `size` on counts, nor is it lost.
   void forget(std::uint32_t size) noexcept {
     for (entry& each : entries_)
-      if (each.position >= size) each.is = each.is == state::flying || each.is == state::gone_flying ? state::gone_flying : state::gone;
+      if (each.position >= size)
+        each.is = each.is == state::flying || each.is == state::gone_flying ? state::gone_flying : state::gone;
     shorten();
   }
-  /// Takes what is ready of positions below `size` out of the ring's words. @shape words: [slots, layers, trace_words(top)]
+  /// Takes what is ready of positions below `size` out of the ring's words. @shape words: [slots, layers,
+  /// trace_words(top)]
   trace_result take(std::uint32_t size, std::span<const std::uint32_t> words) {
     trace_result out;
     out.lost = std::exchange(lost_, 0);
     for (entry& each : entries_) {
       if (each.is != state::ready || each.position >= size) continue;
-      out.tokens.push_back(token(words.subspan(std::size_t{each.position % shape_.slots} * shape_.layers * shape_.layer_words())));
+      out.tokens.push_back(
+          token(words.subspan(std::size_t{each.position % shape_.slots} * shape_.layers * shape_.layer_words())));
       each.is = state::gone;
     }
     shorten();
@@ -104,9 +112,13 @@ class trace_ring {
       out.sizes.push_back(std::bit_cast<float>(part[2]));
       auto& fired = out.layers.emplace_back();
       for (std::size_t i = 3; i < part.size(); i += 3)
-        if (const float size = std::bit_cast<float>(part[i + 2]); size != 0) fired.push_back({part[i], std::bit_cast<float>(part[i + 1]), std::fabs(size), std::signbit(size) ? -1.f : 1.f});
+        if (const float size = std::bit_cast<float>(part[i + 2]); size != 0)
+          fired.push_back(
+              {part[i], std::bit_cast<float>(part[i + 1]), std::fabs(size), std::signbit(size) ? -1.f : 1.f});
       // By bits, which order sizes and put what is no number first.
-      std::ranges::stable_sort(fired, std::ranges::greater{}, [](const fired_feature& each) { return std::bit_cast<std::uint32_t>(each.contribution); });
+      std::ranges::stable_sort(fired, std::ranges::greater{}, [](const fired_feature& each) {
+        return std::bit_cast<std::uint32_t>(each.contribution);
+      });
     }
     return out;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds out what is fastest on a device for a plan: which variant of the modules, and how decode's products are shared out to workgroups.
-// Everything is timed by turns with what it would replace, and the bits of what is decoded stay.
+// Finds out what is fastest on a device for a plan: which variant of the modules, and how decode's products are shared
+// out to workgroups. Everything is timed by turns with what it would replace, and the bits of what is decoded stay.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace intaglio::runtime {
 
 /// One thing that was tried, beside what was fastest until then.
 struct tuning_trial {
-  std::string what;                     ///< "attn_q+attn_k+attn_v: 8 subgroups x 132"
-  double before_ms = 0, after_ms = 0;   ///< of a decode pass, medians by turns
+  std::string what;                    ///< "attn_q+attn_k+attn_v: 8 subgroups x 132"
+  double before_ms = 0, after_ms = 0;  ///< of a decode pass, medians by turns
   bool kept = false;
 };
 struct tuning_result {
@@ -35,21 +35,23 @@ struct tuning_result {
 
 /// How long is spent on measuring, not on compiling.
 struct tuning_options {
-  double trial_ms = 20;         ///< of passes in one run
-  std::uint32_t turns = 5;      ///< runs of each side
-  double least_gain = 0.01;     ///< of a pass, or a shape is not worth keeping
+  double trial_ms = 20;                             ///< of passes in one run
+  std::uint32_t turns = 5;                          ///< runs of each side
+  double least_gain = 0.01;                         ///< of a pass, or a shape is not worth keeping
   std::function<void(const tuning_trial&)> tell{};  ///< of each trial when it is done
 };
 
 /// Used once.
 class tuner {
  public:
-  tuner(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache, tuning_options options = {}, module_source source = &modules_of<>)
+  tuner(const gpu::device& on, const plan::table& table, gpu::pipeline_cache& cache, tuning_options options = {},
+        module_source source = &modules_of<>)
       : device_(on), table_(&table), cache_(&cache), options_(std::move(options)), source_(source) {}
 
   /// Measures and keeps the outcome beside the pipelines of the cache, which then has them all proven.
   /// @param weights are used up
-  /// @error device_error: no variant is right on this device; file_error: the outcome cannot be kept; out_of_memory, device_lost
+  /// @error device_error: no variant is right on this device; file_error: the outcome cannot be kept; out_of_memory,
+  /// device_lost
   tuning_result run(weight_memory weights) {
     return gpu::translated([&] {
       weights_ = std::move(weights);
@@ -108,7 +110,8 @@ class tuner {
   std::uint32_t passes_for(executor& run) const {
     const std::uint32_t most = std::max(1u, std::min(table_->ring_size / 4, table_->context - position()));
     decode_once(run, 1);  // CPU drivers compile then
-    return static_cast<std::uint32_t>(std::clamp(options_.trial_ms / std::max(decode_once(run, std::min(2u, most)), 1e-3), 1.0, static_cast<double>(most)));
+    return static_cast<std::uint32_t>(std::clamp(
+        options_.trial_ms / std::max(decode_once(run, std::min(2u, most)), 1e-3), 1.0, static_cast<double>(most)));
   }
 
   void choose_variant() {
@@ -125,14 +128,16 @@ class tuner {
       const std::uint32_t passes = passes_for(*run);
       prefill_once(*run);
       std::vector<double> decode, prefill;
-      for (std::uint32_t turn = 0; turn < options_.turns; ++turn) decode.push_back(decode_once(*run, passes)), prefill.push_back(prefill_once(*run));
+      for (std::uint32_t turn = 0; turn < options_.turns; ++turn)
+        decode.push_back(decode_once(*run, passes)), prefill.push_back(prefill_once(*run));
       found[i] = {median(decode), median(prefill)};
       weights_ = run->release_weights();
     }
     // Both are weighed alike, each in units of the best.
     double least_decode = HUGE_VAL, least_prefill = HUGE_VAL, least = HUGE_VAL;
     for (const auto& each : found)
-      if (each) least_decode = std::min(least_decode, each->decode), least_prefill = std::min(least_prefill, each->prefill);
+      if (each)
+        least_decode = std::min(least_decode, each->decode), least_prefill = std::min(least_prefill, each->prefill);
     std::size_t first = all.size(), best = all.size();
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!found[i]) continue;
@@ -171,8 +176,13 @@ class tuner {
     std::vector<const plan::dispatch*> products;
     for (const auto part : of.recorded())
       for (const plan::dispatch& call : part)
-        if (shares_rows(call) && std::none_of(products.begin(), products.end(), [&](const auto* each) { return product_key(*each) == product_key(call); })) products.push_back(&call);
-    std::stable_sort(products.begin(), products.end(), [&](const auto* a, const auto* b) { return a->weight_bytes * of.times(*a) > b->weight_bytes * of.times(*b); });
+        if (shares_rows(call) && std::none_of(products.begin(), products.end(), [&](const auto* each) {
+              return product_key(*each) == product_key(call);
+            }))
+          products.push_back(&call);
+    std::stable_sort(products.begin(), products.end(), [&](const auto* a, const auto* b) {
+      return a->weight_bytes * of.times(*a) > b->weight_bytes * of.times(*b);
+    });
     passes_ = passes_for(*run);
     for (const plan::dispatch* each : products) share_out(*run, *each);
     // What was gained step by step is held against the plan once more.
@@ -188,13 +198,16 @@ class tuner {
     weights_ = run->release_weights();
   }
   void share_out(executor& run, const plan::dispatch& call) {
-    const std::uint32_t rows = call.specialization[kernels::interface_of(call.kernel).specialization_index("rows")], row_groups = (rows + 3) / 4;
+    const std::uint32_t rows = call.specialization[kernels::interface_of(call.kernel).specialization_index("rows")],
+                        row_groups = (rows + 3) / 4;
     const gpu::device_limits& limits = device_.limits();
-    const std::uint32_t most = std::min(tuning::most_subgroups, std::max(1u, limits.max_workgroup_invocations / run.subgroup_size()));
+    const std::uint32_t most =
+        std::min(tuning::most_subgroups, std::max(1u, limits.max_workgroup_invocations / run.subgroup_size()));
     tuned_shape best{product_key(call), call.subgroups, call.groups[0]};
     std::vector<tuned_shape> seen{best};
     const auto attempt = [&](std::uint32_t subgroups, std::uint32_t groups) {
-      groups = std::min({std::max(1u, groups), std::max(1u, (row_groups + subgroups - 1) / subgroups), tuning::most_groups});
+      groups =
+          std::min({std::max(1u, groups), std::max(1u, (row_groups + subgroups - 1) / subgroups), tuning::most_groups});
       const tuned_shape shape{best.product, subgroups, groups};
       if (subgroups == 0 || subgroups > most || std::find(seen.begin(), seen.end(), shape) != seen.end()) return false;
       seen.push_back(shape);
@@ -204,7 +217,9 @@ class tuner {
       const auto [before_ms, after_ms] = by_turns(run, after, options_.turns);
       run.exchange_decode(before);
       const bool better = after_ms < before_ms * (1 - options_.least_gain);
-      tell({std::string(call.label.view()) + ": " + std::to_string(subgroups) + (subgroups == 1 ? " subgroup x " : " subgroups x ") + std::to_string(groups), before_ms, after_ms, better});
+      tell({std::string(call.label.view()) + ": " + std::to_string(subgroups) +
+                (subgroups == 1 ? " subgroup x " : " subgroups x ") + std::to_string(groups),
+            before_ms, after_ms, better});
       if (better) best = shape;
       return better;
     };
@@ -219,9 +234,12 @@ class tuner {
     // As many subgroups in all, in wider or narrower workgroups. On CPU drivers one is all there is.
     if (call.subgroups > 1) {
       const tuned_shape before = best;
-      const auto scaled = [&](std::uint32_t subgroups) { return counts_groups(call) ? best.groups : best.groups * best.subgroups / std::max(1u, subgroups); };
+      const auto scaled = [&](std::uint32_t subgroups) {
+        return counts_groups(call) ? best.groups : best.groups * best.subgroups / std::max(1u, subgroups);
+      };
       while_better([&] { return attempt(best.subgroups * 2, scaled(best.subgroups * 2)); });
-      if (best == before) while_better([&] { return best.subgroups > 1 && attempt(best.subgroups / 2, scaled(best.subgroups / 2)); });
+      if (best == before)
+        while_better([&] { return best.subgroups > 1 && attempt(best.subgroups / 2, scaled(best.subgroups / 2)); });
     }
     if (best != planned) result_.best.shapes = with(best);
   }
@@ -233,7 +251,8 @@ class tuner {
     return out;
   }
   executor::decode_form form(executor& run, std::vector<tuned_shape> shapes) {
-    return run.decode_with(run.kernels().reshaped(std::make_shared<const tuning>(tuning{chosen_->name(), std::move(shapes)})), cache_);
+    return run.decode_with(
+        run.kernels().reshaped(std::make_shared<const tuning>(tuning{chosen_->name(), std::move(shapes)})), cache_);
   }
   /// Medians of a pass as it is recorded now, and in another form.
   std::pair<double, double> by_turns(executor& run, executor::decode_form& other, std::uint32_t turns) {
@@ -258,13 +277,17 @@ class tuner {
   /// Proves what was chosen, as a start will find it.
   void keep() {
     if (const std::string problem = keep_tuning(*cache_, result_.best); !problem.empty())
-      throw file_error(tuning_path(*cache_).empty() ? "the folder of compiled pipelines" : tuning_path(*cache_), std::nullopt, problem);
+      throw file_error(tuning_path(*cache_).empty() ? "the folder of compiled pipelines" : tuning_path(*cache_),
+                       std::nullopt, problem);
     cache_->set_note({});
-    const std::unique_ptr<executor> last = proven_executor(device_, *table_, std::move(weights_), *cache_, true, source_);
+    const std::unique_ptr<executor> last =
+        proven_executor(device_, *table_, std::move(weights_), *cache_, true, source_);
     last->complete();
     cache_->store();
     const kernel_modules& runs = last->kernels().modules();
-    if (runs.name() == result_.best.variant && (runs.tuned ? runs.tuned->shapes : std::vector<tuned_shape>{}) == result_.best.shapes) return;
+    if (runs.name() == result_.best.variant &&
+        (runs.tuned ? runs.tuned->shapes : std::vector<tuned_shape>{}) == result_.best.shapes)
+      return;
     forget_tuning(*cache_);  // a kernel was wrong in that shape alone
     result_.best = {runs.name(), {}};
     result_.decode_ms = result_.plan_decode_ms;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What was measured to be fastest on a device for a plan (runtime/tune.hpp), kept on disk beside the compiled pipelines: a variant of the
-// modules, and how products of decode are shared out to workgroups. Results do not change by it; losing it costs speed and nothing else.
+// What was measured to be fastest on a device for a plan (runtime/tune.hpp), kept on disk beside the compiled
+// pipelines: a variant of the modules, and how products of decode are shared out to workgroups. Results do not change
+// by it; losing it costs speed and nothing else.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace intaglio::runtime {
 
 /// How a product of one token is shared out.
 struct tuned_shape {
-  std::uint64_t product = 0;  ///< product_key() of the plan's dispatch
+  std::uint64_t product = 0;                ///< product_key() of the plan's dispatch
   std::uint32_t subgroups = 0, groups = 0;  ///< of a workgroup, and workgroups (x)
   friend bool operator==(const tuned_shape&, const tuned_shape&) = default;
 };
@@ -36,20 +37,28 @@ constexpr std::uint64_t product_key(const plan::dispatch& call) {
   mix(static_cast<std::uint64_t>(call.kernel));
   mix(call.subgroups);
   mix(call.groups[0]);
-  for (std::size_t i = 1; i < kernels::interface_of(call.kernel).specialization_count(); ++i) mix(call.specialization[i]);
+  for (std::size_t i = 1; i < kernels::interface_of(call.kernel).specialization_count(); ++i)
+    mix(call.specialization[i]);
   return mixed;
 }
 
 /// Whether a dispatch is a product of one token whose workgroups share its rows, however many there are.
 constexpr bool shares_rows(const plan::dispatch& call) {
   using kernels::kernel;
-  const auto constant = [&](std::string_view name) { return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)]; };
+  const auto constant = [&](std::string_view name) {
+    return call.specialization[kernels::interface_of(call.kernel).specialization_index(name)];
+  };
   if (call.groups[1] != 1 || call.groups[2] != 1) return false;
   switch (call.kernel) {
-    case kernel::ternary_matmul: case kernel::ternary_float: return constant("tile_tokens") == 1;
-    case kernel::matmul: return constant("tile_tokens") == 1 && constant("experts_used") == 0;
-    case kernel::dense_matmul: return true;
-    default: return false;
+    case kernel::ternary_matmul:
+    case kernel::ternary_float:
+      return constant("tile_tokens") == 1;
+    case kernel::matmul:
+      return constant("tile_tokens") == 1 && constant("experts_used") == 0;
+    case kernel::dense_matmul:
+      return true;
+    default:
+      return false;
   }
 }
 /// Whether others read what each of its workgroups leaves, so that their number is the plan's.
@@ -67,7 +76,9 @@ struct tuning {
   const tuned_shape* of(const plan::dispatch& call) const {
     if (shapes.empty() || !shares_rows(call)) return nullptr;
     const std::uint64_t key = product_key(call);
-    const auto at = std::find_if(shapes.begin(), shapes.end(), [&](const tuned_shape& each) { return each.product == key && (each.groups == call.groups[0] || !counts_groups(call)); });
+    const auto at = std::find_if(shapes.begin(), shapes.end(), [&](const tuned_shape& each) {
+      return each.product == key && (each.groups == call.groups[0] || !counts_groups(call));
+    });
     return at == shapes.end() ? nullptr : &*at;
   }
 
@@ -75,7 +86,8 @@ struct tuning {
   std::string text() const {
     std::string out = "variant " + variant + "\n";
     for (const tuned_shape& each : shapes)
-      out += "product " + std::to_string(each.product) + " " + std::to_string(each.subgroups) + " " + std::to_string(each.groups) + "\n";
+      out += "product " + std::to_string(each.product) + " " + std::to_string(each.subgroups) + " " +
+             std::to_string(each.groups) + "\n";
     return out;
   }
   static constexpr std::uint32_t most_subgroups = 32, most_groups = 65535;
@@ -102,8 +114,10 @@ struct tuning {
         if (end.ec != std::errc{}) return std::nullopt;
         its.remove_prefix(static_cast<std::size_t>(end.ptr - its.data()));
       }
-      if (!its.empty() || numbers[1] == 0 || numbers[1] > most_subgroups || numbers[2] == 0 || numbers[2] > most_groups) return std::nullopt;
-      out.shapes.push_back({numbers[0], static_cast<std::uint32_t>(numbers[1]), static_cast<std::uint32_t>(numbers[2])});
+      if (!its.empty() || numbers[1] == 0 || numbers[1] > most_subgroups || numbers[2] == 0 || numbers[2] > most_groups)
+        return std::nullopt;
+      out.shapes.push_back(
+          {numbers[0], static_cast<std::uint32_t>(numbers[1]), static_cast<std::uint32_t>(numbers[2])});
     }
     return out;
   }
@@ -126,13 +140,16 @@ inline std::optional<tuning> kept_tuning(const gpu::pipeline_cache& beside, std:
   if (problem.empty()) problem = gpu::detail::unframe_cache(beside.key(), content, text, nothing);
   std::optional<tuning> out;
   if (problem.empty() && !(out = tuning::parsed(text))) problem = "its lines are not those of a tuning";
-  if (!problem.empty() && warning != nullptr) *warning = "tuning " + printable(path, 240) + ": " + problem + "; it is ignored, `intaglio tune` measures anew";
+  if (!problem.empty() && warning != nullptr)
+    *warning = "tuning " + printable(path, 240) + ": " + problem + "; it is ignored, `intaglio tune` measures anew";
   return out;
 }
 /// Replaces it whole; readers see the old one or the new one. @return what went wrong, or empty
 inline std::string keep_tuning(const gpu::pipeline_cache& beside, const tuning& what) {
   const std::string path = tuning_path(beside);
-  return path.empty() ? "there is no folder for it" : gpu::detail::write_whole_file(path.substr(0, path.rfind('/')), path, gpu::detail::frame_cache(beside.key(), what.text(), {}));
+  return path.empty() ? "there is no folder for it"
+                      : gpu::detail::write_whole_file(path.substr(0, path.rfind('/')), path,
+                                                      gpu::detail::frame_cache(beside.key(), what.text(), {}));
 }
 /// @return whether there was one
 inline bool forget_tuning(const gpu::pipeline_cache& beside) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A model on the CPU reference whose FFNs are walked over a feature index as changed by its journal (docs/walk.md): logits token by token, with the
-// choice of features and whoever looks on. What the tool's walk commands and the tests of walks stand on; exact, not fast.
+// A model on the CPU reference whose FFNs are walked over a feature index as changed by its journal (docs/walk.md):
+// logits token by token, with the choice of features and whoever looks on. What the tool's walk commands and the tests
+// of walks stand on; exact, not fast.
 #pragma once
 
 #include <algorithm>
@@ -25,14 +26,19 @@
 
 namespace intaglio::runtime {
 
-/// All that it is given must outlive it. The patch may change between tokens: the next token is walked over it as it is then.
+/// All that it is given must outlive it. The patch may change between tokens: the next token is walked over it as it is
+/// then.
 class walked_model {
  public:
   /// @throws mismatch_error for an index of a model of another shape
-  /// @param held bytes of vectors in f32 that are kept between tokens; beyond, layers are read again from the mapped files
-  walked_model(const plan::table& table, const io::checkpoint& file, const io::feature_index& index, const io::feature_patch* patch = nullptr, std::size_t held = std::size_t{2} << 30)
-      : most_held_(held), table_(&table), file_(&file), index_(&index), patch_(patch), image_(file, table), machine_(table, [this](std::uint32_t slot, std::uint32_t at) { return weight(slot, at); }) {
-    if (auto differences = index.differences(file.config()); !differences.empty()) throw mismatch_error((index.path() / io::feature_index_file).string(), std::move(differences), {});
+  /// @param held bytes of vectors in f32 that are kept between tokens; beyond, layers are read again from the mapped
+  /// files
+  walked_model(const plan::table& table, const io::checkpoint& file, const io::feature_index& index,
+               const io::feature_patch* patch = nullptr, std::size_t held = std::size_t{2} << 30)
+      : most_held_(held), table_(&table), file_(&file), index_(&index), patch_(patch), image_(file, table),
+        machine_(table, [this](std::uint32_t slot, std::uint32_t at) { return weight(slot, at); }) {
+    if (auto differences = index.differences(file.config()); !differences.empty())
+      throw mismatch_error((index.path() / io::feature_index_file).string(), std::move(differences), {});
     image_.measure(1, [](std::uint64_t) {});
     machine_.state[kernels::state::repeat_penalty] = std::bit_cast<std::uint32_t>(1.f);
   }
@@ -47,21 +53,29 @@ class walked_model {
   void restart() { position_ = 0; }
   std::uint32_t position() const { return position_; }
 
-  /// Logits behind one more token, [vocab_size], until the next call. @param choice nullptr: dense, as the checkpoint has it
+  /// Logits behind one more token, [vocab_size], until the next call. @param choice nullptr: dense, as the checkpoint
+  /// has it
   /// @throws argument_error where the context is full, or for an FFN that cannot be walked
-  std::span<const float> feed(std::uint32_t token, const reference::walk_choice* choice, const std::function<void(const reference::walked_ffn&)>& after = {},
+  std::span<const float> feed(std::uint32_t token, const reference::walk_choice* choice,
+                              const std::function<void(const reference::walked_ffn&)>& after = {},
                               const std::function<void(std::uint32_t, double)>& dense = {}) {
-    if (position_ >= table_->context) throw argument_error("tokens", "at most the context's " + std::to_string(table_->context), "more");
+    if (position_ >= table_->context)
+      throw argument_error("tokens", "at most the context's " + std::to_string(table_->context), "more");
     machine_.feed(position_++, {&token, 1});
     if (choice == nullptr) machine_.run(table_->decode);
-    else reference::walked_decode(machine_, *table_, [this](std::uint32_t layer) { return vectors(layer); }, *choice, after, dense).run();
+    else
+      reference::walked_decode(
+          machine_, *table_, [this](std::uint32_t layer) { return vectors(layer); }, *choice, after, dense)
+          .run();
     return machine_.floats(table_->decode.logits_offset, config().vocab_size);
   }
 
   /// A layer's vectors as changed; they stay until the next call.
   reference::walked_layer vectors(std::uint32_t layer) {
-    if (patch_ != nullptr && patch_->changes() != seen_changes_) vectors_.clear(), held_ = 0, seen_changes_ = patch_->changes();
-    const std::size_t width = config().hidden_size, features = patch_ != nullptr ? patch_->features(layer) : index_->layer(layer).features;
+    if (patch_ != nullptr && patch_->changes() != seen_changes_)
+      vectors_.clear(), held_ = 0, seen_changes_ = patch_->changes();
+    const std::size_t width = config().hidden_size,
+                      features = patch_ != nullptr ? patch_->features(layer) : index_->layer(layer).features;
     if (!vectors_.contains(layer)) {
       const std::size_t bytes = 3 * sizeof(float) * width * features;
       if (held_ + bytes > most_held_) vectors_.clear(), held_ = 0;
@@ -78,10 +92,12 @@ class walked_model {
     return {width, of[0], of[1], of[2]};
   }
 
-  /// The direction of the stream that makes one token's logit grow over another's: the last norm's weight times the head's rows, [hidden_size].
+  /// The direction of the stream that makes one token's logit grow over another's: the last norm's weight times the
+  /// head's rows, [hidden_size].
   std::vector<float> written(std::uint32_t wanted, std::uint32_t unwanted) const {
     for (const std::uint32_t token : {wanted, unwanted})
-      if (token >= config().vocab_size) throw argument_error("token", "a token of " + std::to_string(config().vocab_size), std::to_string(token));
+      if (token >= config().vocab_size)
+        throw argument_error("token", "a token of " + std::to_string(config().vocab_size), std::to_string(token));
     const std::size_t width = config().hidden_size;
     std::vector<float> norm(width), plus(width), minus(width);
     file_->read_f32(file_->at("output_norm.weight"), 0, 1, norm);
@@ -90,12 +106,14 @@ class walked_model {
     for (std::size_t i = 0; i < width; ++i) norm[i] *= plus[i] - minus[i];
     return norm;
   }
-  /// Logits that vectors of the stream would add by themselves, [vectors, vocab_size]: through the last norm's weight and the head.
+  /// Logits that vectors of the stream would add by themselves, [vectors, vocab_size]: through the last norm's weight
+  /// and the head.
   std::vector<std::vector<float>> promoted(std::span<const std::vector<float>> vectors) const {
     const std::size_t width = config().hidden_size, vocabulary = config().vocab_size;
     std::vector<float> norm(width);
     file_->read_f32(file_->at("output_norm.weight"), 0, 1, norm);
-    std::vector<std::vector<float>> weighed(vectors.begin(), vectors.end()), out(vectors.size(), std::vector<float>(vocabulary));
+    std::vector<std::vector<float>> weighed(vectors.begin(), vectors.end()),
+        out(vectors.size(), std::vector<float>(vocabulary));
     for (auto& each : weighed)
       for (std::size_t i = 0; i < width; ++i) each[i] *= norm[i];
     const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 18) / width);
@@ -154,14 +172,17 @@ struct walk_error {
       ab += a * b, aa += a * a, bb += b * b;
       apart += (a - b) * (a - b), whole += b * b;
     }
-    const double one = aa == 0 || bb == 0 ? 0 : ab / std::sqrt(aa * bb), kl = divergence_of(walked, dense), before = static_cast<double>(positions++);
+    const double one = aa == 0 || bb == 0 ? 0 : ab / std::sqrt(aa * bb), kl = divergence_of(walked, dense),
+                 before = static_cast<double>(positions++);
     cosine += (one - cosine) / (before + 1);
     divergence += (kl - divergence) / (before + 1);
     same_top += std::ranges::max_element(walked) - walked.begin() == std::ranges::max_element(dense) - dense.begin();
   }
   /// |walked - dense| / |dense|
   double relative() const { return whole == 0 ? 0 : std::sqrt(apart / whole); }
-  double agreement() const { return positions == 0 ? 0 : static_cast<double>(same_top) / static_cast<double>(positions); }
+  double agreement() const {
+    return positions == 0 ? 0 : static_cast<double>(same_top) / static_cast<double>(positions);
+  }
 
  private:
   static double log_sum(std::span<const float> x) {

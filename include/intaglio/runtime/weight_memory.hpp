@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The weights of a plan where the device reads them, its memory, the host's or a mapped file: one item for each global weight, one a layer for the others.
+// The weights of a plan where the device reads them, its memory, the host's or a mapped file: one item for each global
+// weight, one a layer for the others.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,10 @@ namespace intaglio::runtime {
 
 /// Filled by load_weights (weights.hpp), read by the executor.
 struct weight_memory {
-  std::shared_ptr<const io::leased_mapping> mapping;  ///< of the file that they are read from in place; null: they were copied
-  std::uint64_t mapped_bytes = 0;                      ///< of weights that are; the others are in memory of the device, but for
-  std::uint64_t host_bytes = 0;                        ///< of weights in the host's memory, which the device reads across the bus
+  std::shared_ptr<const io::leased_mapping>
+      mapping;                     ///< of the file that they are read from in place; null: they were copied
+  std::uint64_t mapped_bytes = 0;  ///< of weights that are; the others are in memory of the device, but for
+  std::uint64_t host_bytes = 0;    ///< of weights in the host's memory, which the device reads across the bus
   placed_items placed;
   std::vector<std::uint32_t> first;  ///< by slot: its item, or that of layer 0
 
@@ -27,7 +29,8 @@ struct weight_memory {
     return placed.items[first[slot] + (of.weights[slot].per_layer ? layer : 0)].address;
   }
   /// To be asked when a pass is done, before anything is made of what it gave.
-  /// @error file_error: the file that is read in place was cut or written to faster than it could be copied, so the pass may have read other weights than were checked
+  /// @error file_error: the file that is read in place was cut or written to faster than it could be copied, so the
+  /// pass may have read other weights than were checked
   void expect_unchanged() const {
     if (mapping) mapping->expect_unchanged();
   }
@@ -66,13 +69,15 @@ struct weight_part {
 /// Slots with all their layers.
 inline std::vector<weight_part> whole_slots(const plan::table& of, std::span<const std::uint32_t> slots) {
   std::vector<weight_part> out;
-  for (const std::uint32_t slot : slots) out.push_back({slot, 0, of.weights[slot].per_layer ? of.config->num_hidden_layers : 1});
+  for (const std::uint32_t slot : slots)
+    out.push_back({slot, 0, of.weights[slot].per_layer ? of.config->num_hidden_layers : 1});
   return out;
 }
 
 /// Whether a weight is of vectors of an FFN's features, or of its experts'.
 constexpr bool is_of_features(const plan::weight& w) {
-  if (!w.per_layer || w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::vector_f32) return false;
+  if (!w.per_layer || w.layout == plan::weight_layout::ternary_scales || w.layout == plan::weight_layout::vector_f32)
+    return false;
   const std::string_view name = w.sources[0].view();
   for (const std::string_view kind : {"ffn_gate", "ffn_up", "ffn_down"})
     for (const std::string_view rest : {".weight", "_exps.weight"})
@@ -107,8 +112,12 @@ inline weight_split split_weights(const plan::table& of, std::optional<std::uint
   for (const plan::weight& w : of.weights)
     if (is_of_features(w)) layer += item_bytes(w.bytes);
     else rest += item_bytes(w.bytes) * (w.per_layer ? layers : 1);
-  if (budget && *budget < rest) throw argument_error("budget of the weights", "at least " + gpu::bytes_text(rest) + " (all but the FFNs)", gpu::bytes_text(*budget));
-  const auto kept = !budget || layer == 0 ? layers : static_cast<std::uint32_t>(std::min<std::uint64_t>((*budget - rest) / layer, layers));
+  if (budget && *budget < rest)
+    throw argument_error("budget of the weights", "at least " + gpu::bytes_text(rest) + " (all but the FFNs)",
+                         gpu::bytes_text(*budget));
+  const auto kept = !budget || layer == 0
+                        ? layers
+                        : static_cast<std::uint32_t>(std::min<std::uint64_t>((*budget - rest) / layer, layers));
   for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
     const bool features = is_of_features(of.weights[slot]);
     const std::uint32_t end = of.weights[slot].per_layer ? layers : 1, parting = features ? kept : end;
@@ -123,12 +132,14 @@ inline weight_split split_weights(const plan::table& of, std::optional<std::uint
 /// Memory for some weights, one behind the other, not yet filled.
 /// @param largest_piece a smaller limit than the device's for one allocation, 0: none
 /// @error device_error: a weight is larger than one allocation may be; out_of_memory
-inline placed_items allocate_items(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts, gpu::placement where, std::uint64_t largest_piece = 0) {
+inline placed_items allocate_items(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts,
+                                   gpu::placement where, std::uint64_t largest_piece = 0) {
   return gpu::translated([&] { return place_items(on, sizes_of(of, parts), where, "the weights", largest_piece); });
 }
 
 /// The same for all weights, an item a layer in the order of split.all(). @error as of allocate_items
-inline placed_items allocate_items(const gpu::device& on, const plan::table& of, const weight_split& split, std::uint64_t largest_piece = 0) {
+inline placed_items allocate_items(const gpu::device& on, const plan::table& of, const weight_split& split,
+                                   std::uint64_t largest_piece = 0) {
   placed_items out = allocate_items(on, of, split.device, gpu::placement::device_local, largest_piece);
   placed_items host = allocate_items(on, of, split.host, gpu::placement::host, largest_piece);
   for (auto& each : host.items) each.buffer += static_cast<std::uint32_t>(out.buffers.size());
@@ -160,7 +171,8 @@ inline weight_memory weights_of(const plan::table& of, const weight_split& split
 }
 
 /// Memory for all weights, not yet filled. @error as of allocate_items
-inline weight_memory allocate_weights(const gpu::device& on, const plan::table& of, std::uint64_t largest_piece = 0, std::optional<std::uint64_t> budget = {}) {
+inline weight_memory allocate_weights(const gpu::device& on, const plan::table& of, std::uint64_t largest_piece = 0,
+                                      std::optional<std::uint64_t> budget = {}) {
   return gpu::translated([&] {
     const weight_split split = split_weights(of, budget);
     return weights_of(of, split, allocate_items(on, of, split, largest_piece));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// From a checkpoint to device memory: repacked on several threads, or of a packed file checked and copied (packed_upload.hpp), while earlier pieces are being
-// copied, in bounded host memory whatever the model's size (two buffers of 16 MiB and a few megabytes a thread). Where host and device share memory, a packed
-// file is checked and read in place.
+// From a checkpoint to device memory: repacked on several threads, or of a packed file checked and copied
+// (packed_upload.hpp), while earlier pieces are being copied, in bounded host memory whatever the model's size (two
+// buffers of 16 MiB and a few megabytes a thread). Where host and device share memory, a packed file is checked and
+// read in place.
 #pragma once
 
 #include <atomic>
@@ -21,13 +22,17 @@ namespace intaglio::runtime {
 /// @error mismatch_error with the list of differences and the command that engraves the right program
 inline void require_match(const io::checkpoint& from, const plan::table& of) {
   auto differences = from.differences(*of.config);
-  if (!differences.empty()) throw mismatch_error(from.path(), std::move(differences), from.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
+  if (!differences.empty())
+    throw mismatch_error(
+        from.path(), std::move(differences),
+        from.packed() != nullptr ? std::string{} : "intaglio engrave " + printable(from.path(), 240) + " -o DIR");
 }
 
 /// Fills memory of some weights of a plan from a checkpoint's tensors.
 /// @param out an item for each of the parts' layers, in their order
 /// @error as of load_weights
-inline void fill_weights(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts, const placed_items& out, weight_image& image, const load_options& options) {
+inline void fill_weights(const gpu::device& on, const plan::table& of, std::span<const weight_part> parts,
+                         const placed_items& out, weight_image& image, const load_options& options) {
   gpu::translated([&] {
     const unsigned threads = options.threads_up_to(8);
 
@@ -72,7 +77,8 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
         };
         for (std::size_t i = first; i < end && out.items[i].offset < at + piece.size(); ++i) {
           const auto& its = out.items[i];
-          const std::uint64_t begin = std::max(its.offset, at), stop = std::min(its.offset + its.bytes, at + piece.size());
+          const std::uint64_t begin = std::max(its.offset, at),
+                              stop = std::min(its.offset + its.bytes, at + piece.size());
           if (its.offset + its.bytes <= at + piece.size()) first = i + 1;
           if (begin >= stop) continue;
           pad(begin);
@@ -84,12 +90,16 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
           const std::uint64_t step = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / unit) * unit;
           for (std::uint64_t from_byte = begin - its.offset; from_byte < stop - its.offset;) {
             const std::uint64_t to_byte = std::min((from_byte / step + 1) * step, stop - its.offset);
-            tasks.push_back({&owners[i], from_byte, piece.subspan(static_cast<std::size_t>(its.offset + from_byte - at), static_cast<std::size_t>(to_byte - from_byte))});
+            tasks.push_back({&owners[i], from_byte,
+                             piece.subspan(static_cast<std::size_t>(its.offset + from_byte - at),
+                                           static_cast<std::size_t>(to_byte - from_byte))});
             from_byte = to_byte;
           }
         }
         pad(at + piece.size());
-        parallel(threads, tasks.size(), [&](std::size_t i) { image.fill(tasks[i].of->slot, tasks[i].of->layer, tasks[i].begin, tasks[i].into); });
+        parallel(threads, tasks.size(), [&](std::size_t i) {
+          image.fill(tasks[i].of->slot, tasks[i].of->layer, tasks[i].begin, tasks[i].into);
+        });
         meter.add(bytes, finished);
       });
       item = end;
@@ -98,18 +108,25 @@ inline void fill_weights(const gpu::device& on, const plan::table& of, std::span
   });
 }
 
-/// Weights that the device reads where a packed file is mapped, checked, and the others copied; nothing where all are to be copied.
+/// Weights that the device reads where a packed file is mapped, checked, and the others copied; nothing where all are
+/// to be copied.
 /// @error file_error; device_error: mapped was asked for and cannot be; out_of_memory
-inline std::optional<weight_memory> map_weights(const gpu::device& on, const plan::table& of, const io::packed_image& from, const load_options& options) {
+inline std::optional<weight_memory> map_weights(const gpu::device& on, const plan::table& of,
+                                                const io::packed_image& from, const load_options& options) {
   const bool asked = options.place != weight_place::automatic, all = options.place != weight_place::features_mapped;
-  if (options.place == weight_place::copied || (!asked && (options.staged || !shares_host_memory(on)))) return std::nullopt;
+  if (options.place == weight_place::copied || (!asked && (options.staged || !shares_host_memory(on))))
+    return std::nullopt;
   const auto refuse = [&](const std::string& why) -> std::optional<weight_memory> {
-    if (asked) throw device_error(on.label(), "read the weights of " + printable(from.file->path(), 240) + " where they are mapped", why);
+    if (asked)
+      throw device_error(on.label(),
+                         "read the weights of " + printable(from.file->path(), 240) + " where they are mapped", why);
     return std::nullopt;
   };
-  if (!on.has(gpu::feature::external_memory_host)) return refuse("VK_EXT_external_memory_host is not there or not enabled");
+  if (!on.has(gpu::feature::external_memory_host))
+    return refuse("VK_EXT_external_memory_host is not there or not enabled");
   const auto mapped = slots_where(of, [&](const plan::weight& w) { return all || is_of_features(w); });
-  const auto copied = whole_slots(of, slots_where(of, [&](const plan::weight& w) { return !all && !is_of_features(w); }));
+  const auto copied =
+      whole_slots(of, slots_where(of, [&](const plan::weight& w) { return !all && !is_of_features(w); }));
   const mapped_weights image(from, of, mapped);
   std::uint64_t bytes_copied = 0;
   for (const weight_part& part : copied) bytes_copied += of.weights[part.slot].bytes * part.end;
@@ -124,14 +141,13 @@ inline std::optional<weight_memory> map_weights(const gpu::device& on, const pla
   out.placed.items.resize(item_count(of));
   try {
     take_items(out, image.import(on, mapping, options.largest_piece), whole_slots(of, mapped));
-  } catch (const device_lost&) {
-    throw;
-  } catch (const device_error&) {
+  } catch (const device_lost&) { throw; } catch (const device_error&) {
     if (asked) throw;
     return std::nullopt;
   }
   load_meter meter(options.progress, image.bytes() + bytes_copied, static_cast<std::uint32_t>(image.size()));
-  image.check(*mapping, options.threads_up_to(8), [&](std::uint64_t bytes, std::uint32_t items) { meter.add(bytes, items); });
+  image.check(*mapping, options.threads_up_to(8),
+              [&](std::uint64_t bytes, std::uint32_t items) { meter.add(bytes, items); });
   if (copied.empty()) return out;
   load_options rest = options;
   if (options.progress)
@@ -146,17 +162,22 @@ inline std::optional<weight_memory> map_weights(const gpu::device& on, const pla
   return out;
 }
 
-/// Allocates and fills the weights of a plan, or has the device read them where a packed file is mapped: load_options::place.
-/// @error mismatch_error; file_error: a bad value, a file that was cut or changed meanwhile, a packed file of another layout; argument_error: to be mapped, and
+/// Allocates and fills the weights of a plan, or has the device read them where a packed file is mapped:
+/// load_options::place.
+/// @error mismatch_error; file_error: a bad value, a file that was cut or changed meanwhile, a packed file of another
+/// layout; argument_error: to be mapped, and
 ///        not packed; out_of_memory, device_lost; what `options.progress` throws. Nothing stays allocated then.
-inline weight_memory load_weights(const gpu::device& on, const plan::table& of, const io::checkpoint& from, const load_options& options = {}) {
+inline weight_memory load_weights(const gpu::device& on, const plan::table& of, const io::checkpoint& from,
+                                  const load_options& options = {}) {
   return gpu::translated([&] {
     require_match(from, of);
     if (from.packed() != nullptr) {
-      if (options.patch != nullptr) throw argument_error("patch", "the model that the file was packed from", "a packed file");
+      if (options.patch != nullptr)
+        throw argument_error("patch", "the model that the file was packed from", "a packed file");
       if (auto out = map_weights(on, of, *from.packed(), options)) return std::move(*out);
     } else if (options.place == weight_place::mapped || options.place == weight_place::features_mapped) {
-      throw argument_error("place of the weights", "a packed file, which has them as the device wants them", printable(from.path(), 240));
+      throw argument_error("place of the weights", "a packed file, which has them as the device wants them",
+                           printable(from.path(), 240));
     }
     const weight_split split = split_weights(of, options.budget);
     require_memory(of, available_memory(on), on.label(), split.device_bytes);
@@ -173,20 +194,24 @@ inline weight_memory load_weights(const gpu::device& on, const plan::table& of, 
   });
 }
 
-/// Writes a layer's FFN weights anew, as the image's patch has its features now: between two passes, while none runs. What is in the KV cache stays.
+/// Writes a layer's FFN weights anew, as the image's patch has its features now: between two passes, while none runs.
+/// What is in the KV cache stays.
 /// @error argument_error: a change that the weights have no room for; file_error, device_lost
-inline void update_features(const gpu::device& on, const plan::table& of, const weight_image& image, const weight_memory& weights, std::uint32_t layer) {
+inline void update_features(const gpu::device& on, const plan::table& of, const weight_image& image,
+                            const weight_memory& weights, std::uint32_t layer) {
   gpu::translated([&] {
     gpu::transfer uploads(on, std::uint64_t{1} << 20);
     for (std::uint32_t slot = 0; slot < of.weights.size(); ++slot) {
       if (of.weights[slot].layout == plan::weight_layout::column_norms) {  // the layer's part
         const auto& all = weights.placed.items[weights.first[slot]];
         const std::uint64_t bytes = std::uint64_t{4} * of.weights[slot].columns, first = layer * bytes;
-        uploads.upload(weights.placed.buffers[all.buffer], all.offset + first, bytes, [&](std::span<std::byte> piece, std::uint64_t at) { image.fill(slot, 0, first + at, piece); });
+        uploads.upload(weights.placed.buffers[all.buffer], all.offset + first, bytes,
+                       [&](std::span<std::byte> piece, std::uint64_t at) { image.fill(slot, 0, first + at, piece); });
       }
       if (!of.weights[slot].per_layer || !weight_image::has_features(of.weights[slot])) continue;
       const auto& item = weights.placed.items[weights.first[slot] + layer];
-      uploads.upload(weights.placed.buffers[item.buffer], item.offset, item.bytes, [&](std::span<std::byte> piece, std::uint64_t at) { image.fill(slot, layer, at, piece); });
+      uploads.upload(weights.placed.buffers[item.buffer], item.offset, item.bytes,
+                     [&](std::span<std::byte> piece, std::uint64_t at) { image.fill(slot, layer, at, piece); });
     }
     uploads.finish();
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What stands between the gate of a gated unit and its product with `up`: a type whose operator() is an expression over shader values.
+// What stands between the gate of a gated unit and its product with `up`: a type whose operator() is an expression over
+// shader values.
 //   struct relu_cubed { constexpr shader::real operator()(shader::real gate) const { ... } };
 // With two parameters, gate and up, it gives the whole. A `static constexpr std::string_view name` is what plans print.
 #pragma once
@@ -41,7 +42,8 @@ struct gelu_tanh {
 
 /// An empty type to be called with gate, or with gate and up.
 template <class F>
-concept element_wise = std::is_empty_v<F> && std::is_default_constructible_v<F> && (std::invocable<const F&, real> || std::invocable<const F&, real, real>);
+concept element_wise = std::is_empty_v<F> && std::is_default_constructible_v<F> &&
+                       (std::invocable<const F&, real> || std::invocable<const F&, real, real>);
 
 template <class F>
 constexpr auto result_of(const real& gate, const real& up) {
@@ -50,13 +52,18 @@ constexpr auto result_of(const real& gate, const real& up) {
 }
 template <class F>
 constexpr std::string_view activation_name() {
-  if constexpr (requires { { F::name } -> std::convertible_to<std::string_view>; }) return F::name;
+  if constexpr (requires {
+                  { F::name } -> std::convertible_to<std::string_view>;
+                })
+    return F::name;
   else return "activation";
 }
 template <class F, class Result>
-inline constexpr text<> wanted_result = message(activation_name<F>(), ": expected value<float> as its result, found ", type_name<Result>());
+inline constexpr text<> wanted_result =
+    message(activation_name<F>(), ": expected value<float> as its result, found ", type_name<Result>());
 template <class F>
-inline constexpr text<> too_long = message(activation_name<F>(), ": expected at most ", max_steps, " steps, found more");
+inline constexpr text<> too_long =
+    message(activation_name<F>(), ": expected at most ", max_steps, " steps, found more");
 
 template <class F>
 constexpr step_list traced() {
@@ -85,7 +92,9 @@ inline constexpr expression expression_of = noted<F>();
 class activation_function {
  public:
   constexpr activation_function(activation known = activation::relu_squared)  // NOLINT: a config's word is one
-      : what_(known == activation::silu ? &expression_of<silu> : known == activation::gelu_tanh ? &expression_of<gelu_tanh> : &expression_of<relu_squared>) {}
+      : what_(known == activation::silu        ? &expression_of<silu>
+              : known == activation::gelu_tanh ? &expression_of<gelu_tanh>
+                                               : &expression_of<relu_squared>) {}
   template <element_wise F>
   constexpr activation_function(F) : what_(&expression_of<F>) {}  // NOLINT: as are they
   /// @param of what expression_of gave; stays where it is

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An element-wise function as plain data: the steps that shader::value (shader/value.hpp) noted. reference/activation.hpp computes it on the
-// CPU, kernels/splice.hpp writes it into a SPIR-V module, both step by step in this order.
+// An element-wise function as plain data: the steps that shader::value (shader/value.hpp) noted.
+// reference/activation.hpp computes it on the CPU, kernels/splice.hpp writes it into a SPIR-V module, both step by step
+// in this order.
 #pragma once
 
 #include <array>
@@ -11,13 +12,25 @@
 namespace intaglio::shader {
 
 enum class operation : std::uint8_t {
-  gate, up,                                  ///< the parameters
+  gate,
+  up,  ///< the parameters
   constant,
-  negate, absolute, exp,                     ///< exp as kernels/arithmetic.hpp has it
-  add, subtract, multiply, divide,           ///< each rounded
-  maximum, minimum,                          ///< a > b ? a : b, a < b ? a : b: the second where one is no number
-  less, less_equal, equal, both, either, opposite,  ///< truth values
-  select,                                    ///< of[0] ? of[1] : of[2]
+  negate,
+  absolute,
+  exp,  ///< exp as kernels/arithmetic.hpp has it
+  add,
+  subtract,
+  multiply,
+  divide,  ///< each rounded
+  maximum,
+  minimum,  ///< a > b ? a : b, a < b ? a : b: the second where one is no number
+  less,
+  less_equal,
+  equal,
+  both,
+  either,
+  opposite,  ///< truth values
+  select,    ///< of[0] ? of[1] : of[2]
 };
 
 /// One operation; `of` are the places of its operands among the steps before.
@@ -42,8 +55,10 @@ struct expression {
   constexpr std::uint64_t hash() const {
     std::uint64_t out = size;
     for (std::size_t i = 0; i < size; ++i)
-      for (const std::uint64_t word : {std::uint64_t{static_cast<std::uint8_t>(steps[i].what)} | std::uint64_t{steps[i].of[0]} << 8 | std::uint64_t{steps[i].of[1]} << 16 | std::uint64_t{steps[i].of[2]} << 24,
-                                       std::uint64_t{steps[i].bits}}) {
+      for (const std::uint64_t word :
+           {std::uint64_t{static_cast<std::uint8_t>(steps[i].what)} | std::uint64_t{steps[i].of[0]} << 8 |
+                std::uint64_t{steps[i].of[1]} << 16 | std::uint64_t{steps[i].of[2]} << 24,
+            std::uint64_t{steps[i].bits}}) {
         out = (out ^ word) * 0x9E3779B97F4A7C15ull;
         out ^= out >> 29;
       }

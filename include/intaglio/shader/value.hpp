@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Typed values of a shader that is written in C++: an expression over them notes its steps (shader/expression.hpp) in a constant evaluation.
-// What has another type, or is no operation of shaders, is refused with one sentence.
+// Typed values of a shader that is written in C++: an expression over them notes its steps (shader/expression.hpp) in a
+// constant evaluation. What has another type, or is no operation of shaders, is refused with one sentence.
 #pragma once
 
 #include "intaglio/core/fits_together.hpp"
@@ -29,7 +29,8 @@ struct step_list {
     steps[size] = next;
     return size++;
   }
-  /// All of another list: the place of its last step. Searches little: compilers count the steps of a constant evaluation.
+  /// All of another list: the place of its last step. Searches little: compilers count the steps of a constant
+  /// evaluation.
   constexpr std::uint8_t add(const step_list& other) {
     if (size == 0) {
       *this = other;
@@ -57,7 +58,9 @@ class value {
   /// A constant.
   template <std::same_as<float> Number>
     requires std::same_as<T, float>
-  constexpr value(Number number) { list_.add(step{.what = operation::constant, .bits = std::bit_cast<std::uint32_t>(number)}); }  // NOLINT: a literal is a value
+  constexpr value(Number number) {
+    list_.add(step{.what = operation::constant, .bits = std::bit_cast<std::uint32_t>(number)});
+  }  // NOLINT: a literal is a value
   constexpr const step_list& list() const { return list_; }
 
   /// No such thing: what a shader finds is known on the device alone.
@@ -104,7 +107,8 @@ constexpr Result made(const A&... operands) {
 }
 
 template <text<16> Name, class A, class B>
-inline constexpr text<> wanted_reals = message(Name.view(), ": expected value<float> or float on both sides, found ", type_name<A>(), " and ", type_name<B>());
+inline constexpr text<> wanted_reals = message(Name.view(), ": expected value<float> or float on both sides, found ",
+                                               type_name<A>(), " and ", type_name<B>());
 template <text<16> Name, class Result, operation What, class A, class B>
 constexpr Result of_reals(const A& a, const B& b) {
   if constexpr (is_real<A> && is_real<B>) return made<Result, What>(real(a), real(b));
@@ -118,57 +122,138 @@ constexpr real of_real(const A& a) {
   else return refused<wanted_real<Name, A>, real>();
 }
 template <text<16> Name, class A, class B>
-inline constexpr text<> wanted_truths = message(Name.view(), ": expected value<bool> on both sides, found ", type_name<A>(), " and ", type_name<B>());
+inline constexpr text<> wanted_truths =
+    message(Name.view(), ": expected value<bool> on both sides, found ", type_name<A>(), " and ", type_name<B>());
 template <text<16> Name, operation What, class A, class B>
 constexpr truth of_truths(const A& a, const B& b) {
   if constexpr (std::same_as<A, truth> && std::same_as<B, truth>) return made<truth, What>(a, b);
   else return refused<wanted_truths<Name, A, B>, truth>();
 }
 
-template <class A, class B> requires shader_values<A, B> constexpr real operator+(const A& a, const B& b) { return of_reals<"operator +", real, operation::add>(a, b); }
-template <class A, class B> requires shader_values<A, B> constexpr real operator-(const A& a, const B& b) { return of_reals<"operator -", real, operation::subtract>(a, b); }
-template <class A, class B> requires shader_values<A, B> constexpr real operator*(const A& a, const B& b) { return of_reals<"operator *", real, operation::multiply>(a, b); }
-template <class A, class B> requires shader_values<A, B> constexpr real operator/(const A& a, const B& b) { return of_reals<"operator /", real, operation::divide>(a, b); }
-template <class A> requires shader_values<A> constexpr real operator-(const A& a) { return of_real<"operator -", operation::negate>(a); }
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr real operator+(const A& a, const B& b) {
+  return of_reals<"operator +", real, operation::add>(a, b);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr real operator-(const A& a, const B& b) {
+  return of_reals<"operator -", real, operation::subtract>(a, b);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr real operator*(const A& a, const B& b) {
+  return of_reals<"operator *", real, operation::multiply>(a, b);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr real operator/(const A& a, const B& b) {
+  return of_reals<"operator /", real, operation::divide>(a, b);
+}
+template <class A>
+  requires shader_values<A>
+constexpr real operator-(const A& a) {
+  return of_real<"operator -", operation::negate>(a);
+}
 
-template <class A, class B> requires shader_values<A, B> constexpr truth operator<(const A& a, const B& b) { return of_reals<"operator <", truth, operation::less>(a, b); }
-template <class A, class B> requires shader_values<A, B> constexpr truth operator>(const A& a, const B& b) { return of_reals<"operator >", truth, operation::less>(b, a); }
-template <class A, class B> requires shader_values<A, B> constexpr truth operator<=(const A& a, const B& b) { return of_reals<"operator <=", truth, operation::less_equal>(a, b); }
-template <class A, class B> requires shader_values<A, B> constexpr truth operator>=(const A& a, const B& b) { return of_reals<"operator >=", truth, operation::less_equal>(b, a); }
-template <class A, class B> requires shader_values<A, B> constexpr truth operator==(const A& a, const B& b) { return of_reals<"operator ==", truth, operation::equal>(a, b); }
-template <class A, class B> requires shader_values<A, B> constexpr truth operator&&(const A& a, const B& b) { return of_truths<"operator &&", operation::both>(a, b); }
-template <class A, class B> requires shader_values<A, B> constexpr truth operator||(const A& a, const B& b) { return of_truths<"operator ||", operation::either>(a, b); }
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr truth operator<(const A& a, const B& b) {
+  return of_reals<"operator <", truth, operation::less>(a, b);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr truth operator>(const A& a, const B& b) {
+  return of_reals<"operator >", truth, operation::less>(b, a);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr truth operator<=(const A& a, const B& b) {
+  return of_reals<"operator <=", truth, operation::less_equal>(a, b);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr truth operator>=(const A& a, const B& b) {
+  return of_reals<"operator >=", truth, operation::less_equal>(b, a);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr truth operator==(const A& a, const B& b) {
+  return of_reals<"operator ==", truth, operation::equal>(a, b);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr truth operator&&(const A& a, const B& b) {
+  return of_truths<"operator &&", operation::both>(a, b);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr truth operator||(const A& a, const B& b) {
+  return of_truths<"operator ||", operation::either>(a, b);
+}
 constexpr truth operator!(const truth& a) { return made<truth, operation::opposite>(a); }
 
-template <class A> requires shader_values<A> constexpr real exp(const A& a) { return of_real<"exp", operation::exp>(a); }
-template <class A> requires shader_values<A> constexpr real abs(const A& a) { return of_real<"abs", operation::absolute>(a); }
-template <class A, class B> requires shader_values<A, B> constexpr real max(const A& a, const B& b) { return of_reals<"max", real, operation::maximum>(a, b); }
-template <class A, class B> requires shader_values<A, B> constexpr real min(const A& a, const B& b) { return of_reals<"min", real, operation::minimum>(a, b); }
+template <class A>
+  requires shader_values<A>
+constexpr real exp(const A& a) {
+  return of_real<"exp", operation::exp>(a);
+}
+template <class A>
+  requires shader_values<A>
+constexpr real abs(const A& a) {
+  return of_real<"abs", operation::absolute>(a);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr real max(const A& a, const B& b) {
+  return of_reals<"max", real, operation::maximum>(a, b);
+}
+template <class A, class B>
+  requires shader_values<A, B>
+constexpr real min(const A& a, const B& b) {
+  return of_reals<"min", real, operation::minimum>(a, b);
+}
 
 template <class C, class A, class B>
-inline constexpr text<> wanted_condition = message("select: expected value<bool> and two of value<float> or float, found ", type_name<C>(), ", ", type_name<A>(), " and ", type_name<B>());
+inline constexpr text<> wanted_condition =
+    message("select: expected value<bool> and two of value<float> or float, found ", type_name<C>(), ", ",
+            type_name<A>(), " and ", type_name<B>());
 /// condition ? a : b
 template <class C, class A, class B>
   requires shader_values<C, A, B>
 constexpr real select(const C& condition, const A& a, const B& b) {
-  if constexpr (std::same_as<C, truth> && is_real<A> && is_real<B>) return made<real, operation::select>(condition, real(a), real(b));
+  if constexpr (std::same_as<C, truth> && is_real<A> && is_real<B>)
+    return made<real, operation::select>(condition, real(a), real(b));
   else return refused<wanted_condition<C, A, B>, real>();
 }
 
 /// (e^2x - 1) / (e^2x + 1), which ends in 1 and -1.
-template <class A> requires shader_values<A> constexpr real tanh(const A& a) { return 1.0f - 2.0f / (exp(2.0f * a) + 1.0f); }
+template <class A>
+  requires shader_values<A>
+constexpr real tanh(const A& a) {
+  return 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
+}
 
 template <class T>
 template <std::same_as<bool> Known>
 constexpr value<T>::operator Known() const {
-  constexpr text<> problem = std::same_as<Known, bool> ? message("if, ?: expected bool, found ", type_name<value<T>>(), ", which is known on the device alone; there is select(condition, a, b)") : text<>{};
+  constexpr text<> problem = std::same_as<Known, bool>
+                                 ? message("if, ?: expected bool, found ", type_name<value<T>>(),
+                                           ", which is known on the device alone; there is select(condition, a, b)")
+                                 : text<>{};
   return refused<problem, Known>();
 }
 
 template <text<16> Name, class...>
-inline constexpr text<> no_operation = message(Name.view(), ": expected an operation of shader values, + - * / < <= > >= == && || ! exp abs max min select tanh, found another one");
-#define INTAGLIO_NO_SHADER_OPERATOR(sign) \
-  template <class A, class B> requires shader_values<A, B> constexpr real operator sign(const A&, const B&) { return refused<no_operation<"operator " #sign, A, B>, real>(); }
+inline constexpr text<> no_operation = message(Name.view(),
+                                               ": expected an operation of shader values, + - * / < <= > >= == && || ! "
+                                               "exp abs max min select tanh, found another one");
+#define INTAGLIO_NO_SHADER_OPERATOR(sign)                          \
+  template <class A, class B>                                      \
+    requires shader_values<A, B>                                   \
+  constexpr real operator sign(const A&, const B&) {               \
+    return refused<no_operation<"operator " #sign, A, B>, real>(); \
+  }
 INTAGLIO_NO_SHADER_OPERATOR(%)
 INTAGLIO_NO_SHADER_OPERATOR(&)
 INTAGLIO_NO_SHADER_OPERATOR(|)
@@ -176,8 +261,12 @@ INTAGLIO_NO_SHADER_OPERATOR(^)
 INTAGLIO_NO_SHADER_OPERATOR(<<)
 INTAGLIO_NO_SHADER_OPERATOR(>>)
 #undef INTAGLIO_NO_SHADER_OPERATOR
-#define INTAGLIO_NO_SHADER_FUNCTION(name) \
-  template <class... A> requires shader_values<A...> constexpr real name(const A&...) { return refused<no_operation<#name, A...>, real>(); }
+#define INTAGLIO_NO_SHADER_FUNCTION(name)              \
+  template <class... A>                                \
+    requires shader_values<A...>                       \
+  constexpr real name(const A&...) {                   \
+    return refused<no_operation<#name, A...>, real>(); \
+  }
 INTAGLIO_NO_SHADER_FUNCTION(sqrt)
 INTAGLIO_NO_SHADER_FUNCTION(pow)
 INTAGLIO_NO_SHADER_FUNCTION(log)

@@ -8,7 +8,8 @@ using namespace intaglio::graph;
 
 namespace {
 constexpr auto of(std::uint32_t experts, std::uint32_t top_k) {
-  return moe{linear<dtype::f32>{"ffn_gate_inp.weight", 64, experts}, gated_experts<dtype::f16>{64, 96, experts, activation::gelu_tanh}, top_k};
+  return moe{linear<dtype::f32>{"ffn_gate_inp.weight", 64, experts},
+             gated_experts<dtype::f16>{64, 96, experts, activation::gelu_tanh}, top_k};
 }
 }  // namespace
 
@@ -37,10 +38,16 @@ TEST_CASE("a mixture of experts that does not fit is one sentence") {
     layer.forward(t, t.embedding("token_embd.weight", 16, 64));
     return std::string(t.graph().failure.view());
   };
-  CHECK(failure(of(2, 3)) == "ffn_gate_inp.weight: expected a choice of at least 1 and at most num_local_experts 2 experts a token, found 3");
-  CHECK(failure(of(2, 0)) == "ffn_gate_inp.weight: expected a choice of at least 1 and at most num_local_experts 2 experts a token, found 0");
-  CHECK(failure(moe{linear<dtype::f32>{"ffn_gate_inp.weight", 64, 4}, gated_experts<dtype::f16>{64, 98, 4, activation::silu}, 2u}) ==
+  CHECK(
+      failure(of(2, 3)) ==
+      "ffn_gate_inp.weight: expected a choice of at least 1 and at most num_local_experts 2 experts a token, found 3");
+  CHECK(
+      failure(of(2, 0)) ==
+      "ffn_gate_inp.weight: expected a choice of at least 1 and at most num_local_experts 2 experts a token, found 0");
+  CHECK(failure(moe{linear<dtype::f32>{"ffn_gate_inp.weight", 64, 4},
+                    gated_experts<dtype::f16>{64, 98, 4, activation::silu}, 2u}) ==
         "ffn_gate_exps.weight: expected rows of an expert in multiples of 4, found 98");
-  CHECK(failure(moe{linear<dtype::f32>{"ffn_gate_inp.weight", 64, 4}, gated_experts<dtype::q8_0>{64, 100, 4, activation::silu}, 2u}) ==
+  CHECK(failure(moe{linear<dtype::f32>{"ffn_gate_inp.weight", 64, 4},
+                    gated_experts<dtype::q8_0>{64, 100, 4, activation::silu}, 2u}) ==
         "ffn_down_exps.weight: expected columns in multiples of 32, found 100");
 }

@@ -13,7 +13,9 @@ struct embedding {
   std::uint32_t vocab_size, hidden_size;
   dtype type = dtype::f16;
   float scale = 1;
-  constexpr ir::value_id forward(ir::trace& t) const { return t.embedding(weight, vocab_size, hidden_size, type, scale); }
+  constexpr ir::value_id forward(ir::trace& t) const {
+    return t.embedding(weight, vocab_size, hidden_size, type, scale);
+  }
 };
 
 }  // namespace intaglio::graph

@@ -6,12 +6,13 @@
 
 namespace intaglio::graph {
 
-/// Type of what a product by W reads unless the model says otherwise: int8 for ternary weights (Wang et al. 2023, BitNet), else f32.
+/// Type of what a product by W reads unless the model says otherwise: int8 for ternary weights (Wang et al. 2023,
+/// BitNet), else f32.
 template <dtype W>
 inline constexpr dtype input_type = W == dtype::i2_s ? dtype::i8 : dtype::f32;
 
-/// Type of a head, and of an embedding that is one, beside products by W, as llama-quantize chooses it: coarse codecs leave it finer. `columns` of a
-/// row that blocks of 256 do not divide make it q8_0.
+/// Type of a head, and of an embedding that is one, beside products by W, as llama-quantize chooses it: coarse codecs
+/// leave it finer. `columns` of a row that blocks of 256 do not divide make it q8_0.
 constexpr dtype head_type(dtype W, std::uint32_t columns) {
   const bool coarse = W == dtype::q4_0 || W == dtype::q4_1 || W == dtype::q4_k || W == dtype::q6_k;
   return !coarse ? W : columns % 256 == 0 ? dtype::q6_k : dtype::q8_0;

@@ -6,23 +6,30 @@
 
 namespace intaglio::graph {
 
-/// down_e(act(gate_e x, up_e x)) of the experts e that a token has, one behind the other. Tensors ffn_gate_exps, ffn_up_exps, ffn_down_exps hold all experts.
-/// @shape  x: [tokens, hidden_size]; choice: [tokens, 2 * top_k] of ir::trace::route; out: [tokens, top_k * hidden_size] f32
+/// down_e(act(gate_e x, up_e x)) of the experts e that a token has, one behind the other. Tensors ffn_gate_exps,
+/// ffn_up_exps, ffn_down_exps hold all experts.
+/// @shape  x: [tokens, hidden_size]; choice: [tokens, 2 * top_k] of ir::trace::route; out: [tokens, top_k *
+/// hidden_size] f32
 template <dtype W>
 struct gated_experts {
   std::uint32_t hidden_size, intermediate_size, num_local_experts;
   shader::activation_function act;
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x, ir::value_id choice) const {
-    const ir::value_id gate = t.expert_matmul(x, choice, "ffn_gate_exps.weight", num_local_experts, intermediate_size, hidden_size, W);
-    const ir::value_id up = t.expert_matmul(x, choice, "ffn_up_exps.weight", num_local_experts, intermediate_size, hidden_size, W);
-    return t.expert_matmul(t.gated(gate, up, act), choice, "ffn_down_exps.weight", num_local_experts, hidden_size, intermediate_size, W);
+    const ir::value_id gate =
+        t.expert_matmul(x, choice, "ffn_gate_exps.weight", num_local_experts, intermediate_size, hidden_size, W);
+    const ir::value_id up =
+        t.expert_matmul(x, choice, "ffn_up_exps.weight", num_local_experts, intermediate_size, hidden_size, W);
+    return t.expert_matmul(t.gated(gate, up, act), choice, "ffn_down_exps.weight", num_local_experts, hidden_size,
+                           intermediate_size, W);
   }
 };
 
 /// What a layer of experts is: it takes a token's choice besides its input.
 template <class T>
-concept expert_layer = requires(const T& l, ir::trace& t, ir::value_id x) { { l.forward(t, x, x) } -> std::same_as<ir::value_id>; };
+concept expert_layer = requires(const T& l, ir::trace& t, ir::value_id x) {
+  { l.forward(t, x, x) } -> std::same_as<ir::value_id>;
+};
 
 /// sum over the top_k experts e of largest router(x): softmax over them of router(x)_e, times experts_e(x).
 /// @shape  x, out: [tokens, hidden_size] f32

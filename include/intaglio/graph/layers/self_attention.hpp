@@ -20,21 +20,26 @@ constexpr attention_reach full(const decoder_config& c) { return {c.rope()}; }
 /// Norms of every head of q and k before they are turned.
 enum class qk_norm : std::uint8_t { none, rms };
 
-/// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), causal over the cache, of the last `window` positions where the layer has a
-/// window. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm and attn_k_norm, [head_dim].
+/// softmax(rope(Wq x) rope(Wk x)^T * query_pre_attn_scalar^-1/2) (Wv x), causal over the cache, of the last `window`
+/// positions where the layer has a window. Tensors attn_q, attn_k, attn_v; with qk_norm::rms attn_q_norm and
+/// attn_k_norm, [head_dim].
 /// @shape  x: [tokens, hidden_size]; out: [tokens, num_attention_heads * head_dim] f32
 /// @error  does not fit: heads do not share kv heads evenly; head_dim is no multiple of 4
-/// @source Ainslie et al. 2023 (GQA); Su et al. 2021 (RoPE, NeoX pairs); Beltagy et al. 2020 (windows); Gemma 3 report 2025 (norms of q and k)
+/// @source Ainslie et al. 2023 (GQA); Su et al. 2021 (RoPE, NeoX pairs); Beltagy et al. 2020 (windows); Gemma 3 report
+/// 2025 (norms of q and k)
 template <dtype W, dtype A = input_type<W>, qk_norm Norm = qk_norm::none>
 struct self_attention {
   std::uint32_t hidden_size, num_attention_heads, num_key_value_heads, head_dim;
   attention_reach reach;
   float scale, eps;
 
-  constexpr self_attention(const decoder_config& c) : self_attention(c, {c.rope(), c.sliding_window}) {}  // NOLINT: a config is what describes it
+  constexpr self_attention(const decoder_config& c)
+      : self_attention(c, {c.rope(), c.sliding_window}) {}  // NOLINT: a config is what describes it
   constexpr self_attention(const decoder_config& c, const attention_reach& r)
-      : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads), num_key_value_heads(c.num_key_value_heads), head_dim(c.head_dim), reach(r),
-        scale(c.query_pre_attn_scalar == 0 ? 0 : 1 / square_root(static_cast<float>(c.query_pre_attn_scalar))), eps(c.rms_norm_eps) {}
+      : hidden_size(c.hidden_size), num_attention_heads(c.num_attention_heads),
+        num_key_value_heads(c.num_key_value_heads), head_dim(c.head_dim), reach(r),
+        scale(c.query_pre_attn_scalar == 0 ? 0 : 1 / square_root(static_cast<float>(c.query_pre_attn_scalar))),
+        eps(c.rms_norm_eps) {}
 
   constexpr ir::value_id forward(ir::trace& t, ir::value_id x) const {
     const ir::value_id h = activations<A>(t, x, "attn_q.weight");

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_source_hash = 0x28dfdec5a0239da7ULL;
+inline constexpr unsigned long long attention_source_hash = 0xda41e74ae7b84f0eULL;
 alignas(4) inline constexpr char attention_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\306\040\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114"

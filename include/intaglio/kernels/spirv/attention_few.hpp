@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_few_source_hash = 0x237dfc2121413e11ULL;
+inline constexpr unsigned long long attention_few_source_hash = 0xffab374437941693ULL;
 alignas(4) inline constexpr char attention_few_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\347\036\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\007\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"

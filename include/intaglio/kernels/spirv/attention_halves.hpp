@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long attention_halves_source_hash = 0x7e52c5bf7f38754eULL;
+inline constexpr unsigned long long attention_halves_source_hash = 0xde7ff260b48ffcb9ULL;
 alignas(4) inline constexpr char attention_halves_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\247\010\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\011\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_few_source_hash = 0x8ff7bd0ca9a1a9c9ULL;
+inline constexpr unsigned long long dense_few_source_hash = 0x38c5632e371847b4ULL;
 alignas(4) inline constexpr char dense_few_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\011\052\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\005\000\000\000\107\114\123\114"

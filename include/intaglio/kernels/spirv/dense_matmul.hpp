@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_matmul_source_hash = 0xe30eda37c28a1763ULL;
+inline constexpr unsigned long long dense_matmul_source_hash = 0xd2c9cf6e1af4fc49ULL;
 alignas(4) inline constexpr char dense_matmul_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\111\017\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\011\000\000\000\107\114\123\114"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_matmul_cpu_source_hash = 0x2b85a3a198b4205eULL;
+inline constexpr unsigned long long dense_matmul_cpu_source_hash = 0x3ed2ea7428052c06ULL;
 alignas(4) inline constexpr char dense_matmul_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\234\023\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"

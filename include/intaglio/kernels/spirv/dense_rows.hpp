@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long dense_rows_source_hash = 0x3b3a16ec26da074bULL;
+inline constexpr unsigned long long dense_rows_source_hash = 0x1452477dd744b6b1ULL;
 alignas(4) inline constexpr char dense_rows_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\244\005\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\005\000\000\000\107\114\123\114"

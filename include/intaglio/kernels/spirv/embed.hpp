@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long embed_source_hash = 0xc1ef98a86fa77616ULL;
+inline constexpr unsigned long long embed_source_hash = 0xdc5fb5c55fd88a11ULL;
 alignas(4) inline constexpr char embed_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\004\012\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"

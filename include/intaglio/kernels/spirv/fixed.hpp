@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long fixed_source_hash = 0x22ac1d5c004b03ccULL;
+inline constexpr unsigned long long fixed_source_hash = 0xc610093b397f362cULL;
 alignas(4) inline constexpr char fixed_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\074\013\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long halves_source_hash = 0xe641eae1c7228bd8ULL;
+inline constexpr unsigned long long halves_source_hash = 0xefd3a68ecf5a8a28ULL;
 alignas(4) inline constexpr char halves_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\357\016\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\007\000\000\000\107\114\123\114"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_norm_source_hash = 0x9481e5517ef3363eULL;
+inline constexpr unsigned long long head_norm_source_hash = 0x9bb32e2e076a97cfULL;
 alignas(4) inline constexpr char head_norm_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\202\020\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\011\000\000\000\107\114\123\114"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_rescore_source_hash = 0xa42db5b31d86325fULL;
+inline constexpr unsigned long long head_rescore_source_hash = 0x0aeb3193e9e67504ULL;
 alignas(4) inline constexpr char head_rescore_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\167\020\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\012\000\000\000\107\114\123\114"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long head_screen_source_hash = 0xec0a772c41214dbaULL;
+inline constexpr unsigned long long head_screen_source_hash = 0x6af0bd93593ecd5cULL;
 alignas(4) inline constexpr char head_screen_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\063\017\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_source_hash = 0xdb2be87a29c142b1ULL;
+inline constexpr unsigned long long layers_source_hash = 0x946fc6d55c4fb5b2ULL;
 alignas(4) inline constexpr char layers_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\371\163\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"

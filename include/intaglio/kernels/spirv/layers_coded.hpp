@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_coded_source_hash = 0x57d53ddbf6c035e3ULL;
+inline constexpr unsigned long long layers_coded_source_hash = 0x1ef2dc2dc07b7d34ULL;
 alignas(4) inline constexpr char layers_coded_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\373\210\002\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"

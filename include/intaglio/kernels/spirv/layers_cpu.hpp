@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_cpu_source_hash = 0x1f26babe19c4cccaULL;
+inline constexpr unsigned long long layers_cpu_source_hash = 0x9c79b6e03b7e19e0ULL;
 alignas(4) inline constexpr char layers_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\256\024\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\100\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_dense_source_hash = 0x87b5034d3a4f38eaULL;
+inline constexpr unsigned long long layers_dense_source_hash = 0x594391fe6942c1f2ULL;
 alignas(4) inline constexpr char layers_dense_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\260\103\002\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_few_normed_source_hash = 0xc36c7ccc376aaf14ULL;
+inline constexpr unsigned long long layers_few_normed_source_hash = 0xac9bdc0898601b01ULL;
 alignas(4) inline constexpr char layers_few_normed_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\202\272\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\011\000\000\000\021\000\002\000\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_long_source_hash = 0x5a240d6d5efee8b7ULL;
+inline constexpr unsigned long long layers_long_source_hash = 0x6d2f9c35425c0070ULL;
 alignas(4) inline constexpr char layers_long_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\233\213\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long layers_many_normed_source_hash = 0xe0b5a838cc906836ULL;
+inline constexpr unsigned long long layers_many_normed_source_hash = 0x66c3b85b21947c03ULL;
 alignas(4) inline constexpr char layers_many_normed_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\121\074\005\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\011\000\000\000\021\000\002\000\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000"

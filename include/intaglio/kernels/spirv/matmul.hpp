@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_source_hash = 0xfbdef08f5ccc7883ULL;
+inline constexpr unsigned long long matmul_source_hash = 0x674729ebeb24636cULL;
 alignas(4) inline constexpr char matmul_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\107\150\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"

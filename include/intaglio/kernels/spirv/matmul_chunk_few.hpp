@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_few_source_hash = 0x7e7d3d2d15d116edULL;
+inline constexpr unsigned long long matmul_chunk_few_source_hash = 0xfd061f518f9aa378ULL;
 alignas(4) inline constexpr char matmul_chunk_few_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\360\237\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\011\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000\343\024\000\000\021\000\002\000\206\027\000\000\012\000\010\000"

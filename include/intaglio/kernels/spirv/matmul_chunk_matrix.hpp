@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_chunk_matrix_source_hash = 0x76eee0a03ef34001ULL;
+inline constexpr unsigned long long matmul_chunk_matrix_source_hash = 0x7e419f0174727d6dULL;
 alignas(4) inline constexpr char matmul_chunk_matrix_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\244\032\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\011\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000\343\024\000\000\021\000\002\000"

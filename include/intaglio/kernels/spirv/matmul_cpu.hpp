@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_cpu_source_hash = 0xfa8bf0367f85e6ffULL;
+inline constexpr unsigned long long matmul_cpu_source_hash = 0x11ad6da5e8c19eedULL;
 alignas(4) inline constexpr char matmul_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\241\060\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"

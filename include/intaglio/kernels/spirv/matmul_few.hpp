@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_few_source_hash = 0x84090d5f3d9a27afULL;
+inline constexpr unsigned long long matmul_few_source_hash = 0x3d623036244487fdULL;
 alignas(4) inline constexpr char matmul_few_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\043\042\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_few_matrix_source_hash = 0x5ac0ef5cb2e73b2aULL;
+inline constexpr unsigned long long matmul_few_matrix_source_hash = 0x011ff74dd7ec92ccULL;
 alignas(4) inline constexpr char matmul_few_matrix_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\233\041\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\047\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000\343\024\000\000\021\000\002\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_few_portable_source_hash = 0x9beb23b836bb3248ULL;
+inline constexpr unsigned long long matmul_few_portable_source_hash = 0xc77623484263f39cULL;
 alignas(4) inline constexpr char matmul_few_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\161\043\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\012\000\000\000\107\114\123\114"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_few_tiled_source_hash = 0xb45d735c76fc65b4ULL;
+inline constexpr unsigned long long matmul_few_tiled_source_hash = 0x88a35d30eaa55f4fULL;
 alignas(4) inline constexpr char matmul_few_tiled_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\064\041\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\047\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000"

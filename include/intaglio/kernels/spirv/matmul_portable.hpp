@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long matmul_portable_source_hash = 0x37ee9ed9468944cdULL;
+inline constexpr unsigned long long matmul_portable_source_hash = 0x9f06f53294a8b3f3ULL;
 alignas(4) inline constexpr char matmul_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\213\155\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\014\000\000\000\107\114\123\114"

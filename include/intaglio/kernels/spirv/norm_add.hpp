@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long norm_add_source_hash = 0x53a7899ae69a3308ULL;
+inline constexpr unsigned long long norm_add_source_hash = 0xb2d08a8298803bb4ULL;
 alignas(4) inline constexpr char norm_add_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\014\016\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114"

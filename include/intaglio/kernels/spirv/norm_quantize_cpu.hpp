@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long norm_quantize_cpu_source_hash = 0x643ce8bf5e55bc06ULL;
+inline constexpr unsigned long long norm_quantize_cpu_source_hash = 0xb45b395e210c05c6ULL;
 alignas(4) inline constexpr char norm_quantize_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\226\013\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long rms_norm_source_hash = 0x011c80b8fb84da42ULL;
+inline constexpr unsigned long long rms_norm_source_hash = 0x372e16818ef32f38ULL;
 alignas(4) inline constexpr char rms_norm_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\140\011\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_chunk_source_hash = 0x2a875beb23eef760ULL;
+inline constexpr unsigned long long ternary_chunk_source_hash = 0x984dbef50c9027aaULL;
 alignas(4) inline constexpr char ternary_chunk_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\026\016\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000\203\027\000\000\012\000\010\000\123\120\126\137\113\110\122\137"

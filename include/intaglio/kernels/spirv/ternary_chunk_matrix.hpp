@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_chunk_matrix_source_hash = 0x2865a0ccd89f62dfULL;
+inline constexpr unsigned long long ternary_chunk_matrix_source_hash = 0x3c59f0e19f944bfaULL;
 alignas(4) inline constexpr char ternary_chunk_matrix_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\261\020\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\047\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\341\024\000\000\021\000\002\000\343\024\000\000\021\000\002\000"

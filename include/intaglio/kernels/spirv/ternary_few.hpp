@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_few_source_hash = 0x61e8d1e71e749985ULL;
+inline constexpr unsigned long long ternary_few_source_hash = 0x6b6f89cdb1b4d50fULL;
 alignas(4) inline constexpr char ternary_few_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\004\020\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_float_source_hash = 0x55df9b80f9ff2b10ULL;
+inline constexpr unsigned long long ternary_float_source_hash = 0x89853b38d665a12bULL;
 alignas(4) inline constexpr char ternary_float_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\042\033\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\011\000\000\000\107\114\123\114"

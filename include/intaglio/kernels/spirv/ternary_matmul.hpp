@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_matmul_source_hash = 0x1aaf94d2e996f238ULL;
+inline constexpr unsigned long long ternary_matmul_source_hash = 0x39fdbb9eb6151739ULL;
 alignas(4) inline constexpr char ternary_matmul_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\205\037\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"

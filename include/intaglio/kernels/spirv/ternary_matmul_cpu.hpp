@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_matmul_cpu_source_hash = 0x4b0ed0c02a23f201ULL;
+inline constexpr unsigned long long ternary_matmul_cpu_source_hash = 0x623d302b0cca2dcaULL;
 alignas(4) inline constexpr char ternary_matmul_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\004\043\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_matmul_portable_source_hash = 0x2d5075638a254758ULL;
+inline constexpr unsigned long long ternary_matmul_portable_source_hash = 0x3f03aae553a845f7ULL;
 alignas(4) inline constexpr char ternary_matmul_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\267\040\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\014\000\000\000\107\114\123\114"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long ternary_rows_source_hash = 0xdf1218c32279fe4aULL;
+inline constexpr unsigned long long ternary_rows_source_hash = 0x2de2021fc7a07f28ULL;
 alignas(4) inline constexpr char ternary_rows_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\030\016\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\007\000\000\000\107\114\123\114"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_down_source_hash = 0x88ddadd75582389dULL;
+inline constexpr unsigned long long walk_down_source_hash = 0x2d5ef858f55952aeULL;
 alignas(4) inline constexpr char walk_down_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\306\011\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"

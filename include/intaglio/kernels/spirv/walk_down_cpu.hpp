@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_down_cpu_source_hash = 0x1643ff72b15d8358ULL;
+inline constexpr unsigned long long walk_down_cpu_source_hash = 0xa6639c0da4990a44ULL;
 alignas(4) inline constexpr char walk_down_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\133\012\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_down_portable_source_hash = 0x3b565c328385000aULL;
+inline constexpr unsigned long long walk_down_portable_source_hash = 0x886ea94409e9c26fULL;
 alignas(4) inline constexpr char walk_down_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\077\011\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\006\000\000\000\107\114\123\114"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_gate_up_source_hash = 0xa2ac563fb74d3a65ULL;
+inline constexpr unsigned long long walk_gate_up_source_hash = 0x5b8ba03e79bff5adULL;
 alignas(4) inline constexpr char walk_gate_up_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\174\025\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\021\000\002\000\202\027\000\000\021\000\002\000"

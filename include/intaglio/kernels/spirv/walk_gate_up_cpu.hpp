@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_gate_up_cpu_source_hash = 0x25917e9cc6e6c57eULL;
+inline constexpr unsigned long long walk_gate_up_cpu_source_hash = 0x16b2278778a7448dULL;
 alignas(4) inline constexpr char walk_gate_up_cpu_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\231\031\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\013\000\000\000\021\000\002\000\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000"

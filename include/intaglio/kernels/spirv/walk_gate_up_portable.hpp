@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_gate_up_portable_source_hash = 0xdbf81aff364a2fd8ULL;
+inline constexpr unsigned long long walk_gate_up_portable_source_hash = 0xc1ff9f61ad70d0c1ULL;
 alignas(4) inline constexpr char walk_gate_up_portable_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\074\027\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114"

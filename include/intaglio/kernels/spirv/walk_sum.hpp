@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_sum_source_hash = 0xe0dee956fcbb2e00ULL;
+inline constexpr unsigned long long walk_sum_source_hash = 0x4eeb9a4d922888e6ULL;
 alignas(4) inline constexpr char walk_sum_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\274\004\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\343\024\000\000\013\000\006\000\004\000\000\000\107\114\123\114\056\163\164\144\056\064\065\060\000\000\000\000\016\000\003\000"

@@ -4,7 +4,7 @@
 // clang-format off
 namespace intaglio::kernels::spirv {
 
-inline constexpr unsigned long long walk_up_source_hash = 0x343e7bc0797eee86ULL;
+inline constexpr unsigned long long walk_up_source_hash = 0x43169a302eb95aa6ULL;
 alignas(4) inline constexpr char walk_up_spirv[] =
     "\003\002\043\007\000\006\001\000\013\000\015\000\160\014\000\000\000\000\000\000\021\000\002\000\001\000\000\000\021\000\002\000"
     "\075\000\000\000\021\000\002\000\101\000\000\000\021\000\002\000\343\024\000\000\013\000\006\000\010\000\000\000\107\114\123\114"
