@@ -39,7 +39,8 @@ bool is_url(const std::string& model) { return model.starts_with("http://") || m
 #ifdef INTAGLIO_HAS_LIBCURL
 namespace {
 
-// clang-format off: it breaks these lines in another way each time
+// clang-format 16 breaks these lines in another way each time.
+// clang-format off
 #define INTAGLIO_CURL_FUNCTIONS(X) \
   X(curl_global_init) X(curl_easy_init) X(curl_easy_setopt) X(curl_easy_perform) X(curl_easy_getinfo) \
   X(curl_easy_cleanup) X(curl_easy_strerror) X(curl_slist_append) X(curl_slist_free_all) X(curl_url) X(curl_url_set) \
